@@ -1,0 +1,76 @@
+# memoryd: `make demo` shows it, `make test` proves it.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PROTOS := $(sort $(wildcard proto/memoryd/v1/*.proto))
+SERVICES := $(filter %_service.proto,$(PROTOS))
+DATA ?=
+export PYTHONDONTWRITEBYTECODE ?=
+
+.PHONY: help setup demo serve test check proto stubs-check lint types architecture bench eval crash lock clean
+
+help:  ## Show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --require-hashes --no-deps -r requirements.lock
+	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+setup: $(READY)  ## Make .venv with exactly the locked packages
+
+demo: $(READY)  ## Start a daemon, remember, search, build a context; ends by itself
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bash deploy/demo.sh
+
+serve: $(READY)  ## Run the daemon in the foreground on the default socket
+	$(BIN)/memoryd serve
+
+test: check  ## Everything: lint, types, architecture, generated code, all tests
+	$(BIN)/python -m pytest
+
+check: $(READY) lint types architecture stubs-check  ## Everything but the tests
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/buf lint
+	$(BIN)/buf breaking --against proto/released.binpb
+
+types: $(READY)
+	$(BIN)/mypy
+
+architecture: $(READY)
+	PYTHONPATH=client:sandbox_cli $(BIN)/lint-imports
+
+define generate
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -Iproto --python_out=$(1) --mypy_out=quiet:$(1) $(PROTOS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -Iproto --grpc_python_out=$(1) --mypy_grpc_out=quiet:$(1) $(SERVICES)
+endef
+
+proto: $(READY)  ## Regenerate memoryd/v1 from proto/
+	rm -f memoryd/v1/*_pb2*
+	$(call generate,.)
+
+stubs-check: $(READY)
+	@rm -rf build/stubs && mkdir -p build/stubs
+	@$(call generate,build/stubs)
+	@diff -r -x __pycache__ -x __init__.py build/stubs/memoryd/v1 memoryd/v1 || { echo "memoryd/v1 is stale: run make proto"; exit 1; }
+
+bench: $(READY)  ## Measure latency, throughput, memory and start-up (minutes)
+	$(BIN)/python -m tests.bench $(ARGS)
+
+eval: $(READY)  ## Score retrieval: make eval DATA=folder-with-eval_retrieval.py [SETS=locomo,…]
+	@test -n "$(DATA)" || { echo "usage: make eval DATA=<folder that holds eval_retrieval.py> [SETS=locomo,beam-100k]"; exit 2; }
+	$(BIN)/python -m tests.eval $(DATA) --sets "$(or $(SETS),locomo)"
+
+crash: $(READY)  ## Kill the daemon 500 times and look for what it lost (about 20 minutes)
+	MEMORYD_KILLS=500 $(BIN)/python -m pytest tests/test_crash.py
+
+lock: $(READY)  ## Resolve requirements.lock anew
+	$(BIN)/uv pip compile -q --upgrade --generate-hashes --extra dev --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,301 @@
+"""
+Every RPC as a value: the request, where it goes, and what its answer becomes.
+
+The two clients only differ in how they send it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from memory_client.endpoint import Identity
+from memoryd.errors import InvalidArgument
+from memoryd.model import AddResult, ContextSection, Draft, Filter, GcReport, Hit, Leg, Memory, Stats
+from memoryd.v1 import admin_service_pb2, context_service_pb2, memory_service_pb2
+from memoryd.wire import (
+    draft_to_pb,
+    filter_to_pb,
+    hit_from_pb,
+    legs_from_pb,
+    memory_from_pb,
+    result_from_pb,
+    section_from_pb,
+    stats_from_pb,
+    time_from_pb,
+)
+
+__all__ = ["ATTEMPTS", "BuiltContext", "Call", "Deleted", "Page", "SearchResult", "ServerInfo", "backoff_s"]
+
+T = TypeVar("T")
+ATTEMPTS = 3
+_BACKOFF_S = (0.05, 0.25)
+
+
+def backoff_s(attempt: int) -> float:
+    """Return how long to wait after a failed attempt, counted from 0."""
+    return _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Hits, best first, and the legs of the search that could not take part."""
+
+    hits: tuple[Hit, ...]
+    unavailable_legs: tuple[Leg, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Memories, newest first, and the token of the next page; empty at the end."""
+
+    memories: tuple[Memory, ...]
+    next_page_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """The ids that went, and until when they can be restored (None: they cannot)."""
+
+    deleted_ids: tuple[str, ...]
+    purge_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltContext:
+    """The text for a prompt, its parts, its length in tokens, and what did not fit."""
+
+    text: str
+    sections: tuple[ContextSection, ...]
+    token_count: int
+    skipped_count: int
+    unavailable_legs: tuple[Leg, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """What runs, on which data, and how it fares; fields as in `admin_service.proto`."""
+
+    version: str
+    uptime: timedelta
+    store_path: str
+    store_id: str
+    schema_version: int
+    commit_seq: int
+    store_bytes: int
+    memory_count: int
+    embedding_provider: str
+    embedding_fingerprint: str
+    embedding_dimensions: int
+    index_scopes: int
+    index_bytes: int
+    rss_bytes: int
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One RPC; `retryable` says that sending it twice does what sending it once does."""
+
+    service: str
+    method: str
+    request: Any
+    response: Any
+    parse: Callable[[Any], T]
+    retryable: bool = True
+
+    @property
+    def path(self) -> str:
+        """The name on the wire."""
+        return f"/memoryd.v1.{self.service}/{self.method}"
+
+
+def _stamped(request: Any, identity: Identity) -> Any:
+    request.agent_id, request.user_id, request.chat_id = identity.agent_id, identity.user_id, identity.chat_id
+    return request
+
+
+def _build(make: Callable[[], Any], identity: Identity) -> Any:
+    try:
+        return _stamped(make(), identity)
+    except UnicodeEncodeError:
+        raise InvalidArgument("a text contains a lone surrogate, which is not Unicode; decode it properly") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(str(error)) from None
+
+
+def _request_id(given: str) -> str:
+    return given or str(uuid.uuid4())
+
+
+def _memory(method: str, request: Any, response: Any, parse: Callable[[Any], T], *, retryable: bool = True) -> Call[T]:
+    return Call("MemoryService", method, request, response, parse, retryable)
+
+
+def add(identity: Identity, draft: Draft, request_id: str) -> Call[AddResult]:
+    """AddMemory."""
+    pb = memory_service_pb2
+
+    def make() -> Any:
+        request = draft_to_pb(draft)
+        request.request_id = _request_id(request_id)
+        return request
+
+    request = _build(make, identity)
+    return _memory("AddMemory", request, pb.AddMemoryResponse, lambda answer: result_from_pb(answer.result))
+
+
+def add_batch(identity: Identity, drafts: Sequence[Draft], request_id: str) -> Call[list[AddResult]]:
+    """BatchAddMemories."""
+    pb = memory_service_pb2
+
+    def make() -> Any:
+        return pb.BatchAddMemoriesRequest(
+            requests=[draft_to_pb(draft) for draft in drafts], request_id=_request_id(request_id)
+        )
+
+    return _memory(
+        "BatchAddMemories",
+        _build(make, identity),
+        pb.BatchAddMemoriesResponse,
+        lambda answer: [result_from_pb(result) for result in answer.results],
+    )
+
+
+def search(
+    identity: Identity, query: str, *, limit: int, wanted: Filter, min_score: float, explain: bool
+) -> Call[SearchResult]:
+    """SearchMemories."""
+    pb = memory_service_pb2
+
+    def make() -> Any:
+        return pb.SearchMemoriesRequest(
+            query=query,
+            limit=limit,
+            filter=filter_to_pb(wanted),
+            min_score=min_score,
+            include_expired=wanted.include_expired,
+            include_superseded=wanted.include_superseded,
+            explain=explain,
+        )
+
+    def parse(answer: Any) -> SearchResult:
+        return SearchResult(tuple(map(hit_from_pb, answer.hits)), legs_from_pb(answer.unavailable_legs))
+
+    return _memory("SearchMemories", _build(make, identity), pb.SearchMemoriesResponse, parse)
+
+
+def page(identity: Identity, *, page_size: int, page_token: str, wanted: Filter) -> Call[Page]:
+    """ListMemories."""
+    pb = memory_service_pb2
+
+    def make() -> Any:
+        return pb.ListMemoriesRequest(
+            page_size=page_size,
+            page_token=page_token,
+            filter=filter_to_pb(wanted),
+            include_expired=wanted.include_expired,
+            include_superseded=wanted.include_superseded,
+        )
+
+    def parse(answer: Any) -> Page:
+        return Page(tuple(map(memory_from_pb, answer.memories)), answer.next_page_token)
+
+    return _memory("ListMemories", _build(make, identity), pb.ListMemoriesResponse, parse)
+
+
+def get(identity: Identity, memory_id: str) -> Call[Memory]:
+    """GetMemory."""
+    pb = memory_service_pb2
+    request = _build(lambda: pb.GetMemoryRequest(id=memory_id), identity)
+    return _memory("GetMemory", request, pb.GetMemoryResponse, lambda answer: memory_from_pb(answer.memory))
+
+
+def delete(identity: Identity, memory_id: str, *, allow_missing: bool, purge: bool, request_id: str) -> Call[Deleted]:
+    """DeleteMemory."""
+    pb = memory_service_pb2
+
+    def make() -> Any:
+        return pb.DeleteMemoryRequest(
+            id=memory_id, allow_missing=allow_missing, purge=purge, request_id=_request_id(request_id)
+        )
+
+    def parse(answer: Any) -> Deleted:
+        return Deleted(tuple(answer.deleted_ids), time_from_pb(answer, "purge_time"))
+
+    # a purge erases the note of its request too, so that a second one finds nothing
+    return _memory(
+        "DeleteMemory", _build(make, identity), pb.DeleteMemoryResponse, parse, retryable=allow_missing or not purge
+    )
+
+
+def restore(identity: Identity, memory_id: str, request_id: str) -> Call[Memory]:
+    """RestoreMemory."""
+    pb = memory_service_pb2
+    request = _build(lambda: pb.RestoreMemoryRequest(id=memory_id, request_id=_request_id(request_id)), identity)
+    return _memory("RestoreMemory", request, pb.RestoreMemoryResponse, lambda answer: memory_from_pb(answer.memory))
+
+
+def stats(identity: Identity) -> Call[Stats]:
+    """GetMemoryStats."""
+    pb = memory_service_pb2
+    return _memory(
+        "GetMemoryStats", _build(pb.GetMemoryStatsRequest, identity), pb.GetMemoryStatsResponse, stats_from_pb
+    )
+
+
+def context(
+    identity: Identity, prompt: str, *, max_tokens: int, max_memories: int, min_score: float
+) -> Call[BuiltContext]:
+    """BuildContext."""
+    pb = context_service_pb2
+
+    def make() -> Any:
+        return pb.BuildContextRequest(
+            prompt=prompt, max_tokens=max_tokens, max_memories=max_memories, min_score=min_score
+        )
+
+    def parse(answer: Any) -> BuiltContext:
+        return BuiltContext(
+            answer.text,
+            tuple(map(section_from_pb, answer.sections)),
+            answer.token_count,
+            answer.skipped_count,
+            legs_from_pb(answer.unavailable_legs),
+        )
+
+    return Call("ContextService", "BuildContext", _build(make, identity), pb.BuildContextResponse, parse)
+
+
+def server_info() -> Call[ServerInfo]:
+    """GetServerInfo."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> ServerInfo:
+        names = [name for name in ServerInfo.__dataclass_fields__ if name not in {"uptime", "warnings"}]
+        return ServerInfo(
+            uptime=answer.uptime.ToTimedelta(),
+            warnings=tuple(answer.warnings),
+            **{name: getattr(answer, name) for name in names},
+        )
+
+    return Call("AdminService", "GetServerInfo", pb.GetServerInfoRequest(), pb.GetServerInfoResponse, parse)
+
+
+def run_gc(*, dry_run: bool) -> Call[GcReport]:
+    """RunGc."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> GcReport:
+        return GcReport(
+            answer.expired_count,
+            answer.superseded_count,
+            answer.deleted_count,
+            answer.request_count,
+            answer.dry_run,
+        )
+
+    return Call("AdminService", "RunGc", pb.RunGcRequest(dry_run=dry_run), pb.RunGcResponse, parse)

@@ -1,0 +1,201 @@
+"""The client for plain code."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import grpc
+
+from memory_client import calls
+from memory_client.calls import ATTEMPTS, BuiltContext, Call, Deleted, Page, SearchResult, ServerInfo, backoff_s
+from memory_client.endpoint import CHANNEL_OPTIONS, Identity, resolve_endpoint
+from memory_client.failures import error_of
+from memoryd.errors import Unavailable
+from memoryd.model import AddResult, Draft, Filter, GcReport, Kind, Memory, Source, Stats
+
+__all__ = ["MemoryClient"]
+
+T = TypeVar("T")
+DEFAULT_TIMEOUT_S = 10.0
+_ANY = Filter()
+
+
+class MemoryClient:
+    """
+    One channel to the daemon, and one method an RPC.
+
+    What is not given comes from the environment: MEMORY_ENDPOINT (`unix:///path` or `host:port`; unset: the default
+    socket), MEMORY_USER_ID, MEMORY_CHAT_ID and MEMORY_AGENT_ID. Every method raises the errors drawn in
+    `memoryd.errors`. UNAVAILABLE is retried, as every write carries a request_id.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        user_id: str | None = None,
+        chat_id: str | None = None,
+        agent_id: str | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        wait_for_ready: bool = True,
+    ) -> None:
+        """Open a channel; nothing is sent yet. timeout_s bounds each call with its retries."""
+        self.target = resolve_endpoint(endpoint, os.environ)
+        self.identity = Identity.from_env(os.environ, agent_id, user_id, chat_id)
+        self._timeout_s = timeout_s
+        self._wait_for_ready = wait_for_ready
+        self._channel = grpc.insecure_channel(self.target, options=CHANNEL_OPTIONS)
+        self._methods: dict[str, Any] = {}
+
+    def acting_for(
+        self, *, user_id: str | None = None, chat_id: str | None = None, agent_id: str | None = None
+    ) -> MemoryClient:
+        """Return a client of the same channel for somebody else; what is not given is nobody, not this client's."""
+        other = object.__new__(MemoryClient)
+        other.__dict__.update(self.__dict__)
+        other.identity = Identity(agent_id or "", user_id or "", chat_id or "")
+        return other
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the channel, also under clients that share it."""
+        self._channel.close()
+
+    def _send(self, call: Call[T]) -> T:
+        method = self._methods.get(call.path)
+        if method is None:
+            method = self._methods[call.path] = self._channel.unary_unary(
+                call.path,
+                request_serializer=type(call.request).SerializeToString,
+                response_deserializer=call.response.FromString,
+            )
+        deadline = time.monotonic() + self._timeout_s
+        for attempt in range(ATTEMPTS):
+            left = max(0.001, deadline - time.monotonic())
+            try:
+                return call.parse(method(call.request, timeout=left, wait_for_ready=self._wait_for_ready))
+            except grpc.RpcError as failure:
+                error = error_of(failure, self.target)
+                pause = backoff_s(attempt)
+                last = attempt == ATTEMPTS - 1 or time.monotonic() + pause >= deadline
+                if not isinstance(error, Unavailable) or not call.retryable or last:
+                    raise error from None
+            time.sleep(pause)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def add(
+        self,
+        content: str,
+        *,
+        kind: Kind = Kind.FACT,
+        shared: bool = False,
+        subjects: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        category: str = "",
+        metadata: Mapping[str, str] | None = None,
+        key: str = "",
+        source: Source | None = None,
+        event_time: datetime | None = None,
+        confidence: float = 1.0,
+        decay_rate: float | None = None,
+        expires_days: float | None = None,
+        expire_time: datetime | None = None,
+        request_id: str = "",
+    ) -> AddResult:
+        """Store a statement; a request_id is made where none is given, so that a retry stores it once."""
+        draft = Draft(
+            content=content,
+            kind=kind,
+            shared=shared,
+            subjects=tuple(subjects),
+            tags=tuple(tags),
+            category=category,
+            metadata=metadata or {},
+            key=key,
+            source=source or Source(),
+            event_time=event_time,
+            confidence=confidence,
+            decay_rate=decay_rate,
+            expires_days=expires_days,
+            expire_time=expire_time,
+        )
+        return self._send(calls.add(self.identity, draft, request_id))
+
+    def add_batch(self, drafts: Sequence[Draft], *, request_id: str = "") -> list[AddResult]:
+        """Store up to 100 statements in order and in one transaction."""
+        return self._send(calls.add_batch(self.identity, drafts, request_id))
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 0,
+        filter: Filter = _ANY,
+        min_score: float = 0.0,
+        explain: bool = False,
+    ) -> SearchResult:
+        """Return the memories that answer a query, best first; limit 0 means 10."""
+        call = calls.search(self.identity, query, limit=limit, wanted=filter, min_score=min_score, explain=explain)
+        return self._send(call)
+
+    def page(self, *, page_size: int = 0, page_token: str = "", filter: Filter = _ANY) -> Page:
+        """Return one page of what is visible, newest first; page_size 0 means 20."""
+        return self._send(calls.page(self.identity, page_size=page_size, page_token=page_token, wanted=filter))
+
+    def pages(self, *, page_size: int = 0, filter: Filter = _ANY) -> Iterator[Memory]:
+        """Yield all that is visible, newest first, fetching page after page."""
+        token = ""
+        while True:
+            page = self.page(page_size=page_size, page_token=token, filter=filter)
+            yield from page.memories
+            token = page.next_page_token
+            if not token:
+                return
+
+    def get(self, memory_id: str) -> Memory:
+        """Return one memory by its id or a unique prefix of at least 8 characters."""
+        return self._send(calls.get(self.identity, memory_id))
+
+    def delete(
+        self, memory_id: str, *, allow_missing: bool = False, purge: bool = False, request_id: str = ""
+    ) -> Deleted:
+        """Hide a memory until it is restored or purged; with purge erase it at once."""
+        call = calls.delete(self.identity, memory_id, allow_missing=allow_missing, purge=purge, request_id=request_id)
+        return self._send(call)
+
+    def restore(self, memory_id: str, *, request_id: str = "") -> Memory:
+        """Undo a delete, or a supersession."""
+        return self._send(calls.restore(self.identity, memory_id, request_id))
+
+    def stats(self) -> Stats:
+        """Count what is visible."""
+        return self._send(calls.stats(self.identity))
+
+    def context(
+        self, prompt: str, *, max_tokens: int = 0, max_memories: int = 0, min_score: float = 0.0
+    ) -> BuiltContext:
+        """Return the block of text for a prompt; 0 means the daemon's default."""
+        call = calls.context(
+            self.identity, prompt, max_tokens=max_tokens, max_memories=max_memories, min_score=min_score
+        )
+        return self._send(call)
+
+    def server_info(self) -> ServerInfo:
+        """Return the state of the daemon (admin socket only)."""
+        return self._send(calls.server_info())
+
+    def run_gc(self, *, dry_run: bool = False) -> GcReport:
+        """Erase what is past its grace, or count it (admin socket only)."""
+        return self._send(calls.run_gc(dry_run=dry_run))

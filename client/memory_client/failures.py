@@ -1,0 +1,66 @@
+"""From a failed call to the error that the daemon raised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+
+from memoryd.errors import (
+    Conflict,
+    InternalError,
+    InvalidArgument,
+    LimitExceeded,
+    MemorydError,
+    NotFound,
+    PermissionDenied,
+    TimedOut,
+    Unauthenticated,
+    Unavailable,
+    by_reason,
+)
+
+__all__ = ["error_of"]
+
+_BY_CODE: dict[grpc.StatusCode, type[MemorydError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgument,
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
+    grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: LimitExceeded,
+    grpc.StatusCode.ABORTED: Conflict,
+    grpc.StatusCode.UNAVAILABLE: Unavailable,
+    grpc.StatusCode.CANCELLED: Unavailable,
+    grpc.StatusCode.DEADLINE_EXCEEDED: TimedOut,
+}
+
+
+def error_of(failure: Any, target: str) -> MemorydError:
+    """Return what the status of a grpc.RpcError says."""
+    code, message = failure.code(), failure.details() or ""
+    for key, value in failure.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            error = _detailed(value, message)
+            if error is not None:
+                return error
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return TimedOut(f"{target} gave no answer in time; is memoryd running? A write may have happened")
+    if code is grpc.StatusCode.UNAVAILABLE:
+        return Unavailable(f"cannot reach memoryd at {target}: {message}; start it, or set MEMORY_ENDPOINT")
+    return _BY_CODE.get(code, InternalError)(message or f"memoryd answered {code.name}")
+
+
+def _detailed(serialised: bytes, message: str) -> MemorydError | None:
+    from google.rpc import error_details_pb2, status_pb2  # on errors only: it costs 10 ms to import
+
+    info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
+    for detail in status_pb2.Status.FromString(serialised).details:
+        if detail.Is(info.DESCRIPTOR):
+            detail.Unpack(info)
+        elif detail.Is(bad.DESCRIPTOR):
+            detail.Unpack(bad)
+    cls = by_reason(info.reason)
+    if cls is None:
+        return None
+    field = bad.field_violations[0].field if bad.field_violations else ""
+    return cls(message, field=field, limit=info.metadata.get("limit", ""))

@@ -1,0 +1,1 @@
+"""The daemon. Nothing is imported here: the client loads memoryd.v1 without the server's packages."""

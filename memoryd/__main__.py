@@ -1,0 +1,26 @@
+"""The `memoryd` command: what operators run on the host."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# One BLAS thread: parallelism comes from requests. Set before numpy is loaded.
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+
+def main() -> int:
+    """Run the command; without the daemon's packages, say how to get them."""
+    try:
+        from memoryd.admin_cli import run
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "memoryd":
+            raise
+        print(f"memoryd: {error.name} is not installed; run: pip install 'memoryd[server]'", file=sys.stderr)
+        return 1
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

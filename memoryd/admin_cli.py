@@ -1,0 +1,170 @@
+"""What `memoryd` does for an operator: serve, check, status, gc."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.metadata
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from memoryd import paths
+from memoryd.config import Config, ConfigError, load_config
+from memoryd.daemon import Places, make_embedder, serve
+from memoryd.embedding.base import ModelRefused
+from memoryd.logs import set_up_logs
+from memoryd.sockets import SocketRefused
+from memoryd.store.duckdb import StoreRefused, open_store
+
+__all__ = ["make_parser", "run"]
+
+EXIT_REFUSED = 78  # EX_CONFIG of sysexits(3): starting again would not help
+
+
+def _version() -> str:
+    return importlib.metadata.version("memoryd")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command."""
+    parser = argparse.ArgumentParser(
+        prog="memoryd",
+        description="The memory of AI agents: one daemon on the host.",
+        epilog="examples:\n  memoryd serve\n  memoryd check --config /etc/memoryd/memoryd.toml\n"
+        "  memoryd status --json\n  memoryd gc --dry-run\n\n"
+        "exit codes: 0 done, 1 failed, 2 wrong usage, 70 the database failed (start again),"
+        " 78 refused to start (starting again would not help)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"memoryd {_version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--config", metavar="FILE", type=Path, help="TOML file (default: memoryd.toml where XDG says)")
+    common.add_argument("--data-dir", metavar="DIR", type=Path, help="where the database is")
+    common.add_argument("--socket", metavar="PATH", type=Path, help="the admin socket")
+    commands.add_parser("serve", parents=[common], help="run the daemon in the foreground")
+    check = commands.add_parser("check", parents=[common], help="check configuration, model and database")
+    check.add_argument("--json", action="store_true", help="print JSON")
+    check.add_argument("--adopt", action="store_true", help="take a database as it is whose side file is lost")
+    check.add_argument(
+        "--accept-loss", metavar="SEQ", type=int, help="go on with a database that ends at this transaction"
+    )
+    status = commands.add_parser("status", parents=[common], help="ask the running daemon how it fares")
+    status.add_argument("--json", action="store_true", help="print JSON")
+    gc = commands.add_parser("gc", parents=[common], help="erase what is past its grace")
+    gc.add_argument("--dry-run", action="store_true", help="only count it")
+    gc.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _settle(args: argparse.Namespace) -> tuple[Config, Places]:
+    config = load_config(args.config or paths.config_file(os.environ), os.environ)
+    data_dir = (args.data_dir or paths.data_dir(os.environ)).absolute()
+    database = Path(config.store.path.replace("{data_dir}", str(data_dir)))
+    socket = args.socket or (Path(config.daemon.socket) if config.daemon.socket else paths.socket_path(os.environ))
+    return config, Places(database, socket)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    config, places = _settle(args)
+    set_up_logs(config.daemon.log_format, config.daemon.log_level)
+    return serve(config, places, os.environ, _version())
+
+
+def _check(args: argparse.Namespace) -> int:
+    config, places = _settle(args)
+    if args.json:
+        keys = [
+            {"key": f"{key.section}.{key.name}", "value": key.value, "default": key.default, "unit": key.unit}
+            for key in config.entries()
+        ]
+        print(json.dumps({"config": keys, "database": str(places.database), "socket": str(places.socket)}, indent=2))
+    else:
+        for key in config.entries():
+            changed = "" if key.value == key.default else f" (default {key.default!r})"
+            unit = f" {key.unit}" if key.unit else ""
+            print(f"{key.section}.{key.name} = {key.value!r}{unit}{changed}: {key.meaning}")
+        print(f"\nsocket    {places.socket}")
+    embedder = make_embedder(config)
+    embedder.close()
+    if not args.json:
+        print(f"model     {embedder.provider}, {embedder.dimensions} dimensions: loads and passes its self-test")
+    if not places.database.exists() and not (args.adopt or args.accept_loss is not None):
+        beside = list(places.database.parent.glob(f"{places.database.name}.*"))
+        if not [path for path in beside if not path.name.endswith(".lock")]:
+            if not args.json:
+                print(f"database  {places.database} will be made at the first start")
+            return 0
+    opened = open_store(
+        places.database,
+        memory_limit_bytes=config.store.memory_limit_bytes,
+        adopt=args.adopt,
+        accept_loss=args.accept_loss,
+    )
+    if not args.json:
+        print(f"database  {places.database}: whole, up to transaction {opened.commit_seq}")
+    opened.close()
+    return 0
+
+
+def _client(places: Places) -> Any:
+    from memory_client import MemoryClient
+
+    return MemoryClient(f"unix://{places.socket.absolute()}", wait_for_ready=False)
+
+
+def _status(args: argparse.Namespace) -> int:
+    _, places = _settle(args)
+    with _client(places) as client:
+        info = client.server_info()
+    if args.json:
+        print(json.dumps(dataclasses.asdict(info) | {"uptime": info.uptime.total_seconds()}, indent=2))
+        return 0
+    print(f"memoryd {info.version}, up {str(info.uptime).partition('.')[0]}, {info.rss_bytes >> 20} MiB resident")
+    print(f"store     {info.store_path}: {info.memory_count} memories, {info.store_bytes >> 20} MiB,"
+          f" transaction {info.commit_seq}, schema {info.schema_version}")  # fmt: skip
+    print(f"embedding {info.embedding_provider}, {info.embedding_dimensions} dimensions")
+    print(f"index     {info.index_scopes} scopes, {info.index_bytes >> 20} MiB")
+    for warning in info.warnings:
+        print(f"warning   {warning}")
+    return 0
+
+
+def _gc(args: argparse.Namespace) -> int:
+    _, places = _settle(args)
+    with _client(places) as client:
+        report = client.run_gc(dry_run=args.dry_run)
+    if args.json:
+        print(json.dumps(dataclasses.asdict(report), indent=2))
+        return 0
+    verb = "would erase" if report.dry_run else "erased"
+    print(f"{verb} {report.deleted_count} deleted, {report.superseded_count} superseded and {report.expired_count}"
+          f" expired memories, and {report.request_count} request ids")  # fmt: skip
+    return 0
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "serve": _serve,
+    "check": _check,
+    "status": _status,
+    "gc": _gc,
+}
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command and return its exit code; what was refused is said in one line."""
+    from memoryd.errors import MemorydError
+
+    args = make_parser().parse_args(argv)
+    try:
+        return _COMMANDS[args.command](args)
+    except (ConfigError, ModelRefused, SocketRefused, StoreRefused) as refusal:
+        print(f"memoryd: {refusal}", file=sys.stderr)
+        return EXIT_REFUSED
+    except MemorydError as error:
+        print(f"memoryd: {error.message}", file=sys.stderr)
+        return 1

@@ -1,0 +1,74 @@
+"""
+What is written together: one change set is one transaction, whole or not at all.
+
+The store makes it durable, then the index learns of it; neither decides anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from memoryd.model import Memory, Outcome, Owner
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Applied", "ChangeSet", "Entry", "RecordedRequest", "Snapshot"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """A memory with what it is found by."""
+
+    memory: Memory
+    terms: str = ""
+    """The analysed words, separated by spaces."""
+    vector: NDArray[np.float32] | None = None
+    """The embedding, shape (dimensions,), of length 1. None: it has none, or (in an update) it is unchanged."""
+    fingerprint: str = ""
+    """What made the vector; vectors of two fingerprints are never compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRequest:
+    """A request that was carried out, and the ids and outcomes that it got; the answer is rendered anew from them."""
+
+    owner: Owner
+    method: str
+    request_id: str
+    payload_hash: str
+    outcomes: tuple[tuple[str, Outcome | None, tuple[str, ...]], ...]
+    """A memory id, its outcome and the ids that it superseded, one an item."""
+    create_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """Inserts, updates and purges of memories, and the request that asked for them."""
+
+    inserts: tuple[Entry, ...] = ()
+    updates: tuple[Entry, ...] = ()
+    purges: tuple[Memory, ...] = ()
+    request: RecordedRequest | None = None
+    forget_requests_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A change set that was committed, and the number of its transaction."""
+
+    commit_seq: int
+    change: ChangeSet
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The recallable memories of one owner as of one commit: all but the deleted ones, oldest first."""
+
+    commit_seq: int
+    count: int
+    chunks: Iterable[Sequence[Entry]]

@@ -1,0 +1,206 @@
+"""
+The configuration: one TOML file, overridden by the environment, with every key known.
+
+A key has one place here: name, default, unit and meaning; `memoryd check` prints them, and a test holds the
+documentation equal. The environment variable of `[store] path` is MEMORYD_STORE_PATH, and so on.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Config", "ConfigError", "Key", "load_config"]
+
+MIB = 1024 * 1024
+LOG_FORMATS = ("auto", "json", "console")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the message names the key and the way out."""
+
+
+def _key(default: Any, unit: str, meaning: str, *, least: float = 0, one_of: tuple[str, ...] = ()) -> Any:
+    return field(default=default, metadata={"unit": unit, "meaning": meaning, "least": least, "one_of": one_of})
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonConfig:
+    """How the daemon is reached and how it logs."""
+
+    socket: str = _key("", "path", "the admin socket; empty: in the runtime directory")
+    log_format: str = _key("auto", "name", "json, console, or auto: console on a terminal", one_of=LOG_FORMATS)
+    log_level: str = _key("info", "name", "debug logs every call, info those that fail", one_of=LOG_LEVELS)
+    max_connections: int = _key(256, "connections", "open at once; more are refused", least=1)
+    max_concurrent_calls: int = _key(512, "calls", "under way at once; more are refused", least=1)
+    shutdown_grace_s: float = _key(10.0, "seconds", "what is in flight may take so long after SIGTERM")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreConfig:
+    """Where memories last."""
+
+    path: str = _key("{data_dir}/memory.duckdb", "path", "the database; {data_dir} is the data directory")
+    memory_limit_bytes: int = _key(256 * MIB, "bytes", "what DuckDB may take", least=32 * MIB)
+    min_free_bytes: int = _key(256 * MIB, "bytes", "below so much free space, writes are refused")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexConfig:
+    """What is searched in memory."""
+
+    memory_bytes: int = _key(1024 * MIB, "bytes", "what all indexes together may take; the least used go first")
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingConfig:
+    """What turns text into vectors."""
+
+    provider: str = _key("builtin", "name", "builtin, openai, none, or a directory in the Hugging Face layout")
+    dimensions: int = _key(0, "numbers", "length of a vector; 0: the model's")
+    url: str = _key("", "URL", "of openai: the endpoint, up to and with /v1")
+    model: str = _key("", "name", "of openai: the model")
+    api_key_file: str = _key("", "path", "of openai: a file that holds the key; empty: no key is sent")
+    timeout_s: float = _key(10.0, "seconds", "of openai: how long an answer may take", least=0.1)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryConfig:
+    """What is forgotten when."""
+
+    auto_gc: bool = _key(default=True, unit="", meaning="collect garbage at start")
+    delete_grace_days: float = _key(30.0, "days", "a deleted memory can be restored for so long")
+    supersede_grace_days: float = _key(180.0, "days", "a superseded memory is kept for so long; 0: for ever")
+    expired_grace_days: float = _key(30.0, "days", "an expired memory is kept for so long")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextConfig:
+    """How much goes into a prompt unless the request says."""
+
+    max_memories: int = _key(10, "memories", "relevant memories in a context", least=1)
+    max_tokens: int = _key(2000, "tokens", "length of a context", least=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that the operator decides."""
+
+    daemon: DaemonConfig = DaemonConfig()
+    store: StoreConfig = StoreConfig()
+    index: IndexConfig = IndexConfig()
+    embedding: EmbeddingConfig = EmbeddingConfig()
+    memory: MemoryConfig = MemoryConfig()
+    context: ContextConfig = ContextConfig()
+
+    def entries(self) -> Iterator[Key]:
+        """Yield every key with its value."""
+        for section in fields(self):
+            values = getattr(self, section.name)
+            for item in fields(values):
+                meta = item.metadata
+                yield Key(
+                    section.name,
+                    item.name,
+                    getattr(values, item.name),
+                    item.default,
+                    meta["unit"],
+                    meta["meaning"],
+                    meta["least"],
+                    meta["one_of"],
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of the configuration."""
+
+    section: str
+    name: str
+    value: Any
+    default: Any
+    unit: str
+    meaning: str
+    least: float
+    one_of: tuple[str, ...]
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that overrides it."""
+        return f"MEMORYD_{self.section}_{self.name}".upper()
+
+    def check(self, value: Any, where: str) -> Any:
+        """Return value as the key's type; ConfigError if it is none."""
+        kind = type(self.default)
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if type(value) is not kind:
+            raise ConfigError(f"{where}: {self.section}.{self.name} must be {_ARTICLES[kind]}, not {value!r}")
+        if kind in {int, float} and not self.least <= value < float("inf"):
+            raise ConfigError(f"{where}: {self.section}.{self.name} is {value}; it must be at least {self.least:g}")
+        if self.one_of and value not in self.one_of:
+            raise ConfigError(
+                f"{where}: {self.section}.{self.name} is {value!r}; it must be one of {', '.join(self.one_of)}"
+            )
+        return value
+
+    def parse(self, text: str) -> Any:
+        """Return the value that an environment variable says."""
+        kind = type(self.default)
+        if kind is bool:
+            words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+            return words.get(text.strip().lower(), text)
+        try:
+            return kind(text)
+        except ValueError:
+            return text  # check() says what it must be
+
+
+_ARTICLES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, 1, 0.5)
+    return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(known)}"
+
+
+def load_config(path: Path | None, env: Mapping[str, str]) -> Config:
+    """Return the configuration of a file (None: defaults), overridden by the environment; ConfigError if unusable."""
+    config = Config()
+    keys = {(key.section, key.name): key for key in config.entries()}
+    sections = [item.name for item in fields(config)]
+    found: dict[tuple[str, str], Any] = {}
+    for section, content in _read(path).items():
+        if section not in sections:
+            raise ConfigError(f"{path}: unknown section [{section}]{_nearest(section, sections)}")
+        if not isinstance(content, dict):
+            raise ConfigError(f"{path}: {section} must be a section, written [{section}]")
+        for name, value in content.items():
+            key = keys.get((section, name))
+            if key is None:
+                known = [item.name for item in keys.values() if item.section == section]
+                raise ConfigError(f"{path}: unknown key {section}.{name}{_nearest(name, known)}")
+            found[section, name] = key.check(value, str(path))
+    for place, key in keys.items():
+        if key.variable in env:
+            found[place] = key.check(key.parse(env[key.variable]), key.variable)
+    for section in sections:
+        changed = {name: value for (of, name), value in found.items() if of == section}
+        config = replace(config, **{section: replace(getattr(config, section), **changed)})
+    return config
+
+
+def _read(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None

@@ -1,0 +1,1 @@
+"""What memoryd decides: pipelines over ports; no protobuf, no clock, no environment."""

@@ -1,0 +1,160 @@
+"""Remembering: embed first, then decide under the owner's lock, write one change set, and answer when it is durable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.change import ChangeSet, Entry, RecordedRequest
+from memoryd.domain.judge import judge, memory_of
+from memoryd.domain.ports import Ports
+from memoryd.domain.requests import Once, memory_now, once
+from memoryd.errors import MemorydError
+from memoryd.index.analysis import analyse, embedded_text, indexed_text
+from memoryd.index.scope import ScopeIndex
+from memoryd.model import AddResult, Caller, Draft, Memory, Outcome, Owner, State, text_digest
+
+__all__ = ["add", "add_batch"]
+
+Vector = NDArray[np.float32]
+INLINE_CHARACTERS = 8_000  # of text that is analysed on the loop (≤ 1 ms); more goes to a thread
+
+
+async def add(draft: Draft, caller: Caller, ports: Ports, *, now: datetime, request_id: str = "") -> AddResult:
+    """Store one statement; see AddMemory in the contract."""
+    async with once(ports, caller, "AddMemory", request_id, draft) as request:
+        results = await _offer([draft], caller, ports, request, now=now)
+    return results[0]
+
+
+async def add_batch(
+    drafts: Sequence[Draft], caller: Caller, ports: Ports, *, now: datetime, request_id: str = ""
+) -> list[AddResult]:
+    """Store statements in order and in one transaction; see BatchAddMemories in the contract."""
+    async with once(ports, caller, "BatchAddMemories", request_id, tuple(drafts)) as request:
+        return await _offer(drafts, caller, ports, request, now=now, batch=True)
+
+
+async def _offer(
+    drafts: Sequence[Draft], caller: Caller, ports: Ports, request: Once, *, now: datetime, batch: bool = False
+) -> list[AddResult]:
+    owners = []
+    for n, draft in enumerate(drafts):
+        try:
+            owners.append(caller.writes_to(shared=draft.shared))
+            draft.expiry(now)
+        except MemorydError as error:
+            raise error.within(f"requests[{n}].") if batch else error from None
+    texts = [embedded_text(draft.source.speaker, draft.content) for draft in drafts]
+    embedding = asyncio.ensure_future(ports.embedder.documents(texts, caller=caller))
+    try:
+        earlier = await request.earlier()
+        if earlier is not None:
+            return await _again(earlier, caller, ports, now)
+        indexes = {owner: await ports.indexes.get(owner) for owner in dict.fromkeys(owners)}
+        vectors = await embedding
+    finally:
+        embedding.cancel()
+    async with ports.owner_lock(*owners):
+        # an index may have been dropped or evicted while we waited; a decision needs the one that commits reach
+        indexes = {owner: await ports.indexes.get(owner) for owner in indexes}
+        offers = _Offers(ports, indexes, now)
+        outcomes = []
+        for n, (draft, owner) in enumerate(zip(drafts, owners, strict=True)):
+            try:
+                outcomes.append(await offers.consider(draft, owner, caller, vectors[n]))
+            except MemorydError as error:
+                raise error.within(f"requests[{n}].") if batch else error from None
+        change = await offers.change(request.record(tuple(outcomes), now))
+        await ports.store.commit(change)
+    return [
+        AddResult(outcome or Outcome.REJECTED, offers.memory(memory_id).as_of(now), superseded)
+        for memory_id, outcome, superseded in outcomes
+    ]
+
+
+async def _again(earlier: RecordedRequest, caller: Caller, ports: Ports, now: datetime) -> list[AddResult]:
+    return [
+        AddResult(outcome or Outcome.REJECTED, await memory_now(ports, caller.visibility, memory_id, now), superseded)
+        for memory_id, outcome, superseded in earlier.outcomes
+    ]
+
+
+class _Offers:
+    """The statements of one call: each is judged beside what is stored and beside those before it."""
+
+    def __init__(self, ports: Ports, indexes: dict[Owner, ScopeIndex | None], now: datetime) -> None:
+        self._ports = ports
+        self._indexes = indexes
+        self._now = now
+        self._new: dict[str, Entry] = {}
+        self._pending: dict[str, Memory] = {}  # new and changed, in the form they will have
+
+    async def _of_key(self, owner: Owner, key: str) -> list[Memory]:
+        index = self._indexes[owner]
+        known = await self._ports.store.of_key(owner, key, self._now) if index is None else index.of_key(key, self._now)
+        return self._as_pending(owner, known, lambda memory: memory.key == key)
+
+    async def _same_text(self, owner: Owner, draft: Draft) -> list[Memory]:
+        index = self._indexes[owner]
+        if index is None:
+            known = await self._ports.store.same_text(owner, draft.content, self._now)
+        else:
+            known = index.same_text(draft.content, self._now)
+        digest = text_digest(draft.content)
+        return self._as_pending(owner, known, lambda memory: text_digest(memory.content) == digest)
+
+    def _as_pending(self, owner: Owner, known: list[Memory], matches: Callable[[Memory], bool]) -> list[Memory]:
+        """Return the known memories as this call has left them, and those of this call that match too."""
+        stored = [memory for memory in known if memory.id not in self._pending]
+        pending = [
+            memory
+            for memory in self._pending.values()
+            if memory.owner == owner and memory.state_at(self._now) is State.LIVE and matches(memory)
+        ]
+        return stored + pending
+
+    async def consider(
+        self, draft: Draft, owner: Owner, caller: Caller, vector: Vector | None
+    ) -> tuple[str, Outcome | None, tuple[str, ...]]:
+        """Judge one statement; return the id of the memory that says it, the outcome, and what it superseded."""
+        ports = self._ports
+        new = memory_of(
+            draft, owner, ports.new_id(), ports.stamps.next(self._now), trust=caller.trust, grant_id=caller.grant_id
+        )
+        of_key = await self._of_key(owner, draft.key) if draft.key else []
+        verdict = judge(draft, new, of_key=of_key, same_text=await self._same_text(owner, draft), now=self._now)
+        for memory in verdict.changed:
+            self._pending[memory.id] = memory
+        if verdict.new is not None:
+            self._new[new.id] = Entry(verdict.new, "", vector, ports.embedder.fingerprint if vector is not None else "")
+            self._pending[new.id] = verdict.new
+        return verdict.memory.id, verdict.outcome, verdict.new.supersedes if verdict.new else ()
+
+    def memory(self, memory_id: str) -> Memory:
+        """Return a memory of this call in its final form."""
+        return self._pending[memory_id]
+
+    async def change(self, request: RecordedRequest | None) -> ChangeSet:
+        """Return all that this call writes."""
+        memories = list(self._pending.values())
+        if sum(len(memory.content) for memory in memories) <= INLINE_CHARACTERS:
+            terms = _terms(memories)
+        else:
+            terms = await asyncio.to_thread(_terms, memories)
+        inserts, updates = [], []
+        for memory, words in zip(memories, terms, strict=True):
+            entry = self._new.get(memory.id)
+            if entry is None:
+                updates.append(Entry(memory, words))
+            else:
+                inserts.append(Entry(memory, words, entry.vector, entry.fingerprint))
+        return ChangeSet(inserts=tuple(inserts), updates=tuple(updates), request=request)
+
+
+def _terms(memories: Sequence[Memory]) -> list[str]:
+    return [" ".join(analyse(indexed_text(memory))) for memory in memories]

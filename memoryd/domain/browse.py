@@ -1,0 +1,110 @@
+"""Looking at what is there: by page, by id, in numbers."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from dataclasses import dataclass
+from datetime import datetime
+
+from memoryd import limits
+from memoryd.domain.ports import Ports
+from memoryd.errors import AmbiguousId, InvalidArgument, NotFound, PageTokenInvalid
+from memoryd.model import Caller, Filter, Memory, Stats, check_count, check_id
+from memoryd.store.base import Cursor
+from memoryd.times import from_us, to_us
+
+__all__ = ["Page", "find", "get", "page", "stats"]
+
+ID_LENGTH = 26
+_MAC_BYTES = 16
+_TIME_BYTES = 8
+_ROW_BYTES = 300  # what a memory takes beside its texts
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some memories, newest first, and the token of the next page; empty at the end."""
+
+    memories: list[Memory]
+    next_page_token: str
+
+
+async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, page_token: str, now: datetime) -> Page:
+    """Return one page; see ListMemories in the contract."""
+    size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+    bound = _bound_to(caller, wanted)
+    after = _read_token(page_token, ports.secret, bound) if page_token else None
+    found = await ports.store.page(caller.visibility, wanted, now=now, limit=size + 1, after=after)
+    kept = _within_bytes(found[:size])
+    token = "" if len(kept) == len(found) else _token(kept[-1], ports.secret, bound)
+    return Page([memory.as_of(now) for memory in kept], token)
+
+
+def _within_bytes(memories: list[Memory]) -> list[Memory]:
+    total = 0
+    for n, memory in enumerate(memories):
+        labels = (*memory.subjects, *memory.tags, *memory.metadata, *memory.metadata.values())
+        total += _ROW_BYTES + len(memory.content.encode()) + sum(len(label.encode()) + 4 for label in labels)
+        if total > limits.MAX_PAGE_BYTES and n:
+            return memories[:n]
+    return memories
+
+
+def _bound_to(caller: Caller, wanted: Filter) -> bytes:
+    """Return what a token is bound to: who asks, and what for."""
+    kinds = sorted(kind.value for kind in wanted.kinds)
+    rest = [(name, getattr(wanted, name)) for name in Filter.__dataclass_fields__ if name not in {"kinds", "metadata"}]
+    asked = (caller.agent_id, caller.user_id, caller.chat_id, kinds, sorted(wanted.metadata.items()), rest)
+    return hashlib.blake2b(repr(asked).encode(), digest_size=16).digest()
+
+
+def _mac(body: bytes, secret: bytes, bound: bytes) -> bytes:
+    return hmac.digest(secret, bound + body, "sha256")[:_MAC_BYTES]
+
+
+def _token(last: Memory, secret: bytes, bound: bytes) -> str:
+    body = to_us(last.create_time).to_bytes(_TIME_BYTES, "big", signed=True) + last.id.encode()
+    return base64.urlsafe_b64encode(body + _mac(body, secret, bound)).decode().rstrip("=")
+
+
+def _read_token(token: str, secret: bytes, bound: bytes) -> Cursor:
+    try:
+        raw = base64.b64decode(token.encode() + b"=" * (-len(token) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    body, mac = raw[:-_MAC_BYTES], raw[-_MAC_BYTES:]
+    if len(body) <= _TIME_BYTES or not hmac.compare_digest(mac, _mac(body, secret, bound)):
+        raise PageTokenInvalid(
+            "page_token is not one of this query's; repeat the query's other fields, or list from the start",
+            field="page_token",
+        )
+    time = int.from_bytes(body[:_TIME_BYTES], "big", signed=True)
+    return Cursor(from_us(time), body[_TIME_BYTES:].decode())
+
+
+async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = False) -> Memory:
+    """Return the one memory that the caller sees under an id or a unique prefix of at least 8 characters."""
+    prefix = check_id(memory_id, "id").lower()
+    if len(prefix) < limits.MIN_ID_PREFIX:
+        raise InvalidArgument(
+            f"id has {len(prefix)} characters; give at least {limits.MIN_ID_PREFIX} of its {ID_LENGTH}", field="id"
+        )
+    found = await ports.store.find(caller.visibility, prefix, deleted=deleted)
+    if not found:
+        raise NotFound(f"there is no memory {prefix}", field="id")
+    if len(found) > 1:
+        raise AmbiguousId(f"several memories begin with {prefix}; give more of the id", field="id")
+    return found[0]
+
+
+async def get(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Memory:
+    """Return one memory; see GetMemory in the contract."""
+    return (await find(memory_id, caller, ports)).as_of(now)
+
+
+async def stats(caller: Caller, ports: Ports, *, now: datetime) -> Stats:
+    """Count what the caller sees."""
+    return await ports.store.stats(caller.visibility, now)

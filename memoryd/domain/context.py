@@ -1,0 +1,107 @@
+"""
+What an agent should know before it answers, as one block of Markdown.
+
+Stored text is data: it is rendered on one line, so that it can open no heading, list or fence of its own, and so that
+no tag in it can close the block that the host puts around it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from memoryd import limits
+from memoryd.domain.ports import Ports
+from memoryd.domain.recall import recall
+from memoryd.model import (
+    Caller,
+    ContextItem,
+    ContextSection,
+    Filter,
+    Kind,
+    Leg,
+    Memory,
+    Query,
+    Trust,
+    check_count,
+    check_text,
+)
+
+__all__ = ["Context", "build_context", "render_line", "token_count"]
+
+RELEVANT_HEADING = "## Relevant memory"
+BYTES_A_TOKEN = 4  # of UTF-8; English is near it, other scripts stay below the true count's double
+_INVISIBLE = re.compile(r"[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+_SPACES = re.compile(r"\s+")
+_FENCE = re.compile(r"[`~]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The text, its parts, its length, and what was left out."""
+
+    text: str
+    sections: tuple[ContextSection, ...]
+    token_count: int
+    skipped_count: int
+    unavailable: tuple[Leg, ...]
+    embedding_s: float = 0.0
+
+
+def token_count(text: str) -> int:
+    """Return the estimated length in tokens: a quarter of the bytes, rounded up."""
+    return -(-len(text.encode()) // BYTES_A_TOKEN)
+
+
+def _inert(text: str) -> str:
+    """Return text on one line in which nothing can end the block: no controls, no fences, no tags."""
+    flat = _SPACES.sub(" ", _INVISIBLE.sub(" ", text)).strip()
+    flat = _FENCE.sub(lambda run: run.group()[:2], flat)
+    return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def render_line(memory: Memory) -> str:
+    """Return a memory as one line of the block, with whom it is about and a mark where its trust is lower."""
+    line = f"- {_inert(memory.content)}"
+    if memory.subjects:
+        line += f" (about {', '.join(map(_inert, memory.subjects))})"
+    if memory.trust is not Trust.HOST:
+        line += f" [unverified: {memory.trust.value}]"
+    return line
+
+
+async def build_context(
+    prompt: str,
+    caller: Caller,
+    ports: Ports,
+    *,
+    now: datetime,
+    max_tokens: int = 0,
+    max_memories: int = 0,
+    min_score: float = 0.0,
+) -> Context:
+    """Return what is relevant to a prompt within the limits; see BuildContext in the contract."""
+    policy = ports.policy
+    prompt = check_text(prompt, "prompt", limit=limits.MAX_PROMPT_BYTES)
+    tokens = check_count(max_tokens, "max_tokens", default=policy.max_tokens, limit=limits.MAX_CONTEXT_TOKENS)
+    count = check_count(max_memories, "max_memories", default=policy.max_memories, limit=limits.MAX_CONTEXT_MEMORIES)
+    if not prompt.strip():
+        return Context("", (), 0, 0, ())
+    wanted = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
+    query = Query(text=prompt, limit=count, filter=wanted, min_score=min_score)
+    found = await recall(query, caller, ports, now=now, counted=False)
+    lines, items, skipped = [RELEVANT_HEADING, ""], [], 0
+    for hit in found.hits:
+        line = render_line(hit.memory)
+        if token_count("\n".join([*lines, line]) + "\n") > tokens:
+            skipped += 1  # the next one may be shorter
+            continue
+        lines.append(line)
+        items.append(ContextItem(hit.memory.id, hit.memory.kind, hit.memory.trust))
+    if not items:
+        return Context("", (), 0, skipped, found.unavailable, found.embedding_s)
+    ports.recalls.note((item.id for item in items), now)
+    text = "\n".join(lines) + "\n"
+    section = ContextSection("relevant_memory", text, tuple(items))
+    return Context(text, (section,), token_count(text), skipped, found.unavailable, found.embedding_s)

@@ -1,0 +1,130 @@
+"""Forgetting and taking it back: a delete hides at once, a restore undoes it, a purge is for good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from memoryd import limits
+from memoryd.change import ChangeSet, Entry
+from memoryd.domain.browse import find
+from memoryd.domain.ports import Ports
+from memoryd.domain.requests import memory_now, once
+from memoryd.errors import Conflict, NotFound
+from memoryd.model import Caller, GcReport, Memory, State
+from memoryd.store.base import Graces
+
+__all__ = ["Forgotten", "collect", "forget", "restore"]
+
+SLICE = 64  # memories purged in one transaction: below 20 ms of the writer
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The ids that went, and until when they can be restored."""
+
+    ids: tuple[str, ...]
+    purge_time: datetime | None = None
+
+
+async def forget(
+    memory_id: str,
+    caller: Caller,
+    ports: Ports,
+    *,
+    now: datetime,
+    missing_ok: bool = False,
+    purge: bool = False,
+    request_id: str = "",
+) -> Forgotten:
+    """Hide a memory, or erase it with purge; see DeleteMemory in the contract."""
+    async with once(ports, caller, "DeleteMemory", request_id, (memory_id, missing_ok, purge)) as request:
+        earlier = await request.earlier()
+        if earlier is not None:
+            memories = [
+                await memory_now(ports, caller.visibility, gone, now) for gone, _, _ in earlier.outcomes if gone
+            ]
+            due = [memory.purge_time for memory in memories if memory is not None]
+            return Forgotten(tuple(gone for gone, _, _ in earlier.outcomes if gone), due[0] if due else None)
+        try:
+            memory = await find(memory_id, caller, ports, deleted=purge)
+            async with ports.owner_lock(memory.owner):
+                memory = await find(memory.id, caller, ports, deleted=purge)  # as it is now that nobody else decides
+                noted = request.record(((memory.id, None, ()),), now)
+                if purge:
+                    await ports.store.commit(ChangeSet(purges=(memory,)))  # the note would keep the id
+                    return Forgotten((memory.id,))
+                due_time = now + timedelta(days=ports.policy.delete_grace_days)
+                gone_memory = replace(memory, delete_time=now, purge_time=due_time)
+                entry = await ports.store.entry(memory)
+                await ports.store.commit(
+                    ChangeSet(updates=(Entry(gone_memory, entry.terms if entry else ""),), request=noted)
+                )
+                return Forgotten((memory.id,), due_time)
+        except NotFound:
+            if not missing_ok:
+                raise
+            return Forgotten(())
+
+
+async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime, request_id: str = "") -> Memory:
+    """Undo a delete, or a supersession; see RestoreMemory in the contract."""
+    async with once(ports, caller, "RestoreMemory", request_id, memory_id) as request:
+        earlier = await request.earlier()
+        if earlier is not None:
+            memory_or_none = await memory_now(ports, caller.visibility, earlier.outcomes[0][0], now)
+            if memory_or_none is None:
+                raise NotFound("the memory was purged since", field="id")
+            return memory_or_none
+        memory = await find(memory_id, caller, ports, deleted=True)
+        async with ports.owner_lock(memory.owner):
+            memory = await find(memory.id, caller, ports, deleted=True)
+            state = memory.state_at(now)
+            if state in {State.LIVE, State.EXPIRED}:
+                return memory.as_of(now)
+            back = replace(memory, delete_time=None, purge_time=None)
+            if state is State.SUPERSEDED:
+                back = replace(back, supersede_time=None, superseded_by="", judgement=None)
+            if back.key and back.state_at(now) is State.LIVE:
+                await _check_key(back, ports, now)
+            entry = await ports.store.entry(memory)
+            if entry is None:
+                raise NotFound(f"there is no memory {memory.id}", field="id")
+            noted = request.record(((memory.id, None, ()),), now)
+            await ports.store.commit(ChangeSet(updates=(replace(entry, memory=back),), request=noted))
+            return back.as_of(now)
+
+
+async def _check_key(memory: Memory, ports: Ports, now: datetime) -> None:
+    index = await ports.indexes.get(memory.owner)
+    holders = (
+        await ports.store.of_key(memory.owner, memory.key, now) if index is None else index.of_key(memory.key, now)
+    )
+    if holders:
+        raise Conflict(f"its key {memory.key!r} is taken by memory {holders[0].id}; delete that one first", field="id")
+
+
+async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcReport:
+    """Erase what is past its grace, in slices between which others get their turn; or only count it."""
+    policy = ports.policy
+    graces = Graces(
+        expired_before=now - timedelta(days=policy.expired_grace_days),
+        superseded_before=now - timedelta(days=policy.supersede_grace_days) if policy.supersede_grace_days else None,
+        purge_due=now,
+        requests_before=now - timedelta(days=limits.REQUEST_KEEP_DAYS),
+    )
+    report, due = await ports.store.collectable(graces, limit=SLICE)
+    if dry_run:
+        return replace(report, dry_run=True)
+    while due:
+        async with ports.owner_lock(*(memory.owner for memory in due)):
+            # what was restored before we held the locks is no longer due
+            _, still = await ports.store.collectable(graces, limit=SLICE)
+            ids = {memory.id for memory in due}
+            gone = tuple(memory for memory in still if memory.id in ids)
+            if gone:
+                await ports.store.commit(ChangeSet(purges=gone))
+        _, due = await ports.store.collectable(graces, limit=SLICE)
+    if report.request_count:
+        await ports.store.commit(ChangeSet(forget_requests_before=graces.requests_before))
+    return report

@@ -1,0 +1,106 @@
+"""What the use cases are handed: the store, the index, the embedder, and the little state they share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from weakref import WeakValueDictionary
+
+from memoryd.embedding.base import Embedder
+from memoryd.index.cache import ScopeIndexes
+from memoryd.model import Owner
+from memoryd.store.base import Store
+
+__all__ = ["Locks", "Policy", "Ports", "Recalls", "Stamps"]
+
+MAX_NOTED_RECALLS = 20_000  # memories whose recall waits to be written down; beyond it recalls go uncounted
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the operator decides."""
+
+    delete_grace_days: float = 30.0
+    supersede_grace_days: float = 180.0
+    """0: superseded memories are kept for ever."""
+    expired_grace_days: float = 30.0
+    max_memories: int = 10
+    max_tokens: int = 2000
+
+
+class Locks:
+    """One lock a key, first come first served; a lock that nobody holds or awaits is forgotten."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[Any, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def hold(self, keys: Iterable[Any]) -> AsyncIterator[None]:
+        """Hold the locks of all keys, taken in one order so that nobody waits in a circle."""
+        async with AsyncExitStack() as stack:
+            for key in sorted(set(keys), key=repr):
+                lock = self._locks.get(key)
+                if lock is None:
+                    lock = self._locks[key] = asyncio.Lock()
+                await stack.enter_async_context(lock)
+            yield
+
+
+class Stamps:
+    """Hands out create times that rise strictly, also when the wall clock steps back."""
+
+    def __init__(self, newest: datetime | None) -> None:
+        """Begin after the newest create time of the store."""
+        self._last = newest
+
+    def next(self, now: datetime) -> datetime:
+        """Return now, or a microsecond after the last one."""
+        if self._last is not None and now <= self._last:
+            now = self._last + timedelta(microseconds=1)
+        self._last = now
+        return now
+
+
+class Recalls:
+    """Which memories were recalled since the counts were last written down."""
+
+    def __init__(self) -> None:
+        self._noted: dict[str, tuple[datetime, int]] = {}
+
+    def note(self, ids: Iterable[str], now: datetime) -> None:
+        """Count one recall each."""
+        for memory_id in ids:
+            _, count = self._noted.get(memory_id, (now, 0))
+            if count or len(self._noted) < MAX_NOTED_RECALLS:
+                self._noted[memory_id] = (now, count + 1)
+
+    def take(self) -> dict[str, tuple[datetime, int]]:
+        """Return what was noted, and begin anew."""
+        noted, self._noted = self._noted, {}
+        return noted
+
+
+@dataclass(slots=True)
+class Ports:
+    """Everything that a use case may reach."""
+
+    store: Store
+    indexes: ScopeIndexes
+    embedder: Embedder
+    new_id: Callable[[], str]
+    stamps: Stamps
+    secret: bytes
+    policy: Policy = Policy()
+    vector_refusal: str = ""
+    """Why vectors are not searched, in words for the operator; empty where they are."""
+    owner_locks: Locks = field(default_factory=Locks)
+    request_locks: Locks = field(default_factory=Locks)
+    recalls: Recalls = field(default_factory=Recalls)
+
+    def owner_lock(self, *owners: Owner) -> Any:
+        """Hold what is decided for these owners: decisions of one owner come one after the other."""
+        return self.owner_locks.hold(owners)

@@ -1,0 +1,100 @@
+"""
+Recalling: embed the question, search the scopes that the caller sees, rank.
+
+score = 0.3 · max(0, cosine) + 0.7 · BM25 / Σ idf of the query's terms. Both legs lie in 0–1 by themselves, so that a
+score means the same with one candidate, in two scopes and against min_score. A leg that is unavailable counts 0, and
+the answer says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import datetime
+
+from memoryd.domain.ports import Ports
+from memoryd.embedding.base import Vector
+from memoryd.errors import Unavailable
+from memoryd.index.analysis import analyse_query
+from memoryd.index.scope import Found, Question
+from memoryd.model import Caller, Hit, Leg, LegScore, Query
+
+__all__ = ["KEYWORD_WEIGHT", "VECTOR_WEIGHT", "Recall", "recall"]
+
+VECTOR_WEIGHT = 0.3
+KEYWORD_WEIGHT = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What was found, the legs that were missing, and how long the question took to embed."""
+
+    hits: list[Hit]
+    unavailable: tuple[Leg, ...]
+    embedding_s: float
+
+
+async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime, counted: bool = True) -> Recall:
+    """
+    Return the memories that answer a query, best first; see SearchMemories in the contract.
+
+    Each hit counts as a recall, unless the caller counts those that it shows.
+    """
+    began = time.perf_counter()
+    embedding = asyncio.ensure_future(_vector(query, caller, ports))
+    try:
+        terms = analyse_query(query.text)
+        indexes = [await ports.indexes.get(owner) for owner in caller.visibility.owners]
+        vector = await embedding
+    finally:
+        embedding.cancel()
+    embedding_s = time.perf_counter() - began
+    missing = [Leg.VECTOR] if vector is None else []
+    ready = [index for index in indexes if index is not None]
+    if len(ready) < len(indexes):  # a scope larger than the memory budget: the store answers, without its words
+        missing.append(Leg.KEYWORD)
+        found = await _from_store(query, caller, ports, vector, now)
+    else:
+        question = Question(
+            tuple(terms), vector, query.filter, now, query.limit, VECTOR_WEIGHT, KEYWORD_WEIGHT, query.min_score
+        )
+        found = await ports.indexes.search(ready, question, explain=query.explain)
+    hits = [_hit(hit, query, now) for hit in found]
+    if counted:
+        ports.recalls.note((hit.memory.id for hit in hits), now)
+    return Recall(hits, tuple(missing), embedding_s)
+
+
+async def _vector(query: Query, caller: Caller, ports: Ports) -> Vector | None:
+    if ports.vector_refusal:
+        return None
+    try:
+        return await ports.embedder.query(query.text, owner=caller)
+    except Unavailable:
+        return None
+
+
+async def _from_store(query: Query, caller: Caller, ports: Ports, vector: Vector | None, now: datetime) -> list[Found]:
+    if vector is None:
+        raise Unavailable(
+            "the scope is larger than index.memory_bytes and there are no vectors to search it by; raise that limit"
+        )
+    near = await ports.store.nearest(
+        caller.visibility, vector, ports.embedder.fingerprint, query.filter, now=now, limit=query.limit
+    )
+    found = [
+        Found(round(VECTOR_WEIGHT * max(0.0, similarity), 6), similarity, 0.0, 0, memory, rank, 0)
+        for rank, (memory, similarity) in enumerate(near, 1)
+    ]
+    return [hit for hit in found if hit.score > 0 and hit.score >= query.min_score]
+
+
+def _hit(found: Found, query: Query, now: datetime) -> Hit:
+    legs: tuple[LegScore, ...] = ()
+    if query.explain:
+        legs = (
+            LegScore(Leg.VECTOR, found.vector_rank, max(0.0, found.similarity), VECTOR_WEIGHT),
+            LegScore(Leg.KEYWORD, found.keyword_rank, found.lexical, KEYWORD_WEIGHT),
+        )
+    return Hit(found.memory.as_of(now), found.score, found.similarity, found.lexical, legs)

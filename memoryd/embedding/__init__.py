@@ -1,0 +1,1 @@
+"""From text to vectors: a packaged model, a directory, an endpoint, or nothing."""

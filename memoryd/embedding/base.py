@@ -1,0 +1,95 @@
+"""What turns text into vectors, and the registry of those by name."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Embedder", "Encoder", "ModelRefused", "NoEmbedder"]
+
+Vector = NDArray[np.float32]
+
+
+class ModelRefused(Exception):
+    """The model cannot be used; the message says why and what to do."""
+
+
+class Encoder(Protocol):
+    """A model: stateless, callable from any thread."""
+
+    provider: str
+    fingerprint: str
+    """Differs whenever vectors could: model, tokenizer, pooling, prefixes, length, dimensions."""
+    dimensions: int
+
+    def encode(self, texts: Sequence[str], *, query: bool) -> Vector:
+        """Return vectors of length 1, shape (len(texts), dimensions), float32, in order. Raises Unavailable."""
+        ...
+
+    def cost(self, text: str) -> int:
+        """Return roughly how many tokens the model will see."""
+        ...
+
+
+class Embedder(Protocol):
+    """Vectors for the domain: fair among callers, queries before documents."""
+
+    @property
+    def provider(self) -> str:
+        """The name in the configuration."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """The encoder's; empty where there is none."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """Length of a vector; 0 where there is none."""
+        ...
+
+    async def query(self, text: str, *, owner: Hashable) -> Vector | None:
+        """
+        Return the vector of a query, shape (dimensions,); None where there is no model.
+
+        What an owner asked before is remembered for that owner alone. Raises Unavailable.
+        """
+        ...
+
+    async def documents(self, texts: Sequence[str], *, caller: Hashable) -> list[Vector | None]:
+        """Return one vector a text, in order; None where there is no model. Raises Unavailable."""
+        ...
+
+    async def ping(self) -> None:
+        """Return when every worker has answered."""
+        ...
+
+    def close(self) -> None:
+        """Drop what waits and stop."""
+        ...
+
+
+class NoEmbedder:
+    """Provider `none`: search by words and names alone."""
+
+    provider = "none"
+    fingerprint = ""
+    dimensions = 0
+
+    async def query(self, text: str, *, owner: Hashable) -> Vector | None:  # noqa: ARG002
+        """There is no vector."""
+        return None
+
+    async def documents(self, texts: Sequence[str], *, caller: Hashable) -> list[Vector | None]:  # noqa: ARG002
+        """There are no vectors."""
+        return [None] * len(texts)
+
+    async def ping(self) -> None:
+        """It is always there."""
+
+    def close(self) -> None:
+        """It holds nothing."""

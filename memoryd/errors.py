@@ -1,0 +1,163 @@
+"""
+Every way in which a call can fail.
+
+MemorydError
+├── InvalidArgument      fix the request; `field` says which part
+│   ├── IdentityMissing      say who asks
+│   ├── PageTokenInvalid     list again from the start
+│   └── AmbiguousId          give more of the id
+├── NotFound             stop; also said of what exists and is not yours
+├── Unauthenticated      get a new token
+├── PermissionDenied     stop
+│   └── ScopeMismatch        a named identity is not the bound one
+├── LimitExceeded        shrink the request or wait; `limit` says which
+├── Conflict             read again, then retry
+│   └── RequestIdReused      make a new request_id
+├── Unavailable          nothing was written; retry with backoff
+├── TimedOut             no answer in time; a write may have happened: retry with the same request_id
+└── InternalError        report it, with the id in the message
+
+The daemon raises them, the wire carries code and reason, the client raises them again.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "AmbiguousId",
+    "Conflict",
+    "IdentityMissing",
+    "InternalError",
+    "InvalidArgument",
+    "LimitExceeded",
+    "MemorydError",
+    "NotFound",
+    "PageTokenInvalid",
+    "PermissionDenied",
+    "RequestIdReused",
+    "ScopeMismatch",
+    "TimedOut",
+    "Unauthenticated",
+    "Unavailable",
+    "by_reason",
+]
+
+
+class MemorydError(Exception):
+    """A failure with a canonical code and one reason of `ErrorReason`; the message has the fact and the way out."""
+
+    code: ClassVar[str] = "INTERNAL"
+    reason: ClassVar[str] = "INTERNAL"
+
+    def __init__(self, message: str, *, field: str = "", limit: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.limit = limit
+
+    def within(self, prefix: str) -> MemorydError:
+        """Return the same error with the field named inside a larger request: `requests[3].` + `content`."""
+        field = prefix + self.field if self.field else prefix.rstrip(".")
+        return type(self)(f"{prefix.rstrip('.')}: {self.message}", field=field, limit=self.limit)
+
+
+class InvalidArgument(MemorydError):
+    """The request is malformed; `field` names the part."""
+
+    code = "INVALID_ARGUMENT"
+    reason = "INVALID_FIELD"
+
+
+class IdentityMissing(InvalidArgument):
+    """Neither user_id nor chat_id says who asks."""
+
+    reason = "IDENTITY_MISSING"
+
+
+class PageTokenInvalid(InvalidArgument):
+    """The page token is forged, damaged or of another query."""
+
+    reason = "PAGE_TOKEN_INVALID"
+
+
+class AmbiguousId(InvalidArgument):
+    """Several memories begin with the given prefix."""
+
+    reason = "ID_AMBIGUOUS"
+
+
+class NotFound(MemorydError):
+    """It is not there, or not visible to the caller, which is the same."""
+
+    code = "NOT_FOUND"
+    reason = "MEMORY_NOT_FOUND"
+
+
+class Unauthenticated(MemorydError):
+    """Who calls could not be established."""
+
+    code = "UNAUTHENTICATED"
+    reason = "UNAUTHENTICATED"
+
+
+class PermissionDenied(MemorydError):
+    """The caller may not do that."""
+
+    code = "PERMISSION_DENIED"
+    reason = "PERMISSION_DENIED"
+
+
+class ScopeMismatch(PermissionDenied):
+    """A named identity is not the one that the caller is bound to."""
+
+    reason = "SCOPE_MISMATCH"
+
+
+class LimitExceeded(MemorydError):
+    """Something is larger or more than allowed; `limit` names the limit."""
+
+    code = "RESOURCE_EXHAUSTED"
+    reason = "LIMIT_EXCEEDED"
+
+
+class Conflict(MemorydError):
+    """The state of the store does not allow it now."""
+
+    code = "ABORTED"
+    reason = "CONFLICT"
+
+
+class RequestIdReused(Conflict):
+    """The request_id came with another request before."""
+
+    reason = "REQUEST_ID_REUSED"
+
+
+class Unavailable(MemorydError):
+    """It cannot be served now, and nothing was written."""
+
+    code = "UNAVAILABLE"
+    reason = "UNAVAILABLE"
+
+
+class TimedOut(MemorydError):
+    """No answer came in time; raised by the client alone."""
+
+    code = "DEADLINE_EXCEEDED"
+    reason = "TIMED_OUT"
+
+
+class InternalError(MemorydError):
+    """A fault of the daemon."""
+
+
+def by_reason(reason: str) -> type[MemorydError] | None:
+    """Return the class whose reason it is; None for a reason of a later version."""
+    pending: list[type[MemorydError]] = [MemorydError]
+    while pending:
+        cls = pending.pop()
+        if cls is not MemorydError and cls.reason == reason:
+            return cls
+        pending.extend(cls.__subclasses__())
+    return None

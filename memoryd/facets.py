@@ -1,0 +1,30 @@
+"""One string for each property that a filter can ask for, so that store and index compare the same things."""
+
+from __future__ import annotations
+
+from memoryd.model import Filter, Memory, fold
+
+__all__ = ["facets_of", "required_facets", "subject_facets"]
+
+
+def subject_facets(subjects: tuple[str, ...]) -> list[str]:
+    """Return the facets of subjects, which are compared without regard to case."""
+    return [f"subject:{subject}" for subject in dict.fromkeys(map(fold, subjects))]
+
+
+def _exact_facets(of: Memory | Filter) -> list[str]:
+    facets = [f"tag:{tag}" for tag in of.tags]
+    facets += [f"metadata:{len(key)}:{key}={value}" for key, value in of.metadata.items()]
+    if of.category:
+        facets.append(f"category:{of.category}")
+    return facets
+
+
+def facets_of(memory: Memory) -> list[str]:
+    """Return every facet that a memory has."""
+    return subject_facets(memory.subjects) + _exact_facets(memory)
+
+
+def required_facets(wanted: Filter) -> list[str]:
+    """Return the facets that a memory must all have; of the filter's subjects any one will do."""
+    return _exact_facets(wanted)

@@ -1,0 +1,95 @@
+"""
+From text to the words that the keyword leg compares.
+
+Words are runs of letters and digits (single characters too), in lower case, without stop and question words, reduced
+to their stem by Snowball's English algorithm. Chinese, Japanese and Korean runs become single characters and
+overlapping pairs, as no spaces tell their words apart.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+
+import Stemmer
+
+from memoryd.model import Memory
+
+__all__ = ["analyse", "analyse_query", "embedded_text", "indexed_text"]
+
+_STOP_TEXT = """
+    a am an and are as at be been being but by did do does for from had has have he her hers him his how i if
+    in into is it its me my no nor not of on or our ours s she so such t than that the their theirs them then
+    there these they this those to too us was we were what when where which who whom whose why will with would
+    you your yours
+"""
+STOP_WORDS = frozenset(_STOP_TEXT.split())
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July",
+    "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+_WORD = re.compile(r"\w+")
+_CJK = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+_CJK_RUN = re.compile(f"({_CJK}+)")
+_local = threading.local()
+
+
+def _stem(words: list[str]) -> list[str]:
+    stemmer = getattr(_local, "stemmer", None)
+    if stemmer is None:  # a stemmer keeps a buffer, so each thread has its own
+        stemmer = _local.stemmer = Stemmer.Stemmer("english", 10_000)
+    return list(stemmer.stemWords(words))
+
+
+def _words(text: str) -> tuple[list[str], list[str]]:
+    """Return the words to stem, and the runs of CJK characters."""
+    lowered = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).lower()
+    found = _WORD.findall(lowered)
+    if lowered.isascii() or not _CJK_RUN.search(lowered):
+        return [word for word in found if word not in STOP_WORDS], []
+    plain: list[str] = []
+    runs: list[str] = []
+    for word in found:
+        for n, part in enumerate(_CJK_RUN.split(word)):
+            if n % 2:
+                runs.append(part)
+            elif part and part not in STOP_WORDS:
+                plain.append(part)
+    return plain, runs
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[n : n + 2] for n in range(len(run) - 1)]
+
+
+def analyse(text: str) -> list[str]:
+    """Return the words of a text to be found, in order, repeated as they occur."""
+    words, runs = _words(text)
+    terms = _stem(words)
+    for run in runs:
+        terms.extend(run)
+        terms.extend(_pairs(run))
+    return terms
+
+
+def analyse_query(text: str) -> list[str]:
+    """Return the distinct words of a query; of a CJK run its pairs, or its one character."""
+    words, runs = _words(text)
+    terms = _stem(words)
+    for run in runs:
+        terms.extend(_pairs(run) or run)
+    return list(dict.fromkeys(terms))
+
+
+def indexed_text(memory: Memory) -> str:
+    """Return what the keyword leg reads: date, speaker, subjects and content (measured: each of them helps)."""
+    day = memory.event_time
+    date = f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+    return f"{date} {memory.source.speaker} {' '.join(memory.subjects)} {memory.content}"
+
+
+def embedded_text(speaker: str, content: str) -> str:
+    """Return what the vector leg reads: speaker and content, without the date (measured: as good without)."""
+    return f"{speaker}: {content}" if speaker else content

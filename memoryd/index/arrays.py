@@ -1,0 +1,50 @@
+"""Arrays that grow at their end while others read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["Growable"]
+
+
+class Growable:
+    """
+    An array that one thread appends to and others read.
+
+    What a reader has taken never changes its place: growing allocates anew and leaves the old block to those who
+    hold it.
+    """
+
+    __slots__ = ("_block", "_count")
+
+    def __init__(self, dtype: DTypeLike, *, width: int | None = None, values: NDArray[Any] | None = None) -> None:
+        if values is None:
+            values = np.empty((0,) if width is None else (0, width), dtype=dtype)
+        self._block: NDArray[Any] = values
+        self._count = len(values)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it occupies, spare room included."""
+        return self._block.nbytes
+
+    def append(self, value: Any) -> None:
+        """Add one element (a row where it has a width) at the end."""
+        count = self._count
+        if count == len(self._block):
+            block = np.empty((max(4, count + count // 2), *self._block.shape[1:]), dtype=self._block.dtype)
+            block[:count] = self._block[:count]
+            self._block = block
+        self._block[count] = value
+        self._count = count + 1
+
+    def view(self, count: int | None = None) -> NDArray[Any]:
+        """Return the first count elements, or all; writing to it writes to the array."""
+        count = self._count if count is None else count
+        return self._block[:count]

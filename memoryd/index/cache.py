@@ -1,0 +1,159 @@
+"""
+Which scopes are in memory: loaded once for all who wait, kept true by every commit, evicted by bytes.
+
+A load reads a snapshot while commits go on: it registers first, so that what is committed meanwhile is kept for it and
+applied where the snapshot does not have it yet. All of this happens on the event loop's thread, but for the reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from memoryd.change import Applied, ChangeSet, Snapshot
+from memoryd.index.postings import CorpusStats
+from memoryd.index.scope import Found, Question, ScopeIndex
+from memoryd.model import Owner
+
+__all__ = ["ScopeIndexes"]
+
+ON_LOOP = 20_000  # documents that are searched on the loop itself (≤ 1 ms); above, in the search pool
+
+
+Read = Callable[[Owner, Callable[[Snapshot], ScopeIndex | None]], ScopeIndex | None]
+"""Calls back with a snapshot, inside one read transaction, in the calling thread; returns what that returned."""
+
+
+class ScopeIndexes:
+    """The indexes of the owners in use."""
+
+    def __init__(
+        self, read: Read, *, budget_bytes: int, dimensions: int, fingerprint: str, on_fault: Callable[[str], None]
+    ) -> None:
+        """Hold at most budget_bytes of indexes; an owner that alone would take more gets none."""
+        self._read = read
+        self._budget = budget_bytes
+        self._dimensions = dimensions
+        self._fingerprint = fingerprint
+        self._on_fault = on_fault
+        self._ready: OrderedDict[Owner, ScopeIndex] = OrderedDict()
+        self._loading: dict[Owner, asyncio.Task[ScopeIndex | None]] = {}
+        self._missed: dict[Owner, list[Applied]] = {}
+        self._loader = ThreadPoolExecutor(1, "index-load")
+        self._searchers = ThreadPoolExecutor(2, "index-search")
+        self.faults = 0
+
+    @property
+    def scopes(self) -> int:
+        """How many owners are in memory."""
+        return len(self._ready)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take, estimated."""
+        return sum(index.nbytes for index in self._ready.values())
+
+    def close(self) -> None:
+        """Stop the threads."""
+        self._loader.shutdown(cancel_futures=True)
+        self._searchers.shutdown(cancel_futures=True)
+
+    async def get(self, owner: Owner) -> ScopeIndex | None:
+        """Return the owner's index, loading it if need be; None if it is larger than the budget."""
+        index = self._ready.get(owner)
+        if index is not None:
+            self._ready.move_to_end(owner)
+            return index
+        task = self._loading.get(owner)
+        if task is None:
+            self._missed[owner] = []
+            task = self._loading[owner] = asyncio.create_task(self._load(owner))
+        return await asyncio.shield(task)
+
+    async def _load(self, owner: Owner) -> ScopeIndex | None:
+        try:
+            loop = asyncio.get_running_loop()
+            index = await loop.run_in_executor(self._loader, self._read, owner, self._build)
+            if index is None:
+                return None
+            for applied in self._missed[owner]:
+                self._bring(index, owner, applied)
+            self._ready[owner] = index
+            self._evict(keep=owner)
+            return index
+        finally:
+            del self._missed[owner], self._loading[owner]
+
+    def _build(self, snapshot: Snapshot) -> ScopeIndex | None:
+        if snapshot.count * (4 * self._dimensions + 2048) > self._budget:
+            return None
+        index = ScopeIndex(snapshot.chunks, dimensions=self._dimensions, fingerprint=self._fingerprint)
+        index.commit_seq = snapshot.commit_seq
+        return index
+
+    def _evict(self, keep: Owner) -> None:
+        sizes = {owner: index.nbytes for owner, index in self._ready.items()}
+        total = sum(sizes.values())
+        for owner, size in sizes.items():
+            if total <= self._budget:
+                return
+            if owner != keep:
+                del self._ready[owner]
+                total -= size
+
+    def apply(self, applied: Applied) -> None:
+        """Bring every index up to a commit; an index that fails is dropped and built anew at its next use."""
+        for owner in _owners(applied.change):
+            if owner in self._missed:
+                self._missed[owner].append(applied)
+            index = self._ready.get(owner)
+            if index is None:
+                continue
+            try:
+                self._bring(index, owner, applied)
+                if index.wasteful:
+                    del self._ready[owner]
+            except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
+                self.faults += 1
+                self._ready.pop(owner, None)
+                self._on_fault(type(error).__name__)
+
+    @staticmethod
+    def _bring(index: ScopeIndex, owner: Owner, applied: Applied) -> None:
+        if applied.commit_seq <= index.commit_seq:
+            return
+        change = applied.change
+        for entry in change.inserts:
+            if entry.memory.owner == owner:
+                index.insert(entry)
+        for entry in change.updates:
+            if entry.memory.owner == owner:
+                index.update(entry)
+        for memory in change.purges:
+            if memory.owner == owner:
+                index.remove(memory.id)
+
+    async def search(self, indexes: Sequence[ScopeIndex], question: Question, *, explain: bool = False) -> list[Found]:
+        """Return the best of several indexes together, with the statistics of all of them; best first."""
+        if sum(index.count for index in indexes) <= ON_LOOP:
+            return _search(indexes, question, explain)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._searchers, _search, indexes, question, explain)
+
+
+def _search(indexes: Sequence[ScopeIndex], question: Question, explain: bool) -> list[Found]:
+    corpora = [index.corpus(question.terms) for index in indexes]
+    stats = sum(corpora[1:], corpora[0]) if corpora else CorpusStats(0, 0, 0, ())
+    found = [hit for index in indexes for hit in index.search(question, stats, explain=explain)]
+    found.sort(key=lambda hit: hit.order)
+    return found[: question.limit]
+
+
+def _owners(change: ChangeSet) -> set[Owner]:
+    return {
+        *(entry.memory.owner for entry in change.inserts),
+        *(entry.memory.owner for entry in change.updates),
+        *(memory.owner for memory in change.purges),
+    }

@@ -1,0 +1,79 @@
+"""
+Memories as compact bytes: a hundred thousand of them as objects would cost the collector and the cache.
+
+The format lives and dies with the process; the store's columns are what lasts.
+"""
+
+from __future__ import annotations
+
+import marshal
+from datetime import datetime
+
+from memoryd.model import Judgement, Kind, Memory, Scope, Source, Trust
+from memoryd.times import from_us, to_us
+
+__all__ = ["pack", "unpack"]
+
+_KINDS = {kind.value: kind for kind in Kind}
+_TRUSTS = {trust.value: trust for trust in Trust}
+
+
+def _us(time: datetime | None) -> int | None:
+    return None if time is None else to_us(time)
+
+
+def _time(value: int | None) -> datetime | None:
+    return None if value is None else from_us(value)
+
+
+def pack(memory: Memory) -> bytes:
+    """Return a memory as bytes."""
+    source, judgement = memory.source, memory.judgement
+    return marshal.dumps((
+        memory.id, memory.agent_id, memory.scope.user_id, memory.scope.chat_id, memory.content,
+        to_us(memory.create_time), to_us(memory.event_time), memory.kind.value, memory.subjects, memory.tags,
+        memory.category, dict(memory.metadata), memory.key,
+        (source.speaker, source.channel, source.thread_id, source.session_id, source.message_ids),
+        memory.confidence, memory.decay_rate, memory.trust.value, memory.grant_id, memory.protected,
+        _us(memory.recall_time), memory.recall_count, _us(memory.reinforce_time), _us(memory.expire_time),
+        _us(memory.supersede_time), memory.supersedes, memory.superseded_by, memory.contested_with,
+        None if judgement is None else (judgement.rule, judgement.reason, judgement.evidence),
+    ))  # fmt: skip
+
+
+def unpack(packed: bytes) -> Memory:
+    """Return the memory that was packed. Deleted memories are not packed, so it has no delete_time."""
+    (
+        memory_id, agent_id, user_id, chat_id, content, created, happened, kind, subjects, tags, category, metadata,
+        key, source, confidence, decay_rate, trust, grant_id, protected, recalled, recall_count, reinforced, expires,
+        superseded, supersedes, superseded_by, contested_with, judgement,
+    ) = marshal.loads(packed)  # noqa: S302  made by pack() in this process, never read from outside  # fmt: skip
+    return Memory(
+        id=memory_id,
+        agent_id=agent_id,
+        scope=Scope(user_id, chat_id),
+        content=content,
+        create_time=from_us(created),
+        event_time=from_us(happened),
+        kind=_KINDS[kind],
+        subjects=subjects,
+        tags=tags,
+        category=category,
+        metadata=metadata,
+        key=key,
+        source=Source(*source),
+        confidence=confidence,
+        decay_rate=decay_rate,
+        trust=_TRUSTS[trust],
+        grant_id=grant_id,
+        protected=protected,
+        recall_time=_time(recalled),
+        recall_count=recall_count,
+        reinforce_time=_time(reinforced),
+        expire_time=_time(expires),
+        supersede_time=_time(superseded),
+        supersedes=supersedes,
+        superseded_by=superseded_by,
+        contested_with=contested_with,
+        judgement=None if judgement is None else Judgement(*judgement),
+    )

@@ -1,0 +1,313 @@
+"""
+The index of one owner: what can be recalled, and what it is found by.
+
+It holds live, superseded and expired memories; a filter is a mask inside the search. One thread changes it; others
+may search it at the same time, each over the documents that were there when it began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.change import Entry
+from memoryd.facets import facets_of, required_facets, subject_facets
+from memoryd.index.arrays import Growable
+from memoryd.index.postings import CorpusStats, Postings
+from memoryd.index.records import pack, unpack
+from memoryd.index.vectors import Vectors
+from memoryd.model import Filter, Kind, Memory, text_digest
+from memoryd.times import to_us
+
+__all__ = ["Found", "Question", "ScopeIndex"]
+
+NEVER = np.iinfo(np.int64).max
+KINDS = tuple(Kind)
+KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
+TIE = 1e-5  # scores closer than this are compared in float64
+BYTES_A_DOCUMENT = 700  # records' and dictionaries' overhead a document, measured
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query as the index sees it: weights say how much each leg counts in the score."""
+
+    terms: tuple[str, ...]
+    vector: NDArray[np.float32] | None
+    filter: Filter
+    now: datetime
+    limit: int
+    vector_weight: float
+    keyword_weight: float
+    min_score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One document that was found; ordered by score, then oldest first."""
+
+    score: float
+    similarity: float
+    lexical: float
+    create_us: int
+    memory: Memory
+    vector_rank: int = 0
+    keyword_rank: int = 0
+
+    @property
+    def order(self) -> tuple[float, int, str]:
+        """What hits are sorted by."""
+        return (-self.score, self.create_us, self.memory.id)
+
+
+class ScopeIndex:
+    """Documents 0 … count − 1 of one owner, in the order in which they came."""
+
+    def __init__(self, chunks: Iterable[Sequence[Entry]] = (), *, dimensions: int = 0, fingerprint: str = "") -> None:
+        """Index entries, chunk after chunk; vectors with another fingerprint than this one are left out."""
+        self.commit_seq = 0
+        self.dimensions = dimensions
+        self.fingerprint = fingerprint
+        self._ids: list[str] = []
+        self._records: list[bytes] = []
+        self._documents: dict[str, int] = {}
+        self._texts: dict[bytes, tuple[int, ...]] = {}
+        self._keys: dict[str, tuple[int, ...]] = {}
+        self._facets: dict[str, Growable] = {}
+        self._record_bytes = 0
+        terms: list[str] = []
+        blocks = [np.zeros((0, dimensions), dtype=np.float32)]
+        rows: list[tuple[int, int, int, int, bool]] = []
+        for entries in chunks:
+            for entry in entries:
+                rows.append(self._register(len(rows), entry.memory))
+            terms.extend(entry.terms for entry in entries)
+            if dimensions:
+                blocks.append(self._stack(entries))
+        self.vectors = Vectors(dimensions, np.concatenate(blocks)) if dimensions else None
+        self.postings = Postings(terms)
+        lengths = self.postings.lengths.view().astype(np.int64)
+        self._length_sum = int(lengths.sum())
+        self._length_square_sum = int((lengths * lengths).sum())
+        columns = list(zip(*rows, strict=True)) or [()] * 5
+        self._kinds = self._column(np.uint8, columns[0])
+        self._created = self._column(np.int64, columns[1])
+        self._happened = self._column(np.int64, columns[2])
+        self._expires = self._column(np.int64, columns[3])
+        self._superseded = self._column(np.bool_, columns[4])
+        self._alive = self._column(np.bool_, [True] * len(rows))
+        self._dead = 0
+        self.count = len(rows)
+
+    def _register(self, document: int, memory: Memory) -> tuple[int, int, int, int, bool]:
+        """Enter a memory into everything that is no array; return its row of the arrays."""
+        record = pack(memory)
+        self._ids.append(memory.id)
+        self._records.append(record)
+        self._record_bytes += len(record)
+        self._documents[memory.id] = document
+        digest = text_digest(memory.content)
+        self._texts[digest] = (*self._texts.get(digest, ()), document)
+        if memory.key:
+            self._keys[memory.key] = (*self._keys.get(memory.key, ()), document)
+        for facet in facets_of(memory):
+            column = self._facets.get(facet)
+            if column is None:
+                column = self._facets[facet] = Growable(np.int32)
+            column.append(document)
+        return (
+            KIND_CODES[memory.kind],
+            to_us(memory.create_time),
+            to_us(memory.event_time),
+            _or_never(memory.expire_time),
+            memory.supersede_time is not None,
+        )
+
+    @staticmethod
+    def _column(dtype: Any, values: Sequence[Any]) -> Growable:
+        return Growable(dtype, values=np.asarray(values, dtype=dtype))
+
+    def _usable(self, entry: Entry) -> NDArray[np.float32] | None:
+        return entry.vector if entry.fingerprint == self.fingerprint else None
+
+    def _stack(self, entries: Sequence[Entry]) -> NDArray[np.float32]:
+        rows = np.zeros((len(entries), self.dimensions), dtype=np.float32)
+        for n, entry in enumerate(entries):
+            vector = self._usable(entry)
+            if vector is not None:
+                rows[n] = vector
+        return rows
+
+    def __len__(self) -> int:
+        """How many memories it holds."""
+        return self.count - self._dead
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it occupies, estimated."""
+        vectors = 0 if self.vectors is None else self.vectors.nbytes
+        facets = sum(column.nbytes + 200 for column in self._facets.values())
+        return vectors + self.postings.nbytes + facets + self._record_bytes + self.count * BYTES_A_DOCUMENT
+
+    # --- changing it (one thread) ---
+
+    def insert(self, entry: Entry) -> None:
+        """Add a memory at the end."""
+        kind, created, happened, expires, superseded = self._register(self.count, entry.memory)
+        if self.vectors is not None:
+            self.vectors.append(self._usable(entry))
+        length = self.postings.append(entry.terms)
+        self._length_sum += length
+        self._length_square_sum += length * length
+        self._kinds.append(kind)
+        self._created.append(created)
+        self._happened.append(happened)
+        self._expires.append(expires)
+        self._superseded.append(superseded)
+        self._alive.append(True)
+        self.count += 1
+
+    def update(self, entry: Entry) -> None:
+        """Replace a memory by its newer form; a deleted one leaves the index, a restored one enters it again."""
+        document = self._documents.get(entry.memory.id)
+        if entry.vector is None and document is not None and self.vectors is not None:
+            entry = replace(entry, vector=self.vectors.row(document).copy(), fingerprint=self.fingerprint)
+        self.remove(entry.memory.id)
+        if entry.memory.delete_time is None:
+            self.insert(entry)
+
+    def remove(self, memory_id: str) -> None:
+        """Forget a memory; one that is not there is fine."""
+        document = self._documents.pop(memory_id, None)
+        if document is None:
+            return
+        self._alive.view()[document] = False
+        self._dead += 1
+        length = int(self.postings.lengths.view()[document])
+        self._length_sum -= length
+        self._length_square_sum -= length * length
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether a quarter of it is dead, so that building it anew pays."""
+        return self._dead > 256 and self._dead * 4 > self.count  # noqa: PLR2004  a few hundred dead cost nothing
+
+    # --- asking it ---
+
+    def _live(self, document: int, now: datetime) -> bool:
+        alive = bool(self._alive.view()[document]) and not self._superseded.view()[document]
+        return alive and int(self._expires.view()[document]) > to_us(now)
+
+    def same_text(self, content: str, now: datetime) -> list[Memory]:
+        """Return the live memories that say the same but for case and spacing, oldest first."""
+        documents = self._texts.get(text_digest(content), ())
+        return self._memories(document for document in documents if self._live(document, now))
+
+    def of_key(self, key: str, now: datetime) -> list[Memory]:
+        """Return the live memory of that key: none or one."""
+        return self._memories(document for document in self._keys.get(key, ()) if self._live(document, now))
+
+    def _memories(self, documents: Iterable[int]) -> list[Memory]:
+        return sorted((unpack(self._records[n]) for n in documents), key=lambda memory: memory.create_time)
+
+    def corpus(self, terms: Sequence[str]) -> CorpusStats:
+        """Return what BM25 needs of this scope; hidden memories count as text, deleted ones do not."""
+        alive = self._alive.view(self.count) if self._dead else None
+        frequencies = self.postings.frequencies(terms, self.count, alive)
+        return CorpusStats(len(self), self._length_sum, self._length_square_sum, frequencies)
+
+    def _mask(self, wanted: Filter, now: datetime, count: int) -> NDArray[np.bool_]:
+        """Return which of the first count documents pass: the same as Filter.admits, column by column."""
+        mask: NDArray[np.bool_] = self._alive.view(count).copy()
+        if not wanted.include_superseded:
+            mask &= ~self._superseded.view(count)
+        if not wanted.include_expired:
+            mask &= self._expires.view(count) > to_us(now)
+        codes = np.array([kind in wanted.wanted_kinds for kind in KINDS])
+        mask &= codes[self._kinds.view(count)]
+        for column, start, end in (
+            (self._happened, wanted.event_time_from, wanted.event_time_to),
+            (self._created, wanted.create_time_from, wanted.create_time_to),
+        ):
+            if start is not None:
+                mask &= column.view(count) >= to_us(start)
+            if end is not None:
+                mask &= column.view(count) < to_us(end)
+        if wanted.subjects:
+            mask &= self._having(subject_facets(wanted.subjects), count)
+        for facet in required_facets(wanted):
+            mask &= self._having([facet], count)
+        return mask
+
+    def _having(self, facets: list[str], count: int) -> NDArray[np.bool_]:
+        mask = np.zeros(count, dtype=np.bool_)
+        for facet in facets:
+            column = self._facets.get(facet)
+            if column is not None:
+                documents = column.view()
+                mask[documents[: np.searchsorted(documents, count)]] = True
+        return mask
+
+    def search(self, question: Question, stats: CorpusStats, *, explain: bool = False) -> list[Found]:
+        """Return the best documents by the weighted sum of the legs, best first, at most `limit`."""
+        count = self.count
+        if not count:
+            return []
+        mask = self._mask(question.filter, question.now, count)
+        lexical = self.postings.score(question.terms, stats, count)
+        similar = None
+        score: NDArray[np.float32] = np.float32(question.keyword_weight) * lexical
+        slack: NDArray[np.float32] | float = TIE
+        if question.vector is not None and self.vectors is not None:
+            similar = self.vectors.compare(question.vector, count)
+            score += np.float32(question.vector_weight) * np.maximum(similar.values, 0)
+            if similar.slack is not None:
+                slack = np.float32(question.vector_weight) * similar.slack + np.float32(TIE)
+        score[~mask] = -1
+        floor = max(question.min_score, 0.0)
+        low = score - slack
+        if count > question.limit:
+            floor = max(floor - TIE, float(np.partition(low, count - question.limit)[count - question.limit]))
+        possible = mask & (score + slack >= floor)
+        if similar is None or similar.slack is None:
+            possible &= score > 0
+        rows = np.flatnonzero(possible)
+        cosines = np.zeros(len(rows)) if similar is None else similar.exact(rows)
+        totals = question.keyword_weight * lexical[rows].astype(np.float64) + question.vector_weight * np.maximum(
+            cosines, 0
+        )
+        totals = np.round(totals, 6)  # so that equal texts tie, in whatever order they are summed
+        best = np.lexsort((rows, self._created.view()[rows], -totals))[: question.limit]
+        found = []
+        for n in best:
+            row, total = int(rows[n]), float(totals[n])
+            if total <= 0 or total < question.min_score:
+                break
+            hit = Found(
+                total,
+                float(cosines[n]),
+                float(lexical[row]),
+                int(self._created.view()[row]),
+                unpack(self._records[row]),
+            )
+            if explain:
+                hit = replace(
+                    hit,
+                    vector_rank=0 if similar is None or hit.similarity <= 0 else _rank(similar.values, row, mask),
+                    keyword_rank=_rank(lexical, row, mask) if hit.lexical else 0,
+                )
+            found.append(hit)
+        return found
+
+
+def _rank(scores: NDArray[np.float32], row: int, mask: NDArray[np.bool_]) -> int:
+    return 1 + int(np.count_nonzero(scores[mask] > scores[row]))
+
+
+def _or_never(time: datetime | None) -> int:
+    return int(NEVER) if time is None else to_us(time)

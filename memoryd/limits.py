@@ -1,0 +1,34 @@
+"""Every limit of the contract, with its unit and its because. A value over a limit is refused, never cut."""
+
+from __future__ import annotations
+
+MAX_CONTENT_BYTES = 8 * 1024  # a few paragraphs; longer text belongs in a message
+MAX_QUERY_BYTES = 4 * 1024  # far beyond the model's window of 254 tokens
+MAX_PROMPT_BYTES = 4 * 1024  # as a query, which it becomes
+MAX_TAGS = 32
+MAX_TAG_BYTES = 64
+MAX_SUBJECTS = 16
+MAX_SUBJECT_BYTES = 128
+MAX_CATEGORY_BYTES = 64
+MAX_METADATA_KEYS = 32
+MAX_METADATA_KEY_BYTES = 64
+MAX_METADATA_VALUE_BYTES = 1024
+MAX_METADATA_BYTES = 8 * 1024  # all keys and values together
+MAX_ID_BYTES = 128  # ids and keys of the caller's
+MAX_SOURCE_MESSAGES = 100  # message ids one memory may be learnt from
+MIN_ID_PREFIX = 8  # 40 random bits tell a million memories apart
+MAX_BATCH = 100  # items of one BatchAddMemories
+DEFAULT_SEARCH_LIMIT = 10
+MAX_SEARCH_LIMIT = 100
+DEFAULT_PAGE_SIZE = 20
+MAX_PAGE_SIZE = 1000
+MAX_PAGE_BYTES = 1024 * 1024  # a quarter of the largest message
+DEFAULT_CONTEXT_TOKENS = 2000
+MAX_CONTEXT_TOKENS = 100_000
+DEFAULT_CONTEXT_MEMORIES = 10
+MAX_CONTEXT_MEMORIES = 100
+MAX_EXPIRES_DAYS = 36_525  # a century
+MAX_DECAY_RATE = 100.0  # per day: gone within the hour
+MAX_MESSAGE_BYTES = 4 * 1024 * 1024  # a batch of 100 of the largest memories
+MAX_CALL_METADATA_BYTES = 16 * 1024
+REQUEST_KEEP_DAYS = 7  # for so long a request_id gets its first answer

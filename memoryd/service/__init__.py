@@ -1,0 +1,1 @@
+"""gRPC shells: convert, call, convert. Whatever needs an `if` lies below."""

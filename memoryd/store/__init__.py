@@ -1,0 +1,1 @@
+"""Where memories last: one protocol, a reference in memory, and DuckDB."""

@@ -1,0 +1,154 @@
+"""
+What a store promises.
+
+These docstrings are the contract, and `tests/conformance` is its proof: RamStore is the reference, DuckDBStore the
+store that lasts. No method reads or changes anything without a visibility or an owner, but for the housekeeping at
+the end. A store decides nothing: what to write comes as a whole, and `now` is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
+from memoryd.model import Filter, GcReport, Memory, Owner, Stats, Visibility
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Cursor", "Graces", "Store", "StoreInfo"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The place after which a page begins: the last memory of the page before."""
+
+    create_time: datetime
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Graces:
+    """Until when what is no longer live is kept: erased is what lies before these times. None: kept for ever."""
+
+    expired_before: datetime
+    superseded_before: datetime | None
+    purge_due: datetime
+    requests_before: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInfo:
+    """What a store is and how large."""
+
+    path: str
+    store_id: str
+    schema_version: int
+    commit_seq: int
+    store_bytes: int
+    memory_count: int
+    fingerprints: tuple[str, ...]
+    """Every fingerprint that a vector in it carries."""
+    newest_create_time: datetime | None
+    secret: bytes
+    """32 random bytes made with the store, for signing page tokens."""
+
+
+class Store(Protocol):
+    """Keeps memories, their vectors and the requests that made them."""
+
+    def on_commit(self, callback: Callable[[Applied], None]) -> None:
+        """Call back with each change set after it is durable and before its commit() returns, in order of commit."""
+        ...
+
+    async def commit(self, change: ChangeSet) -> int:
+        """
+        Make a change set durable, whole or not at all, and return the number of its transaction.
+
+        Numbers rise with every transaction; change sets that wait together may share one, and one that fails harms no
+        other. An update replaces every column of the memory but recall_time and recall_count; one of a memory that is
+        not there changes nothing. A purge removes the memory, its vector and the requests that name it. Raises
+        Unavailable if nothing was written: disk too full, closed, or a fault of the engine.
+        """
+        ...
+
+    async def page(
+        self, visible: Visibility, wanted: Filter, *, now: datetime, limit: int, after: Cursor | None = None
+    ) -> list[Memory]:
+        """Return at most limit memories past the cursor, newest first, id (descending) as tie-break."""
+        ...
+
+    async def find(self, visible: Visibility, prefix: str, *, deleted: bool = False) -> list[Memory]:
+        """Return the memories whose id begins so, at most two, deleted ones if asked for; an exact id alone."""
+        ...
+
+    async def entry(self, memory: Memory) -> Entry | None:
+        """Return a memory with its vector and terms; None if it is gone."""
+        ...
+
+    async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
+        """Return the request that was carried out under this id, if any."""
+        ...
+
+    async def stats(self, visible: Visibility, now: datetime) -> Stats:
+        """Count what is visible, by kind, state and scope."""
+        ...
+
+    async def same_text(self, owner: Owner, content: str, now: datetime) -> list[Memory]:
+        """Return the live memories of the same text digest, oldest first."""
+        ...
+
+    async def of_key(self, owner: Owner, key: str, now: datetime) -> list[Memory]:
+        """Return the live memories of that key, oldest first."""
+        ...
+
+    async def nearest(
+        self,
+        visible: Visibility,
+        vector: NDArray[np.float32],
+        fingerprint: str,
+        wanted: Filter,
+        *,
+        now: datetime,
+        limit: int,
+    ) -> list[tuple[Memory, float]]:
+        """Return the most similar memories with a vector of that fingerprint, and their cosines, best first."""
+        ...
+
+    def read_owner(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
+        """
+        Call build, in this thread, with a snapshot of the owner's memories that are not deleted, and return its result.
+
+        The chunks are read while build consumes them, all in one transaction.
+        """
+        ...
+
+    async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
+        """Count all that is past its grace, and return at most limit memories of it."""
+        ...
+
+    async def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
+        """Add to recall_count and move recall_time on, by memory id; it may be lost in a crash."""
+        ...
+
+    async def info(self) -> StoreInfo:
+        """Return what the store is and how large."""
+        ...
+
+    async def ping(self) -> None:
+        """Return when both writer and reader have answered; raises Unavailable if one cannot."""
+        ...
+
+    async def checkpoint(self) -> None:
+        """Fold the log into the database, where there is one."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is queued and let go of the files."""
+        ...

@@ -1,0 +1,233 @@
+"""
+Opening a database, or refusing to: what DuckDB would overlook is looked for here.
+
+Files of a store at PATH: PATH itself, PATH.wal (DuckDB's log), PATH.seq (the side file), PATH.wal.aside (a copy of the
+log while it is being replayed) and PATH.lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import duckdb
+
+from memoryd.store.duckdb.guard import Guard, read_guard
+from memoryd.store.duckdb.migrations import MIGRATIONS, Migration
+
+__all__ = ["Opened", "StoreRefused", "open_store"]
+
+STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
+WAL_CHECKPOINT = "256MB"  # a checkpoint stalls the writer, so it is made when idle; this is the bound for a busy day
+
+
+class StoreRefused(Exception):
+    """The files are not opened; the message says why and what to do. Nothing was changed."""
+
+
+@dataclass(slots=True)
+class Opened:
+    """A database that is open and proven."""
+
+    path: Path
+    connection: duckdb.DuckDBPyConnection
+    guard: Guard
+    lock: int
+    store_id: str
+    schema_version: int
+    commit_seq: int
+    secret: bytes
+
+    def close(self) -> None:
+        """Let go of the files; a log that is left is folded in by DuckDB."""
+        self.connection.close()
+        self.guard.close()
+        os.close(self.lock)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _lock(path: Path) -> int:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(_beside(path, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreRefused(
+            f"cannot write in {path.parent}: {error.strerror}; give memoryd a directory of its own"
+        ) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise StoreRefused(f"{path} is in use by another memoryd; stop it, or name another --data-dir") from None
+    return handle
+
+
+def open_store(
+    path: Path,
+    *,
+    memory_limit_bytes: int,
+    migrations: tuple[Migration, ...] = MIGRATIONS,
+    adopt: bool = False,
+    accept_loss: int | None = None,
+) -> Opened:
+    """
+    Open the database, or create it where none of its files exist.
+
+    With adopt, a database without its side file is taken as it is; with accept_loss, one whose last transaction has
+    exactly that number. Raises StoreRefused, before anything is changed, if the files are not what they should be.
+    """
+    lock = _lock(path)
+    try:
+        return _open_locked(path, lock, memory_limit_bytes, migrations, adopt=adopt, accept_loss=accept_loss)
+    except BaseException:
+        os.close(lock)
+        raise
+
+
+def _open_locked(
+    path: Path,
+    lock: int,
+    memory_limit_bytes: int,
+    migrations: tuple[Migration, ...],
+    *,
+    adopt: bool,
+    accept_loss: int | None,
+) -> Opened:
+    side, wal, aside = _beside(path, ".seq"), _beside(path, ".wal"), _beside(path, ".wal.aside")
+    noted = read_guard(side)
+    begun = noted is not None and noted[1] == 0  # the side file is written first, so a crash may leave it alone
+    if not path.exists():
+        if wal.exists() or aside.exists() or (noted is not None and not begun):
+            raise StoreRefused(
+                f"{path} is missing, but its log or side file is there, so it held data"
+                f"{'' if noted is None else f' up to transaction {noted[1]}'}; put the database back, or restore a"
+                f" backup; to begin anew, move {path.name}.* away"
+            )
+        store_id = noted[0] if noted is not None else uuid4()
+        Guard(side, store_id, 0).close()
+        noted, begun = (store_id, 0), True
+    elif noted is None and side.exists() and not adopt:
+        raise StoreRefused(f"{side} is damaged; if {path} is complete, run: memoryd check --adopt")
+    elif noted is None and not adopt:
+        raise StoreRefused(
+            f"{side} is missing, so nobody can tell whether {path} is complete; put it back, or, if you know the"
+            " database is whole, run: memoryd check --adopt"
+        )
+    kept = wal.exists() and not aside.exists()
+    if kept:
+        _copy(wal, aside)
+    con = _connect(path, memory_limit_bytes)
+    try:
+        store_id, version, commit_seq, secret = _prove(con, path, noted, begun=begun, accept_loss=accept_loss)
+        version = _migrate(con, path, version, migrations, store_id)
+        secret = secret or bytes.fromhex(con.execute("SELECT value FROM meta WHERE name = 'secret'").fetchall()[0][0])
+    except BaseException:
+        con.close()
+        raise
+    guard = Guard(side, store_id, commit_seq)
+    aside.unlink(missing_ok=True)
+    path.chmod(0o600)
+    return Opened(path, con, guard, lock, str(store_id), version, commit_seq, secret)
+
+
+def _copy(source: Path, target: Path) -> None:
+    part = target.with_name(target.name + ".part")
+    try:
+        shutil.copyfile(source, part)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise StoreRefused(f"cannot copy the log {source} aside before replaying it: {error.strerror}") from None
+    part.replace(target)
+
+
+def _connect(path: Path, memory_limit_bytes: int) -> duckdb.DuckDBPyConnection:
+    try:
+        con = duckdb.connect(
+            str(path),
+            config={
+                "storage_compatibility_version": STORAGE_VERSION,
+                "memory_limit": f"{memory_limit_bytes}B",
+                "temp_directory": str(_beside(path, ".tmp")),
+                "threads": 1,
+                "wal_autocheckpoint": WAL_CHECKPOINT,
+                "enable_external_access": True,
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+            },
+        )
+        con.execute("SELECT 1 FROM duckdb_tables()").fetchall()
+    except duckdb.Error as error:
+        raise StoreRefused(
+            f"{path} cannot be opened: {str(error).splitlines()[0]}; if it is damaged, restore a backup (the log is"
+            f" kept in {path.name}.wal.aside); memoryd changed nothing"
+        ) from None
+    return con
+
+
+def _prove(
+    con: duckdb.DuckDBPyConnection,
+    path: Path,
+    noted: tuple[UUID, int] | None,
+    *,
+    begun: bool,
+    accept_loss: int | None,
+) -> tuple[UUID, int, int, bytes]:
+    """Return uuid, schema version, commit_seq and secret; StoreRefused if the database is not the one that it was."""
+    tables = {row[0] for row in con.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if "meta" not in tables or "commits" not in tables:
+        if tables or not begun or noted is None:
+            raise StoreRefused(f"{path} is not a memoryd database; name another --data-dir")
+        return noted[0], 0, 0, b""
+    meta = dict(con.execute("SELECT name, value FROM meta").fetchall())
+    store_id, version = UUID(meta["store_id"]), int(meta["schema_version"])
+    commit_seq = int(con.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0])
+    if noted is not None:
+        if noted[0] != store_id:
+            raise StoreRefused(
+                f"{path} is database {store_id}, but {path.name}.seq belongs to {noted[0]}; put the right one back"
+            )
+        if commit_seq < noted[1] and accept_loss != commit_seq:
+            raise StoreRefused(
+                f"{path} ends at transaction {commit_seq}, but {noted[1]} was acknowledged: {noted[1] - commit_seq}"
+                f" are missing. Restore a backup (the log as it was found is {path.name}.wal.aside), or give them up"
+                f" with: memoryd check --accept-loss {commit_seq}"
+            )
+    return store_id, version, commit_seq, bytes.fromhex(meta["secret"])
+
+
+def _migrate(
+    con: duckdb.DuckDBPyConnection, path: Path, version: int, migrations: tuple[Migration, ...], store_id: UUID
+) -> int:
+    if version > len(migrations):
+        raise StoreRefused(
+            f"{path} has schema {version}; this memoryd knows up to {len(migrations)}. Install the newer memoryd again"
+        )
+    if 0 < version < len(migrations):
+        con.execute("CHECKPOINT")
+        shutil.copyfile(path, _beside(path, f".before-schema-{version + 1}"))
+    for number in range(version, len(migrations)):
+        con.execute("BEGIN")
+        try:
+            if number == 0:
+                con.execute("CREATE TABLE meta (name VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)")
+                con.execute("CREATE TABLE commits (commit_seq BIGINT NOT NULL)")
+                con.execute("INSERT INTO commits VALUES (0)")
+                con.execute(
+                    "INSERT INTO meta VALUES ('store_id', ?), ('secret', ?), ('schema_version', '0')",
+                    [str(store_id), secrets.token_hex(32)],
+                )
+            migrations[number](con)
+            con.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", [str(number + 1)])
+            con.execute("COMMIT")
+        except BaseException:
+            con.execute("ROLLBACK")
+            raise
+    return len(migrations)

@@ -1,0 +1,84 @@
+"""What is read from the tables, as SQL. Every query names its owner first."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from memoryd.facets import required_facets, subject_facets
+from memoryd.model import Filter, Kind, Owner, Visibility
+from memoryd.store.base import Cursor
+from memoryd.store.duckdb.rows import MEMORY_COLUMNS, facet_pattern, naive
+
+__all__ = ["SELECT_MEMORY", "admitted", "of_owner", "paged", "union_of_owners"]
+
+SELECT_MEMORY = (
+    f"SELECT {', '.join(f'm.{name}' for name in MEMORY_COLUMNS)}, u.recall_time, u.recall_count"
+    " FROM {source} AS m LEFT JOIN uses AS u ON u.memory_id = m.id"
+)
+"""Format with the source: `memories`, or a select of it in parentheses."""
+
+Clause = tuple[str, list[Any]]
+
+
+def of_owner(owner: Owner) -> Clause:
+    """Return the condition that a row belongs to an owner; the columns are the same in every table."""
+    if owner.scope.user_id:
+        return "agent_id = ? AND user_id = ?", [owner.agent_id, owner.scope.user_id]
+    return "agent_id = ? AND chat_id = ?", [owner.agent_id, owner.scope.chat_id]
+
+
+def union_of_owners(visible: Visibility, condition: Clause, tail: str = "") -> Clause:
+    """
+    Return a select of the memories that are visible and meet a condition.
+
+    A union of one select an owner: `user_id = ? OR chat_id = ?` would scan the whole table.
+    """
+    parts, params = [], []
+    for owner in visible.owners:
+        where, values = of_owner(owner)
+        parts.append(f"(SELECT * FROM memories WHERE {where} AND {condition[0]}{tail})")
+        params += values + condition[1]
+    return f"({' UNION ALL '.join(parts)})", params
+
+
+def admitted(wanted: Filter, now: datetime) -> Clause:
+    """Return the condition that a memory passes a filter: Filter.admits in SQL."""
+    conditions = ["delete_time IS NULL"]
+    params: list[Any] = []
+    if not wanted.include_superseded:
+        conditions.append("supersede_time IS NULL")
+    if not wanted.include_expired:
+        conditions.append("(expire_time IS NULL OR expire_time > ?)")
+        params.append(naive(now))
+    kinds = wanted.wanted_kinds
+    if len(kinds) < len(Kind):
+        conditions.append("kind IN (SELECT unnest(?::VARCHAR[]))")
+        params.append(sorted(kind.value for kind in kinds))
+    if wanted.subjects:
+        patterns = [facet_pattern(facet) for facet in subject_facets(wanted.subjects)]
+        conditions.append(f"({' OR '.join('contains(facets, ?)' for _ in patterns)})")
+        params += patterns
+    for facet in required_facets(wanted):
+        conditions.append("contains(facets, ?)")
+        params.append(facet_pattern(facet))
+    for column in ("event_time", "create_time"):
+        start, end = getattr(wanted, f"{column}_from"), getattr(wanted, f"{column}_to")
+        if start is not None:
+            conditions.append(f"{column} >= ?")
+            params.append(naive(start))
+        if end is not None:
+            conditions.append(f"{column} < ?")
+            params.append(naive(end))
+    return " AND ".join(conditions), params
+
+
+def paged(visible: Visibility, wanted: Filter, now: datetime, limit: int, after: Cursor | None) -> Clause:
+    """Return the select of one page, newest first."""
+    where, params = admitted(wanted, now)
+    if after is not None:
+        where += " AND (create_time < ? OR (create_time = ? AND id < ?))"
+        params = [*params, naive(after.create_time), naive(after.create_time), after.id]
+    tail = f" ORDER BY create_time DESC, id DESC LIMIT {int(limit)}"
+    source, values = union_of_owners(visible, (where, params), tail)
+    return SELECT_MEMORY.format(source=source) + f" ORDER BY m.create_time DESC, m.id DESC LIMIT {int(limit)}", values

@@ -1,0 +1,218 @@
+"""Between memories and the columns of the tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.change import Entry, RecordedRequest
+from memoryd.facets import facets_of
+from memoryd.model import Judgement, Kind, Memory, Outcome, Owner, Scope, Source, Trust, text_digest
+from memoryd.times import from_us, to_us
+
+__all__ = [
+    "MEMORY_COLUMNS",
+    "UPDATED_COLUMNS",
+    "columns_of",
+    "entry_row",
+    "facet_pattern",
+    "memory_of",
+    "naive",
+    "recorded_of",
+    "request_name",
+    "request_row",
+    "rows_of",
+]
+
+SEPARATOR = "\x1f"  # between facets; JSON strings never hold it
+_KINDS = {kind.value: kind for kind in Kind}
+_TRUSTS = {trust.value: trust for trust in Trust}
+
+MEMORY_COLUMNS = (
+    "id", "agent_id", "user_id", "chat_id", "content", "kind", "key", "details", "create_time", "event_time",
+    "expire_time", "supersede_time", "delete_time", "purge_time",
+)  # fmt: skip
+"""What is read back; `uses` adds recall_time and recall_count."""
+
+UPDATED_COLUMNS = (
+    "kind", "key", "facets", "details", "expire_time", "supersede_time", "delete_time", "purge_time", "terms",
+    "commit_seq",
+)  # fmt: skip
+"""What an update may change: all but the id, the owner, the statement and its vector. No list is among them, so that
+DuckDB updates in place."""
+
+
+def naive(time: datetime | None) -> datetime | None:
+    """Return the time as the columns hold it: UTC, without saying so."""
+    return None if time is None else time.astimezone(UTC).replace(tzinfo=None)
+
+
+def facet_pattern(facet: str) -> str:
+    """Return what `facets` contains where a memory has this facet."""
+    return f"{SEPARATOR}{json.dumps(facet, ensure_ascii=False)}{SEPARATOR}"
+
+
+def _details(memory: Memory) -> str:
+    """Return what no query compares, as JSON without what is at its default."""
+    source, judgement = memory.source, memory.judgement
+    details: dict[str, Any] = {
+        "subjects": memory.subjects,
+        "tags": memory.tags,
+        "category": memory.category,
+        "metadata": dict(memory.metadata),
+        "source": {
+            "speaker": source.speaker,
+            "channel": source.channel,
+            "thread_id": source.thread_id,
+            "session_id": source.session_id,
+            "message_ids": source.message_ids,
+        }
+        if source != Source()
+        else None,
+        "decay_rate": memory.decay_rate,
+        "grant_id": memory.grant_id,
+        "protected": memory.protected,
+        "reinforce_time": None if memory.reinforce_time is None else to_us(memory.reinforce_time),
+        "supersedes": memory.supersedes,
+        "superseded_by": memory.superseded_by,
+        "contested_with": memory.contested_with,
+        "judgement": judgement and {
+            "rule": judgement.rule,
+            "reason": judgement.reason,
+            "evidence": judgement.evidence,
+        },
+    }  # fmt: skip
+    kept = {name: value for name, value in details.items() if value or (name == "decay_rate" and value is not None)}
+    return json.dumps({"confidence": memory.confidence, "trust": memory.trust.value, **kept}, ensure_ascii=False)
+
+
+def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
+    """Return an entry as column → value."""
+    memory = entry.memory
+    facets = facets_of(memory)
+    joined = SEPARATOR.join(json.dumps(facet, ensure_ascii=False) for facet in facets)
+    return {
+        "id": memory.id,
+        "agent_id": memory.agent_id,
+        "user_id": memory.scope.user_id,
+        "chat_id": memory.scope.chat_id,
+        "content": memory.content,
+        "text_digest": text_digest(memory.content).hex(),
+        "kind": memory.kind.value,
+        "key": memory.key,
+        "facets": f"{SEPARATOR}{joined}{SEPARATOR}" if facets else "",
+        "details": _details(memory),
+        "create_time": naive(memory.create_time),
+        "event_time": naive(memory.event_time),
+        "expire_time": naive(memory.expire_time),
+        "supersede_time": naive(memory.supersede_time),
+        "delete_time": naive(memory.delete_time),
+        "purge_time": naive(memory.purge_time),
+        "terms": entry.terms,
+        "fingerprint": entry.fingerprint,
+        "vector": entry.vector,
+        "commit_seq": commit_seq,
+    }
+
+
+def columns_of(rows: Sequence[dict[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Return rows as arrays that DuckDB scans in place; of text and vectors one object an element."""
+    columns: dict[str, NDArray[Any]] = {}
+    for name in rows[0]:
+        values = [row[name] for row in rows]
+        if name.endswith("_time"):
+            columns[name] = np.array(values, dtype="datetime64[us]")
+        elif name in {"commit_seq", "recall_count"}:
+            columns[name] = np.array(values, dtype=np.int64)
+        else:
+            columns[name] = np.empty(len(values), dtype=object)
+            for n, value in enumerate(values):
+                columns[name][n] = value
+    return columns
+
+
+def request_name(owner: Owner, method: str, request_id: str) -> str:
+    """Return the key of a request; JSON, as ids may hold any separator."""
+    scope = owner.scope
+    return json.dumps([owner.agent_id, scope.user_id, scope.chat_id, method, request_id], ensure_ascii=False)
+
+
+def request_row(request: RecordedRequest) -> dict[str, Any]:
+    """Return a request as a row of `requests`."""
+    outcomes = [
+        [memory_id, None if outcome is None else outcome.value, superseded]
+        for memory_id, outcome, superseded in request.outcomes
+    ]
+    return {
+        "name": request_name(request.owner, request.method, request.request_id),
+        "answer": json.dumps({"payload_hash": request.payload_hash, "outcomes": outcomes}),
+        "create_time": naive(request.create_time),
+    }
+
+
+def recorded_of(owner: Owner, method: str, request_id: str, answer: str, create_time: datetime) -> RecordedRequest:
+    """Return the request of a row."""
+    held = json.loads(answer)
+    outcomes = tuple(
+        (memory_id, None if outcome is None else Outcome(outcome), tuple(superseded))
+        for memory_id, outcome, superseded in held["outcomes"]
+    )
+    return RecordedRequest(owner, method, request_id, held["payload_hash"], outcomes, create_time.replace(tzinfo=UTC))
+
+
+def rows_of(columns: dict[str, NDArray[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of what fetchnumpy() returned, None where a value is null."""
+    return zip(*(column.tolist() for column in columns.values()), strict=True)
+
+
+def _utc(time: datetime | None) -> datetime | None:
+    return None if time is None else time.replace(tzinfo=UTC)
+
+
+_NO_SOURCE = Source()
+
+
+def memory_of(row: Sequence[Any]) -> Memory:
+    """Return the memory of a row: MEMORY_COLUMNS, then recall_time and recall_count."""
+    (
+        memory_id, agent_id, user_id, chat_id, content, kind, key, details_json, create_time, event_time, expire_time,
+        supersede_time, delete_time, purge_time, recall_time, recall_count,
+    ) = row  # fmt: skip
+    details: dict[str, Any] = json.loads(details_json)
+    source, judgement, reinforced = details.get("source"), details.get("judgement"), details.get("reinforce_time")
+    return Memory(
+        id=memory_id,
+        agent_id=agent_id,
+        scope=Scope(user_id, chat_id),
+        content=content,
+        kind=_KINDS[kind],
+        subjects=tuple(details.get("subjects", ())),
+        tags=tuple(details.get("tags", ())),
+        category=details.get("category", ""),
+        metadata=details.get("metadata", {}),
+        key=key,
+        source=Source(**{**source, "message_ids": tuple(source["message_ids"])}) if source else _NO_SOURCE,
+        confidence=details["confidence"],
+        decay_rate=details.get("decay_rate"),
+        trust=_TRUSTS[details["trust"]],
+        grant_id=details.get("grant_id", ""),
+        protected=details.get("protected", False),
+        create_time=create_time.replace(tzinfo=UTC),
+        event_time=event_time.replace(tzinfo=UTC),
+        reinforce_time=None if reinforced is None else from_us(reinforced),
+        expire_time=_utc(expire_time),
+        supersede_time=_utc(supersede_time),
+        delete_time=_utc(delete_time),
+        purge_time=_utc(purge_time),
+        supersedes=tuple(details.get("supersedes", ())),
+        superseded_by=details.get("superseded_by", ""),
+        contested_with=tuple(details.get("contested_with", ())),
+        judgement=Judgement(**judgement) if judgement else None,
+        recall_time=_utc(recall_time),
+        recall_count=recall_count or 0,
+    )

@@ -1,0 +1,279 @@
+"""The DuckDB store: a writer thread, some readers, and the promises of `store.base`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
+from memoryd.errors import LimitExceeded, Unavailable
+from memoryd.model import (
+    Filter,
+    GcReport,
+    Kind,
+    Memory,
+    MemoryCount,
+    Owner,
+    State,
+    Stats,
+    Visibility,
+    text_digest,
+)
+from memoryd.store.base import Cursor, Graces, StoreInfo
+from memoryd.store.duckdb import queries, rows
+from memoryd.store.duckdb.opening import Opened
+from memoryd.store.duckdb.writer import Writer, add_recalls
+
+__all__ = ["DuckDBStore"]
+
+T = TypeVar("T")
+READERS = 4
+CHUNK = 4096  # memories that a load holds as rows at a time: a few MB
+SELF_CHECK_S = 10.0
+
+_STATE = """CASE WHEN delete_time IS NOT NULL THEN 'deleted' WHEN supersede_time IS NOT NULL THEN 'superseded'
+ WHEN expire_time <= ? THEN 'expired' ELSE 'live' END"""
+
+
+class DuckDBStore:
+    """One open database."""
+
+    def __init__(
+        self, opened: Opened, *, min_free_bytes: int = 0, on_fatal: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Take over a database; on_fatal is called, in the writer's thread, when DuckDB declares it dead."""
+        self._opened = opened
+        self._writer = Writer(opened, min_free_bytes=min_free_bytes, on_fatal=on_fatal)
+        self._readers = ThreadPoolExecutor(READERS, "store-read")
+        self._local = threading.local()
+        self._closed = False
+
+    # --- plumbing ---
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        cursor: duckdb.DuckDBPyConnection | None = getattr(self._local, "cursor", None)
+        if cursor is None:
+            cursor = self._local.cursor = self._opened.connection.cursor()
+        return cursor
+
+    def _rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._cursor().execute(sql, list(params)).fetchall()
+
+    async def _read(self, function: Callable[..., T], *args: Any) -> T:
+        if self._closed:
+            raise Unavailable("the daemon is shutting down")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
+        except duckdb.OutOfMemoryException:
+            raise LimitExceeded(
+                "the query needs more memory than store.memory_limit_bytes", limit="store_memory"
+            ) from None
+        except duckdb.FatalException as error:
+            raise Unavailable(f"the database has failed ({type(error).__name__}); memoryd is restarting") from None
+
+    async def _memories(self, sql: str, params: Sequence[Any]) -> list[Memory]:
+        return [rows.memory_of(row) for row in await self._read(self._rows, sql, params)]
+
+    # --- writing ---
+
+    def on_commit(self, callback: Callable[[Applied], None]) -> None:
+        self._writer.on_commit(callback)
+
+    async def commit(self, change: ChangeSet) -> int:
+        return await self._writer.commit(change)
+
+    async def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
+        if recalls:
+            await self._writer.run(lambda con: add_recalls(con, recalls))
+
+    async def checkpoint(self) -> None:
+        await self._writer.run(lambda con: con.execute("CHECKPOINT"))
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._readers.shutdown)
+        self._local = threading.local()  # the cursors go before the last checkpoint
+        await loop.run_in_executor(None, self._writer.close)
+        await loop.run_in_executor(None, self._opened.close)
+
+    # --- reading ---
+
+    async def page(
+        self, visible: Visibility, wanted: Filter, *, now: datetime, limit: int, after: Cursor | None = None
+    ) -> list[Memory]:
+        return await self._memories(*queries.paged(visible, wanted, now, limit, after))
+
+    async def find(self, visible: Visibility, prefix: str, *, deleted: bool = False) -> list[Memory]:
+        state = "" if deleted else " AND delete_time IS NULL"
+        exact = queries.SELECT_MEMORY.format(source="memories") + f" WHERE m.id = ?{state}"
+        found = [memory for memory in await self._memories(exact, [prefix]) if memory.owner in visible.owners]
+        if found:
+            return found
+        end = prefix + "\x7f"  # above every character of an id
+        source, params = queries.union_of_owners(visible, (f"id >= ? AND id < ?{state}", [prefix, end]), " LIMIT 2")
+        return await self._memories(queries.SELECT_MEMORY.format(source=source) + " ORDER BY m.id LIMIT 2", params)
+
+    async def entry(self, memory: Memory) -> Entry | None:
+        found = await self._read(self._rows, f"{_SELECT_ENTRY.format(source='memories')} WHERE m.id = ?", [memory.id])
+        if not found:
+            return None
+        *row, terms, fingerprint, vector = found[0]
+        return Entry(rows.memory_of(row), terms, None if vector is None else np.array(vector, np.float32), fingerprint)
+
+    async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
+        name = rows.request_name(owner, method, request_id)
+        found = await self._read(self._rows, "SELECT answer, create_time FROM requests WHERE name = ?", [name])
+        return rows.recorded_of(owner, method, request_id, *found[0]) if found else None
+
+    async def stats(self, visible: Visibility, now: datetime) -> Stats:
+        source, params = queries.union_of_owners(visible, ("true", []))
+        found = await self._read(
+            self._rows,
+            f"SELECT kind, {_STATE} AS state, chat_id IS NOT NULL AS shared, count(*), max(create_time),"
+            f" sum(strlen(content)) FROM {source} GROUP BY ALL ORDER BY kind, state, shared",
+            [rows.naive(now), *params],
+        )
+        counts = tuple(MemoryCount(Kind(row[0]), State(row[1]), row[2], row[3]) for row in found)
+        newest = max((row[4].replace(tzinfo=UTC) for row in found), default=None)
+        return Stats(counts, newest, sum(int(row[5]) for row in found))
+
+    async def same_text(self, owner: Owner, content: str, now: datetime) -> list[Memory]:
+        return await self._live(owner, "text_digest = ?", text_digest(content).hex(), now)
+
+    async def of_key(self, owner: Owner, key: str, now: datetime) -> list[Memory]:
+        return await self._live(owner, "key = ?", key, now)
+
+    async def _live(self, owner: Owner, condition: str, value: str, now: datetime) -> list[Memory]:
+        where, params = queries.of_owner(owner)
+        return await self._memories(
+            queries.SELECT_MEMORY.format(source="memories")
+            + f" WHERE {where} AND {condition} AND delete_time IS NULL AND supersede_time IS NULL"
+            " AND (expire_time IS NULL OR expire_time > ?) ORDER BY create_time",
+            [*params, value, rows.naive(now)],
+        )
+
+    async def nearest(
+        self,
+        visible: Visibility,
+        vector: NDArray[np.float32],
+        fingerprint: str,
+        wanted: Filter,
+        *,
+        now: datetime,
+        limit: int,
+    ) -> list[tuple[Memory, float]]:
+        where, params = queries.admitted(wanted, now)
+        source, values = queries.union_of_owners(
+            visible, (f"{where} AND fingerprint = ? AND vector IS NOT NULL", [*params, fingerprint])
+        )
+        cosine = f"array_cosine_similarity(m.vector::FLOAT[{len(vector)}], ?::FLOAT[{len(vector)}]) AS similarity"
+        select = queries.SELECT_MEMORY.format(source=source).replace(" FROM ", f", {cosine} FROM ", 1)
+        found = await self._read(
+            self._rows,
+            f"{select} ORDER BY similarity DESC, m.create_time LIMIT {int(limit)}",
+            [vector, *values],
+        )
+        return [(rows.memory_of(row[:-1]), float(row[-1])) for row in found]
+
+    def read_owner(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
+        cursor = self._cursor()
+        cursor.execute("BEGIN")
+        try:
+            seq = cursor.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0]
+            where, params = queries.of_owner(owner)
+            times = cursor.execute(
+                f"SELECT create_time FROM memories WHERE {where} AND delete_time IS NULL ORDER BY create_time",
+                params,
+            ).fetchnumpy()["create_time"]
+            chunks = _chunks(cursor, where, params, times)
+            return build(Snapshot(seq, len(times), chunks))
+        finally:
+            cursor.execute("ROLLBACK")
+
+    async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
+        groups: dict[str, tuple[str, list[Any]]] = {
+            "deleted": ("delete_time IS NOT NULL AND purge_time <= ?", [rows.naive(graces.purge_due)]),
+            "superseded": (
+                "delete_time IS NULL AND supersede_time < ?",
+                [rows.naive(graces.superseded_before) if graces.superseded_before else datetime(1, 1, 2)],  # noqa: DTZ001  before all
+            ),
+            "expired": (
+                "delete_time IS NULL AND supersede_time IS NULL AND expire_time < ?",
+                [rows.naive(graces.expired_before)],
+            ),
+        }
+        counts: dict[str, int] = {}
+        memories: list[Memory] = []
+        for name, (where, params) in groups.items():
+            count = await self._read(self._rows, f"SELECT count(*) FROM memories WHERE {where}", params)
+            counts[name] = count[0][0]
+            if counts[name] and len(memories) < limit:
+                source = f"(SELECT * FROM memories WHERE {where} LIMIT {limit - len(memories)})"
+                memories += await self._memories(queries.SELECT_MEMORY.format(source=source), params)
+        requests = await self._read(
+            self._rows, "SELECT count(*) FROM requests WHERE create_time < ?", [rows.naive(graces.requests_before)]
+        )
+        report = GcReport(counts["expired"], counts["superseded"], counts["deleted"], requests[0][0])
+        return report, memories
+
+    async def info(self) -> StoreInfo:
+        path = self._opened.path
+        count, newest = (await self._read(self._rows, "SELECT count(*), max(create_time) FROM memories"))[0]
+        fingerprints = await self._read(
+            self._rows, "SELECT DISTINCT fingerprint FROM memories WHERE fingerprint <> '' ORDER BY fingerprint"
+        )
+        files = [path, path.with_name(path.name + ".wal")]
+        return StoreInfo(
+            path=str(path),
+            store_id=self._opened.store_id,
+            schema_version=self._opened.schema_version,
+            commit_seq=self._writer.commit_seq,
+            store_bytes=sum(file.stat().st_size for file in files if file.exists()),
+            memory_count=count,
+            fingerprints=tuple(row[0] for row in fingerprints),
+            newest_create_time=None if newest is None else newest.replace(tzinfo=UTC),
+            secret=self._opened.secret,
+        )
+
+    async def ping(self) -> None:
+        try:
+            async with asyncio.timeout(SELF_CHECK_S):
+                await self._writer.run(lambda con: con.execute("SELECT 1").fetchall())
+                await self._read(self._rows, "SELECT max(commit_seq) FROM commits")
+        except TimeoutError:
+            raise Unavailable(f"the store did not answer within {SELF_CHECK_S:.0f} s") from None
+
+
+_SELECT_ENTRY = queries.SELECT_MEMORY.replace(" FROM ", ", m.terms, m.fingerprint, m.vector FROM ", 1)
+
+
+def _chunks(
+    cursor: duckdb.DuckDBPyConnection, where: str, params: list[Any], times: NDArray[np.datetime64]
+) -> Iterator[list[Entry]]:
+    """Yield an owner's entries, oldest first, by windows of create_time, which the zone maps make cheap to find."""
+    source = f"(SELECT * FROM memories WHERE {where} AND create_time >= ? AND create_time <= ? AND delete_time IS NULL)"
+    sql = f"{_SELECT_ENTRY.format(source=source)} ORDER BY m.create_time"
+    for n in range(0, len(times), CHUNK):
+        window = times[n : n + CHUNK]
+        bounds = [window[0].astype("datetime64[us]").item(), window[-1].astype("datetime64[us]").item()]
+        columns = cursor.execute(sql, [*params, *bounds]).fetchnumpy()
+        vectors = columns.pop("vector")
+        yield [
+            Entry(rows.memory_of(row[:-2]), row[-2], _vector(vector), row[-1])
+            for row, vector in zip(rows.rows_of(columns), vectors, strict=True)
+        ]
+
+
+def _vector(value: Any) -> NDArray[np.float32] | None:
+    return np.asarray(value, dtype=np.float32) if isinstance(value, np.ndarray) else None

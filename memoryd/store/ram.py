@@ -1,0 +1,192 @@
+"""The reference store: the shortest code that keeps every promise of `store.base` but to survive the process."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
+from memoryd.errors import Unavailable
+from memoryd.model import Filter, GcReport, Memory, MemoryCount, Owner, State, Stats, Visibility, text_digest
+from memoryd.store.base import Cursor, Graces, StoreInfo
+
+__all__ = ["RamStore"]
+
+T = TypeVar("T")
+CHUNK = 2048
+
+
+class RamStore:
+    """A dictionary of entries."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._requests: dict[tuple[Owner, str, str], RecordedRequest] = {}
+        self._callbacks: list[Callable[[Applied], None]] = []
+        self._seq = 0
+        self._closed = False
+        self._id = secrets.token_hex(16)
+        self._secret = secrets.token_bytes(32)
+
+    def on_commit(self, callback: Callable[[Applied], None]) -> None:
+        self._callbacks.append(callback)
+
+    async def commit(self, change: ChangeSet) -> int:
+        if self._closed:
+            raise Unavailable("the store is closed")
+        await asyncio.sleep(0)
+        entries, requests = dict(self._entries), dict(self._requests)
+        for entry in change.inserts:
+            if entry.memory.id in entries:
+                raise Unavailable(f"memory {entry.memory.id} exists already")
+            entries[entry.memory.id] = entry
+        for entry in change.updates:
+            old = entries.get(entry.memory.id)
+            if old is not None:
+                memory = replace(entry.memory, recall_time=old.memory.recall_time, recall_count=old.memory.recall_count)
+                entries[memory.id] = Entry(memory, entry.terms, old.vector, old.fingerprint)
+        gone = {memory.id for memory in change.purges}
+        for memory_id in gone:
+            entries.pop(memory_id, None)
+        if change.request is not None:
+            requests[change.request.owner, change.request.method, change.request.request_id] = change.request
+        before = change.forget_requests_before
+        requests = {
+            key: request
+            for key, request in requests.items()
+            if gone.isdisjoint(memory_id for memory_id, _, _ in request.outcomes)
+            and (before is None or request.create_time >= before)
+        }
+        self._entries, self._requests = entries, requests
+        self._seq += 1
+        for callback in self._callbacks:
+            callback(Applied(self._seq, change))
+        return self._seq
+
+    def _visible(self, visible: Visibility) -> list[Memory]:
+        owners = set(visible.owners)
+        return [entry.memory for entry in self._entries.values() if entry.memory.owner in owners]
+
+    async def page(
+        self, visible: Visibility, wanted: Filter, *, now: datetime, limit: int, after: Cursor | None = None
+    ) -> list[Memory]:
+        found = [memory for memory in self._visible(visible) if wanted.admits(memory, now)]
+        found.sort(key=lambda memory: (memory.create_time, memory.id), reverse=True)
+        if after is not None:
+            found = [memory for memory in found if (memory.create_time, memory.id) < (after.create_time, after.id)]
+        return found[:limit]
+
+    async def find(self, visible: Visibility, prefix: str, *, deleted: bool = False) -> list[Memory]:
+        found = [
+            memory
+            for memory in self._visible(visible)
+            if memory.id.startswith(prefix) and (deleted or memory.delete_time is None)
+        ]
+        exact = [memory for memory in found if memory.id == prefix]
+        return exact or found[:2]
+
+    async def entry(self, memory: Memory) -> Entry | None:
+        return self._entries.get(memory.id)
+
+    async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
+        return self._requests.get((owner, method, request_id))
+
+    async def stats(self, visible: Visibility, now: datetime) -> Stats:
+        memories = self._visible(visible)
+        counts = Counter((m.kind, m.state_at(now), m.scope.chat_id is not None) for m in memories)
+        ordered = sorted(counts.items(), key=lambda item: (item[0][0].value, item[0][1].value, item[0][2]))
+        return Stats(
+            tuple(MemoryCount(kind, state, shared, count) for (kind, state, shared), count in ordered),
+            max((memory.create_time for memory in memories), default=None),
+            sum(len(memory.content.encode()) for memory in memories),
+        )
+
+    def _live(self, owner: Owner, now: datetime) -> list[Memory]:
+        memories = [entry.memory for entry in self._entries.values() if entry.memory.owner == owner]
+        live = [memory for memory in memories if memory.state_at(now) is State.LIVE]
+        return sorted(live, key=lambda memory: memory.create_time)
+
+    async def same_text(self, owner: Owner, content: str, now: datetime) -> list[Memory]:
+        digest = text_digest(content)
+        return [memory for memory in self._live(owner, now) if text_digest(memory.content) == digest]
+
+    async def of_key(self, owner: Owner, key: str, now: datetime) -> list[Memory]:
+        return [memory for memory in self._live(owner, now) if memory.key == key]
+
+    async def nearest(
+        self,
+        visible: Visibility,
+        vector: NDArray[np.float32],
+        fingerprint: str,
+        wanted: Filter,
+        *,
+        now: datetime,
+        limit: int,
+    ) -> list[tuple[Memory, float]]:
+        found = []
+        for memory in self._visible(visible):
+            entry = self._entries[memory.id]
+            if entry.vector is not None and entry.fingerprint == fingerprint and wanted.admits(memory, now):
+                found.append((memory, float(entry.vector @ vector)))
+        found.sort(key=lambda hit: (-hit[1], hit[0].create_time))
+        return found[:limit]
+
+    def read_owner(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
+        entries = [e for e in self._entries.values() if e.memory.owner == owner and e.memory.delete_time is None]
+        entries.sort(key=lambda entry: entry.memory.create_time)
+        chunks = (entries[n : n + CHUNK] for n in range(0, len(entries), CHUNK))
+        return build(Snapshot(self._seq, len(entries), chunks))
+
+    async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
+        deleted, superseded, expired = [], [], []
+        for entry in self._entries.values():
+            memory = entry.memory
+            if memory.delete_time is not None:
+                if memory.purge_time is not None and memory.purge_time <= graces.purge_due:
+                    deleted.append(memory)
+            elif memory.supersede_time is not None:
+                if graces.superseded_before is not None and memory.supersede_time < graces.superseded_before:
+                    superseded.append(memory)
+            elif memory.expire_time is not None and memory.expire_time < graces.expired_before:
+                expired.append(memory)
+        requests = sum(request.create_time < graces.requests_before for request in self._requests.values())
+        report = GcReport(len(expired), len(superseded), len(deleted), requests)
+        return report, (deleted + superseded + expired)[:limit]
+
+    async def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
+        for memory_id, (time, count) in recalls.items():
+            entry = self._entries.get(memory_id)
+            if entry is not None:
+                memory = replace(entry.memory, recall_time=time, recall_count=entry.memory.recall_count + count)
+                self._entries[memory_id] = replace(entry, memory=memory)
+
+    async def info(self) -> StoreInfo:
+        return StoreInfo(
+            path=":memory:",
+            store_id=self._id,
+            schema_version=0,
+            commit_seq=self._seq,
+            store_bytes=0,
+            memory_count=len(self._entries),
+            fingerprints=tuple(sorted({e.fingerprint for e in self._entries.values() if e.vector is not None})),
+            newest_create_time=max((e.memory.create_time for e in self._entries.values()), default=None),
+            secret=self._secret,
+        )
+
+    async def ping(self) -> None:
+        if self._closed:
+            raise Unavailable("the store is closed")
+
+    async def checkpoint(self) -> None:
+        """Nothing to fold."""
+
+    async def close(self) -> None:
+        self._closed = True

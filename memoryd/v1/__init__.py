@@ -1,0 +1,1 @@
+"""Generated from proto/memoryd/v1 by `make proto`; not edited."""

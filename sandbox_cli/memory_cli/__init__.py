@@ -1,0 +1,1 @@
+"""The `memory` command: the memory of the one who runs it, from a shell."""

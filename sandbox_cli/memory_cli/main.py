@@ -1,0 +1,300 @@
+"""Runs a command: the identity from the environment, the work by the client, the outcome as an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from memory_cli.output import as_json, hit_line, memory_line, one_line, shortest_ids
+from memory_cli.parser import make_parser
+
+# The client, and with it gRPC, is imported once a command needs it: --help and completion stay instant.
+
+__all__ = ["main"]
+
+EXIT_CODES = {
+    "INVALID_ARGUMENT": 2,
+    "NOT_FOUND": 3,
+    "PERMISSION_DENIED": 4,
+    "UNAUTHENTICATED": 4,
+    "RESOURCE_EXHAUSTED": 5,
+    "UNAVAILABLE": 6,
+    "DEADLINE_EXCEEDED": 6,
+    "ABORTED": 7,
+}
+PAGE = 1000
+
+
+def _client(args: argparse.Namespace) -> Any:
+    from memory_client import MemoryClient
+    from memory_client.endpoint import is_admin
+
+    client = MemoryClient(
+        args.endpoint,
+        user_id=args.user,
+        chat_id=args.chat,
+        agent_id=args.agent,
+        timeout_s=args.timeout,
+        wait_for_ready=False,
+    )
+    if is_admin(client.target) and not client.identity.user_id and not client.identity.chat_id:
+        import getpass
+
+        client = client.acting_for(user_id=getpass.getuser(), agent_id=client.identity.agent_id)
+    return client
+
+
+def _text(words: Sequence[str]) -> str:
+    return sys.stdin.read() if list(words) == ["-"] else " ".join(words)
+
+
+def _filter(args: argparse.Namespace) -> Any:
+    from memory_client import Filter, Kind
+
+    return Filter(
+        kinds=frozenset(Kind(kind) for kind in args.kind),
+        subjects=tuple(args.about),
+        tags=tuple(args.tag),
+        metadata=dict(args.meta),
+        category=args.category,
+        event_time_from=args.since,
+        event_time_to=args.until,
+        include_expired=args.include_expired,
+        include_superseded=args.include_superseded,
+    )
+
+
+def _missing(legs: Sequence[Any]) -> None:
+    if legs:
+        print(f"memory: searched without: {', '.join(leg.value for leg in legs)}", file=sys.stderr)
+
+
+def _add(client: Any, args: argparse.Namespace) -> None:
+    from memory_client import Kind, Source
+
+    days = args.expires if isinstance(args.expires, float) else None
+    until = args.expires if isinstance(args.expires, datetime) else None
+    result = client.add(
+        _text(args.text),
+        kind=Kind(args.kind),
+        shared=args.shared,
+        subjects=args.about,
+        tags=args.tag,
+        category=args.category,
+        metadata=dict(args.meta),
+        key=args.key,
+        source=Source(speaker=args.speaker, channel="cli"),
+        event_time=args.at,
+        confidence=args.confidence,
+        expires_days=days,
+        expire_time=until,
+        request_id=args.request_id,
+    )
+    if args.json:
+        print(as_json(result))
+        return
+    known = shortest_ids([result.memory.id, *result.superseded_ids])
+    line = f"{result.outcome.value} {known[result.memory.id]}"
+    if result.superseded_ids:
+        line += f" (replaces {', '.join(known[item] for item in result.superseded_ids)})"
+    print(line)
+
+
+def _search(client: Any, args: argparse.Namespace) -> None:
+    found = client.search(
+        _text(args.query), limit=args.limit, filter=_filter(args), min_score=args.min_score, explain=args.explain
+    )
+    _missing(found.unavailable_legs)
+    if args.json:
+        print(as_json(found))
+        return
+    known = shortest_ids(hit.memory.id for hit in found.hits)
+    for hit in found.hits:
+        print(hit_line(hit, known[hit.memory.id]))
+        for leg in hit.explanation:
+            place = f"rank {leg.rank}" if leg.rank else "not found"
+            print(f"       {leg.leg.value}: {leg.score:.3f} × {leg.weight} ({place})")
+    if not found.hits:
+        print("nothing found", file=sys.stderr)
+
+
+def _list(client: Any, args: argparse.Namespace) -> None:
+    memories: list[Any] = []
+    token, wanted = "", _filter(args)
+    while True:
+        size = PAGE if args.all else min(PAGE, args.limit - len(memories))
+        page = client.page(page_size=size, page_token=token, filter=wanted)
+        memories.extend(page.memories)
+        token = page.next_page_token
+        if not token or (not args.all and len(memories) >= args.limit):
+            break
+    if args.json:
+        print(as_json({"memories": memories, "more": bool(token)}))
+        return
+    known = shortest_ids(memory.id for memory in memories)
+    for memory in memories:
+        print(memory_line(memory, known[memory.id]))
+    if token:
+        print(f"… more: memory list --limit {2 * args.limit}, or --all", file=sys.stderr)
+
+
+def _show(memory: Any, args: argparse.Namespace) -> None:
+    if args.json:
+        print(as_json(memory))
+        return
+    rows = {
+        "id": memory.id,
+        "text": one_line(memory.content),
+        "kind": memory.kind.value,
+        "state": memory.state.value,
+        "scope": f"chat {memory.scope.chat_id}" if memory.scope.chat_id else f"user {memory.scope.user_id}",
+        "about": ", ".join(memory.subjects),
+        "tags": ", ".join(memory.tags),
+        "category": memory.category,
+        "metadata": ", ".join(f"{key}={value}" for key, value in memory.metadata.items()),
+        "key": memory.key,
+        "speaker": memory.source.speaker,
+        "channel": memory.source.channel,
+        "confidence": f"{memory.confidence:.2f}",
+        "trust": memory.trust.value,
+        "created": memory.create_time.isoformat(),
+        "happened": memory.event_time.isoformat(),
+        "reinforced": memory.reinforce_time and memory.reinforce_time.isoformat(),
+        "expires": memory.expire_time and memory.expire_time.isoformat(),
+        "recalled": memory.recall_count and f"{memory.recall_count} times, last {memory.recall_time}",
+        "replaces": ", ".join(memory.supersedes),
+        "replaced by": memory.superseded_by,
+        "because": memory.judgement and one_line(memory.judgement.reason),
+    }
+    for name, value in rows.items():
+        if value:
+            print(f"{name + ':':<13}{one_line(str(value))}")
+
+
+def _get(client: Any, args: argparse.Namespace) -> None:
+    _show(client.get(args.id), args)
+
+
+def _undelete(client: Any, args: argparse.Namespace) -> None:
+    memory = client.restore(args.id)
+    if args.json:
+        print(as_json(memory))
+    else:
+        print(f"restored {shortest_ids([memory.id])[memory.id]}")
+
+
+def _delete(client: Any, args: argparse.Namespace) -> None:
+    from memory_client import NotFound
+
+    gone: list[Any] = []
+    for memory_id in args.id:
+        if args.dry_run:
+            try:
+                memory = client.get(memory_id)
+            except NotFound:
+                if not args.allow_missing:
+                    raise
+                continue
+            if not args.json:
+                print(f"would delete {memory_line(memory, shortest_ids([memory.id])[memory.id])}")
+            gone.append({"deleted_ids": [memory.id], "purge_time": None, "dry_run": True})
+            continue
+        deleted = client.delete(memory_id, allow_missing=args.allow_missing, purge=args.now)
+        gone.append(deleted)
+        if not args.json:
+            for item in deleted.deleted_ids:
+                until = (
+                    f", can be taken back until {deleted.purge_time:%Y-%m-%d}" if deleted.purge_time else " for good"
+                )
+                print(f"deleted {item[:8]}{until}")
+            if not deleted.deleted_ids:
+                print(f"not there: {one_line(memory_id)}")
+    if args.json:
+        print(as_json(gone))
+
+
+def _context(client: Any, args: argparse.Namespace) -> None:
+    built = client.context(
+        _text(args.prompt), max_tokens=args.max_tokens, max_memories=args.max_memories, min_score=args.min_score
+    )
+    _missing(built.unavailable_legs)
+    if args.json:
+        print(as_json(built))
+    else:
+        print(built.text, end="")
+
+
+def _stats(client: Any, args: argparse.Namespace) -> None:
+    stats = client.stats()
+    if args.json:
+        print(as_json(stats))
+        return
+    for item in stats.counts:
+        print(
+            f"{item.count:>8}  {item.state.value:<11} {item.kind.value:<11} {'shared' if item.shared else 'personal'}"
+        )
+    print(f"{sum(item.count for item in stats.counts):>8}  in all, {stats.content_bytes} bytes of text")
+
+
+def _whoami(client: Any, args: argparse.Namespace) -> None:
+    identity = client.identity
+    answer = {
+        "agent_id": identity.agent_id or "default",
+        "user_id": identity.user_id,
+        "chat_id": identity.chat_id,
+        "endpoint": client.target,
+    }
+    client.stats()  # whether the daemon agrees
+    if args.json:
+        print(as_json(answer))
+        return
+    for name, value in answer.items():
+        print(f"{name + ':':<10} {value or '-'}")
+
+
+COMMANDS: dict[str, Callable[[Any, argparse.Namespace], None]] = {
+    "add": _add,
+    "search": _search,
+    "list": _list,
+    "get": _get,
+    "delete": _delete,
+    "undelete": _undelete,
+    "context": _context,
+    "stats": _stats,
+    "whoami": _whoami,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code; errors go to standard error in one line."""
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    if args.command == "completion":
+        from memory_cli.completion import script
+
+        print(script(parser, args.shell), end="")
+        return 0
+    from memory_client import MemorydError
+
+    try:
+        with _client(args) as client:
+            COMMANDS[args.command](client, args)
+    except MemorydError as error:
+        print(f"memory: {one_line(error.message)}", file=sys.stderr)
+        return EXIT_CODES.get(error.code, 1)
+    except UnicodeDecodeError:
+        print("memory: standard input is not UTF-8 text", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; that is no error
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""How the command shows what it got: lines for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from memoryd.limits import MIN_ID_PREFIX
+from memoryd.model import Hit, Memory, State
+
+__all__ = ["as_json", "hit_line", "memory_line", "one_line", "shortest_ids"]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value in JSON's types; keys are the contract's field names, enums lower case, times RFC 3339."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if is_dataclass(value):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def as_json(value: Any) -> str:
+    """Return a value as one JSON document."""
+    return json.dumps(_plain(value), ensure_ascii=False, indent=2)
+
+
+def one_line(text: str) -> str:
+    """Return text on one line, without control characters that could drive a terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
+
+
+def shortest_ids(ids: Iterable[str]) -> dict[str, str]:
+    """Return the shortest form of each id, at least 8 characters, that is unique among them."""
+    known = list(dict.fromkeys(ids))
+    short = {}
+    for memory_id in known:
+        length = MIN_ID_PREFIX
+        while any(other != memory_id and other.startswith(memory_id[:length]) for other in known):
+            length += 1
+        short[memory_id] = memory_id[:length]
+    return short
+
+
+def _statement(memory: Memory) -> str:
+    text = one_line(memory.content)
+    if memory.subjects:
+        text += f" (about {', '.join(map(one_line, memory.subjects))})"
+    if memory.state is not State.LIVE:
+        text += f" [{memory.state.value}]"
+    return text
+
+
+def hit_line(hit: Hit, short_id: str) -> str:
+    """Return a hit as `[0.87] text (about Sarah)  id`."""
+    return f"[{hit.score:.2f}] {_statement(hit.memory)}  {short_id}"
+
+
+def memory_line(memory: Memory, short_id: str) -> str:
+    """Return a memory as `id  date  text (about Sarah)`."""
+    return f"{short_id}  {memory.create_time.astimezone():%Y-%m-%d %H:%M}  {_statement(memory)}"

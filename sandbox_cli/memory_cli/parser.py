@@ -1,0 +1,188 @@
+"""What the command understands."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+__all__ = ["DURATION_DAYS", "make_parser", "parse_expiry"]
+
+DURATION_DAYS = {"m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
+KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode")
+
+EXIT_CODES = """\
+exit codes:
+  0  done                          4  not permitted
+  1  failed inside the daemon      5  a limit is exceeded
+  2  wrong usage or a wrong value  6  the daemon cannot be reached, or is busy
+  3  no such memory                7  in conflict with what is there
+
+environment:
+  MEMORY_ENDPOINT   unix:///path or host:port (unset: the default socket)
+  MEMORY_USER_ID, MEMORY_CHAT_ID, MEMORY_AGENT_ID   who asks, and where
+"""
+
+
+def parse_expiry(text: str) -> float | datetime:
+    """Return days for `2w`, `3d`, `12h`, `90m`, `1y`, or the time of `2026-12-31` (local without a zone)."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdwy])", text.strip())
+    if match:
+        return float(match[1]) * DURATION_DAYS[match[2]]
+    return parse_time(text)
+
+
+def parse_time(text: str) -> datetime:
+    """Return the time of a date or of RFC 3339, local where it names no zone."""
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 2w, 3d, 12h nor a date such as 2026-12-31") from None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says how to get help where argparse only says what was wrong."""
+
+    def error(self, message: str) -> Any:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def _common() -> _Parser:
+    common = _Parser(add_help=False)
+    who = common.add_argument_group("who asks")
+    who.add_argument("--user", metavar="ID", help="user id (default: $MEMORY_USER_ID)")
+    who.add_argument("--chat", metavar="ID", help="chat id (default: $MEMORY_CHAT_ID)")
+    who.add_argument("--agent", metavar="ID", help="agent id (default: $MEMORY_AGENT_ID, else 'default')")
+    how = common.add_argument_group("how")
+    how.add_argument("--endpoint", metavar="ADDRESS", help="unix:///path or host:port (default: $MEMORY_ENDPOINT)")
+    how.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="give up after so long (10)")
+    how.add_argument("--json", action="store_true", help="print JSON with the field names of the contract")
+    return common
+
+
+def _filters(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("which")
+    group.add_argument("--about", metavar="NAME", action="append", default=[], help="about this subject (repeatable)")
+    group.add_argument("--tag", metavar="TAG", action="append", default=[], help="with this tag (repeatable: all)")
+    group.add_argument("--kind", choices=KINDS, action="append", default=[], help="of this kind (repeatable)")
+    group.add_argument("--category", metavar="NAME", default="", help="of this category")
+    group.add_argument(
+        "--meta", metavar="KEY=VALUE", type=_pair, action="append", default=[], help="with this metadata"
+    )
+    group.add_argument("--since", metavar="TIME", type=parse_time, help="happened at this time or later")
+    group.add_argument("--until", metavar="TIME", type=parse_time, help="happened before this time")
+    group.add_argument("--include-expired", action="store_true", help="also what has expired")
+    group.add_argument("--include-superseded", action="store_true", help="also what was replaced")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command."""
+    parser = _Parser(
+        prog="memory",
+        description="Remember, recall and forget, as the user and in the chat that the environment names.",
+        epilog='examples:\n  memory add "I\'m allergic to peanuts"\n  memory search "What should I avoid eating?"\n'
+        '  memory context "Plan a dinner for Sarah"\n\n' + EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    common = _common()
+
+    def command(name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            parents=[common],
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog=f"examples:\n{examples}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    add = command(
+        "add",
+        "remember a statement",
+        '  memory add "I\'m allergic to peanuts"\n  memory add --about Sarah "my wife Sarah likes Italian food"\n'
+        '  memory add --expires 2w "the car is at the garage"\n  echo "a long note" | memory add -\n'
+        '  memory add --shared "our standup is at 9am"\n  memory add --key color "my favorite color is blue"\n',
+    )
+    add.add_argument("text", nargs="+", help="the statement; - reads it from standard input")
+    add.add_argument("--shared", action="store_true", help="for everyone in the chat, not for the user alone")
+    add.add_argument("--about", metavar="NAME", action="append", default=[], help="whom it is about (repeatable)")
+    add.add_argument("--tag", metavar="TAG", action="append", default=[], help="a label (repeatable)")
+    add.add_argument("--kind", choices=KINDS, default="fact", help="what sort of statement (fact)")
+    add.add_argument("--category", metavar="NAME", default="", help="a category of your own")
+    add.add_argument("--meta", metavar="KEY=VALUE", type=_pair, action="append", default=[], help="data of your own")
+    add.add_argument("--key", default="", help="your name for it: replaces what was stored under that name")
+    add.add_argument("--expires", metavar="WHEN", type=parse_expiry, help="2w, 3d, 12h, 90m, or 2026-12-31")
+    add.add_argument("--at", metavar="TIME", type=parse_time, help="when it happened or was said (now)")
+    add.add_argument("--confidence", metavar="SHARE", type=float, default=1.0, help="how sure, 0 to 1 (1)")
+    add.add_argument("--speaker", metavar="NAME", default="", help="who said it")
+    add.add_argument(
+        "--request-id", metavar="UUID", default="", help="repeat a call with the same id, and it counts once"
+    )
+
+    search = command(
+        "search",
+        "find what answers a question, best first",
+        '  memory search "What should I avoid eating?"\n  memory search --about Sarah food\n'
+        '  memory search --limit 3 --json "favorite color"\n',
+    )
+    search.add_argument("query", nargs="+", help="the question or some words; - reads them from standard input")
+    search.add_argument("-n", "--limit", metavar="N", type=int, default=0, help="how many at the most (10)")
+    search.add_argument("--min-score", metavar="SCORE", type=float, default=0.0, help="leave out what scores lower")
+    search.add_argument("--explain", action="store_true", help="say what each leg of the search thought")
+    _filters(search)
+
+    listing = command(
+        "list",
+        "list what is remembered, newest first",
+        "  memory list\n  memory list --limit 100 --about Sarah\n  memory list --all --json\n",
+    )
+    listing.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many at the most (20)")
+    listing.add_argument("--all", action="store_true", help="everything, however much")
+    _filters(listing)
+
+    for name, summary, example in (
+        ("get", "show one memory with all its fields", "  memory get k3j9x2ab\n"),
+        ("undelete", "take back a delete, or a replacement", "  memory undelete k3j9x2ab\n"),
+    ):
+        command(name, summary, example).add_argument("id", help="the id, or at least 8 characters of it")
+
+    delete = command(
+        "delete",
+        "forget memories; they can be taken back for some days",
+        "  memory delete k3j9x2ab\n  memory delete --now k3j9x2ab\n  memory delete --dry-run k3j9x2ab\n",
+    )
+    delete.add_argument("id", nargs="+", help="the ids, or at least 8 characters of each")
+    delete.add_argument("--now", action="store_true", help="erase for good, at once")
+    delete.add_argument("--allow-missing", action="store_true", help="what is not there is fine")
+    delete.add_argument("--dry-run", action="store_true", help="only show what would go")
+
+    context = command(
+        "context",
+        "write the block of text that a prompt needs",
+        '  memory context "Plan a dinner for Sarah"\n  memory context --max-tokens 500 - < prompt.txt\n',
+    )
+    context.add_argument("prompt", nargs="+", help="what the user said; - reads it from standard input")
+    context.add_argument("--max-tokens", metavar="N", type=int, default=0, help="how long (2000)")
+    context.add_argument("--max-memories", metavar="N", type=int, default=0, help="how many memories (10)")
+    context.add_argument("--min-score", metavar="SCORE", type=float, default=0.0, help="leave out what scores lower")
+
+    command("stats", "count what is remembered", "  memory stats\n")
+    command("whoami", "show who asks, and whom", "  memory whoami\n")
+    completion = commands.add_parser(
+        "completion",
+        help="print the completion script of a shell",
+        description="Print the completion script of a shell.",
+        epilog='examples:\n  eval "$(memory completion bash)"\n  memory completion fish | source\n',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    return parser
