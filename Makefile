@@ -7,7 +7,6 @@ READY := $(VENV)/.ready
 PROTOS := $(sort $(wildcard proto/memoryd/v1/*.proto))
 SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
-export PYTHONDONTWRITEBYTECODE ?=
 
 .PHONY: help setup demo serve test check proto stubs-check lint types architecture bench eval crash lock clean
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from memoryd.change import Entry, RecordedRequest
 from memoryd.facets import facets_of
 from memoryd.model import Judgement, Kind, Memory, Outcome, Owner, Scope, Source, Trust, text_digest
+from memoryd.store.duckdb.vectors import column_of
 from memoryd.times import from_us, to_us
 
 __all__ = [
@@ -115,8 +116,8 @@ def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
         "purge_time": naive(memory.purge_time),
         "terms": entry.terms,
         "fingerprint": entry.fingerprint,
-        "vector": entry.vector,
         "commit_seq": commit_seq,
+        **({} if entry.vector is None else {column_of(len(entry.vector)): entry.vector}),
     }
 
 

@@ -30,6 +30,7 @@ from memoryd.model import (
 from memoryd.store.base import Cursor, Graces, StoreInfo
 from memoryd.store.duckdb import queries, rows
 from memoryd.store.duckdb.opening import Opened
+from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.writer import Writer, add_recalls
 
 __all__ = ["DuckDBStore"]
@@ -79,6 +80,11 @@ class DuckDBStore:
         except duckdb.FatalException as error:
             raise Unavailable(f"the database has failed ({type(error).__name__}); memoryd is restarting") from None
 
+    def _select_entries(self, source: str) -> str:
+        """Return the select of memories with terms, fingerprint and vector."""
+        parts = f", m.terms, m.fingerprint, {self._writer.vectors.expression} AS vector FROM "
+        return queries.SELECT_MEMORY.format(source=source).replace(" FROM ", parts, 1)
+
     async def _memories(self, sql: str, params: Sequence[Any]) -> list[Memory]:
         return [rows.memory_of(row) for row in await self._read(self._rows, sql, params)]
 
@@ -125,7 +131,7 @@ class DuckDBStore:
         return await self._memories(queries.SELECT_MEMORY.format(source=source) + " ORDER BY m.id LIMIT 2", params)
 
     async def entry(self, memory: Memory) -> Entry | None:
-        found = await self._read(self._rows, f"{_SELECT_ENTRY.format(source='memories')} WHERE m.id = ?", [memory.id])
+        found = await self._read(self._rows, self._select_entries("memories") + " WHERE m.id = ?", [memory.id])
         if not found:
             return None
         *row, terms, fingerprint, vector = found[0]
@@ -174,10 +180,10 @@ class DuckDBStore:
         limit: int,
     ) -> list[tuple[Memory, float]]:
         where, params = queries.admitted(wanted, now)
-        source, values = queries.union_of_owners(
-            visible, (f"{where} AND fingerprint = ? AND vector IS NOT NULL", [*params, fingerprint])
-        )
-        cosine = f"array_cosine_similarity(m.vector::FLOAT[{len(vector)}], ?::FLOAT[{len(vector)}]) AS similarity"
+        source, values = queries.union_of_owners(visible, (f"{where} AND fingerprint = ?", [*params, fingerprint]))
+        if len(vector) not in self._writer.vectors.dimensions:
+            return []  # nothing was embedded so far
+        cosine = f"array_cosine_similarity(m.{column_of(len(vector))}, ?::FLOAT[{len(vector)}]) AS similarity"
         select = queries.SELECT_MEMORY.format(source=source).replace(" FROM ", f", {cosine} FROM ", 1)
         found = await self._read(
             self._rows,
@@ -196,7 +202,7 @@ class DuckDBStore:
                 f"SELECT create_time FROM memories WHERE {where} AND delete_time IS NULL ORDER BY create_time",
                 params,
             ).fetchnumpy()["create_time"]
-            chunks = _chunks(cursor, where, params, times)
+            chunks = _chunks(cursor, self._select_entries, where, params, times)
             return build(Snapshot(seq, len(times), chunks))
         finally:
             cursor.execute("ROLLBACK")
@@ -255,15 +261,16 @@ class DuckDBStore:
             raise Unavailable(f"the store did not answer within {SELF_CHECK_S:.0f} s") from None
 
 
-_SELECT_ENTRY = queries.SELECT_MEMORY.replace(" FROM ", ", m.terms, m.fingerprint, m.vector FROM ", 1)
-
-
 def _chunks(
-    cursor: duckdb.DuckDBPyConnection, where: str, params: list[Any], times: NDArray[np.datetime64]
+    cursor: duckdb.DuckDBPyConnection,
+    select_entries: Callable[[str], str],
+    where: str,
+    params: list[Any],
+    times: NDArray[np.datetime64],
 ) -> Iterator[list[Entry]]:
     """Yield an owner's entries, oldest first, by windows of create_time, which the zone maps make cheap to find."""
     source = f"(SELECT * FROM memories WHERE {where} AND create_time >= ? AND create_time <= ? AND delete_time IS NULL)"
-    sql = f"{_SELECT_ENTRY.format(source=source)} ORDER BY m.create_time"
+    sql = select_entries(source) + " ORDER BY m.create_time"
     for n in range(0, len(times), CHUNK):
         window = times[n : n + CHUNK]
         bounds = [window[0].astype("datetime64[us]").item(), window[-1].astype("datetime64[us]").item()]

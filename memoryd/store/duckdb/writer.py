@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 import duckdb
@@ -23,6 +24,7 @@ from memoryd.change import Applied, ChangeSet
 from memoryd.errors import LimitExceeded, MemorydError, Unavailable
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.opening import Opened
+from memoryd.store.duckdb.vectors import VectorColumns
 
 __all__ = ["Writer"]
 
@@ -51,6 +53,7 @@ class Writer:
         self._opened = opened
         self._con = opened.connection
         self._seq = opened.commit_seq
+        self.vectors = VectorColumns(opened.connection)
         self._min_free = min_free_bytes
         self._on_fatal = on_fatal
         self._fatal = ""
@@ -144,9 +147,11 @@ class Writer:
     def _acknowledge(self, jobs: Sequence[_Job], seq: int) -> None:
         """On the loop: tell who follows the commits, then who waits."""
         for job in jobs:
-            if job.change is not None:
-                for announce in self._announce:
-                    announce(Applied(seq, job.change))
+            for announce in self._announce:
+                try:
+                    announce(Applied(seq, job.change or ChangeSet()))
+                except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
+                    job.loop.call_exception_handler({"message": "a follower of commits failed", "exception": error})
         for job in jobs:
             _finish(job, seq, None)
 
@@ -182,6 +187,9 @@ class Writer:
         self._check_space(changes)
         con = self._con
         seq = self._seq + 1
+        sizes = {len(entry.vector) for c in changes for entry in c.inserts if entry.vector is not None}
+        for size in sizes.difference(self.vectors.dimensions):
+            self.vectors.ensure(con, size)
         con.execute("BEGIN")
         try:
             write(con, changes, seq)
@@ -243,15 +251,16 @@ def _insert(con: duckdb.DuckDBPyConnection, target: str, inserted: Sequence[dict
         con.execute(sql, values)
         return
     columns = rows.columns_of(inserted)  # noqa: F841  DuckDB finds it by its name
-    select = ", ".join("vector::FLOAT[]" if name == "vector" else name for name in names)
+    casts = {name: f"{name}::FLOAT[{name.removeprefix('vector_')}]" for name in names if name.startswith("vector_")}
+    select = ", ".join(casts.get(name, name) for name in names)
     con.execute(f"INSERT INTO {target} ({', '.join(names)}) SELECT {select} FROM columns")
 
 
 def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], seq: int) -> None:
     """Write change sets inside the open transaction."""
     inserts = [rows.entry_row(entry, seq) for change in changes for entry in change.inserts]
-    if inserts:
-        _insert(con, "memories", inserts)
+    for _, alike in groupby(sorted(inserts, key=tuple), key=tuple):  # those with a vector have a column more
+        _insert(con, "memories", list(alike))
     for change in changes:
         for entry in change.updates:
             row = rows.entry_row(entry, seq)

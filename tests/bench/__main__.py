@@ -1,0 +1,293 @@
+"""
+`make bench`: the daemon as its callers meet it, measured from another process over the Unix socket.
+
+A search is judged by its time less its own embedding, which the daemon reports in trailing metadata; a write by the
+daemon's CPU time beyond embedding, and by its median. Every query is new, so that no cache is measured. These figures
+are no test: they depend on the machine, and what else it does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from memory_client import Draft, MemoryClient
+from memoryd.embedding.onnx import builtin_encoder
+from memoryd.v1 import memory_service_pb2 as pb
+from memoryd.v1 import memory_service_pb2_grpc
+from tests.bench.seed import fill, sentences
+from tests.support import Daemon
+
+NO_MODEL = '[embedding]\nprovider = "none"\n'
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process."""
+    parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(parts[11]) + int(parts[12])) / TICK
+
+
+def rss_mb(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def quantile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def row(name: str, values: list[float], *, unit: str = "ms", goal: str = "", cpu: float | None = None) -> None:
+    cells = [min(values), statistics.median(values), quantile(values, 0.95), quantile(values, 0.99)]
+    print(
+        f"| {name} | {' | '.join(f'{cell:.2f}' for cell in cells)} | {unit} |"
+        f" {'' if cpu is None else f'{cpu:.2f}'} | {goal} |",
+        flush=True,
+    )
+
+
+def one(name: str, value: float, unit: str, goal: str = "") -> None:
+    print(f"| {name} | | {value:.2f} | | | {unit} | | {goal} |", flush=True)
+
+
+def timed_search(stub, query: str, user: str) -> tuple[float, float]:
+    """Return (milliseconds of the call, milliseconds of its embedding)."""
+    began = time.perf_counter()
+    _, call = stub.SearchMemories.with_call(pb.SearchMemoriesRequest(query=query, user_id=user))
+    took = (time.perf_counter() - began) * 1e3
+    embedding = next(int(value) for key, value in call.trailing_metadata() if key == "memoryd-embedding-us") / 1e3
+    return took, embedding
+
+
+def searches(daemon: Daemon, user: str, count: int, goal: str, name: str) -> None:
+    queries = [f"{text} {n}" for n, text in enumerate(sentences(count, seed=99))]
+    with daemon.channel() as channel:
+        stub = memory_service_pb2_grpc.MemoryServiceStub(channel)
+        stub.SearchMemories(pb.SearchMemoriesRequest(query="warm up", user_id=user))
+        pid = daemon.process.pid
+        began = cpu_s(pid)
+        pairs = [timed_search(stub, " ".join(query.split()[:8]) + f" {n}", user) for n, query in enumerate(queries)]
+        cpu = (cpu_s(pid) - began) / count * 1e3
+    row(f"Search, {name}: whole call", [took for took, _ in pairs], cpu=cpu)
+    row(f"Search, {name}: less its embedding", [took - embedding for took, embedding in pairs], goal=goal)
+
+
+def adds(daemon: Daemon, user: str, count: int) -> None:
+    encoder = builtin_encoder()
+    texts = [f"{text} bench {n}" for n, text in enumerate(sentences(count, seed=7))]
+    began = time.process_time()
+    alone = []
+    for text in texts:
+        start = time.perf_counter()
+        encoder.encode([text], query=False)
+        alone.append((time.perf_counter() - start) * 1e3)
+    embedding_cpu = (time.process_time() - began) / count * 1e3
+    with daemon.client(user) as client:
+        client.add("warm up")
+        pid = daemon.process.pid
+        before = cpu_s(pid)
+        times = []
+        for text in texts:
+            start = time.perf_counter()
+            client.add(text)
+            times.append((time.perf_counter() - start) * 1e3)
+        cpu = (cpu_s(pid) - before) / count * 1e3
+    row("Embedding one text, in this process", alone, cpu=embedding_cpu)
+    row("Add, scope of 10k", times, goal="p50 ≤ embedding + 4", cpu=cpu)
+    one("Add: CPU beyond embedding", cpu - embedding_cpu, "ms", "≤ 4")
+
+
+def batches(daemon: Daemon, user: str, rounds: int) -> float:
+    texts = sentences(100 * rounds, seed=11)
+    with daemon.client(user, timeout_s=120) as client:
+        client.add_batch([Draft(content="warm up")])
+        began = time.perf_counter()
+        for n in range(rounds):
+            client.add_batch([Draft(content=f"{text} b{n}") for text in texts[n * 100 : n * 100 + 100]])
+        return 100 * rounds / (time.perf_counter() - began)
+
+
+def own_throughput(rounds: int) -> float:
+    """Return texts a second of the encoder alone, in pieces of 8, one thread."""
+    encoder = builtin_encoder()
+    texts = sorted(sentences(100 * rounds, seed=11), key=len)
+    began = time.perf_counter()
+    for n in range(0, len(texts), 8):
+        encoder.encode(texts[n : n + 8], query=False)
+    return len(texts) / (time.perf_counter() - began)
+
+
+def beside_batches(daemon: Daemon, user: str, count: int) -> None:
+    """Search while another user's batches run without pause."""
+    queries = sentences(2 * count, seed=21)
+    with daemon.channel() as channel:
+        stub = memory_service_pb2_grpc.MemoryServiceStub(channel)
+        quiet = [timed_search(stub, f"{query} q", user)[0] for query in queries[:count]]
+        done = threading.Event()
+
+        def flood() -> None:
+            with daemon.client("flooder", timeout_s=120) as client:
+                n = 0
+                while not done.is_set():
+                    n += 1
+                    texts = sentences(100, seed=1000 + n)
+                    client.add_batch([Draft(content=f"{text} f{n}") for text in texts])
+
+        thread = threading.Thread(target=flood)
+        thread.start()
+        time.sleep(1)
+        busy = [timed_search(stub, f"{query} b", user)[0] for query in queries[count:]]
+        done.set()
+        thread.join()
+    row("Search, quiet", quiet)
+    row("Search beside BatchAdd(100) without pause", busy, goal="p99 ≤ 3 × quiet p99")
+    one("  ratio of the p99s", quantile(busy, 0.99) / quantile(quiet, 0.99), "×", "≤ 3")
+
+
+def cold_scope(daemon: Daemon, user: str) -> None:
+    """64 callers at once on a scope that is not in memory."""
+    queries = sentences(64, seed=31)
+    clients = [MemoryClient(daemon.endpoint, user_id=user, timeout_s=60) for _ in range(64)]
+    for client in clients:
+        client.server_info()
+
+    def ask(n: int) -> float:
+        began = time.perf_counter()
+        clients[n].search(queries[n])
+        return (time.perf_counter() - began) * 1e3
+
+    with ThreadPoolExecutor(64) as pool:
+        row("64 callers on a cold scope of 10k", list(pool.map(ask, range(64))), goal="every one ≤ 1500")
+    for client in clients:
+        client.close()
+
+
+def command_line(daemon: Daemon, count: int) -> None:
+    """CPU of `memory search`, all of it."""
+    values = []
+    env = {"PATH": os.environ["PATH"], "MEMORY_ENDPOINT": daemon.endpoint, "MEMORY_USER_ID": "k1"}
+    program = str(Path(sys.executable).parent / "memory")
+    for _ in range(count):
+        before = os.times()
+        subprocess.run([program, "search", "some words"], env=env, check=True, capture_output=True)
+        after = os.times()
+        delta = after.children_user - before.children_user + after.children_system - before.children_system
+        values.append(delta * 1e3)
+    row("memory search: CPU of the command", values, goal="≤ 120")
+
+
+def scratch() -> Path:
+    return Path(tempfile.mkdtemp(prefix="memoryd-bench-"))
+
+
+def _copy(seeded: Path) -> Path:
+    folder = scratch()
+    for path in seeded.iterdir():
+        shutil.copy(path, folder)
+    return folder
+
+
+def wal_start() -> None:
+    """Start after kill −9 with a log of about 256 MB."""
+    folder = scratch()
+    fill(folder / "memory.duckdb", {"k1": 1000})
+    daemon = Daemon(folder)
+    daemon.start()
+    opened_size = 0
+    with daemon.client("w", timeout_s=120) as client:
+        n = 0
+        wal = folder / "memory.duckdb.wal"
+        drafts = [
+            Draft(content="x" * 8000 + f" {m}", metadata={f"k{i}": "y" * 1000 for i in range(7)}) for m in range(100)
+        ]
+        while opened_size < 235 * 2**20 and n < 400:
+            n += 1
+            client.add_batch([Draft(content=f"{n} {d.content}"[:8192], metadata=d.metadata) for d in drafts])
+            opened_size = wal.stat().st_size if wal.exists() else 0
+    daemon.kill()
+    one("  log at the kill", opened_size / 2**20, "MB")
+    one("Start after kill −9", daemon.start(), "s", "≤ 3 with 256 MB of log")
+    daemon.stop()
+    shutil.rmtree(folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller: no 100k scope, no million rows of others")
+    parser.add_argument("--only", default="", help="comma-separated: search,add,batch,beside,cold,cli,start")
+    args = parser.parse_args()
+    wanted = set(args.only.split(",")) if args.only else set()
+
+    def on(name: str) -> bool:
+        return not wanted or name in wanted
+
+    load = os.getloadavg()
+    print(f"cores {os.cpu_count()}, load average {load[0]:.2f} {load[1]:.2f} {load[2]:.2f}\n")
+    print("| what | min | p50 | p95 | p99 | unit | CPU ms/call | goal |\n|---|---:|---:|---:|---:|---|---:|---|")
+    base = scratch()
+    scopes = {"k1": 1000, "k10": 10_000}
+    if not args.quick:
+        scopes["k100"] = 100_000
+    fill(base / "memory.duckdb", scopes)
+    daemon = Daemon(base)
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("start", lambda: (daemon.stop(), one("Start, clean, 10k and more", daemon.start(), "s", "≤ 1.0"))),
+        ("cold", lambda: cold_scope(daemon, "k10")),
+        ("search", lambda: searches(daemon, "k1", 300, "≤ 1.5", "scope of 1k")),
+        ("search", lambda: searches(daemon, "k10", 300, "≤ 1.5", "scope of 10k")),
+        ("rss", lambda: one("Resident memory, 11k memories in use", rss_mb(daemon.process.pid), "MB", "≤ 450 (10k)")),
+        ("cli", lambda: command_line(daemon, 15)),
+        ("add", lambda: adds(daemon, "k10", 200)),
+        ("beside", lambda: beside_batches(daemon, "k10", 300)),
+        ("batch", lambda: one("Encoder alone", own_throughput(3), "texts/s")),
+        ("batch", lambda: one("BatchAdd(100), model", batches(daemon, "b", 5), "memories/s", "≥ 0.8 × encoder")),
+    ]
+    daemon.start()
+    for name, step in steps:
+        if on(name):
+            step()
+    if not args.quick and on("search"):
+        searches(daemon, "k100", 200, "≤ 4", "scope of 100k")
+    daemon.stop()
+    if on("batch"):
+        folder = scratch()
+        plain = Daemon(folder, config=NO_MODEL)
+        plain.start()
+        one("BatchAdd(100), no model", batches(plain, "b", 50), "memories/s", "≥ 5000")
+        plain.stop()
+        shutil.rmtree(folder)
+    if on("start"):
+        wal_start()
+    if not args.quick and (on("million") or on("search")):
+        folder = scratch()
+        fill(folder / "memory.duckdb", {"k1": 1000, "k10": 10_000, "k100": 100_000}, others=1_000_000)
+        big = Daemon(folder)
+        big.start()
+        big.stop()
+        one("Start, clean, 1.1M rows", big.start(), "s", "≤ 1.5")
+        searches(big, "k1", 200, "≤ 1.5", "1k beside 1M of others")
+        searches(big, "k10", 200, "≤ 1.5", "10k beside 1M of others")
+        searches(big, "k100", 100, "≤ 4", "100k beside 1M of others")
+        one("Resident memory, 111k in use beside 1M", rss_mb(big.process.pid), "MB")
+        big.stop()
+        shutil.rmtree(folder)
+    shutil.rmtree(base)
+    load = os.getloadavg()
+    print(f"\nload average at the end {load[0]:.2f} {load[1]:.2f} {load[2]:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Fills a database with many memories without embedding them: random unit vectors, sentences of a skewed vocabulary."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from memoryd.change import ChangeSet, Entry
+from memoryd.daemon import new_memory_id
+from memoryd.embedding.onnx import builtin_encoder
+from memoryd.index.analysis import analyse, indexed_text
+from memoryd.model import Memory, Scope
+from memoryd.store.duckdb import open_store
+from memoryd.store.duckdb.vectors import VectorColumns
+from memoryd.store.duckdb.writer import write
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@cache
+def _vocabulary() -> list[str]:
+    """Return the whole words of the packaged model's tokenizer, in a fixed random order."""
+    tokenizer = json.loads((files("memoryd.embedding") / "data" / "tokenizer.json").read_bytes())
+    words = [word for word in tokenizer["model"]["vocab"] if word.isascii() and word.isalpha() and len(word) > 2]
+    random.Random(1).shuffle(words)
+    return words
+
+
+def sentences(count: int, seed: int = 1) -> list[str]:
+    """Return sentences of 8 to 19 words whose frequencies follow Zipf's law."""
+    vocabulary = _vocabulary()
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(8, 20, count)
+    picks = (rng.zipf(1.25, int(lengths.sum())) - 1) % len(vocabulary)
+    ends = np.cumsum(lengths)
+    return [" ".join(vocabulary[n] for n in picks[end - size : end]) for size, end in zip(lengths, ends, strict=True)]
+
+
+def fill(database: Path, scopes: dict[str, int], *, others: int = 0, vectors: bool = True) -> None:
+    """Write `count` memories for each user, and `others` spread over a thousand other users."""
+    encoder = builtin_encoder() if vectors else None
+    opened = open_store(database, memory_limit_bytes=1 << 30)
+    rng = np.random.default_rng(2)
+    stamp = BEGIN
+    columns = VectorColumns(opened.connection)
+    for user, count in scopes.items():
+        texts = sentences(count, seed=len(user) + count)
+        for start in range(0, count, 5000):
+            entries = []
+            for n, text in enumerate(texts[start : start + 5000]):
+                stamp += timedelta(milliseconds=1)
+                memory = Memory(
+                    id=new_memory_id(),
+                    agent_id="default",
+                    scope=Scope(user_id=user),
+                    content=f"{text} {start + n}",
+                    create_time=stamp,
+                    event_time=stamp,
+                )
+                vector = None
+                if encoder is not None:
+                    vector = rng.standard_normal(encoder.dimensions).astype(np.float32)
+                    vector /= np.linalg.norm(vector)
+                terms = " ".join(analyse(indexed_text(memory)))
+                entries.append(Entry(memory, terms, vector, encoder.fingerprint if encoder else ""))
+            if encoder is not None:
+                columns.ensure(opened.connection, encoder.dimensions)
+            opened.connection.execute("BEGIN")
+            write(opened.connection, [ChangeSet(inserts=tuple(entries))], opened.commit_seq)
+            opened.connection.execute("COMMIT")
+    if others:
+        fingerprint = encoder.fingerprint if encoder else ""
+        opened.connection.execute("CREATE TEMP TABLE sample AS SELECT * FROM memories ORDER BY create_time LIMIT 1000")
+        opened.connection.execute("SET preserve_insertion_order = false")
+        for start in range(0, others, 100_000):
+            opened.connection.execute(
+                "INSERT INTO memories SELECT lower(substr(md5(random()::VARCHAR) || md5(random()::VARCHAR), 1, 26)),"
+                " agent_id, 'other' || (n % 1000), NULL, content, text_digest, kind, key, facets, details,"
+                " create_time + INTERVAL 1 DAY + to_microseconds(n), event_time, NULL, NULL, NULL, NULL, terms, ?,"
+                " commit_seq, vector_384 FROM (SELECT range AS n FROM range(?, ?)) JOIN (SELECT *, row_number() OVER ()"
+                " AS at FROM sample) AS s ON s.at = n % 1000 + 1",
+                [fingerprint, start, min(others, start + 100_000)],
+            )
+            opened.connection.execute("CHECKPOINT")
+    opened.connection.execute("CHECKPOINT")
+    opened.close()

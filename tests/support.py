@@ -1,0 +1,93 @@
+"""What tests, bench and eval share: a real daemon in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from memory_client import MemoryClient
+
+START_S = 60
+
+
+class Daemon:
+    """`memoryd serve` in a process of its own, on a socket in its data directory."""
+
+    def __init__(self, folder: Path, *, config: str = "", env: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        self.socket = folder / "run" / "admin.sock"
+        self.database = folder / "memory.duckdb"
+        self.log = folder / "log"
+        self._env = {"PATH": os.environ["PATH"], "HOME": str(folder), **(env or {})}
+        self._arguments = ["--data-dir", str(folder), "--socket", str(self.socket)]
+        if config:
+            path = folder / "memoryd.toml"
+            path.write_text(config, encoding="utf-8")
+            self._arguments += ["--config", str(path)]
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def endpoint(self) -> str:
+        return f"unix://{self.socket}"
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "memoryd", *words, *self._arguments]
+
+    def spawn(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(self.command("serve"), stdout=log, stderr=log, env=self._env)
+        return self.process
+
+    def start(self) -> float:
+        """Start it and return the seconds until a call was answered."""
+        began = time.perf_counter()
+        process = self.spawn()
+        while time.perf_counter() - began < START_S:
+            if process.poll() is not None:
+                raise AssertionError(f"memoryd ended with {process.returncode}: {self.log.read_text()}")
+            if self.socket.exists():
+                try:
+                    with MemoryClient(self.endpoint, timeout_s=5) as client:
+                        client.server_info()
+                except Exception:  # noqa: BLE001, S110  it is not there yet; the deadline is above
+                    pass
+                else:
+                    return time.perf_counter() - began
+            time.sleep(0.005)
+        raise AssertionError(f"memoryd did not start in {START_S} s: {self.log.read_text()}")
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> int:
+        if self.process is None or self.process.poll() is not None:
+            return 0 if self.process is None else self.process.returncode
+        self.process.terminate()
+        return self.process.wait(timeout=60)
+
+    def client(self, user_id: str = "alice", chat_id: str = "", **more) -> MemoryClient:
+        return MemoryClient(self.endpoint, user_id=user_id, chat_id=chat_id, agent_id="", **more)
+
+    def channel(self) -> grpc.Channel:
+        return grpc.insecure_channel(f"unix:{self.socket}")
+
+
+@contextmanager
+def running(folder: Path, **options) -> Iterator[Daemon]:
+    daemon = Daemon(folder, **options)
+    daemon.start()
+    try:
+        yield daemon
+    finally:
+        if daemon.stop() not in {0, -signal.SIGKILL}:
+            print(daemon.log.read_text(), file=sys.stderr)
