@@ -124,13 +124,14 @@ class _Offers:
         """Judge one statement; return the id of the memory that says it, the outcome, and what it superseded."""
         ports = self._ports
         new = memory_of(
-            draft, owner, ports.new_id(), ports.stamps.next(self._now), trust=caller.trust, grant_id=caller.grant_id
+            draft, owner, ports.new_id(), ports.stamps.peek(self._now), trust=caller.trust, grant_id=caller.grant_id
         )
         of_key = await self._of_key(owner, draft.key) if draft.key else []
         verdict = judge(draft, new, of_key=of_key, same_text=await self._same_text(owner, draft), now=self._now)
         for memory in verdict.changed:
             self._pending[memory.id] = memory
         if verdict.new is not None:
+            ports.stamps.take(new.create_time)
             self._new[new.id] = Entry(verdict.new, "", vector, ports.embedder.fingerprint if vector is not None else "")
             self._pending[new.id] = verdict.new
         return verdict.memory.id, verdict.outcome, verdict.new.supersedes if verdict.new else ()

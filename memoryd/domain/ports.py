@@ -57,12 +57,15 @@ class Stamps:
         """Begin after the newest create time of the store."""
         self._last = newest
 
-    def next(self, now: datetime) -> datetime:
+    def peek(self, now: datetime) -> datetime:
         """Return now, or a microsecond after the last one."""
         if self._last is not None and now <= self._last:
-            now = self._last + timedelta(microseconds=1)
-        self._last = now
+            return self._last + timedelta(microseconds=1)
         return now
+
+    def take(self, time: datetime) -> None:
+        """Use up what peek returned."""
+        self._last = time
 
 
 class Recalls:

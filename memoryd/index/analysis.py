@@ -19,10 +19,10 @@ from memoryd.model import Memory
 __all__ = ["analyse", "analyse_query", "embedded_text", "indexed_text"]
 
 _STOP_TEXT = """
-    a am an and are as at be been being but by did do does for from had has have he her hers him his how i if
-    in into is it its me my no nor not of on or our ours s she so such t than that the their theirs them then
-    there these they this those to too us was we were what when where which who whom whose why will with would
-    you your yours
+    a am an and are as at be been being but by can could did do does for from had has have he her hers him his
+    how i if in into is it its me my no nor not of on or our ours s shall she should so such t than that the
+    their theirs them then there these they this those to too us was we were what when where which who whom
+    whose why will with would you your yours
 """
 STOP_WORDS = frozenset(_STOP_TEXT.split())
 MONTHS = (

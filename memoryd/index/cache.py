@@ -19,6 +19,8 @@ from memoryd.model import Owner
 
 __all__ = ["ScopeIndexes"]
 
+BYTES_A_MEMORY = 2048  # beside its vector, roughly; decides whether a scope is loaded at all
+CHECK_EVERY = 1024  # memories that come between two looks at the budget
 ON_LOOP = 20_000  # documents that are searched on the loop itself (≤ 1 ms); above, in the search pool
 
 
@@ -43,6 +45,7 @@ class ScopeIndexes:
         self._missed: dict[Owner, list[Applied]] = {}
         self._loader = ThreadPoolExecutor(1, "index-load")
         self._searchers = ThreadPoolExecutor(2, "index-search")
+        self._unchecked = 0
         self.faults = 0
 
     @property
@@ -87,11 +90,14 @@ class ScopeIndexes:
             del self._missed[owner], self._loading[owner]
 
     def _build(self, snapshot: Snapshot) -> ScopeIndex | None:
-        if snapshot.count * (4 * self._dimensions + 2048) > self._budget:
+        if self._too_large(snapshot.count):
             return None
         index = ScopeIndex(snapshot.chunks, dimensions=self._dimensions, fingerprint=self._fingerprint)
         index.commit_seq = snapshot.commit_seq
         return index
+
+    def _too_large(self, count: int) -> bool:
+        return count * (4 * self._dimensions + BYTES_A_MEMORY) > self._budget
 
     def _evict(self, keep: Owner) -> None:
         sizes = {owner: index.nbytes for owner, index in self._ready.items()}
@@ -105,7 +111,8 @@ class ScopeIndexes:
 
     def apply(self, applied: Applied) -> None:
         """Bring every index up to a commit; an index that fails is dropped and built anew at its next use."""
-        for owner in _owners(applied.change):
+        owners = _owners(applied.change)
+        for owner in owners:
             if owner in self._missed:
                 self._missed[owner].append(applied)
             index = self._ready.get(owner)
@@ -113,12 +120,16 @@ class ScopeIndexes:
                 continue
             try:
                 self._bring(index, owner, applied)
-                if index.wasteful:
+                if index.wasteful or self._too_large(index.count):
                     del self._ready[owner]
             except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
                 self.faults += 1
                 self._ready.pop(owner, None)
                 self._on_fault(type(error).__name__)
+        self._unchecked += len(applied.change.inserts)
+        if self._unchecked >= CHECK_EVERY and self._ready:
+            self._unchecked = 0
+            self._evict(keep=next(reversed(self._ready)))
 
     @staticmethod
     def _bring(index: ScopeIndex, owner: Owner, applied: Applied) -> None:

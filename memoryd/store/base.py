@@ -56,6 +56,7 @@ class StoreInfo:
     fingerprints: tuple[str, ...]
     """Every fingerprint that a vector in it carries."""
     newest_create_time: datetime | None
+    """The latest ever given, also to a memory that was purged since."""
     secret: bytes
     """32 random bytes made with the store, for signing page tokens."""
 

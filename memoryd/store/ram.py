@@ -32,6 +32,7 @@ class RamStore:
         self._requests: dict[tuple[Owner, str, str], RecordedRequest] = {}
         self._callbacks: list[Callable[[Applied], None]] = []
         self._seq = 0
+        self._newest: datetime | None = None
         self._closed = False
         self._id = secrets.token_hex(16)
         self._secret = secrets.token_bytes(32)
@@ -67,6 +68,8 @@ class RamStore:
         }
         self._entries, self._requests = entries, requests
         self._seq += 1
+        times = [entry.memory.create_time for entry in change.inserts]
+        self._newest = max([*times, *([self._newest] if self._newest else [])], default=None)
         for callback in self._callbacks:
             callback(Applied(self._seq, change))
         return self._seq
@@ -177,7 +180,7 @@ class RamStore:
             store_bytes=0,
             memory_count=len(self._entries),
             fingerprints=tuple(sorted({e.fingerprint for e in self._entries.values() if e.vector is not None})),
-            newest_create_time=max((e.memory.create_time for e in self._entries.values()), default=None),
+            newest_create_time=self._newest,
             secret=self._secret,
         )
 

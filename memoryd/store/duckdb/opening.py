@@ -7,6 +7,7 @@ log while it is being replayed) and PATH.lock.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import secrets
@@ -126,11 +127,15 @@ def _open_locked(
         _copy(wal, aside)
     con = _connect(path, memory_limit_bytes)
     try:
+        _check_size(con, path)
         store_id, version, commit_seq, secret = _prove(con, path, noted, begun=begun, accept_loss=accept_loss)
         version = _migrate(con, path, version, migrations, store_id)
         secret = secret or bytes.fromhex(con.execute("SELECT value FROM meta WHERE name = 'secret'").fetchall()[0][0])
+    except duckdb.Error as error:
+        _let_go(con)
+        raise _unreadable(path, error) from None
     except BaseException:
-        con.close()
+        _let_go(con)
         raise
     guard = Guard(side, store_id, commit_seq)
     aside.unlink(missing_ok=True)
@@ -165,11 +170,28 @@ def _connect(path: Path, memory_limit_bytes: int) -> duckdb.DuckDBPyConnection:
         )
         con.execute("SELECT 1 FROM duckdb_tables()").fetchall()
     except duckdb.Error as error:
-        raise StoreRefused(
-            f"{path} cannot be opened: {str(error).splitlines()[0]}; if it is damaged, restore a backup (the log is"
-            f" kept in {path.name}.wal.aside); memoryd changed nothing"
-        ) from None
+        raise _unreadable(path, error) from None
     return con
+
+
+def _unreadable(path: Path, error: duckdb.Error) -> StoreRefused:
+    return StoreRefused(
+        f"{path} cannot be read: {str(error).splitlines()[0]}; restore a backup (its log, where it had one, is kept in"
+        f" {path.name}.wal.aside)"
+    )
+
+
+def _let_go(con: duckdb.DuckDBPyConnection) -> None:
+    with contextlib.suppress(duckdb.Error):  # a damaged database cannot be folded in; it was refused already
+        con.close()
+
+
+def _check_size(con: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Refuse a file too short for its used blocks: DuckDB would notice when it reads there, days later."""
+    blocks, size = con.execute("SELECT used_blocks, block_size FROM pragma_database_size()").fetchall()[0]
+    needed, found = blocks * size, path.stat().st_size
+    if found < needed:
+        raise StoreRefused(f"{path} is cut off: it has {found} of at least {needed} bytes; restore a backup")
 
 
 def _prove(
@@ -218,8 +240,8 @@ def _migrate(
         try:
             if number == 0:
                 con.execute("CREATE TABLE meta (name VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)")
-                con.execute("CREATE TABLE commits (commit_seq BIGINT NOT NULL)")
-                con.execute("INSERT INTO commits VALUES (0)")
+                con.execute("CREATE TABLE commits (commit_seq BIGINT NOT NULL, newest_create_time TIMESTAMP)")
+                con.execute("INSERT INTO commits VALUES (0, NULL)")
                 con.execute(
                     "INSERT INTO meta VALUES ('store_id', ?), ('secret', ?), ('schema_version', '0')",
                     [str(store_id), secrets.token_hex(32)],

@@ -235,7 +235,8 @@ class DuckDBStore:
 
     async def info(self) -> StoreInfo:
         path = self._opened.path
-        count, newest = (await self._read(self._rows, "SELECT count(*), max(create_time) FROM memories"))[0]
+        count = (await self._read(self._rows, "SELECT count(*) FROM memories"))[0][0]
+        newest = (await self._read(self._rows, "SELECT newest_create_time FROM commits"))[0][0]
         fingerprints = await self._read(
             self._rows, "SELECT DISTINCT fingerprint FROM memories WHERE fingerprint <> '' ORDER BY fingerprint"
         )

@@ -193,7 +193,11 @@ class Writer:
         con.execute("BEGIN")
         try:
             write(con, changes, seq)
-            con.execute("UPDATE commits SET commit_seq = ?", [seq])
+            newest = max((entry.memory.create_time for c in changes for entry in c.inserts), default=None)
+            con.execute(
+                "UPDATE commits SET commit_seq = ?, newest_create_time = greatest(newest_create_time, ?::TIMESTAMP)",
+                [seq, rows.naive(newest)],
+            )
             con.execute("COMMIT")
         except BaseException:
             _roll_back(con)

@@ -1,0 +1,189 @@
+"""Helpers that build only what matters to a rule."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+from collections.abc import Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+from memory_client import AsyncMemoryClient
+from memory_client.calls import BuiltContext, Deleted, Page, SearchResult
+from memoryd.change import Entry
+from memoryd.config import Config
+from memoryd.daemon import make_ports, make_server
+from memoryd.domain import add, browse, forget
+from memoryd.domain.context import build_context
+from memoryd.domain.recall import recall
+from memoryd.embedding.scheduler import ScheduledEmbedder
+from memoryd.index.analysis import analyse, indexed_text
+from memoryd.model import Caller, Draft, Filter, Memory, Query, Scope, Visibility
+from memoryd.service.context import ContextService
+from memoryd.service.memory import MemoryService
+from memoryd.store.duckdb import DuckDBStore, open_store
+from memoryd.store.ram import RamStore
+from memoryd.v1 import context_service_pb2_grpc, memory_service_pb2_grpc
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+ALICE = Scope(user_id="alice")
+BOB = Scope(user_id="bob")
+TEAM = Scope(chat_id="team")
+MEMORY_LIMIT = 256 << 20
+_numbers = itertools.count(1)
+
+
+def memory(content: str = "a statement", *, scope: Scope = ALICE, agent_id: str = "default", **more) -> Memory:
+    n = next(_numbers)
+    created = more.pop("create_time", NOW + timedelta(milliseconds=n))
+    return Memory(
+        id=more.pop("id", hashlib.sha256(str(n).encode()).hexdigest()[:26]),
+        agent_id=agent_id,
+        scope=scope,
+        content=content,
+        create_time=created,
+        event_time=more.pop("event_time", created),
+        **more,
+    )
+
+
+def entry(content: str | Memory = "a statement", **more) -> Entry:
+    made = content if isinstance(content, Memory) else memory(content, **more)
+    terms = " ".join(analyse(indexed_text(made)))
+    return Entry(made, terms, HashEncoder().encode([made.content], query=False)[0], HashEncoder.fingerprint)
+
+
+def visible_to(scope: Scope, *, chat_id: str | None = None) -> Visibility:
+    return Visibility("default", scope.user_id, chat_id or scope.chat_id)
+
+
+class HashEncoder:
+    """An encoder of bags of words: texts that share words are similar, and nothing else is."""
+
+    provider = "hash"
+    fingerprint = "hash-of-words-32"
+    dimensions = 32
+
+    def encode(self, texts: Sequence[str], *, query: bool) -> np.ndarray:
+        rows = np.full((len(texts), self.dimensions), 0.01, dtype=np.float32)
+        for n, text in enumerate(texts):
+            for word in text.lower().split():
+                rows[n, int(hashlib.md5(word.encode()).hexdigest(), 16) % self.dimensions] += 1  # noqa: S324
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def cost(self, text: str) -> int:
+        return len(text.split())
+
+
+def open_duckdb(folder: Path, **more) -> DuckDBStore:
+    return DuckDBStore(open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT), **more)
+
+
+class Local:
+    """The use cases without a wire, with the methods of the client."""
+
+    def __init__(self, ports, clock, *, user_id: str = "", chat_id: str = "", agent_id: str = "") -> None:
+        self.ports, self.clock = ports, clock
+        self._identity = {"agent_id": agent_id, "user_id": user_id, "chat_id": chat_id}
+
+    def acting_for(self, *, user_id: str = "", chat_id: str = "", agent_id: str = "") -> Local:
+        return Local(self.ports, self.clock, user_id=user_id, chat_id=chat_id, agent_id=agent_id)
+
+    @property
+    def _caller(self) -> Caller:
+        return Caller(**self._identity)
+
+    async def add(self, content: str, *, request_id: str = "", **more):
+        draft = Draft(content=content, **{k: tuple(v) if isinstance(v, list) else v for k, v in more.items()})
+        return await add.add(draft, self._caller, self.ports, now=self.clock(), request_id=request_id)
+
+    async def add_batch(self, drafts, *, request_id: str = ""):
+        return await add.add_batch(drafts, self._caller, self.ports, now=self.clock(), request_id=request_id)
+
+    async def search(self, query, *, limit=0, filter=Filter(), min_score=0.0, explain=False):  # noqa: A002, B008
+        asked = Query(text=query, limit=limit, filter=filter, min_score=min_score, explain=explain)
+        found = await recall(asked, self._caller, self.ports, now=self.clock())
+        return SearchResult(tuple(found.hits), found.unavailable)
+
+    async def page(self, *, page_size=0, page_token="", filter=Filter()):  # noqa: A002, B008, S107
+        page = await browse.page(
+            self._caller, self.ports, wanted=filter, page_size=page_size, page_token=page_token, now=self.clock()
+        )
+        return Page(tuple(page.memories), page.next_page_token)
+
+    async def get(self, memory_id):
+        return await browse.get(memory_id, self._caller, self.ports, now=self.clock())
+
+    async def delete(self, memory_id, *, allow_missing=False, purge=False, request_id=""):
+        gone = await forget.forget(
+            memory_id,
+            self._caller,
+            self.ports,
+            now=self.clock(),
+            missing_ok=allow_missing,
+            purge=purge,
+            request_id=request_id,
+        )
+        return Deleted(gone.ids, gone.purge_time)
+
+    async def restore(self, memory_id, *, request_id=""):
+        return await forget.restore(memory_id, self._caller, self.ports, now=self.clock(), request_id=request_id)
+
+    async def stats(self):
+        return await browse.stats(self._caller, self.ports, now=self.clock())
+
+    async def context(self, prompt, *, max_tokens=0, max_memories=0, min_score=0.0):
+        built = await build_context(
+            prompt,
+            self._caller,
+            self.ports,
+            now=self.clock(),
+            max_tokens=max_tokens,
+            max_memories=max_memories,
+            min_score=min_score,
+        )
+        return BuiltContext(built.text, built.sections, built.token_count, built.skipped_count, built.unavailable)
+
+
+@asynccontextmanager
+async def ports_over(store, config: Config | None = None):
+    """Ports over a store, with the hash encoder."""
+    embedder = ScheduledEmbedder(HashEncoder(), workers=1)
+    ports = await make_ports(config or Config(), store, embedder)
+    try:
+        yield ports
+    finally:
+        embedder.close()
+        ports.indexes.close()
+        await store.close()
+
+
+@asynccontextmanager
+async def backend(kind: str, folder: Path, clock, config: Config | None = None):
+    """A client for user alice: `ram`, `duckdb`, or `wire`, the real client on a real socket over DuckDB."""
+    store = RamStore() if kind == "ram" else open_duckdb(folder)
+    async with ports_over(store, config) as ports:
+        if kind != "wire":
+            yield Local(ports, clock, user_id="alice")
+            return
+        server = make_server(Config())
+        memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(MemoryService(ports, clock), server)
+        context_service_pb2_grpc.add_ContextServiceServicer_to_server(ContextService(ports, clock), server)
+        socket = folder / "s"
+        server.add_insecure_port(f"unix:{socket}")
+        await server.start()
+        client = AsyncMemoryClient(f"unix://{socket}", user_id="alice", chat_id="", agent_id="")
+        try:
+            yield client
+        finally:
+            await client.close()
+            await server.stop(0)
+
+
+def run(work):
+    """Run a coroutine to its end."""
+    return asyncio.run(work)

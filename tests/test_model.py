@@ -1,0 +1,137 @@
+"""Values check themselves: what is at a limit passes, one more is refused, and the field is named."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from memoryd import limits
+from memoryd.errors import IdentityMissing, InvalidArgument, LimitExceeded, MemorydError, by_reason
+from memoryd.model import Caller, Draft, Filter, Query, Scope, Source, text_digest
+from memoryd.v1 import error_reason_pb2
+
+
+@pytest.mark.parametrize(
+    ("field", "fits", "too_much"),
+    [
+        ("content", "x" * limits.MAX_CONTENT_BYTES, "x" * (limits.MAX_CONTENT_BYTES + 1)),
+        ("content", "ü" * (limits.MAX_CONTENT_BYTES // 2), "ü" * (limits.MAX_CONTENT_BYTES // 2) + "x"),
+        ("key", "k" * limits.MAX_ID_BYTES, "k" * (limits.MAX_ID_BYTES + 1)),
+        ("category", "c" * limits.MAX_CATEGORY_BYTES, "c" * (limits.MAX_CATEGORY_BYTES + 1)),
+        ("tags", tuple(map(str, range(limits.MAX_TAGS))), tuple(map(str, range(limits.MAX_TAGS + 1)))),
+        ("tags", ("t" * limits.MAX_TAG_BYTES,), ("t" * (limits.MAX_TAG_BYTES + 1),)),
+        ("subjects", tuple(map(str, range(limits.MAX_SUBJECTS))), tuple(map(str, range(limits.MAX_SUBJECTS + 1)))),
+        ("subjects", ("s" * limits.MAX_SUBJECT_BYTES,), ("s" * (limits.MAX_SUBJECT_BYTES + 1),)),
+        (
+            "metadata",
+            {str(n): "" for n in range(limits.MAX_METADATA_KEYS)},
+            {str(n): "" for n in range(limits.MAX_METADATA_KEYS + 1)},
+        ),
+        ("metadata", {"k" * limits.MAX_METADATA_KEY_BYTES: ""}, {"k" * (limits.MAX_METADATA_KEY_BYTES + 1): ""}),
+        ("metadata", {"k": "v" * limits.MAX_METADATA_VALUE_BYTES}, {"k": "v" * (limits.MAX_METADATA_VALUE_BYTES + 1)}),
+        ("metadata", {str(n): "v" * 1023 for n in range(8)}, {str(n): "v" * 1024 for n in range(8)}),
+    ],
+)
+def test_a_limit_is_what_passes_and_one_more_is_refused(field, fits, too_much):
+    Draft(**{"content": "x", field: fits})
+    with pytest.raises(LimitExceeded) as caught:
+        Draft(**{"content": "x", field: too_much})
+    assert caught.value.field.startswith(field)
+    assert caught.value.limit
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("content", ""),
+        ("content", " \n\t\u2003"),
+        ("content", "a\0b"),
+        ("content", "lone \ud800 surrogate"),
+        ("tags", ("",)),
+        ("subjects", (" ",)),
+        ("metadata", {"": "v"}),
+        ("metadata", {"k": "\0"}),
+        ("key", "a\nb"),
+        ("key", " a"),
+        ("confidence", 1.01),
+        ("confidence", -0.01),
+        ("confidence", float("nan")),
+        ("decay_rate", -1.0),
+        ("decay_rate", float("inf")),
+        ("expires_days", 0.0),
+        ("expires_days", -1.0),
+        ("expires_days", float("nan")),
+        ("expires_days", 1e9),
+        ("event_time", datetime(2026, 1, 1)),  # noqa: DTZ001  without a zone, which is the point
+        ("expire_time", datetime(1, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_a_malformed_field_is_named(field, value):
+    with pytest.raises(InvalidArgument) as caught:
+        Draft(**{"content": "x", field: value})
+    assert caught.value.field.startswith(field)
+
+
+def test_text_is_kept_in_nfc():
+    assert "é" == Draft(content="e\u0301").content
+
+
+def test_expires_days_and_expire_time_exclude_each_other():
+    with pytest.raises(InvalidArgument):
+        Draft(content="x", expires_days=1, expire_time=datetime(2030, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(("user", "chat"), [(None, None), ("u", "c"), ("", ""), ("", None)])
+def test_a_scope_of_both_or_neither_cannot_exist(user, chat):
+    with pytest.raises(InvalidArgument):
+        Scope(user, chat)
+
+
+def test_a_caller_is_somebody():
+    with pytest.raises(IdentityMissing):
+        Caller()
+    assert "default" == Caller(agent_id="", user_id="u").agent_id
+
+
+def test_a_range_of_time_is_not_empty():
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    with pytest.raises(InvalidArgument):
+        Filter(event_time_from=at, event_time_to=at)
+
+
+def test_zero_means_the_default():
+    assert limits.DEFAULT_SEARCH_LIMIT == Query(text="x", limit=0).limit
+
+
+def test_a_source_is_bounded():
+    Source(message_ids=("m",) * limits.MAX_SOURCE_MESSAGES)
+    with pytest.raises(LimitExceeded):
+        Source(message_ids=("m",) * (limits.MAX_SOURCE_MESSAGES + 1))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("I like tea.", "i LIKE  tea", True),
+        ("Ｉ like tea", "I like tea!", True),
+        ("I like tea", "I do not like tea", False),
+        ("...", "!", False),
+        ("is it?", "is it", False),
+    ],
+)
+def test_statements_are_the_same_but_for_case_spacing_width_and_a_full_stop(one, other, same):
+    assert same == (text_digest(one) == text_digest(other))
+
+
+def test_every_reason_of_the_contract_has_its_error_and_back():
+    reasons = {name.removeprefix("ERROR_REASON_") for name in error_reason_pb2.ErrorReason.keys()} - {"UNSPECIFIED"}  # noqa: SIM118
+    for reason in reasons:
+        assert reason == by_reason(reason).reason
+    assert by_reason("FROM_THE_FUTURE") is None
+
+
+def test_an_error_inside_a_batch_names_the_item():
+    error = LimitExceeded("too long", field="content", limit="content").within("requests[3].")
+    assert ("requests[3].content", "content", "requests[3]: too long") == (error.field, error.limit, str(error))
+    assert isinstance(error, MemorydError)

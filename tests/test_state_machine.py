@@ -1,0 +1,152 @@
+"""A random life of memoryd, with restarts and pages of random size, beside the reference store."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from memory_client import Draft, Filter, MemorydError
+from memoryd.config import Config
+from memoryd.daemon import make_ports
+from memoryd.domain.forget import collect
+from memoryd.embedding.scheduler import ScheduledEmbedder
+from memoryd.store.ram import RamStore
+from tests.builders import NOW, HashEncoder, Local, open_duckdb
+
+WORDS = st.sampled_from(["red", "blue", "green", "Red.", "tea", "green tea", "黑猫"])
+PEOPLE = st.sampled_from([("alice", ""), ("alice", "team"), ("bob", "team"), ("", "team")])
+FILTERS = st.builds(
+    Filter, tags=st.sampled_from([(), ("t",)]), include_expired=st.booleans(), include_superseded=st.booleans()
+)
+
+
+class Life(RuleBasedStateMachine):
+    """Everything is done to both; both must answer the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.folder = Path(tempfile.mkdtemp())
+        self.now = NOW
+        self.numbers = {"ram": 0, "duckdb": 0}
+        self.ports = {}
+        self.known: list[str] = []
+        self._open("ram", RamStore())
+        self._open("duckdb", open_duckdb(self.folder))
+
+    def _open(self, name, store) -> None:
+        def new_id():
+            self.numbers[name] += 1
+            return f"{self.numbers[name]:08d}" + "a" * 18
+
+        ports = self.loop.run_until_complete(make_ports(Config(), store, self._embedder()))
+        ports.new_id = new_id
+        self.ports[name] = ports
+
+    def _embedder(self):
+        return ScheduledEmbedder(HashEncoder(), workers=1)
+
+    def _close(self, name) -> None:
+        ports = self.ports[name]
+        ports.embedder.close()
+        ports.indexes.close()
+        self.loop.run_until_complete(ports.store.close())
+
+    def _both(self, person, do):
+        answers = []
+        for name in ("ram", "duckdb"):
+            local = Local(self.ports[name], lambda: self.now, user_id=person[0], chat_id=person[1])
+            try:
+                answers.append(self.loop.run_until_complete(do(local)))
+            except MemorydError as error:
+                answers.append((type(error), str(error)))
+        assert answers[0] == answers[1]
+        return answers[0]
+
+    @rule(person=PEOPLE, text=WORDS, shared=st.booleans(), key=st.sampled_from(["", "", "k"]),
+          days=st.sampled_from([None, None, 2.0]), tags=st.sampled_from([[], ["t"]]))  # fmt: skip
+    def add(self, person, text, shared, key, days, tags):
+        result = self._both(
+            person, lambda m: m.add(text, shared=shared, key=key, expires_days=days, tags=tags, confidence=0.5)
+        )
+        if not isinstance(result, tuple):
+            self.known.append(result.memory.id)
+
+    @rule(person=PEOPLE, texts=st.lists(WORDS, min_size=1, max_size=4))
+    def add_batch(self, person, texts):
+        results = self._both(
+            person, lambda m: m.add_batch([Draft(content=t, key="k" if t == "tea" else "") for t in texts])
+        )
+        if isinstance(results, list):
+            self.known += [result.memory.id for result in results]
+
+    @rule(person=PEOPLE, place=st.integers(0, 30), purge=st.booleans())
+    def delete(self, person, place, purge):
+        if self.known:
+            self._both(person, lambda m: m.delete(self.known[place % len(self.known)], purge=purge))
+
+    @rule(person=PEOPLE, place=st.integers(0, 30))
+    def restore(self, person, place):
+        if self.known:
+            self._both(person, lambda m: m.restore(self.known[place % len(self.known)]))
+
+    @rule(person=PEOPLE, query=WORDS, limit=st.integers(1, 5), wanted=FILTERS)
+    def search(self, person, query, limit, wanted):
+        self._both(person, lambda m: m.search(query, limit=limit, filter=wanted))
+
+    @rule(person=PEOPLE, size=st.integers(1, 4), wanted=FILTERS)
+    def page_through(self, person, size, wanted):
+        async def whole(memory):
+            joined, token = [], ""
+            while True:
+                page = await memory.page(page_size=size, page_token=token, filter=wanted)
+                joined += page.memories
+                token = page.next_page_token
+                if not token:
+                    one = await memory.page(page_size=1000, filter=wanted)
+                    assert list(one.memories) == joined
+                    return joined
+
+        self._both(person, whole)
+
+    @rule(days=st.sampled_from([0.5, 1.0, 40.0, 200.0, -3.0]))
+    def time_passes(self, days):
+        self.now += timedelta(days=days)
+
+    @rule()
+    def collect_garbage(self):
+        reports = [self.loop.run_until_complete(collect(ports, now=self.now)) for ports in self.ports.values()]
+        assert reports[0] == reports[1]
+
+    @rule()
+    def restart(self):
+        self._close("duckdb")
+        self._open("duckdb", open_duckdb(self.folder))
+
+    @invariant()
+    def counts_agree(self):
+        for person in (("alice", "team"), ("bob", "")):
+            self._both(person, lambda m: m.stats())
+
+    def teardown(self):
+        for name in self.ports:
+            self._close(name)
+        self.loop.close()
+        shutil.rmtree(self.folder)
+
+
+Life.TestCase.settings = settings(
+    max_examples=15,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking takes minutes; the steps are printed whole
+)
+test_the_life_of_memoryd = Life.TestCase
