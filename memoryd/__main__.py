@@ -19,7 +19,12 @@ def main() -> int:
             raise
         print(f"memoryd: {error.name} is not installed; run: pip install 'memoryd[server]'", file=sys.stderr)
         return 1
-    return run(sys.argv[1:])
+    code = run(sys.argv[1:])
+    # Everything is closed by now. DuckDB's binding would go on to complain on standard error that Python still holds
+    # some of its types, in a log that machines read.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-
 from memory_client import AsyncMemoryClient
 from memory_client.calls import BuiltContext, Deleted, Page, SearchResult
+
 from memoryd.change import Entry
 from memoryd.config import Config
 from memoryd.daemon import make_ports, make_server
@@ -104,12 +104,12 @@ class Local:
     async def add_batch(self, drafts, *, request_id: str = ""):
         return await add.add_batch(drafts, self._caller, self.ports, now=self.clock(), request_id=request_id)
 
-    async def search(self, query, *, limit=0, filter=Filter(), min_score=0.0, explain=False):  # noqa: A002, B008
+    async def search(self, query, *, limit=0, filter=Filter(), min_score=0.0, explain=False):  # noqa: B008
         asked = Query(text=query, limit=limit, filter=filter, min_score=min_score, explain=explain)
         found = await recall(asked, self._caller, self.ports, now=self.clock())
         return SearchResult(tuple(found.hits), found.unavailable)
 
-    async def page(self, *, page_size=0, page_token="", filter=Filter()):  # noqa: A002, B008, S107
+    async def page(self, *, page_size=0, page_token="", filter=Filter()):  # noqa: B008
         page = await browse.page(
             self._caller, self.ports, wanted=filter, page_size=page_size, page_token=page_token, now=self.clock()
         )

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
-
 from memory_client import MemoryClient
 
 START_S = 60

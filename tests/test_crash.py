@@ -13,6 +13,7 @@ import time
 import uuid
 
 from memory_client import Draft, MemorydError
+
 from tests.support import Daemon
 
 KILLS = int(os.environ.get("MEMORYD_KILLS", "50"))

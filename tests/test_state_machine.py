@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-
 from memory_client import Draft, Filter, MemorydError
+
 from memoryd.config import Config
 from memoryd.daemon import make_ports
 from memoryd.domain.forget import collect

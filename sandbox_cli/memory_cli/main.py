@@ -49,7 +49,7 @@ def _client(args: argparse.Namespace) -> Any:
 
 
 def _text(words: Sequence[str]) -> str:
-    return sys.stdin.read() if list(words) == ["-"] else " ".join(words)
+    return sys.stdin.buffer.read().decode() if list(words) == ["-"] else " ".join(words)
 
 
 def _filter(args: argparse.Namespace) -> Any:

@@ -7,7 +7,6 @@ import uuid
 from datetime import timedelta
 
 import pytest
-
 from memory_client import (
     AmbiguousId,
     Conflict,
@@ -26,6 +25,7 @@ from memory_client import (
     State,
     Trust,
 )
+
 from memoryd import limits
 from tests.builders import backend, run
 
@@ -473,7 +473,7 @@ def test_a_page_token_serves_its_own_query_only(with_memory):
             memory.page(page_token=forged),
             memory.page(page_token="nonsense"),  # noqa: S106
             memory.page(page_token="ü"),  # noqa: S106
-            memory.page(page_token="A" * 4096),  # noqa: S106
+            memory.page(page_token="A" * 4096),
         ):
             with pytest.raises(PageTokenInvalid):
                 await call

@@ -1,0 +1,117 @@
+"""
+`make eval DATA=folder`: retrieval scored through a real daemon and the real client.
+
+The folder holds `eval_retrieval.py` and its data sets; nothing of them is part of this project. Every conversation is a
+user, every turn or fact a memory: its date becomes event_time, its speaker source.speaker, and what the loader wrote of
+both in front of the text is taken off again, as memoryd indexes them by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import re
+import shutil
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from memory_client import Draft, Kind, MemoryClient, Source
+
+from memoryd.limits import MAX_BATCH, MAX_CONTENT_BYTES, MAX_QUERY_BYTES, MAX_SEARCH_LIMIT
+from tests.support import running
+
+_DATE = re.compile(r"^\[[^\]]*\] ")
+
+
+def _scorer(folder: Path) -> ModuleType:
+    path = folder / "eval_retrieval.py"
+    if not path.is_file():
+        sys.exit(f"{path} is missing; DATA names the folder that holds eval_retrieval.py")
+    spec = importlib.util.spec_from_file_location("eval_retrieval", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["eval_retrieval"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _time(text: str) -> datetime | None:
+    for form in ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%B-%d-%Y", "%B %d, %Y"):
+        try:
+            return datetime.strptime(text[:19] if form.startswith("%Y") else text, form).replace(tzinfo=UTC)
+        except ValueError:
+            continue
+    return None
+
+
+def _cut(text: str, most: int) -> str:
+    return text.encode()[:most].decode(errors="ignore") if len(text.encode()) > most else text
+
+
+def _draft(item: Any, counts: dict[str, int]) -> Draft:
+    text, meta = item.text, item.meta
+    speaker = str(meta.get("speaker") or "")
+    happened = _time(str(meta.get("date") or ""))
+    if happened is not None:
+        text = _DATE.sub("", text, count=1)
+    if speaker and text.startswith(f"{speaker}: "):
+        text = text.removeprefix(f"{speaker}: ")
+    content = _cut(text, MAX_CONTENT_BYTES)
+    counts["cut"] += content != text
+    return Draft(
+        content=content if content.strip() else "-",
+        kind=Kind.FACT,
+        key=item.id,  # so that two turns of the same words stay two
+        source=Source(speaker=speaker, session_id=str(meta.get("session") or "")),
+        event_time=happened,
+    )
+
+
+def _fill(memory: MemoryClient, items: list[Any], counts: dict[str, int]) -> dict[str, str]:
+    """Add memories; return memory id → the data set's id."""
+    known: dict[str, str] = {}
+    for start in range(0, len(items), MAX_BATCH):
+        some = items[start : start + MAX_BATCH]
+        for item, result in zip(some, memory.add_batch([_draft(i, counts) for i in some]), strict=True):
+            known[result.memory.id] = item.id
+    return known
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder that holds eval_retrieval.py")
+    parser.add_argument("--sets", default="locomo", help="comma-separated names of its data sets")
+    args = parser.parse_args()
+    scorer = _scorer(args.data)
+    folder = Path(tempfile.mkdtemp(prefix="memoryd-eval-"))
+    with running(folder) as daemon:
+        for name in args.sets.split(","):
+            data = scorer.load(name)
+            ids: dict[str, dict[str, str]] = {}
+            counts = {"cut": 0}
+            clients = {}
+            for n, (conversation, items) in enumerate(data.memories.items()):
+                clients[conversation] = MemoryClient(daemon.endpoint, user_id=f"{name}-{n}", timeout_s=600)
+                ids[conversation] = _fill(clients[conversation], items, counts)
+                print(f"{name}: {n + 1}/{len(data.memories)} conversations stored", end="\r", file=sys.stderr)
+
+            def search(conversation: str, query: str, k: int, clients=clients, ids=ids) -> list[str]:
+                text = _cut(query, MAX_QUERY_BYTES)
+                hits = clients[conversation].search(text, limit=min(k, MAX_SEARCH_LIMIT)).hits
+                return [ids[conversation][hit.memory.id] for hit in hits]
+
+            scorer.print_report(scorer.evaluate(data, search))
+            if counts["cut"]:
+                print(f"{counts['cut']} texts were longer than {MAX_CONTENT_BYTES} bytes and were cut\n")
+            for client in clients.values():
+                client.close()
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

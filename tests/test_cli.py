@@ -1,0 +1,206 @@
+"""The `memory` and `memoryd` commands, as a shell sees them."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memoryd.config import Config
+from tests.support import running
+
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture
+def memory(daemon, user):
+    """Runs `memory …` as a new user and returns (exit code, stdout, stderr)."""
+
+    def run(*words: str, stdin: str | bytes = "", **env: str):
+        values = {
+            "PATH": os.environ["PATH"], "HOME": str(daemon.folder), "LANG": "C.UTF-8",
+            "MEMORY_ENDPOINT": daemon.endpoint, "MEMORY_USER_ID": user, **env,
+        }  # fmt: skip
+        values = {key: value for key, value in values.items() if value}
+        raw = stdin if isinstance(stdin, bytes) else stdin.encode()
+        done = subprocess.run([BIN / "memory", *words], input=raw, env=values, capture_output=True, check=False)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    return run
+
+
+def test_the_words_of_the_requirements_work_as_written(memory):
+    assert 0 == memory("add", "I'm allergic to peanuts")[0]
+    memory("add", "--about", "Sarah", "my wife Sarah likes Italian food")
+    memory("add", "--key", "color", "my favorite color is red")
+    assert "superseded" in memory("add", "--key", "color", "my favorite color is blue")[1]
+    _, out, _ = memory("search", "-n", "1", "What should I avoid eating?")
+    assert out.startswith("[0.")
+    assert "] I'm allergic to peanuts  " in out
+    assert (
+        "my wife Sarah likes Italian food (about Sarah)"
+        in memory("search", "What does my wife like?")[1].splitlines()[0]
+    )
+    assert "my wife Sarah likes Italian food (about Sarah)" in memory("search", "--about", "sarah", "anything")[1]
+    found = memory("search", "favorite color")[1]
+    assert "blue" in found
+    assert "red" not in found
+
+
+def test_what_is_added_is_listed_shown_deleted_and_taken_back(memory):
+    code, out, _ = memory("add", "-", stdin="a long\nnote\n")
+    short = out.split()[1]
+    assert (0, "inserted", 8) == (code, out.split()[0], len(short))
+    assert f"{short}  " in memory("list")[1]
+    assert "a long note" in memory("get", short)[1]
+    assert f"would delete {short}" in memory("delete", "--dry-run", short)[1]
+    assert f"deleted {short}, can be taken back until" in memory("delete", short)[1]
+    assert "" == memory("list")[1]
+    assert f"restored {short}\n" == memory("undelete", short)[1]
+    assert f"deleted {short} for good\n" == memory("delete", "--now", short)[1]
+    assert 3 == memory("undelete", short)[0]
+    assert "not there" in memory("delete", "--allow-missing", "a" * 26)[1]
+
+
+def test_json_has_the_names_of_the_contract(memory):
+    added = json.loads(memory("add", "--json", "--tag", "t", "--meta", "k=v", "--expires", "2w", "my note")[1])
+    assert ("inserted", "my note", "live", ["t"], {"k": "v"}) == (
+        added["outcome"], added["memory"]["content"], added["memory"]["state"], added["memory"]["tags"],
+        added["memory"]["metadata"],
+    )  # fmt: skip
+    assert "cli" == added["memory"]["source"]["channel"]
+    hit = json.loads(memory("search", "--json", "note")[1])["hits"][0]
+    assert {"memory", "score", "similarity", "lexical", "explanation"} == hit.keys()
+    assert added["memory"]["id"] == json.loads(memory("list", "--json")[1])["memories"][0]["id"]
+    assert added["memory"]["id"] == json.loads(memory("get", "--json", added["memory"]["id"])[1])["id"]
+    assert "relevant_memory" == json.loads(memory("context", "--json", "note")[1])["sections"][0]["name"]
+    assert 1 == json.loads(memory("stats", "--json")[1])["counts"][0]["count"]
+    assert [added["memory"]["id"]] == json.loads(memory("delete", "--json", added["memory"]["id"])[1])[0]["deleted_ids"]
+
+
+def test_the_identity_comes_from_the_environment_and_the_options(memory, user):
+    memory("add", "--shared", "ours", MEMORY_CHAT_ID=f"chat-{user}")
+    assert "ours" in memory("list", MEMORY_CHAT_ID=f"chat-{user}", MEMORY_USER_ID="somebody")[1]
+    assert "ours" in memory("list", "--chat", f"chat-{user}")[1]
+    assert "" == memory("list")[1]
+    assert "" == memory("list", "--chat", f"chat-{user}", "--agent", "other")[1]
+    who = json.loads(memory("whoami", "--json", MEMORY_CHAT_ID="c")[1])
+    assert ("default", user, "c") == (who["agent_id"], who["user_id"], who["chat_id"])
+    nobody = json.loads(memory("whoami", "--json", MEMORY_USER_ID="")[1])
+    assert getpass.getuser() == nobody["user_id"]  # on the admin socket, as psql does
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["add", ""], 2, "content is empty"),
+        (["add", "x" * 9000], 5, "the limit is 8192"),
+        (["add", "--shared", "x"], 2, "chat_id"),
+        (["add", "--expires", "soon", "x"], 2, "neither 2w"),
+        (["add", "--expires", "2001-01-01", "x"], 2, "not in the future"),
+        (["add", "--meta", "novalue", "x"], 2, "KEY=VALUE"),
+        (["search", "--limit", "101", "x"], 5, "the limit is 100"),
+        (["search", "--limit", "-1", "x"], 2, "at least 1"),
+        (["get", "short"], 2, "at least 8"),
+        (["get", "a" * 26], 3, "no memory"),
+        (["frobnicate"], 2, "invalid choice"),
+        (["--nonsense"], 2, "--help"),
+        (["list", "--endpoint", "unix:///nowhere/s"], 6, "/nowhere/s"),
+        (["list", "--endpoint", "nonsense"], 2, "host:port"),
+    ],
+)
+def test_an_error_is_one_line_and_an_exit_code(memory, words, code, said):
+    found, out, err = memory(*words)
+    assert (code, "", 1) == (found, out, len(err.strip().splitlines())), err
+    assert said in err
+
+
+def test_input_that_is_no_text_is_refused(memory):
+    code, _, err = memory("add", "-", stdin=b"\xff\xfe")
+    assert (2, "memory: standard input is not UTF-8 text\n") == (code, err)
+
+
+def test_control_characters_do_not_reach_the_terminal(memory):
+    memory("add", "red \x1b[31malert\x07 text")
+    for command in (["list"], ["search", "alert"], ["context", "alert"]):
+        out = memory(*command)[1]
+        assert "alert" in out
+        assert "\x1b" not in out
+
+
+def test_a_closed_pipe_is_no_error(daemon, memory, user):
+    for n in range(3):
+        memory("add", f"line {n} " + "x" * 4000)
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {BIN}/memory list --all | head -c 1"],
+        env={"PATH": os.environ["PATH"], "MEMORY_ENDPOINT": daemon.endpoint, "MEMORY_USER_ID": user},
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_command_completes(memory, shell):
+    code, script, _ = memory("completion", shell)
+    assert 0 == code
+    for word in ("add", "undelete", "whoami", "expires" if shell == "fish" else "--expires"):
+        assert word in script
+    if shell == "bash":
+        check = f'{script}\nCOMP_WORDS=(memory sea); COMP_CWORD=1; _memory; echo "${{COMPREPLY[@]}}"'
+        assert b"search\n" == subprocess.run(["bash", "-c", check], capture_output=True, check=True).stdout
+
+
+def test_every_command_has_examples(memory):
+    for command in ("add", "search", "list", "get", "delete", "undelete", "context", "stats", "whoami", "completion"):
+        code, out, _ = memory(command, "--help")
+        assert 0 == code
+        assert "examples:" in out
+
+
+def admin(*words: str, **env: str):
+    values = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **env}
+    return subprocess.run([BIN / "memoryd", *words], env=values, capture_output=True, text=True, check=False)
+
+
+def test_status_and_gc_ask_the_daemon(daemon):
+    status = admin("status", "--socket", str(daemon.socket))
+    assert 0 == status.returncode
+    assert "embedding builtin, 384 dimensions" in status.stdout
+    info = json.loads(admin("status", "--json", "--socket", str(daemon.socket)).stdout)
+    assert {"version", "commit_seq", "rss_bytes", "warnings"} <= info.keys()
+    assert "would erase 0 deleted" in admin("gc", "--dry-run", "--socket", str(daemon.socket)).stdout
+    assert json.loads(admin("gc", "--dry-run", "--json", "--socket", str(daemon.socket)).stdout)["dry_run"]
+    lost = admin("status", "--socket", "/nowhere/s")
+    assert (1, "") == (lost.returncode, lost.stdout)
+
+
+def test_check_prints_every_key_and_looks_at_the_database(folder):
+    fresh = admin("check", "--data-dir", str(folder), MEMORYD_CONTEXT_MAX_TOKENS="123")
+    assert 0 == fresh.returncode, fresh.stderr
+    for key in Config().entries():
+        assert f"{key.section}.{key.name} = " in fresh.stdout
+    assert "context.max_tokens = 123 tokens (default 2000)" in fresh.stdout
+    assert "will be made at the first start" in fresh.stdout
+    with running(folder, config='[embedding]\nprovider = "none"\n') as daemon:
+        daemon.client().add("x")
+        assert 78 == admin("check", "--data-dir", str(folder)).returncode  # it is in use
+    assert "whole, up to transaction 1" in admin("check", "--data-dir", str(folder)).stdout
+    (folder / "memory.duckdb.seq").unlink()
+    lost = admin("check", "--data-dir", str(folder))
+    assert (78, True) == (lost.returncode, "--adopt" in lost.stderr)
+    assert 0 == admin("check", "--adopt", "--data-dir", str(folder)).returncode
+    assert json.loads(admin("check", "--json", "--data-dir", str(folder)).stdout)["config"]
+
+
+def test_without_the_servers_packages_the_daemon_says_how_to_get_them():
+    code = "import sys; sys.modules['duckdb'] = None; from memoryd.__main__ import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (1, "memoryd: duckdb is not installed; run: pip install 'memoryd[server]'\n") == (
+        done.returncode,
+        done.stderr,
+    )

@@ -1,0 +1,57 @@
+"""Every key is known, checked, and overridden by its environment variable."""
+
+from __future__ import annotations
+
+import pytest
+
+from memoryd.config import Config, ConfigError, load_config
+
+
+def load(folder, text, **env):
+    path = folder / "memoryd.toml"
+    path.write_text(text)
+    return load_config(path, env)
+
+
+def test_without_a_file_every_key_has_its_default(folder):
+    assert Config() == load_config(None, {}) == load(folder, "")
+
+
+def test_a_file_and_the_environment_set_keys_and_the_environment_wins(folder):
+    text = '[store]\nmin_free_bytes = 5\n[embedding]\nprovider = "none"\ntimeout_s = 3\n'
+    config = load(folder, text, MEMORYD_STORE_MIN_FREE_BYTES="7", MEMORYD_MEMORY_AUTO_GC="no", UNRELATED="x")
+    assert (7, "none", 3.0, False) == (
+        config.store.min_free_bytes, config.embedding.provider, config.embedding.timeout_s, config.memory.auto_gc
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[stor]\n", "unknown section [stor]; did you mean store?"),
+        ("[store]\npaht = 'x'\n", "unknown key store.paht; did you mean path?"),
+        ("[store]\nzzz = 'x'\n", "known are path, memory_limit_bytes, min_free_bytes"),
+        ("store = 3\n", "must be a section"),
+        ("[store]\nmin_free_bytes = 'much'\n", "must be a whole number, not 'much'"),
+        ("[store]\nmin_free_bytes = 1.5\n", "must be a whole number"),
+        ("[store]\nmin_free_bytes = -1\n", "at least 0"),
+        ("[store]\nmin_free_bytes = true\n", "must be a whole number"),
+        ("[embedding]\ntimeout_s = nan\n", "at least 0.1"),
+        ("[memory]\nauto_gc = 1\n", "must be true or false"),
+        ("[daemon]\nlog_level = 'loud'\n", "one of debug, info, warning, error"),
+        ("[store\n", "is not TOML"),
+    ],
+)
+def test_a_mistake_names_the_key_and_the_way_out(folder, text, words):
+    with pytest.raises(ConfigError) as caught:
+        load(folder, text)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("MEMORYD_MEMORY_AUTO_GC", "maybe"), ("MEMORYD_STORE_MIN_FREE_BYTES", "1.5"), ("MEMORYD_DAEMON_LOG_FORMAT", "x")],
+)
+def test_a_mistake_in_the_environment_names_the_variable(name, value):
+    with pytest.raises(ConfigError, match=name):
+        load_config(None, {name: value})

