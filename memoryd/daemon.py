@@ -7,6 +7,8 @@ Only here are the clock and randomness read; below, both are handed in.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import gc
 import os
 import resource
@@ -241,7 +243,9 @@ class _Daemon:
             await healthy.set(name, health_pb2.HealthCheckResponse.SERVING)
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._on_signal)
+        gc.collect()
         gc.freeze()  # what start-up made stays; the collector need not look at it again
+        _trim()
         log.info(
             "serving",
             socket=str(lease.path),
@@ -312,6 +316,12 @@ class _Daemon:
             "warnings": warnings,
             "rss_bytes": _rss_bytes(),
         }
+
+
+def _trim() -> None:
+    """Hand freed memory back to the system; loading a model takes more than it keeps."""
+    with contextlib.suppress(OSError, AttributeError):  # a C library other than glibc has no malloc_trim
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _rss_bytes() -> int:

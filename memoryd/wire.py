@@ -29,6 +29,7 @@ from memoryd.model import (
     Stats,
     Trust,
 )
+from memoryd.times import from_us, to_us
 from memoryd.v1 import context_service_pb2, memory_pb2, memory_service_pb2
 
 __all__ = [
@@ -78,16 +79,20 @@ def time_from_pb(message: Any, field: str) -> datetime | None:
     if not message.HasField(field):
         return None
     stamp: Timestamp = getattr(message, field)
+    if not 0 <= stamp.nanos < 1_000_000_000:
+        raise InvalidArgument(f"{field} has {stamp.nanos} nanoseconds", field=field)
     try:
-        return stamp.ToDatetime(UTC)
-    except (ValueError, OverflowError):
+        return from_us(stamp.seconds * 1_000_000 + stamp.nanos // 1000)
+    except OverflowError:
         raise InvalidArgument(f"{field} is out of range", field=field) from None
 
 
 def set_time(message: Any, field: str, time: datetime | None) -> None:
     """Set a time of a message, where there is one."""
     if time is not None:
-        getattr(message, field).FromDatetime(time)
+        stamp = getattr(message, field)
+        stamp.seconds, microseconds = divmod(to_us(time), 1_000_000)  # a third of the cost of FromDatetime
+        stamp.nanos = microseconds * 1000
 
 
 def _kind(code: int, field: str) -> Kind:

@@ -152,12 +152,11 @@ class Postings:
         if not mass:
             return scores
         b = stats.b
-        fixed = np.float32(K1 * (1 - b))
-        slope = np.float32(K1 * b / stats.mean_length)
         lengths = self.lengths.view(count)
+        norms = lengths.astype(np.float32) * np.float32(K1 * b / stats.mean_length) + np.float32(K1 * (1 - b))
         for term, weight in zip(terms, idf, strict=True):
             share = np.float32(weight / mass)
             for documents, occurrences in self.pieces(term, count):
                 often = occurrences.astype(np.float32)
-                scores[documents] += share * often / (often + (fixed + slope * lengths[documents]))
+                scores[documents] += share * often / (often + norms[documents])
         return scores

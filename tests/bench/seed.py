@@ -33,11 +33,16 @@ def _vocabulary() -> list[str]:
 
 
 def sentences(count: int, seed: int = 1) -> list[str]:
-    """Return sentences of 8 to 19 words whose frequencies follow Zipf's law."""
+    """
+    Return sentences of 8 to 19 content words whose frequencies follow the law of Zipf and Mandelbrot.
+
+    The commonest word is in 8 % of the sentences, as the commonest content words of a dialogue are.
+    """
     vocabulary = _vocabulary()
     rng = np.random.default_rng(seed)
     lengths = rng.integers(8, 20, count)
-    picks = (rng.zipf(1.25, int(lengths.sum())) - 1) % len(vocabulary)
+    weights = 1 / (np.arange(len(vocabulary)) + 30.0) ** 1.05
+    picks = rng.choice(len(vocabulary), int(lengths.sum()), p=weights / weights.sum())
     ends = np.cumsum(lengths)
     return [" ".join(vocabulary[n] for n in picks[end - size : end]) for size, end in zip(lengths, ends, strict=True)]
 
