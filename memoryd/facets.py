@@ -9,7 +9,7 @@ __all__ = ["facets_of", "required_facets", "subject_facets"]
 
 def subject_facets(subjects: tuple[str, ...]) -> list[str]:
     """Return the facets of subjects, which are compared without regard to case."""
-    return [f"subject:{subject}" for subject in dict.fromkeys(map(fold, subjects))]
+    return [f"subject:{subject}" for subject in dict.fromkeys(map(fold, subjects))] if subjects else []
 
 
 def _exact_facets(of: Memory | Filter) -> list[str]:

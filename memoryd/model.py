@@ -157,7 +157,8 @@ def check_time(value: datetime | None, name: str) -> datetime | None:
 
 def fold(text: str) -> str:
     """Return text as it is compared where case and spacing do not matter."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return " ".join(plain.casefold().split())
 
 
 _FINAL_MARKS = re.compile(r"[\s.!…。！]+$")

@@ -53,6 +53,7 @@ __all__ = [
     "time_from_pb",
 ]
 
+NANOS_A_SECOND = 1_000_000_000
 E = TypeVar("E", bound=Enum)
 
 
@@ -79,7 +80,7 @@ def time_from_pb(message: Any, field: str) -> datetime | None:
     if not message.HasField(field):
         return None
     stamp: Timestamp = getattr(message, field)
-    if not 0 <= stamp.nanos < 1_000_000_000:
+    if not 0 <= stamp.nanos < NANOS_A_SECOND:
         raise InvalidArgument(f"{field} has {stamp.nanos} nanoseconds", field=field)
     try:
         return from_us(stamp.seconds * 1_000_000 + stamp.nanos // 1000)
