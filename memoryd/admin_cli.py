@@ -18,7 +18,7 @@ from memoryd.daemon import Places, make_embedder, serve
 from memoryd.embedding.base import ModelRefused
 from memoryd.logs import set_up_logs
 from memoryd.sockets import SocketRefused
-from memoryd.store.duckdb import StoreRefused, open_store
+from memoryd.store.duckdb import StoreInUse, StoreRefused, open_store
 
 __all__ = ["make_parser", "run"]
 
@@ -64,7 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
 def _settle(args: argparse.Namespace) -> tuple[Config, Places]:
     config = load_config(args.config or paths.config_file(os.environ), os.environ)
     data_dir = (args.data_dir or paths.data_dir(os.environ)).absolute()
-    database = Path(config.store.path.replace("{data_dir}", str(data_dir)))
+    database = Path(config.store.path.replace("{data_dir}", str(data_dir))).absolute()
     socket = args.socket or (Path(config.daemon.socket) if config.daemon.socket else paths.socket_path(os.environ))
     return config, Places(database, socket)
 
@@ -99,27 +99,38 @@ def _check(args: argparse.Namespace) -> int:
             if not args.json:
                 print(f"database  {places.database} will be made at the first start")
             return 0
-    opened = open_store(
-        places.database,
-        memory_limit_bytes=config.store.memory_limit_bytes,
-        adopt=args.adopt,
-        accept_loss=args.accept_loss,
-    )
+    try:
+        opened = open_store(
+            places.database,
+            memory_limit_bytes=config.store.memory_limit_bytes,
+            adopt=args.adopt,
+            accept_loss=args.accept_loss,
+        )
+    except StoreInUse:
+        if args.adopt or args.accept_loss is not None:
+            raise
+        if not args.json:
+            print(f"database  {places.database} is in use by a running memoryd, so it was not looked at")
+        return 0
     if not args.json:
         print(f"database  {places.database}: whole, up to transaction {opened.commit_seq}")
     opened.close()
     return 0
 
 
-def _client(places: Places) -> Any:
+def _client(args: argparse.Namespace) -> Any:
+    """Return a client of the socket that was named, else of the first that is there."""
     from memory_client import MemoryClient
 
-    return MemoryClient(f"unix://{places.socket.absolute()}", wait_for_ready=False)
+    config, places = _settle(args)
+    named = args.socket or config.daemon.socket
+    candidates = [places.socket] if named else list(paths.socket_candidates(os.environ))
+    found = next((path for path in candidates if path.is_socket()), candidates[0])
+    return MemoryClient(f"unix://{found.absolute()}", wait_for_ready=False)
 
 
 def _status(args: argparse.Namespace) -> int:
-    _, places = _settle(args)
-    with _client(places) as client:
+    with _client(args) as client:
         info = client.server_info()
     if args.json:
         print(json.dumps(dataclasses.asdict(info) | {"uptime": info.uptime.total_seconds()}, indent=2))
@@ -135,8 +146,7 @@ def _status(args: argparse.Namespace) -> int:
 
 
 def _gc(args: argparse.Namespace) -> int:
-    _, places = _settle(args)
-    with _client(places) as client:
+    with _client(args) as client:
         report = client.run_gc(dry_run=args.dry_run)
     if args.json:
         print(json.dumps(dataclasses.asdict(report), indent=2))

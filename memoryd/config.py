@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from memoryd import limits
+
 __all__ = ["Config", "ConfigError", "Key", "load_config"]
 
 MIB = 1024 * 1024
@@ -25,8 +27,11 @@ class ConfigError(Exception):
     """The configuration cannot be used; the message names the key and the way out."""
 
 
-def _key(default: Any, unit: str, meaning: str, *, least: float = 0, one_of: tuple[str, ...] = ()) -> Any:
-    return field(default=default, metadata={"unit": unit, "meaning": meaning, "least": least, "one_of": one_of})
+def _key(
+    default: Any, unit: str, meaning: str, *, least: float = 0, most: float = 2**40, one_of: tuple[str, ...] = ()
+) -> Any:
+    metadata = {"unit": unit, "meaning": meaning, "least": least, "most": most, "one_of": one_of}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +41,9 @@ class DaemonConfig:
     socket: str = _key("", "path", "the admin socket; empty: in the runtime directory")
     log_format: str = _key("auto", "name", "json, console, or auto: console on a terminal", one_of=LOG_FORMATS)
     log_level: str = _key("info", "name", "debug logs every call, info those that fail", one_of=LOG_LEVELS)
-    max_connections: int = _key(256, "connections", "open at once; more are refused", least=1)
-    max_concurrent_calls: int = _key(512, "calls", "under way at once; more are refused", least=1)
-    shutdown_grace_s: float = _key(10.0, "seconds", "what is in flight may take so long after SIGTERM")
+    max_connections: int = _key(256, "connections", "open at once; more are refused", least=1, most=65_536)
+    max_concurrent_calls: int = _key(512, "calls", "under way at once; more are refused", least=1, most=65_536)
+    shutdown_grace_s: float = _key(10.0, "seconds", "what is in flight may take so long after SIGTERM", most=3600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,7 @@ class EmbeddingConfig:
     url: str = _key("", "URL", "of openai: the endpoint, up to and with /v1")
     model: str = _key("", "name", "of openai: the model")
     api_key_file: str = _key("", "path", "of openai: a file that holds the key; empty: no key is sent")
-    timeout_s: float = _key(10.0, "seconds", "of openai: how long an answer may take", least=0.1)
+    timeout_s: float = _key(10.0, "seconds", "of openai: how long an answer may take", least=0.1, most=3600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +79,21 @@ class MemoryConfig:
     """What is forgotten when."""
 
     auto_gc: bool = _key(default=True, unit="", meaning="collect garbage at start")
-    delete_grace_days: float = _key(30.0, "days", "a deleted memory can be restored for so long")
-    supersede_grace_days: float = _key(180.0, "days", "a superseded memory is kept for so long; 0: for ever")
-    expired_grace_days: float = _key(30.0, "days", "an expired memory is kept for so long")
+    delete_grace_days: float = _key(30.0, "days", "a deleted memory can be restored for so long", most=36_525)
+    supersede_grace_days: float = _key(
+        180.0, "days", "a superseded memory is kept for so long; 0: for ever", most=36_525
+    )
+    expired_grace_days: float = _key(30.0, "days", "an expired memory is kept for so long", most=36_525)
 
 
 @dataclass(frozen=True, slots=True)
 class ContextConfig:
     """How much goes into a prompt unless the request says."""
 
-    max_memories: int = _key(10, "memories", "relevant memories in a context", least=1)
-    max_tokens: int = _key(2000, "tokens", "length of a context", least=1)
+    max_memories: int = _key(
+        10, "memories", "relevant memories in a context", least=1, most=limits.MAX_CONTEXT_MEMORIES
+    )
+    max_tokens: int = _key(2000, "tokens", "length of a context", least=1, most=limits.MAX_CONTEXT_TOKENS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +121,7 @@ class Config:
                     meta["unit"],
                     meta["meaning"],
                     meta["least"],
+                    meta["most"],
                     meta["one_of"],
                 )
 
@@ -127,6 +137,7 @@ class Key:
     unit: str
     meaning: str
     least: float
+    most: float
     one_of: tuple[str, ...]
 
     @property
@@ -141,8 +152,11 @@ class Key:
             value = float(value)
         if type(value) is not kind:
             raise ConfigError(f"{where}: {self.section}.{self.name} must be {_ARTICLES[kind]}, not {value!r}")
-        if kind in {int, float} and not self.least <= value < float("inf"):
-            raise ConfigError(f"{where}: {self.section}.{self.name} is {value}; it must be at least {self.least:g}")
+        if kind in {int, float} and not self.least <= value <= self.most:
+            raise ConfigError(
+                f"{where}: {self.section}.{self.name} is {value}; it must be at least {self.least:g}"
+                f" and at most {self.most:g}"
+            )
         if self.one_of and value not in self.one_of:
             raise ConfigError(
                 f"{where}: {self.section}.{self.name} is {value!r}; it must be one of {', '.join(self.one_of)}"
@@ -186,12 +200,18 @@ def load_config(path: Path | None, env: Mapping[str, str]) -> Config:
                 known = [item.name for item in keys.values() if item.section == section]
                 raise ConfigError(f"{path}: unknown key {section}.{name}{_nearest(name, known)}")
             found[section, name] = key.check(value, str(path))
-    for place, key in keys.items():
-        if key.variable in env:
-            found[place] = key.check(key.parse(env[key.variable]), key.variable)
+    variables = {key.variable: (place, key) for place, key in keys.items()}
+    for variable, text in env.items():
+        if variable in variables:
+            place, key = variables[variable]
+            found[place] = key.check(key.parse(text), variable)
+        elif variable.startswith(tuple(f"MEMORYD_{section}_".upper() for section in sections)):
+            raise ConfigError(f"the environment sets {variable}, which is no key{_nearest(variable, list(variables))}")
     for section in sections:
         changed = {name: value for (of, name), value in found.items() if of == section}
         config = replace(config, **{section: replace(getattr(config, section), **changed)})
+    if not config.store.path.strip() or "\0" in config.store.path:
+        raise ConfigError("store.path is empty; name the database file")
     return config
 
 

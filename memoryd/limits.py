@@ -4,7 +4,7 @@ from __future__ import annotations
 
 MAX_CONTENT_BYTES = 8 * 1024  # a few paragraphs; longer text belongs in a message
 MAX_QUERY_BYTES = 4 * 1024  # far beyond the model's window of 254 tokens
-MAX_PROMPT_BYTES = 4 * 1024  # as a query, which it becomes
+MAX_PROMPT_BYTES = 256 * 1024  # as a message; what is searched by is its beginning and its end
 MAX_TAGS = 32
 MAX_TAG_BYTES = 64
 MAX_SUBJECTS = 16

@@ -9,6 +9,7 @@ __all__ = ["SOCKET_NAME", "config_file", "data_dir", "socket_candidates", "socke
 
 SOCKET_NAME = "admin.sock"
 SYSTEM_RUNTIME = Path("/run/memoryd")
+SYSTEM_CONFIG = Path("/etc/memoryd/memoryd.toml")
 
 
 def _home(env: Mapping[str, str]) -> Path:
@@ -37,9 +38,9 @@ def socket_candidates(env: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def config_file(env: Mapping[str, str]) -> Path | None:
-    """Return memoryd.toml in $CONFIGURATION_DIRECTORY or the XDG config directory; None where there is none."""
+    """Return memoryd.toml in $CONFIGURATION_DIRECTORY or the XDG config directory, else in /etc/memoryd; or None."""
     if env.get("CONFIGURATION_DIRECTORY"):
         path = Path(env["CONFIGURATION_DIRECTORY"].split(":")[0]) / "memoryd.toml"
     else:
         path = Path(env.get("XDG_CONFIG_HOME") or _home(env) / ".config") / "memoryd" / "memoryd.toml"
-    return path if path.is_file() else None
+    return next((found for found in (path, SYSTEM_CONFIG) if found.is_file()), None)

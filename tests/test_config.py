@@ -35,6 +35,8 @@ def test_a_file_and_the_environment_set_keys_and_the_environment_wins(folder):
         ("[store]\nmin_free_bytes = 'much'\n", "must be a whole number, not 'much'"),
         ("[store]\nmin_free_bytes = 1.5\n", "must be a whole number"),
         ("[store]\nmin_free_bytes = -1\n", "at least 0"),
+        ("[memory]\ndelete_grace_days = 1e300\n", "at most 36525"),
+        ("[store]\npath = ' '\n", "store.path is empty"),
         ("[store]\nmin_free_bytes = true\n", "must be a whole number"),
         ("[embedding]\ntimeout_s = nan\n", "at least 0.1"),
         ("[memory]\nauto_gc = 1\n", "must be true or false"),
@@ -50,7 +52,12 @@ def test_a_mistake_names_the_key_and_the_way_out(folder, text, words):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("MEMORYD_MEMORY_AUTO_GC", "maybe"), ("MEMORYD_STORE_MIN_FREE_BYTES", "1.5"), ("MEMORYD_DAEMON_LOG_FORMAT", "x")],
+    [
+        ("MEMORYD_MEMORY_AUTO_GC", "maybe"),
+        ("MEMORYD_STORE_MIN_FREE_BYTES", "1.5"),
+        ("MEMORYD_DAEMON_LOG_FORMAT", "x"),
+        ("MEMORYD_STORE_PTH", "x"),
+    ],
 )
 def test_a_mistake_in_the_environment_names_the_variable(name, value):
     with pytest.raises(ConfigError, match=name):

@@ -134,7 +134,7 @@ class _Offers:
             ports.stamps.take(new.create_time)
             self._new[new.id] = Entry(verdict.new, "", vector, ports.embedder.fingerprint if vector is not None else "")
             self._pending[new.id] = verdict.new
-        return verdict.memory.id, verdict.outcome, verdict.new.supersedes if verdict.new else ()
+        return verdict.memory.id, verdict.outcome, verdict.superseded_ids
 
     def memory(self, memory_id: str) -> Memory:
         """Return a memory of this call in its final form."""

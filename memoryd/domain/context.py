@@ -8,6 +8,7 @@ no tag in it can close the block that the host puts around it.
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -32,7 +33,7 @@ __all__ = ["Context", "build_context", "render_line", "token_count"]
 
 RELEVANT_HEADING = "## Relevant memory"
 BYTES_A_TOKEN = 4  # of UTF-8; English is near it, other scripts stay below the true count's double
-_INVISIBLE = re.compile(r"[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+_HIDDEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f")  # letters and marks that show nothing
 _SPACES = re.compile(r"\s+")
 _FENCE = re.compile(r"[`~]{3,}")
 
@@ -54,10 +55,20 @@ def token_count(text: str) -> int:
     return -(-len(text.encode()) // BYTES_A_TOKEN)
 
 
+def _is_hidden(letter: str) -> bool:
+    """Whether a model would read what a person cannot see: formats, tags, variation selectors, controls."""
+    if letter.isascii():
+        return letter < " " or letter == "\x7f"
+    if letter in _HIDDEN_LETTERS or "\ufe00" <= letter <= "\ufe0f" or "\U000e0000" <= letter <= "\U000e0fff":
+        return True
+    return unicodedata.category(letter) in {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
+
+
 def _inert(text: str) -> str:
-    """Return text on one line in which nothing can end the block: no controls, no fences, no tags."""
-    flat = _SPACES.sub(" ", _INVISIBLE.sub(" ", text)).strip()
-    flat = _FENCE.sub(lambda run: run.group()[:2], flat)
+    """Return text on one line in which nothing can end the block or hide: no controls, no fences, no tags, no links."""
+    seen = "".join(letter for letter in _SPACES.sub(" ", text) if not _is_hidden(letter))
+    flat = _FENCE.sub(lambda run: run.group()[:2], _SPACES.sub(" ", seen).strip())
+    flat = flat.replace("](", "] (")  # no image that a renderer would fetch
     return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -69,6 +80,15 @@ def render_line(memory: Memory) -> str:
     if memory.trust is not Trust.HOST:
         line += f" [unverified: {memory.trust.value}]"
     return line
+
+
+def searched_by(prompt: str) -> str:
+    """Return what of a prompt is searched by: all of it, or the beginning and the end of a long one, 2 KiB each."""
+    raw = prompt.encode()
+    if len(raw) <= limits.MAX_QUERY_BYTES:
+        return prompt
+    half = limits.MAX_QUERY_BYTES // 2 - 1
+    return f"{raw[:half].decode(errors='ignore')} {raw[-half:].decode(errors='ignore')}"
 
 
 async def build_context(
@@ -89,7 +109,7 @@ async def build_context(
     if not prompt.strip():
         return Context("", (), 0, 0, ())
     wanted = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
-    query = Query(text=prompt, limit=count, filter=wanted, min_score=min_score)
+    query = Query(text=searched_by(prompt), limit=count, filter=wanted, min_score=min_score)
     found = await recall(query, caller, ports, now=now, counted=False)
     lines, items, skipped = [RELEVANT_HEADING, ""], [], 0
     for hit in found.hits:

@@ -36,6 +36,7 @@ class Verdict:
     outcome: Outcome
     new: Memory | None = None
     changed: tuple[Memory, ...] = ()
+    superseded_ids: tuple[str, ...] = ()
 
     @property
     def memory(self) -> Memory:
@@ -53,9 +54,14 @@ def judge(
             return Verdict(Outcome.REINFORCED, changed=(reinforced(known, draft, new, now),))
     if of_key:
         ids = tuple(known.id for known in of_key)
-        why = Judgement("same_key", f"another statement was stored under the key {draft.key!r}", new.id)
-        retired = tuple(replace(known, supersede_time=now, superseded_by=new.id, judgement=why) for known in of_key)
-        return Verdict(Outcome.SUPERSEDED, replace(new, supersedes=ids), retired)
+        unnamed = next((known for known in same_text if not known.key), None)  # it was said before, without the key
+        heir = new if unnamed is None else reinforced(unnamed, draft, new, now)
+        heir = replace(heir, supersedes=(*heir.supersedes, *ids))
+        why = Judgement("same_key", f"another statement was stored under the key {draft.key!r}", heir.id)
+        retired = tuple(replace(known, supersede_time=now, superseded_by=heir.id, judgement=why) for known in of_key)
+        if unnamed is None:
+            return Verdict(Outcome.SUPERSEDED, heir, retired, ids)
+        return Verdict(Outcome.SUPERSEDED, None, (heir, *retired), ids)
     for known in same_text:
         if not draft.key or not known.key:  # two keys are two memories, whatever they say
             return Verdict(Outcome.REINFORCED, changed=(reinforced(known, draft, new, now),))

@@ -61,5 +61,5 @@ async def once(ports: Ports, caller: Caller, method: str, request_id: str, paylo
 
 async def memory_now(ports: Ports, visible: Visibility, memory_id: str, now: datetime) -> Memory | None:
     """Return the memory of an earlier answer as it is now; None if it was purged."""
-    found = await ports.store.find(visible, memory_id, deleted=True)
+    found = await ports.store.find(visible, memory_id, deleted=True) if memory_id else []
     return found[0].as_of(now) if found else None

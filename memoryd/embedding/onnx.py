@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -17,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import tokenizers
 from numpy.typing import NDArray
 
 from memoryd.embedding.base import ModelRefused
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime would keep a device id in the home directory, and call home
+import onnxruntime
 
 __all__ = ["OnnxEncoder", "builtin_encoder", "directory_encoder"]
 

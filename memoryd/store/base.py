@@ -74,7 +74,8 @@ class Store(Protocol):
 
         Numbers rise with every transaction; change sets that wait together may share one, and one that fails harms no
         other. An update replaces every column of the memory but recall_time and recall_count; one of a memory that is
-        not there changes nothing. A purge removes the memory, its vector and the requests that name it. Raises
+        not there changes nothing. A purge removes the memory, its vector,
+        its id from the requests that name it, and a request that names no other. Raises
         Unavailable if nothing was written: disk too full, closed, or a fault of the engine.
         """
         ...

@@ -61,10 +61,16 @@ class RamStore:
             requests[change.request.owner, change.request.method, change.request.request_id] = change.request
         before = change.forget_requests_before
         requests = {
-            key: request
+            key: replace(
+                request,
+                outcomes=tuple(
+                    ("" if memory_id in gone else memory_id, outcome, tuple(i for i in superseded if i not in gone))
+                    for memory_id, outcome, superseded in request.outcomes
+                ),
+            )
             for key, request in requests.items()
-            if gone.isdisjoint(memory_id for memory_id, _, _ in request.outcomes)
-            and (before is None or request.create_time >= before)
+            if (before is None or request.create_time >= before)
+            and not (gone and {memory_id for memory_id, _, _ in request.outcomes} <= gone | {""})
         }
         self._entries, self._requests = entries, requests
         self._seq += 1

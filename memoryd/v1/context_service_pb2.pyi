@@ -39,7 +39,9 @@ class BuildContextRequest(google.protobuf.message.Message):
     chat_id: builtins.str
     """The chat in which is asked."""
     prompt: builtins.str
-    """What the user said; at most 4,096 bytes. Empty: no section depends on it, so the text may be empty."""
+    """What the user said; at most 262,144 bytes, of which a long one is searched by its first and last 2 KiB.
+    Empty: no section depends on it, so the text may be empty.
+    """
     max_tokens: builtins.int
     """How long the text may be, in tokens (estimated at 4 bytes of UTF-8 each), 1 to 100,000. Zero: 2,000."""
     max_memories: builtins.int

@@ -226,6 +226,19 @@ def test_the_same_key_with_other_content_supersedes(with_memory):
     with_memory(rule)
 
 
+def test_a_statement_that_was_known_without_the_key_takes_it_over(with_memory):
+    async def rule(memory):
+        known = await memory.add("A thing")
+        other = await memory.add("B thing", key="k")
+        taken = await memory.add("a thing.", key="k")
+        assert (Outcome.SUPERSEDED, known.memory.id, (other.memory.id,), "k") == (
+            taken.outcome, taken.memory.id, taken.superseded_ids, taken.memory.key
+        )  # fmt: skip
+        assert ["A thing"] == await listed(memory)
+
+    with_memory(rule)
+
+
 def test_a_key_belongs_to_its_scope_and_agent(with_memory):
     async def rule(memory):
         alice = memory.acting_for(user_id="alice", chat_id="team")
@@ -320,6 +333,19 @@ def test_a_request_id_gets_its_first_answer(with_memory):
         back = await memory.restore(first.memory.id, request_id=once)
         assert back == await memory.restore(first.memory.id, request_id=once)
         assert ["b", "a", "said once"] == await listed(memory)
+
+    with_memory(rule)
+
+
+def test_a_batch_that_is_sent_again_does_not_bring_back_what_was_purged(with_memory):
+    async def rule(memory):
+        once = str(uuid.uuid4())
+        drafts = [Draft(content="gone"), Draft(content="kept")]
+        first = await memory.add_batch(drafts, request_id=once)
+        await memory.delete(first[0].memory.id, purge=True)
+        again = await memory.add_batch(drafts, request_id=once)
+        assert [None, first[1].memory] == [result.memory for result in again]
+        assert ["kept"] == await listed(memory)
 
     with_memory(rule)
 

@@ -139,7 +139,8 @@ def test_a_filter_lets_through_what_its_definition_admits(with_store):
             Filter(include_superseded=True),
             Filter(event_time_to=NOW),
             Filter(event_time_from=NOW, create_time_to=memories[3].create_time),
-            Filter(create_time_from=memories[3].create_time),
+            Filter(create_time_from=memories[2].create_time),
+            Filter(create_time_to=memories[2].create_time),
         ):
             admitted = [m for m in memories if wanted.admits(m, LATER)]
             assert admitted[::-1] == await page(store, wanted=wanted), wanted

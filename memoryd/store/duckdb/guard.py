@@ -30,7 +30,7 @@ def _slot(store_id: UUID, commit_seq: int) -> bytes:
 
 
 def read_guard(path: Path) -> tuple[UUID, int] | None:
-    """Return uuid and highest commit_seq of the side file; None if it is missing or holds no valid slot."""
+    """Return uuid and highest commit_seq of the side file; None if it is missing or holds no valid slot. OSError."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -61,11 +61,14 @@ class Guard:
         self._turn = 0
         self._dirty = threading.Event()
         self._closed = False
+        self._fault: OSError | None = None
         self._thread = threading.Thread(target=self._sync, name="guard", daemon=True)
         self._thread.start()
 
     def advance(self, commit_seq: int) -> None:
         """Note that this transaction is committed."""
+        if self._fault is not None:
+            raise self._fault  # the disk does not take what it is given: better to stop than to promise
         os.pwrite(self._file, _slot(self._store_id, commit_seq), self._turn * SLOT_BYTES)
         self._turn = (self._turn + 1) % SLOTS
         self._dirty.set()
@@ -74,12 +77,18 @@ class Guard:
         while not self._closed:
             self._dirty.wait()
             self._dirty.clear()
-            os.fdatasync(self._file)
+            try:
+                os.fdatasync(self._file)
+            except OSError as fault:
+                self._fault = fault
+                return
 
     def close(self) -> None:
         """Bring the last note to the disk and let go of the file."""
         self._closed = True
         self._dirty.set()
         self._thread.join()
-        os.fdatasync(self._file)
-        os.close(self._file)
+        try:
+            os.fdatasync(self._file)
+        finally:
+            os.close(self._file)

@@ -21,7 +21,7 @@ import duckdb
 from memoryd.store.duckdb.guard import Guard, read_guard
 from memoryd.store.duckdb.migrations import MIGRATIONS, Migration
 
-__all__ = ["Opened", "StoreRefused", "open_store"]
+__all__ = ["Opened", "StoreInUse", "StoreRefused", "open_store"]
 
 STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
 WAL_CHECKPOINT = "256MB"  # a checkpoint stalls the writer, so it is made when idle; this is the bound for a busy day
@@ -29,6 +29,10 @@ WAL_CHECKPOINT = "256MB"  # a checkpoint stalls the writer, so it is made when i
 
 class StoreRefused(Exception):
     """The files are not opened; the message says why and what to do. Nothing was changed."""
+
+
+class StoreInUse(StoreRefused):
+    """Another memoryd has them open."""
 
 
 @dataclass(slots=True)
@@ -56,8 +60,15 @@ def _beside(path: Path, suffix: str) -> Path:
 
 
 def _lock(path: Path) -> int:
+    if path.is_dir():
+        raise StoreRefused(f"{path} is a directory; name the database file in store.path")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_uid != os.geteuid():
+            raise StoreRefused(
+                f"{path} belongs to user {path.stat().st_uid}; run"
+                " memoryd as that user (sudo -u), or it would leave files that the daemon cannot open"
+            )
         handle = os.open(_beside(path, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StoreRefused(
@@ -67,7 +78,7 @@ def _lock(path: Path) -> int:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise StoreRefused(f"{path} is in use by another memoryd; stop it, or name another --data-dir") from None
+        raise StoreInUse(f"{path} is in use by another memoryd; stop it, or name another --data-dir") from None
     return handle
 
 
@@ -103,9 +114,14 @@ def _open_locked(
     accept_loss: int | None,
 ) -> Opened:
     side, wal, aside = _beside(path, ".seq"), _beside(path, ".wal"), _beside(path, ".wal.aside")
-    noted = read_guard(side)
+    try:
+        noted = read_guard(side)
+    except OSError as error:
+        raise StoreRefused(f"{side} cannot be read: {error.strerror}; put the right file back") from None
     begun = noted is not None and noted[1] == 0  # the side file is written first, so a crash may leave it alone
     if not path.exists():
+        if adopt or accept_loss is not None:
+            raise StoreRefused(f"{path} does not exist, so there is nothing to repair; name the --data-dir")
         if wal.exists() or aside.exists() or (noted is not None and not begun):
             raise StoreRefused(
                 f"{path} is missing, but its log or side file is there, so it held data"
@@ -211,12 +227,14 @@ def _prove(
     meta = dict(con.execute("SELECT name, value FROM meta").fetchall())
     store_id, version = UUID(meta["store_id"]), int(meta["schema_version"])
     commit_seq = int(con.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0])
+    if accept_loss is not None and accept_loss != commit_seq:
+        raise StoreRefused(f"{path} ends at transaction {commit_seq}, not at {accept_loss}; nothing was changed")
     if noted is not None:
         if noted[0] != store_id:
             raise StoreRefused(
                 f"{path} is database {store_id}, but {path.name}.seq belongs to {noted[0]}; put the right one back"
             )
-        if commit_seq < noted[1] and accept_loss != commit_seq:
+        if commit_seq < noted[1] and accept_loss is None:
             raise StoreRefused(
                 f"{path} ends at transaction {commit_seq}, but {noted[1]} was acknowledged: {noted[1] - commit_seq}"
                 f" are missing. Restore a backup (the log as it was found is {path.name}.wal.aside), or give them up"

@@ -28,6 +28,7 @@ __all__ = [
     "request_name",
     "request_row",
     "rows_of",
+    "without_ids",
 ]
 
 SEPARATOR = "\x1f"  # between facets; JSON strings never hold it
@@ -164,6 +165,19 @@ def recorded_of(owner: Owner, method: str, request_id: str, answer: str, create_
         for memory_id, outcome, superseded in held["outcomes"]
     )
     return RecordedRequest(owner, method, request_id, held["payload_hash"], outcomes, create_time.replace(tzinfo=UTC))
+
+
+def without_ids(answer: str, ids: Sequence[str]) -> str | None:
+    """Return the answer of a row without the ids of purged memories; None if none of its memories is left."""
+    held = json.loads(answer)
+    gone = set(ids)
+    outcomes = [
+        ["" if memory_id in gone else memory_id, outcome, [item for item in superseded if item not in gone]]
+        for memory_id, outcome, superseded in held["outcomes"]
+    ]
+    if not any(memory_id for memory_id, _, _ in outcomes):
+        return None
+    return json.dumps({**held, "outcomes": outcomes})
 
 
 def rows_of(columns: dict[str, NDArray[Any]]) -> Iterator[tuple[Any, ...]]:

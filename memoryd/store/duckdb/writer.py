@@ -102,6 +102,26 @@ class Writer:
     # --- the thread ---
 
     def _work(self) -> None:
+        try:
+            self._take_jobs()
+        except BaseException as error:  # noqa: BLE001  nobody may wait for a thread that has ended
+            self._fail(type(error).__name__)
+            while True:
+                job = self._jobs.get()
+                if job is None:
+                    return
+                self._refuse([job], Unavailable(f"the store has failed ({self._fatal}); memoryd is restarting"))
+
+    def _fail(self, fault: str) -> None:
+        self._fatal = fault
+        self._on_fatal(fault)
+
+    @staticmethod
+    def _refuse(jobs: Sequence[_Job], error: Exception) -> None:
+        for job in jobs:
+            job.loop.call_soon_threadsafe(_finish, job, 0, error)
+
+    def _take_jobs(self) -> None:
         dirty = False
         while True:
             try:
@@ -116,7 +136,11 @@ class Writer:
                 if len(jobs) == MOST_TOGETHER or self._jobs.empty():
                     break
                 job = self._jobs.get()
-            self._do(jobs)
+            try:
+                self._do(jobs)
+            except BaseException:
+                self._refuse(jobs, Unavailable("the store has failed; whether this was written is not known"))
+                raise
             dirty = True
             if job is None:
                 self._fold()
@@ -138,8 +162,7 @@ class Writer:
             self._opened.guard.advance(self._seq)
             jobs[0].loop.call_soon_threadsafe(self._acknowledge, list(jobs), self._seq)
         elif len(jobs) == 1 or self._fatal:
-            for job in jobs:
-                job.loop.call_soon_threadsafe(_finish, job, 0, error)
+            self._refuse(jobs, error)
         else:
             for job in jobs:
                 self._commit_jobs([job])
@@ -167,8 +190,7 @@ class Writer:
             return LimitExceeded("the write needs more memory than store.memory_limit_bytes", limit="store_memory")
         except Exception as error:  # noqa: BLE001  the writer outlives every request
             if isinstance(error, duckdb.FatalException | duckdb.InternalException) or "invalidated" in str(error):
-                self._fatal = type(error).__name__
-                self._on_fatal(type(error).__name__)
+                self._fail(type(error).__name__)
             return Unavailable(f"the store could not write ({type(error).__name__}); nothing was written")
         return None
 
@@ -216,7 +238,11 @@ class Writer:
 
     def _fold_if_large(self) -> None:
         wal = self._opened.path.with_name(self._opened.path.name + ".wal")
-        if wal.exists() and wal.stat().st_size > IDLE_WAL_BYTES:
+        try:
+            large = wal.stat().st_size > IDLE_WAL_BYTES
+        except FileNotFoundError:
+            return
+        if large:
             self._fold()
 
 
@@ -286,11 +312,17 @@ def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], seq: int
 def _purge(con: duckdb.DuckDBPyConnection, ids: list[str]) -> None:
     con.execute("DELETE FROM memories WHERE id IN (SELECT unnest(?::VARCHAR[]))", [ids])
     con.execute("DELETE FROM uses WHERE memory_id IN (SELECT unnest(?::VARCHAR[]))", [ids])
-    con.execute(
-        "DELETE FROM requests WHERE name IN (SELECT name FROM requests, (SELECT unnest(?::VARCHAR[]) AS id) AS gone"
-        " WHERE contains(answer, gone.id))",
+    found = con.execute(
+        "SELECT DISTINCT name, answer FROM requests, (SELECT unnest(?::VARCHAR[]) AS id) AS gone"
+        " WHERE contains(answer, gone.id)",
         [ids],
-    )
+    ).fetchall()
+    for name, answer in found:
+        left = rows.without_ids(answer, ids)
+        if left is None:
+            con.execute("DELETE FROM requests WHERE name = ?", [name])
+        else:
+            con.execute("UPDATE requests SET answer = ? WHERE name = ?", [left, name])
 
 
 def add_recalls(con: duckdb.DuckDBPyConnection, recalls: Mapping[str, tuple[datetime, int]]) -> None:
