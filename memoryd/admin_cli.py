@@ -15,13 +15,14 @@ from typing import Any
 from memoryd import paths
 from memoryd.config import Config, ConfigError, load_config
 from memoryd.daemon import Places, make_embedder, serve
-from memoryd.embedding.base import ModelRefused
+from memoryd.embedding.base import ModelRefused, ModelUnavailable
 from memoryd.logs import set_up_logs
 from memoryd.sockets import SocketRefused
 from memoryd.store.duckdb import StoreInUse, StoreRefused, open_store
 
 __all__ = ["make_parser", "run"]
 
+EXIT_LATER = 75  # EX_TEMPFAIL of sysexits(3): starting again later may help
 EXIT_REFUSED = 78  # EX_CONFIG of sysexits(3): starting again would not help
 
 
@@ -37,6 +38,8 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="examples:\n  memoryd serve\n  memoryd check --config /etc/memoryd/memoryd.toml\n"
         "  memoryd status --json\n  memoryd gc --dry-run\n\n"
         "exit codes: 0 done, 1 failed, 2 wrong usage, 70 the database failed (start again),"
+        " 75 the embedding endpoint is down"
+        " (start again later),"
         " 78 refused to start (starting again would not help)",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -170,8 +173,12 @@ def run(argv: Sequence[str]) -> int:
     from memoryd.errors import MemorydError
 
     args = make_parser().parse_args(argv)
+    os.umask(0o077)  # whatever is written is for this user alone
     try:
         return _COMMANDS[args.command](args)
+    except ModelUnavailable as refusal:
+        print(f"memoryd: {refusal}", file=sys.stderr)
+        return EXIT_LATER
     except (ConfigError, ModelRefused, SocketRefused, StoreRefused) as refusal:
         print(f"memoryd: {refusal}", file=sys.stderr)
         return EXIT_REFUSED

@@ -71,4 +71,6 @@ class Snapshot:
 
     commit_seq: int
     count: int
+    text_bytes: int
+    """Bytes of all texts, roughly what the records and terms of an index take."""
     chunks: Iterable[Sequence[Entry]]

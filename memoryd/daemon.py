@@ -295,6 +295,8 @@ class _Daemon:
     async def _describe(self, ports: Ports) -> dict[str, Any]:
         info = await ports.store.info()
         warnings = [ports.vector_refusal] if ports.vector_refusal else []
+        if ports.embedder.fingerprint and not ports.vector_refusal and info.unembedded_count:
+            warnings.append(f"{info.unembedded_count} memories have no vector and are found by their words only")
         if ports.indexes.faults:
             warnings.append(f"{ports.indexes.faults} indexes were dropped after a fault and built anew; see the log")
         uptime = Duration()
@@ -340,6 +342,7 @@ async def _flush(ports: Ports) -> None:
     recalls = ports.recalls.take()
     try:
         await ports.store.note_recalls(recalls)
+        ports.indexes.note_recalls(recalls)
     except Exception as error:  # noqa: BLE001  counts of recalls may be lost, a search may not fail for them
         log.warning("recalls_not_counted", error=type(error).__name__, count=len(recalls))
 

@@ -14,7 +14,9 @@ def set_up_logs(log_format: str, log_level: str) -> None:
     """Configure structlog; format is auto, json or console."""
     console = log_format == "console" or (log_format == "auto" and sys.stderr.isatty())
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer() if console else structlog.processors.JSONRenderer()
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        if console
+        else structlog.processors.JSONRenderer()
     )
     structlog.configure(
         processors=[

@@ -7,9 +7,8 @@ Times are aware datetimes in UTC. Nothing here does I/O, reads a clock or knows 
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -100,8 +99,13 @@ class Leg(Enum):
     ENTITY = "entity"
 
 
+_VISIBLE = frozenset("LNPS")  # letters, numbers, punctuation, symbols: what is left is spaces, marks and controls
+
+
 def check_text(value: str, name: str, *, limit: int, required: bool = False) -> str:
     """Return value in NFC; InvalidArgument if it is no storable text, LimitExceeded above `limit` bytes of UTF-8."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name} must be text, not {type(value).__name__}", field=name)
     if len(value) > 2 * limit:  # before any work: NFC never shrinks text below a third of its bytes
         raise LimitExceeded(f"{name} has {len(value)} characters; the limit is {limit} bytes", field=name, limit=name)
     text = value if value.isascii() else unicodedata.normalize("NFC", value)
@@ -115,7 +119,7 @@ def check_text(value: str, name: str, *, limit: int, required: bool = False) -> 
         ) from None
     if size > limit:
         raise LimitExceeded(f"{name} is {size} bytes; the limit is {limit}", field=name, limit=name)
-    if required and not text.strip():
+    if required and not any(unicodedata.category(letter)[0] in _VISIBLE for letter in text):
         raise InvalidArgument(f"{name} is empty; say something", field=name)
     return text
 
@@ -139,7 +143,7 @@ def check_count(value: int, name: str, *, default: int, limit: int) -> int:
 
 def check_share(value: float, name: str) -> float:
     """Return value if it lies in 0–1; InvalidArgument otherwise, NaN included."""
-    if not 0.0 <= value <= 1.0:
+    if not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
         raise InvalidArgument(f"{name} is {value}; it must lie between 0 and 1", field=name)
     return value
 
@@ -148,6 +152,8 @@ def check_time(value: datetime | None, name: str) -> datetime | None:
     """Return value in UTC; InvalidArgument without a zone or outside of the years 1–9999."""
     if value is None:
         return None
+    if not isinstance(value, datetime):
+        raise InvalidArgument(f"{name} must be a datetime, not {type(value).__name__}", field=name)
     if value.tzinfo is None:
         raise InvalidArgument(f"{name} has no time zone; give one, for example UTC", field=name)
     if not EARLIEST <= value <= LATEST:
@@ -161,13 +167,10 @@ def fold(text: str) -> str:
     return " ".join(plain.casefold().split())
 
 
-_FINAL_MARKS = re.compile(r"[\s.!…。！]+$")
-
-
 def text_digest(text: str) -> bytes:
     """Return 16 bytes that are equal for statements equal but for case, spacing, width and a final full stop."""
     folded = fold(text)
-    return hashlib.blake2b((_FINAL_MARKS.sub("", folded) or folded).encode(), digest_size=16).digest()
+    return hashlib.blake2b((folded.rstrip(" .!…。！") or folded).encode(), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,34 +340,41 @@ class Memory:
         return self if state is self.state else replace(self, state=state)
 
 
-def _check_labels(values: tuple[str, ...], name: str, *, most: int, limit: int) -> tuple[str, ...]:
+def _check_labels(values: Iterable[str], name: str, *, most: int, limit: int) -> tuple[str, ...]:
     """Return the labels, stripped, each once, in order."""
+    if isinstance(values, str | bytes):
+        raise InvalidArgument(f"{name} must be a list of texts, not one text", field=name)
+    values = tuple(values)
     if len(values) > most:
         raise LimitExceeded(f"{name} has {len(values)} entries; the limit is {most}", field=name, limit=name)
     labels = [check_text(value, f"{name}[{n}]", limit=limit, required=True).strip() for n, value in enumerate(values)]
     return tuple(dict.fromkeys(labels))
 
 
-def check_subjects(values: tuple[str, ...], name: str = "subjects") -> tuple[str, ...]:
+def check_subjects(values: Iterable[str], name: str = "subjects") -> tuple[str, ...]:
     """Return subjects, each once; LimitExceeded above 16 of 128 bytes."""
     return _check_labels(values, name, most=limits.MAX_SUBJECTS, limit=limits.MAX_SUBJECT_BYTES)
 
 
-def check_tags(values: tuple[str, ...], name: str = "tags") -> tuple[str, ...]:
+def check_tags(values: Iterable[str], name: str = "tags") -> tuple[str, ...]:
     """Return tags, each once; LimitExceeded above 32 of 64 bytes."""
     return _check_labels(values, name, most=limits.MAX_TAGS, limit=limits.MAX_TAG_BYTES)
 
 
 def check_metadata(values: Mapping[str, str], name: str = "metadata") -> Mapping[str, str]:
     """Return metadata in NFC, ordered by key; LimitExceeded above 32 keys of 64 / 1,024 bytes or 8 KiB."""
+    if not isinstance(values, Mapping):
+        raise InvalidArgument(f"{name} must be a mapping of text to text", field=name)
     if len(values) > limits.MAX_METADATA_KEYS:
         raise LimitExceeded(
             f"{name} has {len(values)} keys; the limit is {limits.MAX_METADATA_KEYS}", field=name, limit=name
         )
     checked = {}
     for key, value in sorted(values.items()):
-        known = check_text(key, f"{name} key", limit=limits.MAX_METADATA_KEY_BYTES, required=True)
-        checked[known] = check_text(value, f"{name}[{known}]", limit=limits.MAX_METADATA_VALUE_BYTES)
+        known = check_text(key, name, limit=limits.MAX_METADATA_KEY_BYTES, required=True)
+        if known in checked:
+            raise InvalidArgument(f"{name} has two keys that are the same text in Unicode NFC", field=name)
+        checked[known] = check_text(value, name, limit=limits.MAX_METADATA_VALUE_BYTES)
     size = sum(len(key.encode()) + len(value.encode()) for key, value in checked.items())
     if size > limits.MAX_METADATA_BYTES:
         raise LimitExceeded(
@@ -396,14 +406,23 @@ class Draft:
         """Check every field; InvalidArgument or LimitExceeded names the first that is wrong."""
         put = object.__setattr__
         put(self, "content", check_text(self.content, "content", limit=limits.MAX_CONTENT_BYTES, required=True))
-        put(self, "subjects", check_subjects(tuple(self.subjects)))
-        put(self, "tags", check_tags(tuple(self.tags)))
+        try:
+            put(self, "kind", Kind(self.kind))
+        except ValueError:
+            raise InvalidArgument(
+                f"kind is {self.kind!r}; it must be one of {', '.join(kind.value for kind in Kind)}", field="kind"
+            ) from None
+        put(self, "subjects", check_subjects(self.subjects))
+        put(self, "tags", check_tags(self.tags))
         put(self, "category", check_text(self.category, "category", limit=limits.MAX_CATEGORY_BYTES).strip())
         put(self, "metadata", check_metadata(self.metadata))
         put(self, "key", check_id(self.key, "key"))
         put(self, "event_time", check_time(self.event_time, "event_time"))
         put(self, "expire_time", check_time(self.expire_time, "expire_time"))
         check_share(self.confidence, "confidence")
+        for name in ("decay_rate", "expires_days"):
+            if not isinstance(getattr(self, name), int | float | None):
+                raise InvalidArgument(f"{name} must be a number", field=name)
         if self.decay_rate is not None and not 0.0 <= self.decay_rate <= limits.MAX_DECAY_RATE:
             raise InvalidArgument(
                 f"decay_rate is {self.decay_rate}; it must lie between 0 and {limits.MAX_DECAY_RATE:.0f} per day",
@@ -447,8 +466,8 @@ class Filter:
     def __post_init__(self) -> None:
         """Check every field as the memory's own."""
         put = object.__setattr__
-        put(self, "subjects", check_subjects(tuple(self.subjects), "filter.subjects"))
-        put(self, "tags", check_tags(tuple(self.tags), "filter.tags"))
+        put(self, "subjects", check_subjects(self.subjects, "filter.subjects"))
+        put(self, "tags", check_tags(self.tags, "filter.tags"))
         put(self, "metadata", check_metadata(self.metadata, "filter.metadata"))
         put(self, "category", check_text(self.category, "filter.category", limit=limits.MAX_CATEGORY_BYTES).strip())
         for name in ("event_time", "create_time"):

@@ -67,6 +67,7 @@ class HashEncoder:
     provider = "hash"
     fingerprint = "hash-of-words-32"
     dimensions = 32
+    local = True
 
     def encode(self, texts: Sequence[str], *, query: bool) -> np.ndarray:
         rows = np.full((len(texts), self.dimensions), 0.01, dtype=np.float32)

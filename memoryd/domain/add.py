@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from memoryd.change import ChangeSet, Entry, RecordedRequest
 from memoryd.domain.judge import judge, memory_of
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import Once, memory_now, once
+from memoryd.domain.settle import settle
 from memoryd.errors import MemorydError
 from memoryd.index.analysis import analyse, embedded_text, indexed_text
 from memoryd.index.scope import ScopeIndex
@@ -20,6 +23,7 @@ from memoryd.model import AddResult, Caller, Draft, Memory, Outcome, Owner, Stat
 
 __all__ = ["add", "add_batch"]
 
+T = TypeVar("T")
 Vector = NDArray[np.float32]
 INLINE_CHARACTERS = 8_000  # of text that is analysed on the loop (≤ 1 ms); more goes to a thread
 
@@ -42,26 +46,46 @@ async def add_batch(
 async def _offer(
     drafts: Sequence[Draft], caller: Caller, ports: Ports, request: Once, *, now: datetime, batch: bool = False
 ) -> list[AddResult]:
-    owners = []
+    owners = [_named(n, batch, partial(caller.writes_to, shared=draft.shared)) for n, draft in enumerate(drafts)]
+    earlier = await request.earlier()
+    if earlier is not None:
+        return await _again(earlier, caller, ports, now)
     for n, draft in enumerate(drafts):
-        try:
-            owners.append(caller.writes_to(shared=draft.shared))
-            draft.expiry(now)
-        except MemorydError as error:
-            raise error.within(f"requests[{n}].") if batch else error from None
-    texts = [embedded_text(draft.source.speaker, draft.content) for draft in drafts]
-    embedding = asyncio.ensure_future(ports.embedder.documents(texts, caller=caller))
+        _named(n, batch, partial(draft.expiry, now))
+    vectors = await _embed(drafts, caller, ports)
+    # from here on it is carried out even if the caller hangs up; until here a caller who has gone costs nothing more
+    return await settle(_decide(drafts, owners, vectors, caller, ports, request, now=now, batch=batch))
+
+
+def _named(position: int, batch: bool, check: Callable[[], T]) -> T:
+    """Return what a check returns; its error names the item of the batch."""
     try:
-        earlier = await request.earlier()
-        if earlier is not None:
-            return await _again(earlier, caller, ports, now)
-        indexes = {owner: await ports.indexes.get(owner) for owner in dict.fromkeys(owners)}
-        vectors = await embedding
-    finally:
-        embedding.cancel()
+        return check()
+    except MemorydError as error:
+        raise error.within(f"requests[{position}].") if batch else error from None
+
+
+async def _embed(drafts: Sequence[Draft], caller: Caller, ports: Ports) -> list[Vector | None]:
+    if ports.vector_refusal:  # vectors of a second model would keep the first from being searched for good
+        return [None] * len(drafts)
+    texts = [embedded_text(draft.source.speaker, draft.content) for draft in drafts]
+    return await ports.embedder.documents(texts, caller=caller)
+
+
+async def _decide(
+    drafts: Sequence[Draft],
+    owners: Sequence[Owner],
+    vectors: Sequence[Vector | None],
+    caller: Caller,
+    ports: Ports,
+    request: Once,
+    *,
+    now: datetime,
+    batch: bool,
+) -> list[AddResult]:
+    """Judge the statements one after the other and write what follows from it."""
     async with ports.owner_lock(*owners):
-        # an index may have been dropped or evicted while we waited; a decision needs the one that commits reach
-        indexes = {owner: await ports.indexes.get(owner) for owner in indexes}
+        indexes = {owner: await ports.indexes.get(owner) for owner in dict.fromkeys(owners)}
         offers = _Offers(ports, indexes, now)
         outcomes = []
         for n, (draft, owner) in enumerate(zip(drafts, owners, strict=True)):
@@ -93,47 +117,54 @@ class _Offers:
         self._now = now
         self._new: dict[str, Entry] = {}
         self._pending: dict[str, Memory] = {}  # new and changed, in the form they will have
+        self._of_name: dict[tuple[Owner, str | bytes], list[str]] = {}  # pending ids by key, and by text digest
 
     async def _of_key(self, owner: Owner, key: str) -> list[Memory]:
         index = self._indexes[owner]
         known = await self._ports.store.of_key(owner, key, self._now) if index is None else index.of_key(key, self._now)
-        return self._as_pending(owner, known, lambda memory: memory.key == key)
+        return self._as_pending(owner, known, key)
 
-    async def _same_text(self, owner: Owner, draft: Draft) -> list[Memory]:
+    async def _same_text(self, owner: Owner, digest: bytes) -> list[Memory]:
         index = self._indexes[owner]
         if index is None:
-            known = await self._ports.store.same_text(owner, draft.content, self._now)
+            known = await self._ports.store.same_text(owner, digest, self._now)
         else:
-            known = index.same_text(draft.content, self._now)
-        digest = text_digest(draft.content)
-        return self._as_pending(owner, known, lambda memory: text_digest(memory.content) == digest)
+            known = index.same_text(digest, self._now)
+        return self._as_pending(owner, known, digest)
 
-    def _as_pending(self, owner: Owner, known: list[Memory], matches: Callable[[Memory], bool]) -> list[Memory]:
-        """Return the known memories as this call has left them, and those of this call that match too."""
+    def _as_pending(self, owner: Owner, known: list[Memory], name: str | bytes) -> list[Memory]:
+        """Return the known memories as this call has left them, and those of this call under the same name."""
         stored = [memory for memory in known if memory.id not in self._pending]
-        pending = [
-            memory
-            for memory in self._pending.values()
-            if memory.owner == owner and memory.state_at(self._now) is State.LIVE and matches(memory)
-        ]
-        return stored + pending
+        pending = [self._pending[memory_id] for memory_id in self._of_name.get((owner, name), ())]
+        return stored + [memory for memory in pending if memory.state_at(self._now) is State.LIVE]
+
+    def _remember(self, memory: Memory, digest: bytes | None = None) -> None:
+        known = memory.id in self._pending
+        self._pending[memory.id] = memory
+        if not known:
+            digest = digest or text_digest(memory.content)
+            self._of_name.setdefault((memory.owner, digest), []).append(memory.id)
+        if memory.key and memory.id not in self._of_name.get((memory.owner, memory.key), ()):
+            self._of_name.setdefault((memory.owner, memory.key), []).append(memory.id)
 
     async def consider(
         self, draft: Draft, owner: Owner, caller: Caller, vector: Vector | None
     ) -> tuple[str, Outcome | None, tuple[str, ...]]:
         """Judge one statement; return the id of the memory that says it, the outcome, and what it superseded."""
         ports = self._ports
-        new = memory_of(
-            draft, owner, ports.new_id(), ports.stamps.peek(self._now), trust=caller.trust, grant_id=caller.grant_id
-        )
+        digest = text_digest(draft.content)
         of_key = await self._of_key(owner, draft.key) if draft.key else []
-        verdict = judge(draft, new, of_key=of_key, same_text=await self._same_text(owner, draft), now=self._now)
+        same_text = await self._same_text(owner, digest)
+        # nothing is awaited from here to take(), so that no two memories get one time
+        time = ports.stamps.peek(self._now)
+        new = memory_of(draft, owner, ports.new_id(), time, trust=caller.trust, grant_id=caller.grant_id)
+        verdict = judge(draft, new, digest, of_key=of_key, same_text=same_text, now=time)
         for memory in verdict.changed:
-            self._pending[memory.id] = memory
+            self._remember(memory)
         if verdict.new is not None:
-            ports.stamps.take(new.create_time)
+            ports.stamps.take(time)
             self._new[new.id] = Entry(verdict.new, "", vector, ports.embedder.fingerprint if vector is not None else "")
-            self._pending[new.id] = verdict.new
+            self._remember(verdict.new, digest)
         return verdict.memory.id, verdict.outcome, verdict.superseded_ids
 
     def memory(self, memory_id: str) -> Memory:

@@ -12,6 +12,7 @@ from datetime import datetime
 from memoryd import limits
 from memoryd.domain.ports import Ports
 from memoryd.errors import AmbiguousId, InvalidArgument, NotFound, PageTokenInvalid
+from memoryd.index.records import pack
 from memoryd.model import Caller, Filter, Memory, Stats, check_count, check_id
 from memoryd.store.base import Cursor
 from memoryd.times import from_us, to_us
@@ -21,7 +22,7 @@ __all__ = ["Page", "find", "get", "page", "stats"]
 ID_LENGTH = 26
 _MAC_BYTES = 16
 _TIME_BYTES = 8
-_ROW_BYTES = 300  # what a memory takes beside its texts
+_ROW_BYTES = 100  # what a message takes beside its fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,7 @@ async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, 
 def _within_bytes(memories: list[Memory]) -> list[Memory]:
     total = 0
     for n, memory in enumerate(memories):
-        labels = (*memory.subjects, *memory.tags, *memory.metadata, *memory.metadata.values())
-        total += _ROW_BYTES + len(memory.content.encode()) + sum(len(label.encode()) + 4 for label in labels)
+        total += _ROW_BYTES + len(pack(memory))  # near what it takes on the wire, whichever field holds the text
         if total > limits.MAX_PAGE_BYTES and n:
             return memories[:n]
     return memories

@@ -41,11 +41,8 @@ async def forget(
     async with once(ports, caller, "DeleteMemory", request_id, (memory_id, missing_ok, purge)) as request:
         earlier = await request.earlier()
         if earlier is not None:
-            memories = [
-                await memory_now(ports, caller.visibility, gone, now) for gone, _, _ in earlier.outcomes if gone
-            ]
-            due = [memory.purge_time for memory in memories if memory is not None]
-            return Forgotten(tuple(gone for gone, _, _ in earlier.outcomes if gone), due[0] if due else None)
+            grace = timedelta(days=ports.policy.delete_grace_days)
+            return Forgotten(tuple(gone for gone, _, _ in earlier.outcomes if gone), earlier.create_time + grace)
         try:
             memory = await find(memory_id, caller, ports, deleted=purge)
             async with ports.owner_lock(memory.owner):
@@ -54,8 +51,9 @@ async def forget(
                 if purge:
                     await ports.store.commit(ChangeSet(purges=(memory,)))  # the note would keep the id
                     return Forgotten((memory.id,))
+                time = max(now, memory.create_time)  # never before it was there, whatever the clock says
                 due_time = now + timedelta(days=ports.policy.delete_grace_days)
-                gone_memory = replace(memory, delete_time=now, purge_time=due_time)
+                gone_memory = replace(memory, delete_time=time, purge_time=due_time)
                 entry = await ports.store.entry(memory)
                 await ports.store.commit(
                     ChangeSet(updates=(Entry(gone_memory, entry.terms if entry else ""),), request=noted)
@@ -80,7 +78,10 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
         async with ports.owner_lock(memory.owner):
             memory = await find(memory.id, caller, ports, deleted=True)
             state = memory.state_at(now)
+            noted = request.record(((memory.id, None, ()),), now)
             if state in {State.LIVE, State.EXPIRED}:
+                if noted is not None:
+                    await ports.store.commit(ChangeSet(request=noted))
                 return memory.as_of(now)
             back = replace(memory, delete_time=None, purge_time=None)
             if state is State.SUPERSEDED:
@@ -90,7 +91,6 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
             entry = await ports.store.entry(memory)
             if entry is None:
                 raise NotFound(f"there is no memory {memory.id}", field="id")
-            noted = request.record(((memory.id, None, ()),), now)
             await ports.store.commit(ChangeSet(updates=(replace(entry, memory=back),), request=noted))
             return back.as_of(now)
 

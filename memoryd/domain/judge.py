@@ -45,10 +45,9 @@ class Verdict:
 
 
 def judge(
-    draft: Draft, new: Memory, *, of_key: Sequence[Memory], same_text: Sequence[Memory], now: datetime
+    draft: Draft, new: Memory, digest: bytes, *, of_key: Sequence[Memory], same_text: Sequence[Memory], now: datetime
 ) -> Verdict:
     """Return what becomes of a draft, whose memory would be `new`, beside the live memories of its key and its text."""
-    digest = text_digest(draft.content)
     for known in of_key:
         if text_digest(known.content) == digest:
             return Verdict(Outcome.REINFORCED, changed=(reinforced(known, draft, new, now),))

@@ -24,6 +24,7 @@ __all__ = ["KEYWORD_WEIGHT", "VECTOR_WEIGHT", "Recall", "recall"]
 
 VECTOR_WEIGHT = 0.3
 KEYWORD_WEIGHT = 0.7
+EMBEDDING_PATIENCE_S = 2.0  # a search goes on by words when its vector takes longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +42,13 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime, c
 
     Each hit counts as a recall, unless the caller counts those that it shows.
     """
-    began = time.perf_counter()
     embedding = asyncio.ensure_future(_vector(query, caller, ports))
     try:
         terms = analyse_query(query.text)
         indexes = [await ports.indexes.get(owner) for owner in caller.visibility.owners]
-        vector = await embedding
+        vector, embedding_s = await embedding
     finally:
         embedding.cancel()
-    embedding_s = time.perf_counter() - began
     missing = [Leg.VECTOR] if vector is None else []
     ready = [index for index in indexes if index is not None]
     if len(ready) < len(indexes):  # a scope larger than the memory budget: the store answers, without its words
@@ -66,13 +65,17 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime, c
     return Recall(hits, tuple(missing), embedding_s)
 
 
-async def _vector(query: Query, caller: Caller, ports: Ports) -> Vector | None:
+async def _vector(query: Query, caller: Caller, ports: Ports) -> tuple[Vector | None, float]:
+    """Return the vector of a query, None where there is none in time, and the seconds that it took."""
     if ports.vector_refusal:
-        return None
+        return None, 0.0
+    began = time.perf_counter()
     try:
-        return await ports.embedder.query(query.text, owner=caller)
-    except Unavailable:
-        return None
+        async with asyncio.timeout(EMBEDDING_PATIENCE_S):
+            vector = await ports.embedder.query(query.text, owner=caller)
+    except (Unavailable, TimeoutError):
+        vector = None
+    return vector, time.perf_counter() - began
 
 
 async def _from_store(query: Query, caller: Caller, ports: Ports, vector: Vector | None, now: datetime) -> list[Found]:

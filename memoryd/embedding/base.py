@@ -8,13 +8,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Embedder", "Encoder", "ModelRefused", "NoEmbedder"]
+__all__ = ["Embedder", "Encoder", "ModelRefused", "ModelUnavailable", "NoEmbedder"]
 
 Vector = NDArray[np.float32]
 
 
 class ModelRefused(Exception):
     """The model cannot be used; the message says why and what to do."""
+
+
+class ModelUnavailable(ModelRefused):
+    """The model cannot be reached now; starting again later may help."""
 
 
 class Encoder(Protocol):
@@ -24,6 +28,8 @@ class Encoder(Protocol):
     fingerprint: str
     """Differs whenever vectors could: model, tokenizer, pooling, prefixes, length, dimensions."""
     dimensions: int
+    local: bool
+    """Whether it answers without anybody else: then a self-check may ask it for a vector."""
 
     def encode(self, texts: Sequence[str], *, query: bool) -> Vector:
         """Return vectors of length 1, shape (len(texts), dimensions), float32, in order. Raises Unavailable."""
@@ -65,7 +71,7 @@ class Embedder(Protocol):
         ...
 
     async def ping(self) -> None:
-        """Return when every worker has answered."""
+        """Return when a worker has answered; Unavailable if none can."""
         ...
 
     def close(self) -> None:

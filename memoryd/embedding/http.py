@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -12,18 +13,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.embedding.base import ModelRefused
+from memoryd.embedding.base import ModelRefused, ModelUnavailable
 from memoryd.errors import Unavailable
 
 __all__ = ["HttpEncoder"]
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
+PAUSE_S = 5.0  # after a failure the endpoint is left alone for so long, so that nobody waits for what is down
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Refuses to be sent elsewhere: the key is for this endpoint alone."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        """Return no request, which makes the redirect an error."""
 
 
 class HttpEncoder:
     """Asks an endpoint; a failure is Unavailable, so that a search goes on with its other legs."""
 
     provider = "openai"
+    local = False
 
     def __init__(
         self, url: str, model: str, *, api_key: str = "", dimensions: int = 0, timeout_s: float = 10.0
@@ -38,10 +48,12 @@ class HttpEncoder:
         self._key = api_key
         self._asked = dimensions
         self._timeout_s = timeout_s
+        self._open = urllib.request.build_opener(_NoRedirects).open
+        self._down_until = 0.0
         try:
             self.dimensions = dimensions or self.encode(["dimensions"], query=False).shape[1]
         except Unavailable as error:
-            raise ModelRefused(
+            raise ModelUnavailable(
                 f"{error}; set embedding.dimensions to start without asking it, or embedding.provider to another"
             ) from None
         named = json.dumps(["openai", self._url, model, self.dimensions])
@@ -53,6 +65,15 @@ class HttpEncoder:
 
     def encode(self, texts: Sequence[str], *, query: bool) -> NDArray[np.float32]:  # noqa: ARG002  one form for both
         """Return vectors of length 1, shape (len(texts), dimensions), float32; raises Unavailable."""
+        if time.monotonic() < self._down_until:
+            raise Unavailable("the embedding endpoint failed a moment ago")
+        try:
+            return self._ask(texts)
+        except Unavailable:
+            self._down_until = time.monotonic() + PAUSE_S
+            raise
+
+    def _ask(self, texts: Sequence[str]) -> NDArray[np.float32]:
         body: dict[str, Any] = {"model": self._model, "input": list(texts), "encoding_format": "float"}
         if self._asked:
             body["dimensions"] = self._asked
@@ -62,7 +83,7 @@ class HttpEncoder:
         if self._key:
             request.add_header("Authorization", f"Bearer {self._key}")
         try:
-            with urllib.request.urlopen(request, timeout=self._timeout_s) as reply:  # noqa: S310  the scheme is checked above
+            with self._open(request, timeout=self._timeout_s) as reply:
                 data = json.loads(reply.read(MAX_REPLY_BYTES))
             rows = sorted(data["data"], key=lambda item: item["index"])
             vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)

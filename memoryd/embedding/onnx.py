@@ -53,6 +53,8 @@ def _sha256(data: bytes) -> str:
 class OnnxEncoder:
     """One session, one thread a call; callers bring their own threads."""
 
+    local = True
+
     def __init__(
         self,
         provider: str,

@@ -106,8 +106,11 @@ class ScheduledEmbedder:
         return await self._submit(texts, (caller,)) if texts else []
 
     async def ping(self) -> None:
-        """Return when a worker has embedded something."""
-        await self._submit(["ping"], None)
+        """Return when a worker has embedded something; of an endpoint elsewhere, when the workers live."""
+        if self._encoder.local:
+            await self._submit(["ping"], None)
+        elif not all(thread.is_alive() for thread in self._threads):
+            raise Unavailable("an embedding worker has ended")
 
     async def _submit(self, texts: Sequence[str], line: Hashable | None) -> list[Vector | None]:
         loop = asyncio.get_running_loop()

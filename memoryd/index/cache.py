@@ -9,21 +9,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.change import Applied, ChangeSet, Snapshot
 from memoryd.index.postings import CorpusStats
-from memoryd.index.scope import Found, Question, ScopeIndex
+from memoryd.index.scope import BYTES_A_DOCUMENT, Found, Question, ScopeIndex
 from memoryd.model import Owner
 
 __all__ = ["ScopeIndexes"]
 
-BYTES_A_MEMORY = 2048  # beside its vector, roughly; decides whether a scope is loaded at all
 CHECK_EVERY = 1024  # memories that come between two looks at the budget
 ON_LOOP = 20_000  # documents that are searched on the loop itself (≤ 1 ms); above, in the search pool
 
 
+RANK_TIE = 1e-6  # scores closer than this share a rank
+Floats = NDArray[np.float64]
 Read = Callable[[Owner, Callable[[Snapshot], ScopeIndex | None]], ScopeIndex | None]
 """Calls back with a snapshot, inside one read transaction, in the calling thread; returns what that returned."""
 
@@ -45,6 +51,7 @@ class ScopeIndexes:
         self._missed: dict[Owner, list[Applied]] = {}
         self._loader = ThreadPoolExecutor(1, "index-load")
         self._searchers = ThreadPoolExecutor(2, "index-search")
+        self._oversized: set[Owner] = set()  # not looked at again until something is purged
         self._unchecked = 0
         self.faults = 0
 
@@ -69,6 +76,8 @@ class ScopeIndexes:
         if index is not None:
             self._ready.move_to_end(owner)
             return index
+        if owner in self._oversized:
+            return None
         task = self._loading.get(owner)
         if task is None:
             self._missed[owner] = []
@@ -80,6 +89,7 @@ class ScopeIndexes:
             loop = asyncio.get_running_loop()
             index = await loop.run_in_executor(self._loader, self._read, owner, self._build)
             if index is None:
+                self._oversized.add(owner)
                 return None
             for applied in self._missed[owner]:
                 self._bring(index, owner, applied)
@@ -90,14 +100,11 @@ class ScopeIndexes:
             del self._missed[owner], self._loading[owner]
 
     def _build(self, snapshot: Snapshot) -> ScopeIndex | None:
-        if self._too_large(snapshot.count):
+        if snapshot.count * (5 * self._dimensions + BYTES_A_DOCUMENT) + 2 * snapshot.text_bytes > self._budget:
             return None
         index = ScopeIndex(snapshot.chunks, dimensions=self._dimensions, fingerprint=self._fingerprint)
         index.commit_seq = snapshot.commit_seq
-        return index
-
-    def _too_large(self, count: int) -> bool:
-        return count * (4 * self._dimensions + BYTES_A_MEMORY) > self._budget
+        return index if index.nbytes <= self._budget else None
 
     def _evict(self, keep: Owner) -> None:
         sizes = {owner: index.nbytes for owner, index in self._ready.items()}
@@ -111,6 +118,7 @@ class ScopeIndexes:
 
     def apply(self, applied: Applied) -> None:
         """Bring every index up to a commit; an index that fails is dropped and built anew at its next use."""
+        self._oversized.difference_update(memory.owner for memory in applied.change.purges)
         owners = _owners(applied.change)
         for owner in owners:
             if owner in self._missed:
@@ -120,7 +128,7 @@ class ScopeIndexes:
                 continue
             try:
                 self._bring(index, owner, applied)
-                if index.wasteful or self._too_large(index.count):
+                if index.wasteful or index.nbytes > self._budget:
                     del self._ready[owner]
             except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
                 self.faults += 1
@@ -146,6 +154,11 @@ class ScopeIndexes:
             if memory.owner == owner:
                 index.remove(memory.id)
 
+    def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
+        """Bring the counts of recalls in the indexes up to what was written down."""
+        for index in self._ready.values():
+            index.note_recalls(recalls)
+
     async def search(self, indexes: Sequence[ScopeIndex], question: Question, *, explain: bool = False) -> list[Found]:
         """Return the best of several indexes together, with the statistics of all of them; best first."""
         if sum(index.count for index in indexes) <= ON_LOOP:
@@ -157,9 +170,20 @@ class ScopeIndexes:
 def _search(indexes: Sequence[ScopeIndex], question: Question, explain: bool) -> list[Found]:
     corpora = [index.corpus(question.terms) for index in indexes]
     stats = sum(corpora[1:], corpora[0]) if corpora else CorpusStats(0, 0, 0, ())
-    found = [hit for index in indexes for hit in index.search(question, stats, explain=explain)]
+    found = [hit for index in indexes for hit in index.search(question, stats)]
     found.sort(key=lambda hit: hit.order)
-    return found[: question.limit]
+    found = found[: question.limit]
+    return _with_ranks(found, [index.legs(question, stats) for index in indexes]) if explain else found
+
+
+def _with_ranks(found: Sequence[Found], legs: Sequence[tuple[Floats, Floats]]) -> list[Found]:
+    """Return hits with their places in the order of each leg, over all scopes together."""
+
+    def rank(leg: int, value: float) -> int:
+        better = sum(int(np.count_nonzero(scores[leg] > value + RANK_TIE)) for scores in legs)
+        return better + 1 if value > 0 else 0
+
+    return [replace(hit, vector_rank=rank(0, hit.similarity), keyword_rank=rank(1, hit.lexical)) for hit in found]
 
 
 def _owners(change: ChangeSet) -> set[Owner]:

@@ -71,6 +71,7 @@ class Postings:
         """Build the base from the space-separated terms of documents 0, 1, 2, …"""
         self._terms: dict[str, int] = {}
         self._late: dict[int, tuple[Growable, Growable]] = {}
+        self._late_postings = 0
         self.lengths = Growable(np.int32)
         self._starts, self._documents, self._counts = self._build(texts)
 
@@ -93,10 +94,9 @@ class Postings:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it occupies, estimated."""
-        arrays = self._documents.nbytes + self._counts.nbytes + self._starts.nbytes + self.lengths.nbytes
-        late = sum(a.nbytes + b.nbytes + 250 for a, b in self._late.values())
-        return arrays + late + 120 * len(self._terms)
+        """Bytes that it occupies, estimated without counting."""
+        base = self._documents.nbytes + self._counts.nbytes + self._starts.nbytes + self.lengths.nbytes
+        return base + self._late_postings * 10 + len(self._late) * 250 + len(self._terms) * 120
 
     def append(self, text: str) -> int:
         """Add the next document by its space-separated terms; return its length in words."""
@@ -112,6 +112,7 @@ class Postings:
                 late = self._late[number] = (Growable(np.int32), Growable(np.uint8))
             late[1].append(min(count, MAX_COUNT))
             late[0].append(document)
+        self._late_postings += len(counts)
         self.lengths.append(len(words))
         return len(words)
 

@@ -7,7 +7,7 @@ may search it at the same time, each over the documents that were there when it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -30,6 +30,7 @@ NEVER = np.iinfo(np.int64).max
 KINDS = tuple(Kind)
 KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 TIE = 1e-5  # scores closer than this are compared in float64
+BYTES_A_FACET = 300  # a growing array and its name
 BYTES_A_DOCUMENT = 700  # records' and dictionaries' overhead a document, measured
 
 
@@ -73,7 +74,6 @@ class ScopeIndex:
         self.commit_seq = 0
         self.dimensions = dimensions
         self.fingerprint = fingerprint
-        self._ids: list[str] = []
         self._records: list[bytes] = []
         self._documents: dict[str, int] = {}
         self._texts: dict[bytes, tuple[int, ...]] = {}
@@ -107,7 +107,6 @@ class ScopeIndex:
     def _register(self, document: int, memory: Memory) -> tuple[int, int, int, int, bool]:
         """Enter a memory into everything that is no array; return its row of the arrays."""
         record = pack(memory)
-        self._ids.append(memory.id)
         self._records.append(record)
         self._record_bytes += len(record)
         self._documents[memory.id] = document
@@ -151,7 +150,7 @@ class ScopeIndex:
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
         vectors = 0 if self.vectors is None else self.vectors.nbytes
-        facets = sum(column.nbytes + 200 for column in self._facets.values())
+        facets = len(self._facets) * BYTES_A_FACET
         return vectors + self.postings.nbytes + facets + self._record_bytes + self.count * BYTES_A_DOCUMENT
 
     # --- changing it (one thread) ---
@@ -197,15 +196,23 @@ class ScopeIndex:
         """Whether a quarter of it is dead, so that building it anew pays."""
         return self._dead > 256 and self._dead * 4 > self.count  # noqa: PLR2004  a few hundred dead cost nothing
 
+    def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
+        """Add to recall_count and move recall_time on."""
+        for memory_id in recalls.keys() & self._documents.keys():
+            document = self._documents[memory_id]
+            memory = unpack(self._records[document])
+            time, count = recalls[memory_id]
+            self._records[document] = pack(replace(memory, recall_time=time, recall_count=memory.recall_count + count))
+
     # --- asking it ---
 
     def _live(self, document: int, now: datetime) -> bool:
         alive = bool(self._alive.view()[document]) and not self._superseded.view()[document]
         return alive and int(self._expires.view()[document]) > to_us(now)
 
-    def same_text(self, content: str, now: datetime) -> list[Memory]:
-        """Return the live memories that say the same but for case and spacing, oldest first."""
-        documents = self._texts.get(text_digest(content), ())
+    def same_text(self, digest: bytes, now: datetime) -> list[Memory]:
+        """Return the live memories of a text digest, oldest first."""
+        documents = self._texts.get(digest, ())
         return self._memories(document for document in documents if self._live(document, now))
 
     def of_key(self, key: str, now: datetime) -> list[Memory]:
@@ -221,9 +228,15 @@ class ScopeIndex:
         frequencies = self.postings.frequencies(terms, self.count, alive)
         return CorpusStats(len(self), self._length_sum, self._length_square_sum, frequencies)
 
-    def _mask(self, wanted: Filter, now: datetime, count: int) -> NDArray[np.bool_]:
-        """Return which of the first count documents pass: the same as Filter.admits, column by column."""
-        mask: NDArray[np.bool_] = self._alive.view(count).copy()
+    def _mask(self, wanted: Filter, now: datetime) -> NDArray[np.bool_]:
+        """
+        Return which documents pass, of those that are there now: Filter.admits, column by column.
+
+        `alive` is copied first and is the last column to grow, so that a search in another thread sees a memory that is
+        being updated in its old or in its new form.
+        """
+        mask: NDArray[np.bool_] = self._alive.view().copy()
+        count = len(mask)
         if not wanted.include_superseded:
             mask &= ~self._superseded.view(count)
         if not wanted.include_expired:
@@ -253,12 +266,21 @@ class ScopeIndex:
                 mask[documents[: np.searchsorted(documents, count)]] = True
         return mask
 
-    def search(self, question: Question, stats: CorpusStats, *, explain: bool = False) -> list[Found]:
+    def legs(self, question: Question, stats: CorpusStats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the exact cosines and keyword scores of what passes the filter, in no order."""
+        mask = self._mask(question.filter, question.now)
+        rows = np.flatnonzero(mask)
+        lexical = self.postings.score(question.terms, stats, len(mask))[rows].astype(np.float64)
+        if question.vector is None or self.vectors is None:
+            return np.zeros(len(rows)), lexical
+        return self.vectors.compare(question.vector, len(mask)).exact(rows), lexical
+
+    def search(self, question: Question, stats: CorpusStats) -> list[Found]:
         """Return the best documents by the weighted sum of the legs, best first, at most `limit`."""
-        count = self.count
+        mask = self._mask(question.filter, question.now)
+        count = len(mask)
         if not count:
             return []
-        mask = self._mask(question.filter, question.now, count)
         lexical = self.postings.score(question.terms, stats, count)
         similar = None
         score: NDArray[np.float32] = np.float32(question.keyword_weight) * lexical
@@ -295,18 +317,8 @@ class ScopeIndex:
                 int(self._created.view()[row]),
                 unpack(self._records[row]),
             )
-            if explain:
-                hit = replace(
-                    hit,
-                    vector_rank=0 if similar is None or hit.similarity <= 0 else _rank(similar.values, row, mask),
-                    keyword_rank=_rank(lexical, row, mask) if hit.lexical else 0,
-                )
             found.append(hit)
         return found
-
-
-def _rank(scores: NDArray[np.float32], row: int, mask: NDArray[np.bool_]) -> int:
-    return 1 + int(np.count_nonzero(scores[mask] > scores[row]))
 
 
 def _or_never(time: datetime | None) -> int:

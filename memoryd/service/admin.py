@@ -8,7 +8,8 @@ from typing import Any
 
 from memoryd.domain.forget import collect
 from memoryd.domain.ports import Ports
-from memoryd.service.calls import answer, settle
+from memoryd.domain.settle import settle
+from memoryd.service.calls import answer
 from memoryd.v1 import admin_service_pb2 as pb
 from memoryd.v1 import admin_service_pb2_grpc
 

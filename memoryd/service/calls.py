@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Coroutine
+import traceback
+from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 import grpc
@@ -14,7 +15,7 @@ import structlog
 from memoryd.errors import InternalError, MemorydError
 from memoryd.service.status import STATUS_KEY, status_of
 
-__all__ = ["EMBEDDING_KEY", "answer", "settle"]
+__all__ = ["EMBEDDING_KEY", "answer", "note_embedding"]
 
 T = TypeVar("T")
 EMBEDDING_KEY = "memoryd-embedding-us"  # trailing metadata: microseconds that this call waited for its embedding
@@ -35,8 +36,12 @@ async def answer(name: str, context: Any, work: Awaitable[T]) -> T:
     except asyncio.CancelledError:
         log.info(name, call=call, code="CANCELLED", ms=_ms(began))
         raise
-    except Exception:
-        log.exception(name, call=call, code="INTERNAL", ms=_ms(began))
+    except Exception as error:  # noqa: BLE001  whatever it is, the caller gets one code and the log one line
+        # no message and no locals, which may hold what the caller said
+        trace = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+        log.error(  # noqa: TRY400  see above
+            name, call=call, code="INTERNAL", error=type(error).__name__, trace=trace, ms=_ms(began)
+        )
         await _abort(context, InternalError(f"an internal error occurred; report it with the id {call}"))
         raise AssertionError("unreachable: abort raises") from None
     log.debug(name, call=call, code="OK", ms=_ms(began))
@@ -50,23 +55,6 @@ def _ms(began: float) -> float:
 async def _abort(context: Any, error: MemorydError) -> None:
     code, message, details = status_of(error)
     await context.abort(code, message, ((STATUS_KEY, details),))
-
-
-_unfinished: set[asyncio.Task[Any]] = set()
-
-
-async def settle(work: Coroutine[Any, Any, T]) -> T:
-    """Await a change that goes on to its end even if the caller hangs up: it is whole, or it did not begin."""
-    task = asyncio.create_task(work)
-    _unfinished.add(task)
-    task.add_done_callback(_done)
-    return await asyncio.shield(task)
-
-
-def _done(task: asyncio.Task[Any]) -> None:
-    _unfinished.discard(task)
-    if not task.cancelled():
-        task.exception()  # marked as seen: a caller who hung up does not read it
 
 
 def note_embedding(context: grpc.aio.ServicerContext[Any, Any], seconds: float) -> None:

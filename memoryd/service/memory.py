@@ -10,10 +10,11 @@ from memoryd import limits
 from memoryd.domain import add, browse, forget
 from memoryd.domain.ports import Ports
 from memoryd.domain.recall import recall
+from memoryd.domain.settle import settle
 from memoryd.errors import InvalidArgument, LimitExceeded, MemorydError
 from memoryd.model import Draft, Query
 from memoryd.service.caller import caller_of, check_item_identity
-from memoryd.service.calls import answer, note_embedding, settle
+from memoryd.service.calls import answer, note_embedding
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.v1 import memory_service_pb2_grpc
 from memoryd.wire import (
@@ -39,14 +40,12 @@ class MemoryService(memory_service_pb2_grpc.MemoryServiceServicer):
 
     async def AddMemory(self, request: pb.AddMemoryRequest, context: Any) -> pb.AddMemoryResponse:
         async def work() -> pb.AddMemoryResponse:
-            result = await settle(
-                add.add(
-                    draft_from_pb(request),
-                    caller_of(request),
-                    self._ports,
-                    now=self._clock(),
-                    request_id=request.request_id,
-                )
+            result = await add.add(
+                draft_from_pb(request),
+                caller_of(request),
+                self._ports,
+                now=self._clock(),
+                request_id=request.request_id,
             )
             return pb.AddMemoryResponse(result=result_to_pb(result))
 
@@ -54,14 +53,12 @@ class MemoryService(memory_service_pb2_grpc.MemoryServiceServicer):
 
     async def BatchAddMemories(self, request: pb.BatchAddMemoriesRequest, context: Any) -> pb.BatchAddMemoriesResponse:
         async def work() -> pb.BatchAddMemoriesResponse:
-            results = await settle(
-                add.add_batch(
-                    _drafts(request),
-                    caller_of(request),
-                    self._ports,
-                    now=self._clock(),
-                    request_id=request.request_id,
-                )
+            results = await add.add_batch(
+                _drafts(request),
+                caller_of(request),
+                self._ports,
+                now=self._clock(),
+                request_id=request.request_id,
             )
             return pb.BatchAddMemoriesResponse(results=[result_to_pb(result) for result in results])
 

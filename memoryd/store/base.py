@@ -53,6 +53,8 @@ class StoreInfo:
     commit_seq: int
     store_bytes: int
     memory_count: int
+    unembedded_count: int
+    """Memories without a vector."""
     fingerprints: tuple[str, ...]
     """Every fingerprint that a vector in it carries."""
     newest_create_time: datetime | None
@@ -102,8 +104,8 @@ class Store(Protocol):
         """Count what is visible, by kind, state and scope."""
         ...
 
-    async def same_text(self, owner: Owner, content: str, now: datetime) -> list[Memory]:
-        """Return the live memories of the same text digest, oldest first."""
+    async def same_text(self, owner: Owner, digest: bytes, now: datetime) -> list[Memory]:
+        """Return the live memories of a text digest, oldest first."""
         ...
 
     async def of_key(self, owner: Owner, key: str, now: datetime) -> list[Memory]:

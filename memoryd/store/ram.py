@@ -123,8 +123,7 @@ class RamStore:
         live = [memory for memory in memories if memory.state_at(now) is State.LIVE]
         return sorted(live, key=lambda memory: memory.create_time)
 
-    async def same_text(self, owner: Owner, content: str, now: datetime) -> list[Memory]:
-        digest = text_digest(content)
+    async def same_text(self, owner: Owner, digest: bytes, now: datetime) -> list[Memory]:
         return [memory for memory in self._live(owner, now) if text_digest(memory.content) == digest]
 
     async def of_key(self, owner: Owner, key: str, now: datetime) -> list[Memory]:
@@ -152,7 +151,8 @@ class RamStore:
         entries = [e for e in self._entries.values() if e.memory.owner == owner and e.memory.delete_time is None]
         entries.sort(key=lambda entry: entry.memory.create_time)
         chunks = (entries[n : n + CHUNK] for n in range(0, len(entries), CHUNK))
-        return build(Snapshot(self._seq, len(entries), chunks))
+        size = sum(len(e.memory.content.encode()) + len(e.terms) for e in entries)
+        return build(Snapshot(self._seq, len(entries), size, chunks))
 
     async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
         deleted, superseded, expired = [], [], []
@@ -185,6 +185,7 @@ class RamStore:
             commit_seq=self._seq,
             store_bytes=0,
             memory_count=len(self._entries),
+            unembedded_count=sum(entry.vector is None for entry in self._entries.values()),
             fingerprints=tuple(sorted({e.fingerprint for e in self._entries.values() if e.vector is not None})),
             newest_create_time=self._newest,
             secret=self._secret,

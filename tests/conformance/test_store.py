@@ -11,7 +11,7 @@ import pytest
 
 from memoryd.change import ChangeSet, RecordedRequest
 from memoryd.errors import Unavailable
-from memoryd.model import Filter, GcReport, Judgement, Kind, Outcome, Owner, Source, Trust
+from memoryd.model import Filter, GcReport, Judgement, Kind, Outcome, Owner, Source, Trust, text_digest
 from memoryd.store.base import Cursor, Graces
 from memoryd.store.ram import RamStore
 from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, entry, memory, open_duckdb, run, visible_to
@@ -295,9 +295,9 @@ def test_duplicates_and_keys_are_looked_up_among_the_live(with_store):
             ),
         )
         owner = live.owner
-        assert [live] == await store.same_text(owner, "my colour is blue", LATER)
+        assert [live] == await store.same_text(owner, text_digest("my colour is blue"), LATER)
         assert [live] == await store.of_key(owner, "color", LATER)
-        assert [] == await store.same_text(Owner("default", BOB), "my colour is blue", LATER)
+        assert [] == await store.same_text(Owner("default", BOB), text_digest("my colour is blue"), LATER)
 
     with_store(rule)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
-from memoryd.errors import LimitExceeded, Unavailable
+from memoryd.errors import Unavailable
 from memoryd.model import (
     Filter,
     GcReport,
@@ -25,13 +26,12 @@ from memoryd.model import (
     State,
     Stats,
     Visibility,
-    text_digest,
 )
 from memoryd.store.base import Cursor, Graces, StoreInfo
 from memoryd.store.duckdb import queries, rows
 from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.vectors import column_of
-from memoryd.store.duckdb.writer import Writer, add_recalls
+from memoryd.store.duckdb.writer import Writer
 
 __all__ = ["DuckDBStore"]
 
@@ -73,12 +73,8 @@ class DuckDBStore:
             raise Unavailable("the daemon is shutting down")
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
-        except duckdb.OutOfMemoryException:
-            raise LimitExceeded(
-                "the query needs more memory than store.memory_limit_bytes", limit="store_memory"
-            ) from None
-        except duckdb.FatalException as error:
-            raise Unavailable(f"the database has failed ({type(error).__name__}); memoryd is restarting") from None
+        except duckdb.Error as error:
+            raise self._writer.explain(error) from None
 
     def _select_entries(self, source: str) -> str:
         """Return the select of memories with terms, fingerprint and vector."""
@@ -98,7 +94,7 @@ class DuckDBStore:
 
     async def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
         if recalls:
-            await self._writer.run(lambda con: add_recalls(con, recalls))
+            await self._writer.run(lambda con: self._writer.note_recalls(con, recalls))
 
     async def checkpoint(self) -> None:
         await self._writer.run(lambda con: con.execute("CHECKPOINT"))
@@ -154,8 +150,8 @@ class DuckDBStore:
         newest = max((row[4].replace(tzinfo=UTC) for row in found), default=None)
         return Stats(counts, newest, sum(int(row[5]) for row in found))
 
-    async def same_text(self, owner: Owner, content: str, now: datetime) -> list[Memory]:
-        return await self._live(owner, "text_digest = ?", text_digest(content).hex(), now)
+    async def same_text(self, owner: Owner, digest: bytes, now: datetime) -> list[Memory]:
+        return await self._live(owner, "text_digest = ?", digest.hex(), now)
 
     async def of_key(self, owner: Owner, key: str, now: datetime) -> list[Memory]:
         return await self._live(owner, "key = ?", key, now)
@@ -193,19 +189,29 @@ class DuckDBStore:
         return [(rows.memory_of(row[:-1]), float(row[-1])) for row in found]
 
     def read_owner(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
-        cursor = self._cursor()
+        try:
+            return self._read_owner(self._cursor(), owner, build)
+        except duckdb.Error as error:
+            raise self._writer.explain(error) from None
+
+    def _read_owner(self, cursor: duckdb.DuckDBPyConnection, owner: Owner, build: Callable[[Snapshot], T]) -> T:
         cursor.execute("BEGIN")
         try:
             seq = cursor.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0]
             where, params = queries.of_owner(owner)
-            times = cursor.execute(
-                f"SELECT create_time FROM memories WHERE {where} AND delete_time IS NULL ORDER BY create_time",
+            found = cursor.execute(
+                "SELECT create_time, strlen(content) + strlen(details) + strlen(terms) AS bytes FROM memories"
+                f" WHERE {where} AND delete_time IS NULL ORDER BY create_time",
                 params,
-            ).fetchnumpy()["create_time"]
+            ).fetchnumpy()
+            times, text_bytes = found["create_time"], int(found["bytes"].sum())
             chunks = _chunks(cursor, self._select_entries, where, params, times)
-            return build(Snapshot(seq, len(times), chunks))
+            return build(Snapshot(seq, len(times), text_bytes, chunks))
         finally:
-            cursor.execute("ROLLBACK")
+            with contextlib.suppress(
+                duckdb.Error
+            ):  # a dead database cannot roll back; the first error is the one to tell
+                cursor.execute("ROLLBACK")
 
     async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
         groups: dict[str, tuple[str, list[Any]]] = {
@@ -235,7 +241,9 @@ class DuckDBStore:
 
     async def info(self) -> StoreInfo:
         path = self._opened.path
-        count = (await self._read(self._rows, "SELECT count(*) FROM memories"))[0][0]
+        count, plain = (
+            await self._read(self._rows, "SELECT count(*), count(*) FILTER (fingerprint = '') FROM memories")
+        )[0]
         newest = (await self._read(self._rows, "SELECT newest_create_time FROM commits"))[0][0]
         fingerprints = await self._read(
             self._rows, "SELECT DISTINCT fingerprint FROM memories WHERE fingerprint <> '' ORDER BY fingerprint"
@@ -248,6 +256,7 @@ class DuckDBStore:
             commit_seq=self._writer.commit_seq,
             store_bytes=sum(file.stat().st_size for file in files if file.exists()),
             memory_count=count,
+            unembedded_count=plain,
             fingerprints=tuple(row[0] for row in fingerprints),
             newest_create_time=None if newest is None else newest.replace(tzinfo=UTC),
             secret=self._opened.secret,

@@ -159,7 +159,10 @@ class Writer:
     def _commit_jobs(self, jobs: Sequence[_Job]) -> None:
         error = self._attempt(lambda _: self._transact([job.change for job in jobs if job.change is not None]))
         if error is None:
-            self._opened.guard.advance(self._seq)
+            try:
+                self._opened.guard.advance(self._seq)
+            except OSError as fault:  # it is committed, so it is acknowledged; but nothing more is promised
+                self._fail(f"side file: {fault.strerror}")
             jobs[0].loop.call_soon_threadsafe(self._acknowledge, list(jobs), self._seq)
         elif len(jobs) == 1 or self._fatal:
             self._refuse(jobs, error)
@@ -184,19 +187,31 @@ class Writer:
             return Unavailable(f"the database has failed ({self._fatal}); memoryd is restarting")
         try:
             run(self._con)
-        except MemorydError as error:
-            return error
-        except duckdb.OutOfMemoryException:
-            return LimitExceeded("the write needs more memory than store.memory_limit_bytes", limit="store_memory")
         except Exception as error:  # noqa: BLE001  the writer outlives every request
-            if isinstance(error, duckdb.FatalException | duckdb.InternalException) or "invalidated" in str(error):
-                self._fail(type(error).__name__)
-            return Unavailable(f"the store could not write ({type(error).__name__}); nothing was written")
+            return self.explain(error)
         return None
 
-    def _check_space(self, changes: Sequence[ChangeSet]) -> None:
+    def explain(self, error: Exception) -> MemorydError:
+        """Return a fault of the engine in words of the contract; the end of the database is the end of the daemon."""
+        if isinstance(error, MemorydError):
+            return error
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return LimitExceeded("the call needs more memory than store.memory_limit_bytes", limit="store_memory")
+        if isinstance(error, duckdb.FatalException | duckdb.InternalException) or "invalidated" in str(error):
+            self._fail(type(error).__name__)
+        return Unavailable(f"the store has a fault ({type(error).__name__}); nothing was written")
+
+    def _free_bytes(self) -> int:
         disk = os.statvfs(self._opened.path.parent)
-        free = disk.f_bavail * disk.f_frsize
+        return disk.f_bavail * disk.f_frsize
+
+    def note_recalls(self, con: duckdb.DuckDBPyConnection, recalls: Mapping[str, tuple[datetime, int]]) -> None:
+        """Add to the counts of recalls, unless the disk is nearly full: a search must not fill it."""
+        if self._free_bytes() >= self._min_free:
+            add_recalls(con, recalls)
+
+    def _check_space(self, changes: Sequence[ChangeSet]) -> None:
+        free = self._free_bytes()
         grows = any(change.inserts for change in changes)
         needed = self._min_free if grows else self._min_free // 4  # what deletes may still write when inserts may not
         if free < needed:
@@ -242,7 +257,7 @@ class Writer:
             large = wal.stat().st_size > IDLE_WAL_BYTES
         except FileNotFoundError:
             return
-        if large:
+        if large and self._free_bytes() >= self._min_free:
             self._fold()
 
 
