@@ -41,6 +41,7 @@ from memoryd.index.cache import ScopeIndexes
 from memoryd.service.admin import AdminService
 from memoryd.service.context import ContextService
 from memoryd.service.memory import MemoryService
+from memoryd.service.parsing import Parsing
 from memoryd.sockets import SocketLease
 from memoryd.store.base import Store
 from memoryd.store.duckdb import DuckDBStore, Opened, open_store
@@ -150,6 +151,7 @@ async def make_ports(config: Config, store: Store, embedder: Embedder) -> Ports:
 def make_server(config: Config) -> grpc.aio.Server:
     """Return a server with every limit set."""
     return grpc.aio.server(
+        interceptors=[Parsing()],
         options=[
             ("grpc.max_receive_message_length", limits.MAX_MESSAGE_BYTES),
             ("grpc.max_send_message_length", -1),

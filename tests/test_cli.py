@@ -67,6 +67,28 @@ def test_what_is_added_is_listed_shown_deleted_and_taken_back(memory):
     assert "not there" in memory("delete", "--allow-missing", "a" * 26)[1]
 
 
+def test_of_several_ids_those_that_can_be_are_done_and_the_rest_is_named(memory):
+    ids = [json.loads(memory("add", "--json", f"note {n}")[1])["memory"]["id"] for n in range(2)]
+    code, out, err = memory("delete", "--json", ids[0], "z" * 26, ids[1])
+    assert (3, ids) == (code, [item["deleted_ids"][0] for item in json.loads(out)])
+    assert f"{'z' * 26}: there is no memory" in err
+    assert 0 == memory("undelete", *ids)[0]
+    assert 2 == len(memory("list")[1].splitlines())
+
+
+@pytest.mark.parametrize("command", ["memory list", "memory list --json", "memory search note"])
+def test_a_terminal_without_unicode_and_a_full_disk_are_no_crash(daemon, memory, user, command):
+    memory("add", "café note")
+    env = {"PATH": f"{BIN}:{os.environ['PATH']}", "MEMORY_ENDPOINT": daemon.endpoint, "MEMORY_USER_ID": user,
+           "PYTHONIOENCODING": "ascii"}  # fmt: skip
+    done = subprocess.run(command.split(), env=env, capture_output=True, check=True)
+    assert "café" in done.stdout.decode()
+    full = subprocess.run(["bash", "-c", f"{command} > /dev/full"], env=env, capture_output=True, check=False)
+    assert (1, b"memory: cannot write: No space left on device\n") == (full.returncode, full.stderr)
+    closed = subprocess.run(["bash", "-c", "memory add - <&-"], env=env, capture_output=True, check=False)
+    assert (2, b"memory: standard input is closed\n") == (closed.returncode, closed.stderr)
+
+
 def test_json_has_the_names_of_the_contract(memory):
     added = json.loads(memory("add", "--json", "--tag", "t", "--meta", "k=v", "--expires", "2w", "my note")[1])
     assert ("inserted", "my note", "live", ["t"], {"k": "v"}) == (
@@ -106,6 +128,13 @@ def test_the_identity_comes_from_the_environment_and_the_options(memory, user):
         (["add", "--meta", "novalue", "x"], 2, "KEY=VALUE"),
         (["search", "--limit", "101", "x"], 5, "the limit is 100"),
         (["search", "--limit", "-1", "x"], 2, "at least 1"),
+        (["search", "--limit", "99999999999", "x"], 5, "limit is 99999999999"),
+        (["list", "--limit", "0"], 2, "at least 1"),
+        (["add", "--meta", "a=1", "--meta", "a=2", "x"], 2, "twice"),
+        (["add", "\u200b"], 2, "content is empty"),
+        (["list", "--timeout", "nan"], 2, "timeout_s"),
+        (["list", "--timeout", "-1"], 2, "timeout_s"),
+        (["list", "--endpoint", "localhost:99999999"], 2, "host:port"),
         (["get", "short"], 2, "at least 8"),
         (["get", "a" * 26], 3, "no memory"),
         (["frobnicate"], 2, "invalid choice"),

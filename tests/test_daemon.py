@@ -135,8 +135,7 @@ def test_a_malformed_message_is_refused_and_the_daemon_goes_on(daemon, user):
     with daemon.channel() as channel:
         raw = channel.unary_unary("/memoryd.v1.MemoryService/AddMemory")
         for junk in (b"\xff\xff\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x2a\x03\xed\xa0\x80"):  # the last: a surrogate
-            with pytest.raises(grpc.RpcError):
-                raw(junk, timeout=5)
+            assert ("INVALID_ARGUMENT", "INVALID_FIELD", "") == failure(lambda junk=junk: raw(junk, timeout=5))
         with pytest.raises(grpc.RpcError) as caught:
             raw(b"\x2a" + b"x" * (limits.MAX_MESSAGE_BYTES + 1), timeout=5)
         assert grpc.StatusCode.RESOURCE_EXHAUSTED is caught.value.code()
@@ -378,6 +377,34 @@ def test_a_client_outlives_a_restart_of_the_daemon(folder):
         memory.add("after")  # waits, and is sent once
         restarted.join()
         assert ["after", "before"] == [m.content for m in memory.page().memories]
+    daemon.stop()
+
+
+def test_nothing_is_left_in_the_home_directory(folder):
+    home = folder / "home"
+    home.mkdir()
+    with running(folder, env={"HOME": str(home)}) as daemon, daemon.client() as memory:
+        memory.add("x")
+        memory.search("y")
+    assert [] == list(home.rglob("*"))
+
+
+def test_a_store_that_cannot_note_its_progress_ends_the_daemon(folder):
+    program = (
+        "import sys, memoryd.store.duckdb.guard as g\n"
+        "def advance(self, seq):\n    raise OSError(28, 'planted')\n"
+        "g.Guard.advance = advance\n"
+        "from memoryd.__main__ import main\nmain()"
+    )
+    daemon = Daemon(folder, config=NO_MODEL)
+    arguments = daemon.command("serve")[3:]
+    process = subprocess.Popen([sys.executable, "-c", program, *arguments], stderr=subprocess.DEVNULL)
+    with daemon.client(timeout_s=30) as memory:
+        assert memory.add("committed, so acknowledged").memory
+    assert 70 == process.wait(timeout=30)
+    daemon.start()
+    with daemon.client() as memory:
+        assert ["committed, so acknowledged"] == [m.content for m in memory.page().memories]
     daemon.stop()
 
 

@@ -79,7 +79,7 @@ def test_the_keyword_leg_is_bm25_by_the_book():
 def test_the_vector_leg_is_exact_below_and_above_the_int8_threshold(count):
     entries = random_entries(count)
     index = ScopeIndex([entries], dimensions=64, fingerprint="f")
-    assert (count > vectors_module.INT8_FROM) == (index.vectors._codes is not None)
+    assert (count > vectors_module.INT8_FROM) == index.vectors._compressed
     rows = np.stack([e.vector for e in entries]).astype(np.float64)
     for query in random_entries(20, seed=9):
         exact = rows @ query.vector.astype(np.float64)

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from memory_client.endpoint import Identity
-from memoryd.errors import InvalidArgument
+from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import AddResult, ContextSection, Draft, Filter, GcReport, Hit, Leg, Memory, Stats
 from memoryd.v1 import admin_service_pb2, context_service_pb2, memory_service_pb2
 from memoryd.wire import (
@@ -118,6 +118,24 @@ def _stamped(request: Any, identity: Identity) -> Any:
     return request
 
 
+MOST_INT32 = 2**31 - 1
+
+
+def _count(value: int, name: str) -> int:
+    """Return a count that the wire can carry; the daemon says what it allows."""
+    if not isinstance(value, int):
+        raise InvalidArgument(f"{name} must be a whole number, not {value!r}", field=name)
+    if value > MOST_INT32:
+        raise LimitExceeded(f"{name} is {value}, which is more than any limit", field=name, limit=name)
+    return max(value, -1)
+
+
+def _filter(wanted: Filter) -> Filter:
+    if not isinstance(wanted, Filter):
+        raise InvalidArgument(f"filter must be a Filter, not {type(wanted).__name__}", field="filter")
+    return wanted
+
+
 def _build(make: Callable[[], Any], identity: Identity) -> Any:
     try:
         return _stamped(make(), identity)
@@ -153,6 +171,8 @@ def add_batch(identity: Identity, drafts: Sequence[Draft], request_id: str) -> C
     pb = memory_service_pb2
 
     def make() -> Any:
+        if not all(isinstance(draft, Draft) for draft in drafts):
+            raise InvalidArgument("add_batch takes a list of Draft", field="requests")
         return pb.BatchAddMemoriesRequest(
             requests=[draft_to_pb(draft) for draft in drafts], request_id=_request_id(request_id)
         )
@@ -174,8 +194,8 @@ def search(
     def make() -> Any:
         return pb.SearchMemoriesRequest(
             query=query,
-            limit=limit,
-            filter=filter_to_pb(wanted),
+            limit=_count(limit, "limit"),
+            filter=filter_to_pb(_filter(wanted)),
             min_score=min_score,
             include_expired=wanted.include_expired,
             include_superseded=wanted.include_superseded,
@@ -194,9 +214,9 @@ def page(identity: Identity, *, page_size: int, page_token: str, wanted: Filter)
 
     def make() -> Any:
         return pb.ListMemoriesRequest(
-            page_size=page_size,
+            page_size=_count(page_size, "page_size"),
             page_token=page_token,
-            filter=filter_to_pb(wanted),
+            filter=filter_to_pb(_filter(wanted)),
             include_expired=wanted.include_expired,
             include_superseded=wanted.include_superseded,
         )
@@ -255,7 +275,10 @@ def context(
 
     def make() -> Any:
         return pb.BuildContextRequest(
-            prompt=prompt, max_tokens=max_tokens, max_memories=max_memories, min_score=min_score
+            prompt=prompt,
+            max_tokens=_count(max_tokens, "max_tokens"),
+            max_memories=_count(max_memories, "max_memories"),
+            min_score=min_score,
         )
 
     def parse(answer: Any) -> BuiltContext:

@@ -13,9 +13,9 @@ import grpc
 
 from memory_client import calls
 from memory_client.calls import ATTEMPTS, BuiltContext, Call, Deleted, Page, SearchResult, ServerInfo, backoff_s
-from memory_client.endpoint import CHANNEL_OPTIONS, Identity, resolve_endpoint
-from memory_client.failures import error_of
-from memoryd.errors import Unavailable
+from memory_client.endpoint import CHANNEL_OPTIONS, Identity, check_timeout, resolve_endpoint
+from memory_client.failures import ConnectionLost, error_of
+from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.model import AddResult, Draft, Filter, GcReport, Kind, Memory, Source, Stats
 
 __all__ = ["MemoryClient"]
@@ -46,6 +46,7 @@ class MemoryClient:
     ) -> None:
         """Open a channel; nothing is sent yet. timeout_s bounds each call with its retries."""
         self.target = resolve_endpoint(endpoint, os.environ)
+        check_timeout(timeout_s)
         self.identity = Identity.from_env(os.environ, agent_id, user_id, chat_id)
         self._timeout_s = timeout_s
         self._wait_for_ready = wait_for_ready
@@ -86,11 +87,13 @@ class MemoryClient:
             left = max(0.001, deadline - time.monotonic())
             try:
                 return call.parse(method(call.request, timeout=left, wait_for_ready=self._wait_for_ready))
+            except ValueError as failure:  # gRPC says so of a channel that is closed
+                raise InvalidArgument(f"the client is closed ({failure})") from None
             except grpc.RpcError as failure:
                 error = error_of(failure, self.target)
                 pause = backoff_s(attempt)
                 last = attempt == ATTEMPTS - 1 or time.monotonic() + pause >= deadline
-                if not isinstance(error, Unavailable) or not call.retryable or last:
+                if not isinstance(error, Unavailable | ConnectionLost) or not call.retryable or last:
                     raise error from None
             time.sleep(pause)
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -119,8 +122,8 @@ class MemoryClient:
             content=content,
             kind=kind,
             shared=shared,
-            subjects=tuple(subjects),
-            tags=tuple(tags),
+            subjects=subjects,  # type: ignore[arg-type]  # Draft makes tuples of what it checks
+            tags=tags,  # type: ignore[arg-type]  # as above
             category=category,
             metadata=metadata or {},
             key=key,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,10 @@ from memoryd.errors import InvalidArgument
 from memoryd.limits import MAX_MESSAGE_BYTES
 from memoryd.paths import SOCKET_NAME, socket_candidates
 
-__all__ = ["CHANNEL_OPTIONS", "Identity", "is_admin", "resolve_endpoint"]
+__all__ = ["CHANNEL_OPTIONS", "Identity", "check_timeout", "is_admin", "resolve_endpoint"]
+
+MAX_TIMEOUT_S = 86_400
+MAX_PORT = 65_535
 
 CHANNEL_OPTIONS = (
     ("grpc.enable_http_proxy", 0),
@@ -52,7 +56,7 @@ def _is_socket(path: str) -> bool:
 
 def resolve_endpoint(endpoint: str | None, env: Mapping[str, str]) -> str:
     """Return the gRPC target of `unix:///path` or `host:port`; unset: $MEMORY_ENDPOINT, then the default socket."""
-    given = endpoint or env.get("MEMORY_ENDPOINT") or ""
+    given = str(endpoint or env.get("MEMORY_ENDPOINT") or "")
     if not given:
         candidates = [str(path) for path in socket_candidates(env)]
         return f"unix:{next(filter(_is_socket, candidates), candidates[0])}"
@@ -63,11 +67,25 @@ def resolve_endpoint(endpoint: str | None, env: Mapping[str, str]) -> str:
             raise InvalidArgument(f"endpoint {given!r} must be unix:///absolute/path", field="endpoint")
         return f"unix:{path}"
     host, separator, port = given.rpartition(":")
-    if not separator or not host or not port.isdecimal():
+    if not separator or not host or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
         raise InvalidArgument(f"endpoint {given!r} is neither unix:///path nor host:port", field="endpoint")
     return given
 
 
 def is_admin(target: str) -> bool:
-    """Whether a target is the host's own socket, where the daemon takes the caller's word for who asks."""
-    return target.startswith("unix:") and target.endswith("/" + SOCKET_NAME)
+    """Whether a target is a socket for its owner alone, who runs this: there the daemon takes the caller's word."""
+    if not target.startswith("unix:"):
+        return False
+    try:
+        found = Path(target.removeprefix("unix:")).stat()
+    except OSError:
+        return target.endswith("/" + SOCKET_NAME)
+    return found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o077
+
+
+def check_timeout(timeout_s: float) -> None:
+    """InvalidArgument unless it is a number of seconds above 0 and at most a day."""
+    if not isinstance(timeout_s, int | float) or not 0 < timeout_s <= MAX_TIMEOUT_S:
+        raise InvalidArgument(
+            f"timeout_s is {timeout_s}; it must be more than 0 and at most {MAX_TIMEOUT_S} seconds", field="timeout_s"
+        )

@@ -20,7 +20,7 @@ from memoryd.errors import (
     by_reason,
 )
 
-__all__ = ["error_of"]
+__all__ = ["ConnectionLost", "error_of"]
 
 _BY_CODE: dict[grpc.StatusCode, type[MemorydError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidArgument,
@@ -29,14 +29,19 @@ _BY_CODE: dict[grpc.StatusCode, type[MemorydError]] = {
     grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
     grpc.StatusCode.RESOURCE_EXHAUSTED: LimitExceeded,
     grpc.StatusCode.ABORTED: Conflict,
-    grpc.StatusCode.UNAVAILABLE: Unavailable,
-    grpc.StatusCode.CANCELLED: Unavailable,
-    grpc.StatusCode.DEADLINE_EXCEEDED: TimedOut,
 }
 
 
+_NOT_SENT = ("failed to connect", "connection refused", "no such file", "connect failed", "permission denied")
+
+
 def error_of(failure: Any, target: str) -> MemorydError:
-    """Return what the status of a grpc.RpcError says."""
+    """
+    Return what the status of a grpc.RpcError says.
+
+    Unavailable promises that nothing was written, so it stands only for what the daemon says itself and for what was
+    never sent; a connection that broke in mid-call is TimedOut.
+    """
     code, message = failure.code(), failure.details() or ""
     for key, value in failure.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
@@ -45,9 +50,17 @@ def error_of(failure: Any, target: str) -> MemorydError:
                 return error
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         return TimedOut(f"{target} gave no answer in time; is memoryd running? A write may have happened")
-    if code is grpc.StatusCode.UNAVAILABLE:
-        return Unavailable(f"cannot reach memoryd at {target}: {message}; start it, or set MEMORY_ENDPOINT")
+    if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}:
+        if "permission denied" in message.lower():
+            return PermissionDenied(f"this user may not open {target}; run as the user of memoryd")
+        if code is grpc.StatusCode.UNAVAILABLE and any(words in message.lower() for words in _NOT_SENT):
+            return Unavailable(f"cannot reach memoryd at {target}: {message}; start it, or set MEMORY_ENDPOINT")
+        return ConnectionLost(f"the connection to {target} broke; a write may have happened")
     return _BY_CODE.get(code, InternalError)(message or f"memoryd answered {code.name}")
+
+
+class ConnectionLost(TimedOut):
+    """The connection broke in mid-call; what carries a request_id is sent again."""
 
 
 def _detailed(serialised: bytes, message: str) -> MemorydError | None:

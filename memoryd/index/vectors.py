@@ -14,10 +14,10 @@ import numkong
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.index.arrays import Growable
-
 __all__ = ["Similarities", "Vectors"]
 
+SCRATCH_ROWS = 4096  # rows that are made int8 at a time
+LEAST_BLOCK_ROWS, MOST_BLOCK_ROWS = 64, 4096
 INT8_FROM = 2_000  # rows; below it one float32 product takes less than 0.1 ms
 
 Floats = NDArray[np.float32]
@@ -26,17 +26,17 @@ Floats = NDArray[np.float32]
 class Similarities:
     """Cosines of one query with every row; `values` may be off by at most `slack` of the row."""
 
-    __slots__ = ("_query", "_rows", "slack", "values")
+    __slots__ = ("_query", "_vectors", "slack", "values")
 
-    def __init__(self, values: Floats, slack: Floats | None, rows: Floats, query: Floats) -> None:
+    def __init__(self, values: Floats, slack: Floats | None, vectors: Vectors, query: Floats) -> None:
         self.values = values
         self.slack = slack
-        self._rows = rows
+        self._vectors = vectors
         self._query = query
 
     def exact(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the cosines of some rows, computed in float64: shape (len(rows),)."""
-        result: NDArray[np.float64] = self._rows[rows].astype(np.float64) @ self._query.astype(np.float64)
+        result: NDArray[np.float64] = self._vectors.rows(rows).astype(np.float64) @ self._query.astype(np.float64)
         return result
 
 
@@ -48,56 +48,111 @@ def _quantise(rows: Floats) -> tuple[NDArray[np.int8], Floats, Floats]:
     return codes, scales.astype(np.float32), losses
 
 
+class _Block:
+    """Some rows in places that never move: float32, and their int8 form once it is wanted."""
+
+    def __init__(self, start: int, rows: Floats, count: int) -> None:
+        self.start = start
+        self.exact = rows
+        self.count = count
+        self.codes: NDArray[np.int8] | None = None
+        self.scales = self.losses = np.empty(0, dtype=np.float32)
+
+    def compress(self) -> None:
+        """Make the int8 form of what is there, with room for what will come."""
+        capacity, dimensions = self.exact.shape
+        self.scales, self.losses = np.empty(capacity, dtype=np.float32), np.empty(capacity, dtype=np.float32)
+        codes = np.empty((capacity, dimensions), dtype=np.int8)
+        for n in range(0, self.count, SCRATCH_ROWS):
+            some = slice(n, min(n + SCRATCH_ROWS, self.count))
+            codes[some], self.scales[some], self.losses[some] = _quantise(self.exact[some])
+        self.codes = codes
+
+    def append(self, vector: Floats | None) -> None:
+        place = self.count
+        self.exact[place] = 0.0 if vector is None else vector
+        if self.codes is not None:
+            row = slice(place, place + 1)
+            self.codes[row], self.scales[row], self.losses[row] = _quantise(self.exact[row])
+        self.count = place + 1
+
+
 class Vectors:
-    """One row a document; a document without a vector has zeros, so that its cosine is 0."""
+    """
+    One row a document; a document without a vector has zeros, so that its cosine is 0.
+
+    Rows lie in blocks: what was loaded is one, what comes later goes into further ones of growing size, so that adding
+    a row never copies the others and never moves what another thread reads.
+    """
 
     def __init__(self, dimensions: int, rows: Floats | None = None) -> None:
         """Take rows of shape (n, dimensions), float32, each of length 1 or 0."""
         self.dimensions = dimensions
-        self._exact = Growable(np.float32, width=dimensions, values=rows)
-        self._codes: Growable | None = None
-        self._scales = Growable(np.float32)
-        self._losses = Growable(np.float32)
-        if len(self._exact) > INT8_FROM:
+        loaded = np.empty((0, dimensions), dtype=np.float32) if rows is None else rows
+        self._blocks = [_Block(0, loaded, len(loaded))]
+        self._compressed = False
+        if len(loaded) > INT8_FROM:
             self._compress()
+
+    def __len__(self) -> int:
+        last = self._blocks[-1]
+        return last.start + last.count
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it occupies."""
-        return self._exact.nbytes + (0 if self._codes is None else self._codes.nbytes)
+        """Bytes that the rows occupy."""
+        return len(self) * self.dimensions * (5 if self._compressed else 4)
 
     def row(self, document: int) -> Floats:
         """Return the vector of a document."""
-        row: Floats = self._exact.view()[document]
+        row: Floats = self.rows(np.array([document]))[0]
         return row
+
+    def rows(self, documents: NDArray[np.int64]) -> Floats:
+        """Return the vectors of some documents: shape (len(documents), dimensions)."""
+        if len(self._blocks) == 1:
+            return self._blocks[0].exact[documents]
+        found = np.empty((len(documents), self.dimensions), dtype=np.float32)
+        places = np.searchsorted([block.start for block in self._blocks], documents, side="right") - 1
+        for n in np.unique(places):
+            chosen = places == n
+            found[chosen] = self._blocks[n].exact[documents[chosen] - self._blocks[n].start]
+        return found
 
     def append(self, vector: Floats | None) -> None:
         """Add the next document's vector."""
-        self._exact.append(0.0 if vector is None else vector)
-        if self._codes is not None:
-            codes, scales, losses = _quantise(self._exact.view()[-1:])
-            self._scales.append(scales[0])
-            self._losses.append(losses[0])
-            self._codes.append(codes[0])
-        elif len(self._exact) > INT8_FROM:
+        last = self._blocks[-1]
+        if last.count == len(last.exact):
+            capacity = min(MOST_BLOCK_ROWS, max(LEAST_BLOCK_ROWS, 2 * len(last.exact)))
+            last = _Block(last.start + last.count, np.empty((capacity, self.dimensions), dtype=np.float32), 0)
+            if self._compressed:
+                last.compress()
+            self._blocks.append(last)
+        last.append(vector)
+        if not self._compressed and len(self) > INT8_FROM:
             self._compress()
 
     def _compress(self) -> None:
-        rows = self._exact.view()
-        pieces = [_quantise(rows[n : n + 4096]) for n in range(0, len(rows), 4096)]  # bounded scratch memory
-        self._scales = Growable(np.float32, values=np.concatenate([piece[1] for piece in pieces]))
-        self._losses = Growable(np.float32, values=np.concatenate([piece[2] for piece in pieces]))
-        self._codes = Growable(np.int8, width=self.dimensions, values=np.concatenate([piece[0] for piece in pieces]))
+        for block in self._blocks:
+            block.compress()
+        self._compressed = True
 
     def compare(self, query: Floats, count: int) -> Similarities:
         """Return the cosines of a query of length 1 with the first count documents."""
-        rows = self._exact.view(count)
-        if self._codes is None:
-            return Similarities(rows @ query, None, rows, query)
+        pieces = [(block, min(block.count, count - block.start)) for block in self._blocks if block.start < count]
+        if not self._compressed or any(block.codes is None for block, _ in pieces):
+            return Similarities(_joined([block.exact[:n] @ query for block, n in pieces]), None, self, query)
         codes, scales, losses = _quantise(query[None, :])
-        products: Any = np.asarray(numkong.cdist(codes, self._codes.view(count), metric="dot"))
-        values = products[0].astype(np.float32) * (self._scales.view(count) * scales[0])
-        row_losses = self._losses.view(count)
-        # |v·q − v'·q'| ≤ |v − v'|·|q| + |v'|·|q − q'|, with |q| = 1 and |v'| ≤ 1 + |v − v'|
-        slack = row_losses + (1 + row_losses) * losses[0] + np.float32(1e-6)
-        return Similarities(values, slack, rows, query)
+        values, slacks = [], []
+        for block, n in pieces:
+            rows: Any = block.codes
+            products: Any = np.asarray(numkong.cdist(codes, rows[:n], metric="dot")) if n else np.empty((1, 0))
+            values.append(products[0].astype(np.float32) * (block.scales[:n] * scales[0]))
+            # |v·q − v'·q'| ≤ |v − v'|·|q| + |v'|·|q − q'|, with |q| = 1 and |v'| ≤ 1 + |v − v'|
+            lost = block.losses[:n]
+            slacks.append(lost + (1 + lost) * losses[0] + np.float32(1e-6))
+        return Similarities(_joined(values), _joined(slacks), self, query)
+
+
+def _joined(pieces: list[Floats]) -> Floats:
+    return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, dtype=np.float32), *pieces])

@@ -9,14 +9,14 @@ __all__ = ["script"]
 
 
 def _commands(parser: argparse.ArgumentParser) -> dict[str, list[tuple[str, str]]]:
-    """Return command → (option, help)."""
+    """Return command → (option, or value of an argument, and help)."""
     for action in parser._actions:  # noqa: SLF001  argparse has no public way to ask
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  as above
             return {
                 name: [
-                    (option, item.help or "")
+                    (word, item.help or "")
                     for item in sub._actions  # noqa: SLF001  as above
-                    for option in item.option_strings
+                    for word in item.option_strings or item.choices or ()
                 ]
                 for name, sub in action.choices.items()
             }
@@ -30,6 +30,9 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
         lines = [f"complete -c memory -n __fish_use_subcommand -f -a {name}" for name in commands]
         for name, options in commands.items():
             for option, text in options:
+                if not option.startswith("-"):
+                    lines.append(f"complete -c memory -n '__fish_seen_subcommand_from {name}' -f -a {option}")
+                    continue
                 flag = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
                 lines.append(
                     f"complete -c memory -n '__fish_seen_subcommand_from {name}' {flag} -d {shlex.quote(text)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -41,15 +42,39 @@ def _client(args: argparse.Namespace) -> Any:
         timeout_s=args.timeout,
         wait_for_ready=False,
     )
-    if is_admin(client.target) and not client.identity.user_id and not client.identity.chat_id:
-        import getpass
-
-        client = client.acting_for(user_id=getpass.getuser(), agent_id=client.identity.agent_id)
+    identity = client.identity
+    if is_admin(client.target) and not identity.user_id:
+        client = client.acting_for(user_id=_login(), chat_id=identity.chat_id, agent_id=identity.agent_id)
     return client
 
 
+def _login() -> str:
+    """Return the login name; empty where there is none, as in some containers."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
 def _text(words: Sequence[str]) -> str:
-    return sys.stdin.buffer.read().decode() if list(words) == ["-"] else " ".join(words)
+    if list(words) != ["-"]:
+        return " ".join(words)
+    if sys.stdin is None:
+        raise _Usage("standard input is closed")
+    return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
+
+
+class _Usage(Exception):
+    """What was asked for makes no sense."""
+
+
+def _mapping(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        raise _Usage("--meta names a key twice")
+    return mapping
 
 
 def _filter(args: argparse.Namespace) -> Any:
@@ -59,7 +84,7 @@ def _filter(args: argparse.Namespace) -> Any:
         kinds=frozenset(Kind(kind) for kind in args.kind),
         subjects=tuple(args.about),
         tags=tuple(args.tag),
-        metadata=dict(args.meta),
+        metadata=_mapping(args.meta),
         category=args.category,
         event_time_from=args.since,
         event_time_to=args.until,
@@ -85,7 +110,7 @@ def _add(client: Any, args: argparse.Namespace) -> None:
         subjects=args.about,
         tags=args.tag,
         category=args.category,
-        metadata=dict(args.meta),
+        metadata=_mapping(args.meta),
         key=args.key,
         source=Source(speaker=args.speaker, channel="cli"),
         event_time=args.at,
@@ -123,6 +148,8 @@ def _search(client: Any, args: argparse.Namespace) -> None:
 
 
 def _list(client: Any, args: argparse.Namespace) -> None:
+    if args.limit < 1:
+        raise _Usage(f"--limit is {args.limit}; it must be at least 1")
     memories: list[Any] = []
     token, wanted = "", _filter(args)
     while True:
@@ -180,39 +207,69 @@ def _get(client: Any, args: argparse.Namespace) -> None:
 
 
 def _undelete(client: Any, args: argparse.Namespace) -> None:
-    memory = client.restore(args.id)
+    restored = _each(args.id, client.restore)
     if args.json:
-        print(as_json(memory))
+        print(as_json(restored))
     else:
-        print(f"restored {shortest_ids([memory.id])[memory.id]}")
+        for memory in restored:
+            print(f"restored {shortest_ids([memory.id])[memory.id]}")
+
+
+def _each(ids: Sequence[str], do: Callable[[str], Any]) -> list[Any]:
+    """Do something to each id; what fails is said at once, the rest is done, and the first error comes last."""
+    from memory_client import MemorydError
+
+    done, first = [], None
+    for memory_id in ids:
+        try:
+            done.append(do(memory_id))
+        except MemorydError as error:
+            if first is not None or len(ids) > 1:
+                print(f"memory: {one_line(memory_id)}: {one_line(error.message)}", file=sys.stderr)
+            first = first or error
+    if first is not None:
+        raise _Partly(first, done, said=len(ids) > 1)
+    return done
+
+
+class _Partly(Exception):
+    """Some of several things failed."""
+
+    def __init__(self, error: Any, done: list[Any], *, said: bool) -> None:
+        super().__init__(str(error))
+        self.error, self.done, self.said = error, done, said
 
 
 def _delete(client: Any, args: argparse.Namespace) -> None:
-    from memory_client import NotFound
+    from memory_client import Deleted, NotFound
 
-    gone: list[Any] = []
-    for memory_id in args.id:
-        if args.dry_run:
-            try:
-                memory = client.get(memory_id)
-            except NotFound:
-                if not args.allow_missing:
-                    raise
-                continue
-            if not args.json:
-                print(f"would delete {memory_line(memory, shortest_ids([memory.id])[memory.id])}")
-            gone.append({"deleted_ids": [memory.id], "purge_time": None, "dry_run": True})
-            continue
-        deleted = client.delete(memory_id, allow_missing=args.allow_missing, purge=args.now)
-        gone.append(deleted)
+    def look(memory_id: str) -> Any:
+        try:
+            memory = client.get(memory_id)
+        except NotFound:
+            if not args.allow_missing:
+                raise
+            return Deleted(())
         if not args.json:
+            print(f"would delete {memory_line(memory, shortest_ids([memory.id])[memory.id])}")
+        return Deleted((memory.id,))
+
+    def delete(memory_id: str) -> Any:
+        deleted = client.delete(memory_id, allow_missing=args.allow_missing, purge=args.now)
+        if not args.json:
+            until = f", can be taken back until {deleted.purge_time:%Y-%m-%d}" if deleted.purge_time else " for good"
             for item in deleted.deleted_ids:
-                until = (
-                    f", can be taken back until {deleted.purge_time:%Y-%m-%d}" if deleted.purge_time else " for good"
-                )
                 print(f"deleted {item[:8]}{until}")
             if not deleted.deleted_ids:
                 print(f"not there: {one_line(memory_id)}")
+        return deleted
+
+    try:
+        gone = _each(args.id, look if args.dry_run else delete)
+    except _Partly as partly:
+        if args.json and partly.done:
+            print(as_json(partly.done))
+        raise
     if args.json:
         print(as_json(gone))
 
@@ -271,8 +328,28 @@ COMMANDS: dict[str, Callable[[Any, argparse.Namespace], None]] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; errors go to standard error in one line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
     parser = make_parser()
     args = parser.parse_args(argv)
+    try:
+        code = _run(parser, args)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; that is no error
+        return 0
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"memory: cannot write: {error.strerror}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     if args.command == "completion":
         from memory_cli.completion import script
 
@@ -283,17 +360,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _client(args) as client:
             COMMANDS[args.command](client, args)
+    except _Partly as partly:
+        return _failed(partly.error, said=partly.said)
     except MemorydError as error:
-        print(f"memory: {one_line(error.message)}", file=sys.stderr)
-        return EXIT_CODES.get(error.code, 1)
+        return _failed(error)
+    except _Usage as usage:
+        print(f"memory: {usage}", file=sys.stderr)
+        return 2
     except UnicodeDecodeError:
         print("memory: standard input is not UTF-8 text", file=sys.stderr)
         return 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; that is no error
-    except KeyboardInterrupt:
-        return 130
     return 0
+
+
+def _failed(error: Any, *, said: bool = False) -> int:
+    if not said:
+        print(f"memory: {one_line(error.message)}", file=sys.stderr)
+    return EXIT_CODES.get(error.code, 1)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,15 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import version
+
+        parser.exit(0, f"memory {version('memoryd')}\n")
+
+
 def _common() -> _Parser:
     common = _Parser(add_help=False)
     who = common.add_argument_group("who asks")
@@ -92,6 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
         '  memory context "Plan a dinner for Sarah"\n\n' + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     common = _common()
 
@@ -149,11 +159,11 @@ def make_parser() -> argparse.ArgumentParser:
     listing.add_argument("--all", action="store_true", help="everything, however much")
     _filters(listing)
 
-    for name, summary, example in (
-        ("get", "show one memory with all its fields", "  memory get k3j9x2ab\n"),
-        ("undelete", "take back a delete, or a replacement", "  memory undelete k3j9x2ab\n"),
-    ):
-        command(name, summary, example).add_argument("id", help="the id, or at least 8 characters of it")
+    command("get", "show one memory with all its fields", "  memory get k3j9x2ab\n").add_argument(
+        "id", help="the id, or at least 8 characters of it"
+    )
+    undelete = command("undelete", "take back a delete, or a replacement", "  memory undelete k3j9x2ab\n")
+    undelete.add_argument("id", nargs="+", help="the ids, or at least 8 characters of each")
 
     delete = command(
         "delete",

@@ -1,0 +1,90 @@
+"""The client says what was wrong in its own errors, whatever it is given."""
+
+from __future__ import annotations
+
+import pytest
+from memory_client import Draft, InvalidArgument, Kind, MemoryClient
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"content": None},
+        {"content": b"x"},
+        {"content": "x", "metadata": {"a": 1}},
+        {"content": "x", "metadata": "a=1"},
+        {"content": "x", "confidence": "high"},
+        {"content": "x", "kind": "nonsense"},
+        {"content": "x", "tags": "drinks"},
+        {"content": "x", "subjects": "Sarah"},
+        {"content": "x", "tags": [1]},
+        {"content": "x", "expires_days": "2w"},
+        {"content": "x", "event_time": "today"},
+    ],
+)
+def test_an_argument_of_the_wrong_type_is_named(daemon, user, arguments):
+    with daemon.client(user) as memory:
+        with pytest.raises(InvalidArgument):
+            memory.add(**arguments)
+        assert () == memory.page().memories
+
+
+def test_other_calls_check_their_types_too(daemon, user):
+    with daemon.client(user) as memory:
+        for call in (
+            lambda: memory.search("x", filter={"tags": ["a"]}),
+            lambda: memory.search("x", limit="many"),
+            lambda: memory.search(None),
+            lambda: memory.add_batch(["a"]),
+            lambda: memory.get(7),
+        ):
+            with pytest.raises(InvalidArgument):
+                call()
+
+
+def test_a_kind_may_be_given_by_its_name(daemon, user):
+    with daemon.client(user) as memory:
+        assert Kind.EVENT is memory.add("x", kind="event").memory.kind
+        assert Kind.EVENT is Draft(content="x", kind="event").kind
+
+
+def test_a_closed_client_says_so(daemon, user):
+    memory = daemon.client(user)
+    memory.close()
+    with pytest.raises(InvalidArgument, match="closed"):
+        memory.search("x")
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), None, "1"])
+def test_a_timeout_is_a_number_of_seconds(timeout):
+    with pytest.raises(InvalidArgument, match="timeout_s"):
+        MemoryClient("unix:///nowhere", timeout_s=timeout)
+
+
+def test_only_what_the_daemon_refuses_is_certainly_not_written():
+    from memory_client.failures import error_of
+
+    class Failure:
+        def __init__(self, code, details):
+            self._code, self._details = code, details
+
+        def code(self):
+            return self._code
+
+        def details(self):
+            return self._details
+
+        def trailing_metadata(self):
+            return ()
+
+    import grpc
+
+    for code, details, expected in (
+        (grpc.StatusCode.UNAVAILABLE, "failed to connect to all addresses", "Unavailable"),
+        (grpc.StatusCode.UNAVAILABLE, "Socket closed", "ConnectionLost"),
+        (grpc.StatusCode.UNAVAILABLE, "connect: Permission denied (13)", "PermissionDenied"),
+        (grpc.StatusCode.CANCELLED, "cancelled", "ConnectionLost"),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, "", "TimedOut"),
+        (grpc.StatusCode.UNKNOWN, "", "InternalError"),
+    ):
+        assert expected == type(error_of(Failure(code, details), "t")).__name__
