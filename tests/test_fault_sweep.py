@@ -25,12 +25,23 @@ class FailingConnection:
     @property
     def execute(self):
         """The connection's own method, so that it is called from the frame whose arrays it scans."""
+        return self._next(self._connection.execute)
+
+    @property
+    def begin(self):
+        return self._next(self._connection.begin)
+
+    @property
+    def commit(self):
+        return self._next(self._connection.commit)
+
+    def _next(self, statement):
         if self.left is not None:
             self.left -= 1
             if self.left == 0:
                 self.left, self.blown = None, True
                 return self._fail
-        return self._connection.execute
+        return statement
 
     def _fail(self, *_):
         raise OSError("planted")

@@ -14,6 +14,7 @@ from memoryd.times import from_us, to_us
 
 __all__ = ["pack", "unpack"]
 
+_NO_SOURCE = Source()
 _KINDS = {kind.value: kind for kind in Kind}
 _TRUSTS = {trust.value: trust for trust in Trust}
 
@@ -61,7 +62,7 @@ def unpack(packed: bytes) -> Memory:
         category=category,
         metadata=metadata,
         key=key,
-        source=Source(*source),
+        source=Source(*source) if any(source) else _NO_SOURCE,
         confidence=confidence,
         decay_rate=decay_rate,
         trust=_TRUSTS[trust],

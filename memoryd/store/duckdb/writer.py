@@ -53,6 +53,7 @@ class Writer:
         self._opened = opened
         self._con = opened.connection
         self._seq = opened.commit_seq
+        self._newest = opened.connection.execute("SELECT newest_create_time FROM commits").fetchall()[0][0]
         self.vectors = VectorColumns(opened.connection)
         self._min_free = min_free_bytes
         self._on_fatal = on_fatal
@@ -227,19 +228,17 @@ class Writer:
         sizes = {len(entry.vector) for c in changes for entry in c.inserts if entry.vector is not None}
         for size in sizes.difference(self.vectors.dimensions):
             self.vectors.ensure(con, size)
-        con.execute("BEGIN")
+        con.begin()
         try:
             write(con, changes, seq)
-            newest = max((entry.memory.create_time for c in changes for entry in c.inserts), default=None)
-            con.execute(
-                "UPDATE commits SET commit_seq = ?, newest_create_time = greatest(newest_create_time, ?::TIMESTAMP)",
-                [seq, rows.naive(newest)],
-            )
-            con.execute("COMMIT")
+            times = [rows.naive(entry.memory.create_time) for c in changes for entry in c.inserts]
+            newest = max([time for time in (*times, self._newest) if time is not None], default=None)
+            con.execute("UPDATE commits SET commit_seq = ?, newest_create_time = ?", [seq, newest])
+            con.commit()
         except BaseException:
             _roll_back(con)
             raise
-        self._seq = seq
+        self._seq, self._newest = seq, newest
 
     def _fold(self) -> None:
         """Checkpoint; a reader that is still busy only puts it off."""
@@ -288,13 +287,13 @@ FEW_ROWS = 4  # below it, rows as parameters are cheaper than a scan of arrays (
 
 
 def _insert(con: duckdb.DuckDBPyConnection, target: str, inserted: Sequence[dict[str, Any]]) -> None:
-    names = list(inserted[0])
     if len(inserted) < FEW_ROWS:
-        marks = f"({', '.join('?' * len(names))})"
-        values = [value.tolist() if hasattr(value, "tolist") else value for row in inserted for value in row.values()]
-        sql = f"INSERT INTO {target} ({', '.join(names)}) VALUES {', '.join([marks] * len(inserted))}"
-        con.execute(sql, values)
+        for row in inserted:
+            given = {name: value for name, value in row.items() if value is not None}
+            values = [value.tolist() if hasattr(value, "tolist") else value for value in given.values()]
+            con.execute(f"INSERT INTO {target} ({', '.join(given)}) VALUES ({', '.join('?' * len(given))})", values)
         return
+    names = list(inserted[0])
     columns = rows.columns_of(inserted)  # noqa: F841  DuckDB finds it by its name
     casts = {name: f"{name}::FLOAT[{name.removeprefix('vector_')}]" for name in names if name.startswith("vector_")}
     select = ", ".join(casts.get(name, name) for name in names)
