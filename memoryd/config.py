@@ -41,7 +41,7 @@ class DaemonConfig:
     socket: str = _key("", "path", "the admin socket; empty: in the runtime directory")
     log_format: str = _key("auto", "name", "json, console, or auto: console on a terminal", one_of=LOG_FORMATS)
     log_level: str = _key("info", "name", "debug logs every call, info those that fail", one_of=LOG_LEVELS)
-    max_connections: int = _key(256, "connections", "open at once; more are refused", least=1, most=65_536)
+    max_connections: int = _key(256, "connections", "open at once; more have to wait", least=1, most=65_536)
     max_concurrent_calls: int = _key(512, "calls", "under way at once; more are refused", least=1, most=65_536)
     shutdown_grace_s: float = _key(10.0, "seconds", "what is in flight may take so long after SIGTERM", most=3600)
 

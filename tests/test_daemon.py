@@ -330,11 +330,14 @@ def test_another_model_leaves_the_words_and_says_so(folder):
         assert ["vector"] == [leg.value for leg in memory.search("tea").unavailable_legs]
         assert "I like tea" == memory.search("tea").hits[0].memory.content
         assert "another model" in memory.server_info().warnings[0]
-        memory.add("I like coffee")  # with a vector of its own length
+        memory.add("I like coffee")  # without a vector, so that the first model's stay usable
     with running(folder, config=NO_MODEL) as daemon, daemon.client() as memory:
         assert {"I like tea", "I like coffee"} == {hit.memory.content for hit in memory.search("like").hits}
-        assert 2 == len(memory.page().memories)
         assert ["vector"] == [leg.value for leg in memory.search("tea").unavailable_legs]
+    with running(folder, config="") as daemon, daemon.client() as memory:
+        assert () == memory.search("tea").unavailable_legs
+        assert "I like tea" == memory.search("something hot to drink").hits[0].memory.content
+        assert "1 memories have no vector" in memory.server_info().warnings[0]
 
 
 def test_garbage_is_collected_at_start_and_by_command(folder):

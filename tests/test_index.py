@@ -346,6 +346,34 @@ def test_a_scope_larger_than_the_budget_is_searched_by_the_store_and_says_so(fol
     run(rule())
 
 
+def test_no_two_memories_share_a_create_time(folder, clock):
+    async def rule():
+        tiny = Config(index=IndexConfig(memory_bytes=1))
+        async with ports_over(open_duckdb(folder), tiny) as ports:
+            people = [Local(ports, clock, user_id=f"u{n}") for n in range(8)]
+            results = await asyncio.gather(*(person.add("at once", key="k") for person in people))
+            assert 8 == len({result.memory.create_time for result in results})
+
+    run(rule())
+
+
+def test_a_hit_carries_the_recalls_that_were_written_down(folder, clock):
+    async def rule():
+        async with ports_over(open_duckdb(folder)) as ports:
+            alice = Local(ports, clock, user_id="alice")
+            made = (await alice.add("apple")).memory
+            recalls = {made.id: (clock.now, 3)}
+            await ports.store.note_recalls(recalls)
+            ports.indexes.note_recalls(recalls)
+            assert (
+                3
+                == (await alice.search("apple")).hits[0].memory.recall_count
+                == (await alice.get(made.id)).recall_count
+            )
+
+    run(rule())
+
+
 # --- words ---
 
 

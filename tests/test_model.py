@@ -135,3 +135,13 @@ def test_an_error_inside_a_batch_names_the_item():
     error = LimitExceeded("too long", field="content", limit="content").within("requests[3].")
     assert ("requests[3].content", "content", "requests[3]: too long") == (error.field, error.limit, str(error))
     assert isinstance(error, MemorydError)
+
+
+def test_statements_of_nothing_but_marks_cost_no_time():
+    import time
+
+    began = time.process_time()
+    for _ in range(100):
+        text_digest("." * 8190 + "x")
+        text_digest("! " * 4095)
+    assert time.process_time() - began < 2  # it was 28 s; no figure of speed, only of the order

@@ -72,6 +72,7 @@ class Postings:
         self._terms: dict[str, int] = {}
         self._late: dict[int, tuple[Growable, Growable]] = {}
         self._late_postings = 0
+        self._kept_norms: tuple[tuple[float, float, int], NDArray[np.float32]] | None = None
         self.lengths = Growable(np.int32)
         self._starts, self._documents, self._counts = self._build(texts)
 
@@ -141,6 +142,15 @@ class Postings:
             for term in terms
         )
 
+    def _norms(self, b: float, mean_length: float, count: int) -> NDArray[np.float32]:
+        """Return K1 · (1 − b + b · length / mean) of the first count documents; kept until one of them changes."""
+        key = (b, mean_length, count)
+        known = self._kept_norms
+        if known is None or known[0] != key:
+            lengths = self.lengths.view(count).astype(np.float32)
+            known = self._kept_norms = (key, lengths * np.float32(K1 * b / mean_length) + np.float32(K1 * (1 - b)))
+        return known[1]
+
     def score(self, terms: Sequence[str], stats: CorpusStats, count: int) -> NDArray[np.float32]:
         """
         Return BM25 of the first count documents over the idf mass of the query: shape (count,), each in 0–1.
@@ -153,8 +163,7 @@ class Postings:
         if not mass:
             return scores
         b = stats.b
-        lengths = self.lengths.view(count)
-        norms = lengths.astype(np.float32) * np.float32(K1 * b / stats.mean_length) + np.float32(K1 * (1 - b))
+        norms = self._norms(b, stats.mean_length, count)
         for term, weight in zip(terms, idf, strict=True):
             share = np.float32(weight / mass)
             for documents, occurrences in self.pieces(term, count):

@@ -80,6 +80,8 @@ class ScopeIndex:
         self._keys: dict[str, tuple[int, ...]] = {}
         self._facets: dict[str, Growable] = {}
         self._record_bytes = 0
+        self._of_kind = [0] * len(KINDS)  # documents of each kind, dead ones too
+        self._expiring = self._hidden_superseded = 0
         terms: list[str] = []
         blocks = [np.zeros((0, dimensions), dtype=np.float32)]
         rows: list[tuple[int, int, int, int, bool]] = []
@@ -114,6 +116,9 @@ class ScopeIndex:
         self._texts[digest] = (*self._texts.get(digest, ()), document)
         if memory.key:
             self._keys[memory.key] = (*self._keys.get(memory.key, ()), document)
+        self._of_kind[KIND_CODES[memory.kind]] += 1
+        self._expiring += memory.expire_time is not None
+        self._hidden_superseded += memory.supersede_time is not None
         for facet in facets_of(memory):
             column = self._facets.get(facet)
             if column is None:
@@ -237,12 +242,15 @@ class ScopeIndex:
         """
         mask: NDArray[np.bool_] = self._alive.view().copy()
         count = len(mask)
-        if not wanted.include_superseded:
+        if self._hidden_superseded and not wanted.include_superseded:
             mask &= ~self._superseded.view(count)
-        if not wanted.include_expired:
+        if self._expiring and not wanted.include_expired:
             mask &= self._expires.view(count) > to_us(now)
-        codes = np.array([kind in wanted.wanted_kinds for kind in KINDS])
-        mask &= codes[self._kinds.view(count)]
+        unwanted = [
+            code for kind, code in KIND_CODES.items() if self._of_kind[code] and kind not in wanted.wanted_kinds
+        ]
+        if unwanted:  # a column that tells nothing apart is not looked at
+            mask &= ~np.isin(self._kinds.view(count), unwanted)
         for column, start, end in (
             (self._happened, wanted.event_time_from, wanted.event_time_to),
             (self._created, wanted.create_time_from, wanted.create_time_to),
@@ -284,19 +292,18 @@ class ScopeIndex:
         lexical = self.postings.score(question.terms, stats, count)
         similar = None
         score: NDArray[np.float32] = np.float32(question.keyword_weight) * lexical
-        slack: NDArray[np.float32] | float = TIE
+        slack = TIE
         if question.vector is not None and self.vectors is not None:
             similar = self.vectors.compare(question.vector, count)
             score += np.float32(question.vector_weight) * np.maximum(similar.values, 0)
-            if similar.slack is not None:
-                slack = np.float32(question.vector_weight) * similar.slack + np.float32(TIE)
+            slack += question.vector_weight * similar.slack
         score[~mask] = -1
         floor = max(question.min_score, 0.0)
-        low = score - slack
         if count > question.limit:
-            floor = max(floor - TIE, float(np.partition(low, count - question.limit)[count - question.limit]))
-        possible = mask & (score + slack >= floor)
-        if similar is None or similar.slack is None:
+            floor = max(floor, float(np.partition(score, count - question.limit)[count - question.limit]) - slack)
+        # whatever could still be among the best is compared exactly
+        possible = mask & (score >= floor - slack)
+        if similar is None or not similar.slack:
             possible &= score > 0
         rows = np.flatnonzero(possible)
         cosines = np.zeros(len(rows)) if similar is None else similar.exact(rows)

@@ -2,8 +2,8 @@
 The vectors of one scope, and exact cosine over them.
 
 Up to 2,000 rows float32 is as fast as anything. Above, an int8 copy is scanned first (at 10,000 rows it takes 0.2 ms
-where float32 takes 0.5 and more); each row knows how far its int8 form is off, so that every row that could still be
-among the best is compared exactly.
+where float32 takes 0.5 and more); it is known how far the int8 form of a row is off at the most, so that every row
+that could still be among the best is compared exactly.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Similarities", "Vectors"]
 
+ROUNDING = 1e-6  # of float32 sums over some hundred products
 SCRATCH_ROWS = 4096  # rows that are made int8 at a time
 LEAST_BLOCK_ROWS, MOST_BLOCK_ROWS = 64, 4096
 INT8_FROM = 2_000  # rows; below it one float32 product takes less than 0.1 ms
@@ -24,11 +25,11 @@ Floats = NDArray[np.float32]
 
 
 class Similarities:
-    """Cosines of one query with every row; `values` may be off by at most `slack` of the row."""
+    """Cosines of one query with every row; each of `values` may be off by at most `slack`."""
 
     __slots__ = ("_query", "_vectors", "slack", "values")
 
-    def __init__(self, values: Floats, slack: Floats | None, vectors: Vectors, query: Floats) -> None:
+    def __init__(self, values: Floats, slack: float, vectors: Vectors, query: Floats) -> None:
         self.values = values
         self.slack = slack
         self._vectors = vectors
@@ -141,17 +142,17 @@ class Vectors:
         """Return the cosines of a query of length 1 with the first count documents."""
         pieces = [(block, min(block.count, count - block.start)) for block in self._blocks if block.start < count]
         if not self._compressed or any(block.codes is None for block, _ in pieces):
-            return Similarities(_joined([block.exact[:n] @ query for block, n in pieces]), None, self, query)
+            return Similarities(_joined([block.exact[:n] @ query for block, n in pieces]), 0.0, self, query)
         codes, scales, losses = _quantise(query[None, :])
-        values, slacks = [], []
+        values, lost = [], 0.0
         for block, n in pieces:
             rows: Any = block.codes
             products: Any = np.asarray(numkong.cdist(codes, rows[:n], metric="dot")) if n else np.empty((1, 0))
             values.append(products[0].astype(np.float32) * (block.scales[:n] * scales[0]))
-            # |v·q − v'·q'| ≤ |v − v'|·|q| + |v'|·|q − q'|, with |q| = 1 and |v'| ≤ 1 + |v − v'|
-            lost = block.losses[:n]
-            slacks.append(lost + (1 + lost) * losses[0] + np.float32(1e-6))
-        return Similarities(_joined(values), _joined(slacks), self, query)
+            lost = max(lost, float(block.losses[:n].max(initial=0)))
+        # |v·q − v'·q'| ≤ |v − v'|·|q| + |v'|·|q − q'|, with |q| = 1 and |v'| ≤ 1 + |v − v'|
+        slack = lost + (1 + lost) * float(losses[0]) + ROUNDING
+        return Similarities(_joined(values), slack, self, query)
 
 
 def _joined(pieces: list[Floats]) -> Floats:

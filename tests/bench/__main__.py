@@ -228,7 +228,9 @@ def wal_start() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller: no 100k scope, no million rows of others")
-    parser.add_argument("--only", default="", help="comma-separated: search,add,batch,beside,cold,cli,start")
+    parser.add_argument(
+        "--only", default="", help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million"
+    )
     args = parser.parse_args()
     wanted = set(args.only.split(",")) if args.only else set()
 
@@ -272,7 +274,7 @@ def main() -> None:
         shutil.rmtree(folder)
     if on("start"):
         wal_start()
-    if not args.quick and (on("million") or on("search")):
+    if not args.quick and on("million"):
         folder = scratch()
         fill(folder / "memory.duckdb", {"k1": 1000, "k10": 10_000, "k100": 100_000}, others=1_000_000)
         big = Daemon(folder)

@@ -372,6 +372,42 @@ def test_one_request_id_at_once_stores_once(with_memory):
     with_memory(rule)
 
 
+def test_a_request_id_is_answered_also_after_its_expiry(with_memory, clock):
+    async def rule(memory):
+        once = str(uuid.uuid4())
+        until = clock.now + timedelta(days=1)
+        first = await memory.add("for a day", expire_time=until, request_id=once)
+        clock.pass_days(2)
+        again = await memory.add("for a day", expire_time=until, request_id=once)
+        assert (first.memory.id, State.EXPIRED) == (again.memory.id, again.memory.state)
+
+    with_memory(rule)
+
+
+def test_a_delete_that_is_sent_again_says_the_same_after_a_restore(with_memory):
+    async def rule(memory):
+        made = (await memory.add("x")).memory
+        once = str(uuid.uuid4())
+        first = await memory.delete(made.id, request_id=once)
+        await memory.restore(made.id)
+        assert first == await memory.delete(made.id, request_id=once)
+        assert State.LIVE is (await memory.get(made.id)).state
+
+    with_memory(rule)
+
+
+def test_a_restore_that_is_sent_again_does_not_undo_a_later_delete(with_memory):
+    async def rule(memory):
+        made = (await memory.add("x")).memory
+        once = str(uuid.uuid4())
+        await memory.restore(made.id, request_id=once)
+        await memory.delete(made.id)
+        await memory.restore(made.id, request_id=once)
+        assert [] == await listed(memory)
+
+    with_memory(rule)
+
+
 # --- searching ---
 
 
@@ -424,6 +460,10 @@ def test_scores_are_shares_and_ties_are_oldest_first(with_memory):
         assert {"vector", "keyword"} == {leg.leg.value for leg in hits[0].explanation}
         weighted = sum(leg.score * leg.weight for leg in hits[0].explanation)
         assert abs(weighted - hits[0].score) < 1e-4
+        both = memory.acting_for(user_id="alice", chat_id="team")
+        await both.add("same words", shared=True)
+        ranks = [[leg.rank for leg in hit.explanation] for hit in (await both.search("same words", explain=True)).hits]
+        assert [[1, 1], *[[2, 2]] * 4] == ranks  # over both scopes together; equals share a rank
 
     with_memory(rule)
 
@@ -515,6 +555,17 @@ def test_a_page_ends_at_a_megabyte(with_memory):
         assert 120 < len(page.memories) < 160
         rest = await memory.page(page_size=1000, page_token=page.next_page_token)
         assert 160 == len(page.memories) + len(rest.memories)
+
+    with_memory(rule)
+
+
+def test_a_page_ends_at_a_megabyte_whichever_field_is_large(with_memory):
+    async def rule(memory):
+        source = Source(message_ids=tuple(f"{n:03}" + "m" * 120 for n in range(100)))
+        for n in range(3):
+            await memory.add_batch([Draft(content=f"{n} {m}", source=source) for m in range(50)])
+        page = await memory.page(page_size=1000)
+        assert 70 < len(page.memories) < 90
 
     with_memory(rule)
 
