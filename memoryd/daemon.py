@@ -203,11 +203,20 @@ class _Daemon:
                 await self._serve(lease, store, embedder)
             finally:
                 embedder.close()
-                await store.close()
+                await self._close(store)
         finally:
             lease.close()
         log.info("stopped", exit_code=self._exit)
         return self._exit
+
+    async def _close(self, store: DuckDBStore) -> None:
+        """Close the store; one that has failed already cannot fail again."""
+        try:
+            await store.close()
+        except Exception as error:
+            if self._exit == EXIT_OK:
+                raise
+            log.error("store_not_closed", error=type(error).__name__)  # noqa: TRY400  the first fault is the one to tell
 
     async def _open(self) -> tuple[Opened, Embedder]:
         """Open the database while the model is loaded: each takes about half a second."""

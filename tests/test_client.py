@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from memory_client import Draft, InvalidArgument, Kind, MemoryClient
+from memory_client import AsyncMemoryClient, Draft, InvalidArgument, Kind, MemoryClient
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,17 @@ def test_a_closed_client_says_so(daemon, user):
     memory.close()
     with pytest.raises(InvalidArgument, match="closed"):
         memory.search("x")
+
+
+def test_a_closed_asynchronous_client_says_so(daemon, user):
+    async def rule():
+        memory = AsyncMemoryClient(daemon.endpoint, user_id=user)
+        await memory.add("x")
+        await memory.close()
+        with pytest.raises(InvalidArgument, match="closed"):
+            await memory.search("x")
+
+    asyncio.run(rule())
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), None, "1"])

@@ -120,13 +120,13 @@ class Endpoint(BaseHTTPRequestHandler):
     """Answers as the API documents; what it is asked is kept."""
 
     asked: list[dict] = []  # noqa: RUF012  one server a test
-    answer = "vectors"
+    answer: object = "vectors"
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         type(self).asked.append({"path": self.path, "key": self.headers.get("Authorization"), **body})
-        if self.answer == "error":
-            self.send_error(500)
+        if isinstance(self.answer, int):
+            self.send_error(self.answer)
             return
         rows = HashEncoder().encode(body["input"], query=False) * 3
         if self.answer == "zeros":
@@ -176,7 +176,21 @@ def test_an_endpoint_is_asked_for_its_dimensions_only_where_they_are_set(endpoin
     assert [32] == [asked.get("dimensions") for asked in Endpoint.asked]
 
 
-@pytest.mark.parametrize("answer", ["error", "zeros", "short"])
+@pytest.mark.parametrize(("answer", "left_alone"), [(500, True), (429, True), (400, False), (422, False)])
+def test_an_endpoint_that_is_down_is_left_alone_and_one_that_dislikes_a_text_is_not(endpoint, answer, left_alone):
+    encoder = HttpEncoder(endpoint, "m", dimensions=32)
+    Endpoint.answer = answer
+    with pytest.raises(Unavailable):
+        encoder.encode(["too long"], query=False)
+    Endpoint.answer = "vectors"
+    if left_alone:
+        with pytest.raises(Unavailable, match="a moment ago"):
+            encoder.encode(["good"], query=True)
+    else:
+        assert 1 == len(encoder.encode(["good"], query=True))
+
+
+@pytest.mark.parametrize("answer", [500, "zeros", "short"])
 def test_an_endpoint_that_fails_is_unavailable(endpoint, answer):
     encoder = HttpEncoder(endpoint, "m")
     Endpoint.answer = answer

@@ -374,6 +374,27 @@ def test_a_hit_carries_the_recalls_that_were_written_down(folder, clock):
     run(rule())
 
 
+def test_a_search_in_another_thread_never_misses_a_memory_that_is_being_updated():
+    import threading
+
+    entries = random_entries(50, 8)
+    index = ScopeIndex([entries], dimensions=8, fingerprint="f")
+    done = threading.Event()
+
+    def update() -> None:
+        while not done.is_set() and index.count < 20_000:
+            index.update(replace(entries[7], vector=None))
+
+    thread = threading.Thread(target=update)
+    thread.start()
+    try:
+        for _ in range(2000):
+            assert 50 == int(index._mask(Filter(), LATER).sum())
+    finally:
+        done.set()
+        thread.join()
+
+
 # --- words ---
 
 

@@ -87,8 +87,8 @@ class AsyncMemoryClient:
         for attempt in range(ATTEMPTS):
             left = max(0.001, deadline - time.monotonic())
             try:
-                return call.parse(await method(call.request, timeout=left, wait_for_ready=self._wait_for_ready))
-            except ValueError as failure:  # gRPC says so of a channel that is closed
+                answer = await method(call.request, timeout=left, wait_for_ready=self._wait_for_ready)
+            except (ValueError, grpc.aio.UsageError) as failure:  # gRPC says so of a channel that is closed
                 raise InvalidArgument(f"the client is closed ({failure})") from None
             except grpc.RpcError as failure:
                 error = error_of(failure, self.target)
@@ -96,6 +96,8 @@ class AsyncMemoryClient:
                 last = attempt == ATTEMPTS - 1 or time.monotonic() + pause >= deadline
                 if not isinstance(error, Unavailable | ConnectionLost) or not call.retryable or last:
                     raise error from None
+            else:
+                return call.parse(answer)
             await asyncio.sleep(pause)
         raise AssertionError("unreachable: the last attempt returns or raises")
 

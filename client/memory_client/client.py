@@ -86,8 +86,8 @@ class MemoryClient:
         for attempt in range(ATTEMPTS):
             left = max(0.001, deadline - time.monotonic())
             try:
-                return call.parse(method(call.request, timeout=left, wait_for_ready=self._wait_for_ready))
-            except ValueError as failure:  # gRPC says so of a channel that is closed
+                answer = method(call.request, timeout=left, wait_for_ready=self._wait_for_ready)
+            except (ValueError, grpc.aio.UsageError) as failure:  # gRPC says so of a channel that is closed
                 raise InvalidArgument(f"the client is closed ({failure})") from None
             except grpc.RpcError as failure:
                 error = error_of(failure, self.target)
@@ -95,6 +95,8 @@ class MemoryClient:
                 last = attempt == ATTEMPTS - 1 or time.monotonic() + pause >= deadline
                 if not isinstance(error, Unavailable | ConnectionLost) or not call.retryable or last:
                     raise error from None
+            else:
+                return call.parse(answer)
             time.sleep(pause)
         raise AssertionError("unreachable: the last attempt returns or raises")
 

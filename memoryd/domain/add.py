@@ -30,21 +30,61 @@ INLINE_CHARACTERS = 8_000  # of text that is analysed on the loop (≤ 1 ms); mo
 
 async def add(draft: Draft, caller: Caller, ports: Ports, *, now: datetime, request_id: str = "") -> AddResult:
     """Store one statement; see AddMemory in the contract."""
-    async with once(ports, caller, "AddMemory", request_id, draft) as request:
-        results = await _offer([draft], caller, ports, request, now=now)
-    return results[0]
+    embedding = _Embedding()
+
+    async def work() -> list[AddResult]:
+        async with once(ports, caller, "AddMemory", request_id, draft) as request:
+            return await _offer([draft], caller, ports, request, embedding, now=now)
+
+    return (await settle(work(), left=embedding.give_up))[0]
 
 
 async def add_batch(
     drafts: Sequence[Draft], caller: Caller, ports: Ports, *, now: datetime, request_id: str = ""
 ) -> list[AddResult]:
     """Store statements in order and in one transaction; see BatchAddMemories in the contract."""
-    async with once(ports, caller, "BatchAddMemories", request_id, tuple(drafts)) as request:
-        return await _offer(drafts, caller, ports, request, now=now, batch=True)
+    embedding = _Embedding()
+
+    async def work() -> list[AddResult]:
+        async with once(ports, caller, "BatchAddMemories", request_id, tuple(drafts)) as request:
+            return await _offer(drafts, caller, ports, request, embedding, now=now, batch=True)
+
+    return await settle(work(), left=embedding.give_up)
+
+
+class _Embedding:
+    """The part of an add that is given up when its caller goes; all that comes after it is carried out."""
+
+    def __init__(self) -> None:
+        self._work: asyncio.Future[list[Vector | None]] | None = None
+        self._given_up = False
+
+    def give_up(self) -> None:
+        """Embed nothing more."""
+        self._given_up = True
+        if self._work is not None:
+            self._work.cancel()
+
+    async def of(self, drafts: Sequence[Draft], caller: Caller, ports: Ports) -> list[Vector | None]:
+        """Return a vector a statement, or None where none is to be searched."""
+        if self._given_up:
+            raise asyncio.CancelledError
+        if ports.vector_refusal:  # vectors of a second model would keep the first from being searched for good
+            return [None] * len(drafts)
+        texts = [embedded_text(draft.source.speaker, draft.content) for draft in drafts]
+        self._work = asyncio.ensure_future(ports.embedder.documents(texts, caller=caller))
+        return await self._work
 
 
 async def _offer(
-    drafts: Sequence[Draft], caller: Caller, ports: Ports, request: Once, *, now: datetime, batch: bool = False
+    drafts: Sequence[Draft],
+    caller: Caller,
+    ports: Ports,
+    request: Once,
+    embedding: _Embedding,
+    *,
+    now: datetime,
+    batch: bool = False,
 ) -> list[AddResult]:
     owners = [_named(n, batch, partial(caller.writes_to, shared=draft.shared)) for n, draft in enumerate(drafts)]
     earlier = await request.earlier()
@@ -52,9 +92,8 @@ async def _offer(
         return await _again(earlier, caller, ports, now)
     for n, draft in enumerate(drafts):
         _named(n, batch, partial(draft.expiry, now))
-    vectors = await _embed(drafts, caller, ports)
-    # from here on it is carried out even if the caller hangs up; until here a caller who has gone costs nothing more
-    return await settle(_decide(drafts, owners, vectors, caller, ports, request, now=now, batch=batch))
+    vectors = await embedding.of(drafts, caller, ports)
+    return await _decide(drafts, owners, vectors, caller, ports, request, now=now, batch=batch)
 
 
 def _named(position: int, batch: bool, check: Callable[[], T]) -> T:
@@ -63,13 +102,6 @@ def _named(position: int, batch: bool, check: Callable[[], T]) -> T:
         return check()
     except MemorydError as error:
         raise error.within(f"requests[{position}].") if batch else error from None
-
-
-async def _embed(drafts: Sequence[Draft], caller: Caller, ports: Ports) -> list[Vector | None]:
-    if ports.vector_refusal:  # vectors of a second model would keep the first from being searched for good
-        return [None] * len(drafts)
-    texts = [embedded_text(draft.source.speaker, draft.content) for draft in drafts]
-    return await ports.embedder.documents(texts, caller=caller)
 
 
 async def _decide(

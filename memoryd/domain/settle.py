@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 __all__ = ["settle"]
@@ -12,12 +12,21 @@ T = TypeVar("T")
 _unfinished: set[asyncio.Task[Any]] = set()
 
 
-async def settle(work: Coroutine[Any, Any, T]) -> T:
-    """Await a change in a task of its own, which a cancelled caller does not take along."""
+async def settle(work: Coroutine[Any, Any, T], *, left: Callable[[], object] | None = None) -> T:
+    """
+    Await a change in a task of its own, which a cancelled caller does not take along.
+
+    `left` is called if the caller goes: what is not begun yet can still be given up.
+    """
     task = asyncio.create_task(work)
     _unfinished.add(task)
     task.add_done_callback(_done)
-    return await asyncio.shield(task)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if left is not None:
+            left()
+        raise
 
 
 def _done(task: asyncio.Task[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import time
 import urllib.error
@@ -19,6 +20,8 @@ from memoryd.errors import Unavailable
 __all__ = ["HttpEncoder"]
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
+ENDPOINT_IS_DOWN = frozenset({401, 403, 404, 429})
+HTTP_SERVER_ERROR = 500
 PAUSE_S = 5.0  # after a failure the endpoint is left alone for so long, so that nobody waits for what is down
 
 
@@ -67,11 +70,10 @@ class HttpEncoder:
         """Return vectors of length 1, shape (len(texts), dimensions), float32; raises Unavailable."""
         if time.monotonic() < self._down_until:
             raise Unavailable("the embedding endpoint failed a moment ago")
-        try:
-            return self._ask(texts)
-        except Unavailable:
-            self._down_until = time.monotonic() + PAUSE_S
-            raise
+        return self._ask(texts)
+
+    def _leave_alone(self) -> None:
+        self._down_until = time.monotonic() + PAUSE_S
 
     def _ask(self, texts: Sequence[str]) -> NDArray[np.float32]:
         body: dict[str, Any] = {"model": self._model, "input": list(texts), "encoding_format": "float"}
@@ -88,8 +90,13 @@ class HttpEncoder:
             rows = sorted(data["data"], key=lambda item: item["index"])
             vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         except urllib.error.HTTPError as error:
+            if error.code in ENDPOINT_IS_DOWN or error.code >= HTTP_SERVER_ERROR:
+                self._leave_alone()  # any other code is the fault of these texts, not of everyone's
             raise Unavailable(f"the embedding endpoint answered {error.code}") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, http.client.HTTPException) as error:
+            self._leave_alone()
+            raise Unavailable(f"the embedding endpoint cannot be reached ({type(error).__name__})") from None
+        except (ValueError, KeyError, TypeError) as error:
             raise Unavailable(f"the embedding endpoint cannot be used ({type(error).__name__})") from None
         expected = getattr(self, "dimensions", self._asked)
         if vectors.ndim != 2 or len(vectors) != len(texts) or (expected and vectors.shape[1] != expected):  # noqa: PLR2004

@@ -7,6 +7,7 @@ may search it at the same time, each over the documents that were there when it 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -80,6 +81,7 @@ class ScopeIndex:
         self._keys: dict[str, tuple[int, ...]] = {}
         self._facets: dict[str, Growable] = {}
         self._record_bytes = 0
+        self._moving = threading.Lock()  # held while a memory is between its old and its new place
         self._of_kind = [0] * len(KINDS)  # documents of each kind, dead ones too
         self._expiring = self._hidden_superseded = 0
         terms: list[str] = []
@@ -181,9 +183,10 @@ class ScopeIndex:
         document = self._documents.get(entry.memory.id)
         if entry.vector is None and document is not None and self.vectors is not None:
             entry = replace(entry, vector=self.vectors.row(document).copy(), fingerprint=self.fingerprint)
-        self.remove(entry.memory.id)
-        if entry.memory.delete_time is None:
-            self.insert(entry)
+        with self._moving:
+            self.remove(entry.memory.id)
+            if entry.memory.delete_time is None:
+                self.insert(entry)
 
     def remove(self, memory_id: str) -> None:
         """Forget a memory; one that is not there is fine."""
@@ -237,10 +240,11 @@ class ScopeIndex:
         """
         Return which documents pass, of those that are there now: Filter.admits, column by column.
 
-        `alive` is copied first and is the last column to grow, so that a search in another thread sees a memory that is
-        being updated in its old or in its new form.
+        `alive` is copied first and is the last column to grow; a search in another thread sees a memory that is being
+        updated in its old or in its new form.
         """
-        mask: NDArray[np.bool_] = self._alive.view().copy()
+        with self._moving:
+            mask: NDArray[np.bool_] = self._alive.view().copy()
         count = len(mask)
         if self._hidden_superseded and not wanted.include_superseded:
             mask &= ~self._superseded.view(count)

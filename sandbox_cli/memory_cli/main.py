@@ -63,7 +63,10 @@ def _text(words: Sequence[str]) -> str:
         return " ".join(words)
     if sys.stdin is None:
         raise _Usage("standard input is closed")
-    return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
+    except OSError as error:
+        raise _Usage(f"cannot read standard input: {error.strerror}") from None
 
 
 class _Usage(Exception):
@@ -207,12 +210,25 @@ def _get(client: Any, args: argparse.Namespace) -> None:
 
 
 def _undelete(client: Any, args: argparse.Namespace) -> None:
-    restored = _each(args.id, client.restore)
-    if args.json:
-        print(as_json(restored))
-    else:
-        for memory in restored:
+    def restore(memory_id: str) -> Any:
+        memory = client.restore(memory_id)
+        if not args.json:
             print(f"restored {shortest_ids([memory.id])[memory.id]}")
+        return memory
+
+    _report(args, restore)
+
+
+def _report(args: argparse.Namespace, do: Callable[[str], Any]) -> None:
+    """Do something to each id, and print as JSON what was done, also where some of it failed."""
+    try:
+        done = _each(args.id, do)
+    except _Partly as partly:
+        if args.json and partly.done:
+            print(as_json(partly.done))
+        raise
+    if args.json:
+        print(as_json(done))
 
 
 def _each(ids: Sequence[str], do: Callable[[str], Any]) -> list[Any]:
@@ -264,14 +280,7 @@ def _delete(client: Any, args: argparse.Namespace) -> None:
                 print(f"not there: {one_line(memory_id)}")
         return deleted
 
-    try:
-        gone = _each(args.id, look if args.dry_run else delete)
-    except _Partly as partly:
-        if args.json and partly.done:
-            print(as_json(partly.done))
-        raise
-    if args.json:
-        print(as_json(gone))
+    _report(args, look if args.dry_run else delete)
 
 
 def _context(client: Any, args: argparse.Namespace) -> None:
@@ -333,20 +342,26 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding="utf-8", errors="replace")
     parser = make_parser()
     args = parser.parse_args(argv)
+    code = 0
     try:
         code = _run(parser, args)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; that is no error
-        return 0
+        _discard_output()  # the reader has gone; that is no error
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         print(f"memory: cannot write: {error.strerror}", file=sys.stderr)
-        return 1
+        return code or 1
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere, so that the interpreter does not stumble over it at its end."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:

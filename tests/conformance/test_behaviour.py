@@ -408,6 +408,44 @@ def test_a_restore_that_is_sent_again_does_not_undo_a_later_delete(with_memory):
     with_memory(rule)
 
 
+def test_a_retry_while_the_first_call_is_still_writing_gets_its_answer(folder, clock):
+    async def rule():
+        async with backend("duckdb", folder, clock) as memory:
+            store, once = memory.ports.store, str(uuid.uuid4())
+            commit = store.commit
+
+            async def slow(change):
+                await asyncio.sleep(0.2)
+                return await commit(change)
+
+            store.commit = slow
+            first = asyncio.ensure_future(memory.add("said once", request_id=once))
+            await asyncio.sleep(0.1)
+            first.cancel()  # the caller hangs up; the write goes on
+            again = await memory.add("said once", request_id=once)
+            assert (Outcome.INSERTED, 1.0) == (again.outcome, again.memory.confidence)
+            assert ["said once"] == await listed(memory)
+
+    run(rule())
+
+
+def test_a_caller_who_goes_before_its_text_is_embedded_stores_nothing(folder, clock):
+    async def rule():
+        async with backend("duckdb", folder, clock) as memory:
+
+            async def never(texts, *, caller):
+                await asyncio.sleep(60)
+
+            memory.ports.embedder.documents = never
+            call = asyncio.ensure_future(memory.add("x"))
+            await asyncio.sleep(0.05)
+            call.cancel()
+            await asyncio.sleep(0.05)
+            assert [] == await listed(memory)
+
+    run(rule())
+
+
 # --- searching ---
 
 

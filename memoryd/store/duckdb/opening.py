@@ -50,9 +50,13 @@ class Opened:
 
     def close(self) -> None:
         """Let go of the files; a log that is left is folded in by DuckDB."""
-        self.connection.close()
-        self.guard.close()
-        os.close(self.lock)
+        try:
+            self.connection.close()
+        finally:
+            try:
+                self.guard.close()
+            finally:
+                os.close(self.lock)
 
 
 def _beside(path: Path, suffix: str) -> Path:

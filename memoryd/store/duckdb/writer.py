@@ -9,6 +9,7 @@ only the guilty one errs. No change set can end the thread; a database that Duck
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import queue
 import threading
@@ -21,7 +22,7 @@ from typing import Any
 import duckdb
 
 from memoryd.change import Applied, ChangeSet
-from memoryd.errors import LimitExceeded, MemorydError, Unavailable
+from memoryd.errors import InternalError, LimitExceeded, MemorydError, Unavailable
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.opening import Opened
 from memoryd.store.duckdb.vectors import VectorColumns
@@ -59,6 +60,7 @@ class Writer:
         self._on_fatal = on_fatal
         self._fatal = ""
         self._closed = False
+        self._ending = False  # the thread has seen that it is to end
         self._announce: list[Announce] = []
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
@@ -107,7 +109,7 @@ class Writer:
             self._take_jobs()
         except BaseException as error:  # noqa: BLE001  nobody may wait for a thread that has ended
             self._fail(type(error).__name__)
-            while True:
+            while not self._ending:
                 job = self._jobs.get()
                 if job is None:
                     return
@@ -137,10 +139,11 @@ class Writer:
                 if len(jobs) == MOST_TOGETHER or self._jobs.empty():
                     break
                 job = self._jobs.get()
+            self._ending = job is None
             try:
                 self._do(jobs)
             except BaseException:
-                self._refuse(jobs, Unavailable("the store has failed; whether this was written is not known"))
+                self._refuse(jobs, InternalError("the store has failed; whether this was written is not known"))
                 raise
             dirty = True
             if job is None:
@@ -234,7 +237,13 @@ class Writer:
             times = [rows.naive(entry.memory.create_time) for c in changes for entry in c.inserts]
             newest = max([time for time in (*times, self._newest) if time is not None], default=None)
             con.execute("UPDATE commits SET commit_seq = ?, newest_create_time = ?", [seq, newest])
-            con.commit()
+            try:
+                con.commit()
+            except (duckdb.FatalException, duckdb.InternalException, duckdb.IOException) as error:
+                self._fail(type(error).__name__)  # the log may hold it: only a restart can tell
+                raise InternalError(
+                    f"the commit failed ({type(error).__name__}); whether it was written is known after the restart"
+                ) from None
         except BaseException:
             _roll_back(con)
             raise
@@ -277,10 +286,8 @@ def _finish(job: _Job, seq: int, error: Exception | None) -> None:
 
 
 def _roll_back(con: duckdb.DuckDBPyConnection) -> None:
-    try:
+    with contextlib.suppress(duckdb.Error):  # the commit had ended it already, or the database is dead
         con.execute("ROLLBACK")
-    except duckdb.TransactionException:
-        return  # COMMIT had ended it already
 
 
 FEW_ROWS = 4  # below it, rows as parameters are cheaper than a scan of arrays (measured: 1.8 against 2.6 ms for one)
