@@ -130,7 +130,7 @@ class Writer:
             try:
                 job = self._jobs.get(timeout=IDLE_S if dirty else None)
             except queue.Empty:
-                self._fold_if_large()
+                self._fold(least_bytes=IDLE_WAL_BYTES)
                 dirty = False
                 continue
             jobs: list[_Job] = []
@@ -249,31 +249,25 @@ class Writer:
             raise
         self._seq, self._newest = seq, newest
 
-    def _fold(self) -> None:
-        """Checkpoint; a reader that is still busy only puts it off."""
-        if not self._fatal:
-            try:
-                self._con.execute("CHECKPOINT")
-            except duckdb.TransactionException:
-                return
-            except duckdb.Error as error:
-                self._attempt(_raiser(error))
+    def _fold(self, *, least_bytes: int = 0) -> None:
+        """
+        Checkpoint a log of at least so many bytes; a reader that is still busy only puts it off.
 
-    def _fold_if_large(self) -> None:
-        wal = self._opened.path.with_name(self._opened.path.name + ".wal")
+        Without room for it the log stays as it is and is replayed at the next start: running out of space in the
+        middle would be the end of the database's process.
+        """
         try:
-            large = wal.stat().st_size > IDLE_WAL_BYTES
+            size = self._opened.path.with_name(self._opened.path.name + ".wal").stat().st_size
         except FileNotFoundError:
             return
-        if large and self._free_bytes() >= self._min_free:
-            self._fold()
-
-
-def _raiser(error: Exception) -> Callable[[duckdb.DuckDBPyConnection], object]:
-    def run(_: duckdb.DuckDBPyConnection) -> None:
-        raise error
-
-    return run
+        if self._fatal or size < least_bytes or self._free_bytes() < self._min_free + size:
+            return
+        try:
+            self._con.execute("CHECKPOINT")
+        except duckdb.TransactionException:
+            return
+        except duckdb.Error as error:
+            self.explain(error)
 
 
 def _finish(job: _Job, seq: int, error: Exception | None) -> None:
