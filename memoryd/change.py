@@ -42,7 +42,7 @@ class RecordedRequest:
     request_id: str
     payload_hash: str
     outcomes: tuple[tuple[str, Outcome | None, tuple[str, ...]], ...]
-    """A memory id, its outcome and the ids that it superseded, one an item."""
+    """A memory id, its outcome and the ids that it superseded, one an item; of a REJECTED one no id, and the reason."""
     create_time: datetime
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +106,12 @@ class Config:
     embedding: EmbeddingConfig = EmbeddingConfig()
     memory: MemoryConfig = MemoryConfig()
     context: ContextConfig = ContextConfig()
+    disabled_agents: frozenset[str] = frozenset()
+    """Agents whose statements are declined: [agents.NAME.memory] enabled = false."""
 
     def entries(self) -> Iterator[Key]:
         """Yield every key with its value."""
-        for section in fields(self):
+        for section in _sections():
             values = getattr(self, section.name)
             for item in fields(values):
                 meta = item.metadata
@@ -178,6 +180,29 @@ class Key:
 _ARTICLES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
+def _sections() -> list[Field[Any]]:
+    return [item for item in fields(Config) if item.name != "disabled_agents"]
+
+
+def _disabled(path: Path | None, agents: Any) -> frozenset[str]:
+    """Return the agents that a file switches off; ConfigError for anything else said of agents."""
+    disabled = set()
+    if not isinstance(agents, dict):
+        raise ConfigError(f"{path}: agents must be sections, written [agents.NAME.memory]")
+    for agent, content in agents.items():
+        memory = content.get("memory") if isinstance(content, dict) and set(content) <= {"memory"} else None
+        if not isinstance(memory, dict):
+            raise ConfigError(f"{path}: of agent {agent} only the section [agents.{agent}.memory] is known")
+        for name, value in memory.items():
+            if name != "enabled":
+                raise ConfigError(f"{path}: unknown key agents.{agent}.memory.{name}{_nearest(name, ['enabled'])}")
+            if not isinstance(value, bool):
+                raise ConfigError(f"{path}: agents.{agent}.memory.enabled must be true or false, not {value!r}")
+            if not value:
+                disabled.add(agent)
+    return frozenset(disabled)
+
+
 def _nearest(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name, known, 1, 0.5)
     return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(known)}"
@@ -187,11 +212,14 @@ def load_config(path: Path | None, env: Mapping[str, str]) -> Config:
     """Return the configuration of a file (None: defaults), overridden by the environment; ConfigError if unusable."""
     config = Config()
     keys = {(key.section, key.name): key for key in config.entries()}
-    sections = [item.name for item in fields(config)]
+    sections = [item.name for item in _sections()]
     found: dict[tuple[str, str], Any] = {}
     for section, content in _read(path).items():
+        if section == "agents":
+            config = replace(config, disabled_agents=_disabled(path, content))
+            continue
         if section not in sections:
-            raise ConfigError(f"{path}: unknown section [{section}]{_nearest(section, sections)}")
+            raise ConfigError(f"{path}: unknown section [{section}]{_nearest(section, [*sections, 'agents'])}")
         if not isinstance(content, dict):
             raise ConfigError(f"{path}: {section} must be a section, written [{section}]")
         for name, value in content.items():

@@ -135,6 +135,7 @@ async def make_ports(config: Config, store: Store, embedder: Embedder) -> Ports:
         expired_grace_days=config.memory.expired_grace_days,
         max_memories=config.context.max_memories,
         max_tokens=config.context.max_tokens,
+        disabled_agents=config.disabled_agents,
     )
     return Ports(
         store=store,

@@ -41,6 +41,10 @@ def test_a_file_and_the_environment_set_keys_and_the_environment_wins(folder):
         ("[embedding]\ntimeout_s = nan\n", "at least 0.1"),
         ("[memory]\nauto_gc = 1\n", "must be true or false"),
         ("[daemon]\nlog_level = 'loud'\n", "one of debug, info, warning, error"),
+        ("[agents.a.memory]\nenabeld = false\n", "did you mean enabled"),
+        ("[agents.a.memory]\nenabled = 0\n", "must be true or false"),
+        ("[agents.a.mind]\nenabled = false\n", "[agents.a.memory]"),
+        ("agents = 3\n", "[agents.NAME.memory]"),
         ("[store\n", "is not TOML"),
     ],
 )
@@ -62,3 +66,8 @@ def test_a_mistake_names_the_key_and_the_way_out(folder, text, words):
 def test_a_mistake_in_the_environment_names_the_variable(name, value):
     with pytest.raises(ConfigError, match=name):
         load_config(None, {name: value})
+
+
+def test_an_agent_can_be_switched_off(folder):
+    text = "[agents.a.memory]\nenabled = false\n[agents.b.memory]\nenabled = true\n"
+    assert frozenset({"a"}) == load(folder, text).disabled_agents

@@ -92,6 +92,8 @@ async def _offer(
         return await _again(earlier, caller, ports, now)
     for n, draft in enumerate(drafts):
         _named(n, batch, partial(draft.expiry, now))
+    if caller.agent_id in ports.policy.disabled_agents:
+        return await _decline("disabled", drafts, ports, request, now)
     vectors = await embedding.of(drafts, caller, ports)
     return await _decide(drafts, owners, vectors, caller, ports, request, now=now, batch=batch)
 
@@ -133,11 +135,23 @@ async def _decide(
     ]
 
 
+async def _decline(reason: str, drafts: Sequence[Draft], ports: Ports, request: Once, now: datetime) -> list[AddResult]:
+    """Store nothing, say why, and say the same when asked again."""
+    noted = request.record(tuple(("", Outcome.REJECTED, (reason,)) for _ in drafts), now)
+    if noted is not None:
+        await ports.store.commit(ChangeSet(request=noted))
+    return [AddResult(Outcome.REJECTED, None, rejection=reason) for _ in drafts]
+
+
 async def _again(earlier: RecordedRequest, caller: Caller, ports: Ports, now: datetime) -> list[AddResult]:
-    return [
-        AddResult(outcome or Outcome.REJECTED, await memory_now(ports, caller.visibility, memory_id, now), superseded)
-        for memory_id, outcome, superseded in earlier.outcomes
-    ]
+    results = []
+    for memory_id, outcome, details in earlier.outcomes:
+        if outcome is None or outcome is Outcome.REJECTED:
+            results.append(AddResult(Outcome.REJECTED, None, rejection="".join(details)))
+        else:
+            memory = await memory_now(ports, caller.visibility, memory_id, now)
+            results.append(AddResult(outcome, memory, details))
+    return results
 
 
 class _Offers:

@@ -30,6 +30,8 @@ class Policy:
     expired_grace_days: float = 30.0
     max_memories: int = 10
     max_tokens: int = 2000
+    disabled_agents: frozenset[str] = frozenset()
+    """Agents whose statements are declined."""
 
 
 class Locks:

@@ -27,6 +27,7 @@ EXIT_CODES = {
     "DEADLINE_EXCEEDED": 6,
     "ABORTED": 7,
 }
+DECLINED = 4
 PAGE = 1000
 
 
@@ -67,6 +68,10 @@ def _text(words: Sequence[str]) -> str:
         return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
     except OSError as error:
         raise _Usage(f"cannot read standard input: {error.strerror}") from None
+
+
+class _Declined(Exception):
+    """The statement was well-formed, but policy declines it."""
 
 
 class _Usage(Exception):
@@ -124,6 +129,9 @@ def _add(client: Any, args: argparse.Namespace) -> None:
     )
     if args.json:
         print(as_json(result))
+    if result.memory is None:
+        raise _Declined(result.rejection)
+    if args.json:
         return
     known = shortest_ids([result.memory.id, *result.superseded_ids])
     line = f"{result.outcome.value} {known[result.memory.id]}"
@@ -379,6 +387,9 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
         return _failed(partly.error, said=partly.said)
     except MemorydError as error:
         return _failed(error)
+    except _Declined as reason:
+        print(f"memory: rejected: {reason}; nothing was stored", file=sys.stderr)
+        return DECLINED
     except _Usage as usage:
         print(f"memory: {usage}", file=sys.stderr)
         return 2

@@ -14,7 +14,7 @@ KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode")
 
 EXIT_CODES = """\
 exit codes:
-  0  done                          4  not permitted
+  0  done                          4  not permitted, or declined by policy
   1  failed inside the daemon      5  a limit is exceeded
   2  wrong usage or a wrong value  6  the daemon cannot be reached, or is busy
   3  no such memory                7  in conflict with what is there

@@ -27,6 +27,7 @@ from memory_client import (
 )
 
 from memoryd import limits
+from memoryd.config import Config
 from tests.builders import backend, run
 
 
@@ -281,6 +282,24 @@ def test_callers_who_say_the_same_at_once_store_it_once(with_memory):
         assert 1 == sum(result.outcome is Outcome.INSERTED for result in results)
 
     with_memory(rule)
+
+
+@pytest.mark.parametrize("kind", ["ram", "duckdb", "wire"])
+def test_the_statements_of_a_disabled_agent_are_declined_and_nothing_else_is(kind, folder, clock):
+    async def rule():
+        async with backend(kind, folder, clock, Config(disabled_agents=frozenset({"off"}))) as memory:
+            await memory.add("kept")
+            off, once = memory.acting_for(user_id="alice", agent_id="off"), str(uuid.uuid4())
+            declined = await off.add("x", request_id=once)
+            assert (Outcome.REJECTED, None, "disabled") == (declined.outcome, declined.memory, declined.rejection)
+            assert declined == await off.add("x", request_id=once)
+            assert [declined] * 2 == await off.add_batch([Draft(content="y"), Draft(content="z")])
+            with pytest.raises(InvalidArgument):
+                await off.add("late", expire_time=clock.now)
+            assert [] == await listed(off) == texts(await off.search("x"))
+            assert ["kept"] == await listed(memory)
+
+    run(rule())
 
 
 # --- batches ---
