@@ -91,9 +91,15 @@ class ContextConfig:
     """How much goes into a prompt unless the request says."""
 
     max_memories: int = _key(
-        10, "memories", "relevant memories in a context", least=1, most=limits.MAX_CONTEXT_MEMORIES
+        limits.DEFAULT_CONTEXT_MEMORIES,
+        "memories",
+        "relevant memories in a context",
+        least=1,
+        most=limits.MAX_CONTEXT_MEMORIES,
     )
-    max_tokens: int = _key(2000, "tokens", "length of a context", least=1, most=limits.MAX_CONTEXT_TOKENS)
+    max_tokens: int = _key(
+        limits.DEFAULT_CONTEXT_TOKENS, "tokens", "length of a context", least=1, most=limits.MAX_CONTEXT_TOKENS
+    )
 
 
 @dataclass(frozen=True, slots=True)

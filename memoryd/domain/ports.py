@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from weakref import WeakValueDictionary
 
+from memoryd import limits
 from memoryd.embedding.base import Embedder
 from memoryd.index.cache import ScopeIndexes
 from memoryd.model import Owner
@@ -28,8 +29,8 @@ class Policy:
     supersede_grace_days: float = 180.0
     """0: superseded memories are kept for ever."""
     expired_grace_days: float = 30.0
-    max_memories: int = 10
-    max_tokens: int = 2000
+    max_memories: int = limits.DEFAULT_CONTEXT_MEMORIES
+    max_tokens: int = limits.DEFAULT_CONTEXT_TOKENS
     disabled_agents: frozenset[str] = frozenset()
     """Agents whose statements are declined."""
 

@@ -149,10 +149,6 @@ class Store(Protocol):
         """Return when both writer and reader have answered; raises Unavailable if one cannot."""
         ...
 
-    async def checkpoint(self) -> None:
-        """Fold the log into the database, where there is one."""
-        ...
-
     async def close(self) -> None:
         """Finish what is queued and let go of the files."""
         ...

@@ -195,8 +195,5 @@ class RamStore:
         if self._closed:
             raise Unavailable("the store is closed")
 
-    async def checkpoint(self) -> None:
-        """Nothing to fold."""
-
     async def close(self) -> None:
         self._closed = True

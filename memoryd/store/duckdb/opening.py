@@ -21,7 +21,7 @@ import duckdb
 from memoryd.store.duckdb.guard import Guard, read_guard
 from memoryd.store.duckdb.migrations import MIGRATIONS, Migration
 
-__all__ = ["Opened", "StoreInUse", "StoreRefused", "open_store"]
+__all__ = ["Opened", "StoreInUse", "StoreRefused", "beside", "open_store"]
 
 STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
 WAL_CHECKPOINT = "256MB"  # a checkpoint stalls the writer, so it is made when idle; this is the bound for a busy day
@@ -59,7 +59,8 @@ class Opened:
                 os.close(self.lock)
 
 
-def _beside(path: Path, suffix: str) -> Path:
+def beside(path: Path, suffix: str) -> Path:
+    """Return the file of a store whose name is the database's and a suffix: .wal, .seq, .lock, …"""
     return path.with_name(path.name + suffix)
 
 
@@ -73,7 +74,7 @@ def _lock(path: Path) -> int:
                 f"{path} belongs to user {path.stat().st_uid}; run"
                 " memoryd as that user (sudo -u), or it would leave files that the daemon cannot open"
             )
-        handle = os.open(_beside(path, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(beside(path, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StoreRefused(
             f"cannot write in {path.parent}: {error.strerror}; give memoryd a directory of its own"
@@ -117,7 +118,7 @@ def _open_locked(
     adopt: bool,
     accept_loss: int | None,
 ) -> Opened:
-    side, wal, aside = _beside(path, ".seq"), _beside(path, ".wal"), _beside(path, ".wal.aside")
+    side, wal, aside = beside(path, ".seq"), beside(path, ".wal"), beside(path, ".wal.aside")
     try:
         noted = read_guard(side)
     except OSError as error:
@@ -180,7 +181,7 @@ def _connect(path: Path, memory_limit_bytes: int) -> duckdb.DuckDBPyConnection:
             config={
                 "storage_compatibility_version": STORAGE_VERSION,
                 "memory_limit": f"{memory_limit_bytes}B",
-                "temp_directory": str(_beside(path, ".tmp")),
+                "temp_directory": str(beside(path, ".tmp")),
                 "threads": 1,
                 "wal_autocheckpoint": WAL_CHECKPOINT,
                 "enable_external_access": True,
@@ -256,7 +257,7 @@ def _migrate(
         )
     if 0 < version < len(migrations):
         con.execute("CHECKPOINT")
-        shutil.copyfile(path, _beside(path, f".before-schema-{version + 1}"))
+        shutil.copyfile(path, beside(path, f".before-schema-{version + 1}"))
     for number in range(version, len(migrations)):
         con.execute("BEGIN")
         try:

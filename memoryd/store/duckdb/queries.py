@@ -10,15 +10,15 @@ from memoryd.model import Filter, Kind, Owner, Visibility
 from memoryd.store.base import Cursor
 from memoryd.store.duckdb.rows import MEMORY_COLUMNS, facet_pattern, naive
 
-__all__ = ["SELECT_MEMORY", "admitted", "of_owner", "paged", "union_of_owners"]
-
-SELECT_MEMORY = (
-    f"SELECT {', '.join(f'm.{name}' for name in MEMORY_COLUMNS)}, u.recall_time, u.recall_count"
-    " FROM {source} AS m LEFT JOIN uses AS u ON u.memory_id = m.id"
-)
-"""Format with the source: `memories`, or a select of it in parentheses."""
+__all__ = ["admitted", "of_owner", "paged", "select_memories", "union_of_owners"]
 
 Clause = tuple[str, list[Any]]
+
+
+def select_memories(source: str, *more: str) -> str:
+    """Return the select of memories from `memories`, or from a select in parentheses, and of more columns of m."""
+    columns = ", ".join([*(f"m.{name}" for name in MEMORY_COLUMNS), "u.recall_time", "u.recall_count", *more])
+    return f"SELECT {columns} FROM {source} AS m LEFT JOIN uses AS u ON u.memory_id = m.id"
 
 
 def of_owner(owner: Owner) -> Clause:
@@ -81,4 +81,4 @@ def paged(visible: Visibility, wanted: Filter, now: datetime, limit: int, after:
         params = [*params, naive(after.create_time), naive(after.create_time), after.id]
     tail = f" ORDER BY create_time DESC, id DESC LIMIT {int(limit)}"
     source, values = union_of_owners(visible, (where, params), tail)
-    return SELECT_MEMORY.format(source=source) + f" ORDER BY m.create_time DESC, m.id DESC LIMIT {int(limit)}", values
+    return select_memories(source) + f" ORDER BY m.create_time DESC, m.id DESC LIMIT {int(limit)}", values

@@ -29,7 +29,7 @@ from memoryd.model import (
 )
 from memoryd.store.base import Cursor, Graces, StoreInfo
 from memoryd.store.duckdb import queries, rows
-from memoryd.store.duckdb.opening import Opened
+from memoryd.store.duckdb.opening import Opened, beside
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.writer import Writer
 
@@ -78,8 +78,9 @@ class DuckDBStore:
 
     def _select_entries(self, source: str) -> str:
         """Return the select of memories with terms, fingerprint and vector."""
-        parts = f", m.terms, m.fingerprint, {self._writer.vectors.expression} AS vector FROM "
-        return queries.SELECT_MEMORY.format(source=source).replace(" FROM ", parts, 1)
+        return queries.select_memories(
+            source, "m.terms", "m.fingerprint", f"{self._writer.vectors.expression} AS vector"
+        )
 
     async def _memories(self, sql: str, params: Sequence[Any]) -> list[Memory]:
         return [rows.memory_of(row) for row in await self._read(self._rows, sql, params)]
@@ -95,9 +96,6 @@ class DuckDBStore:
     async def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
         if recalls:
             await self._writer.run(lambda con: self._writer.note_recalls(con, recalls))
-
-    async def checkpoint(self) -> None:
-        await self._writer.run(lambda con: con.execute("CHECKPOINT"))
 
     async def close(self) -> None:
         if self._closed:
@@ -118,13 +116,13 @@ class DuckDBStore:
 
     async def find(self, visible: Visibility, prefix: str, *, deleted: bool = False) -> list[Memory]:
         state = "" if deleted else " AND delete_time IS NULL"
-        exact = queries.SELECT_MEMORY.format(source="memories") + f" WHERE m.id = ?{state}"
+        exact = queries.select_memories("memories") + f" WHERE m.id = ?{state}"
         found = [memory for memory in await self._memories(exact, [prefix]) if memory.owner in visible.owners]
         if found:
             return found
         end = prefix + "\x7f"  # above every character of an id
         source, params = queries.union_of_owners(visible, (f"id >= ? AND id < ?{state}", [prefix, end]), " LIMIT 2")
-        return await self._memories(queries.SELECT_MEMORY.format(source=source) + " ORDER BY m.id LIMIT 2", params)
+        return await self._memories(queries.select_memories(source) + " ORDER BY m.id LIMIT 2", params)
 
     async def entry(self, memory: Memory) -> Entry | None:
         found = await self._read(self._rows, self._select_entries("memories") + " WHERE m.id = ?", [memory.id])
@@ -159,7 +157,7 @@ class DuckDBStore:
     async def _live(self, owner: Owner, condition: str, value: str, now: datetime) -> list[Memory]:
         where, params = queries.of_owner(owner)
         return await self._memories(
-            queries.SELECT_MEMORY.format(source="memories")
+            queries.select_memories("memories")
             + f" WHERE {where} AND {condition} AND delete_time IS NULL AND supersede_time IS NULL"
             " AND (expire_time IS NULL OR expire_time > ?) ORDER BY create_time",
             [*params, value, rows.naive(now)],
@@ -180,7 +178,7 @@ class DuckDBStore:
         if len(vector) not in self._writer.vectors.dimensions:
             return []  # nothing was embedded so far
         cosine = f"array_cosine_similarity(m.{column_of(len(vector))}, ?::FLOAT[{len(vector)}]) AS similarity"
-        select = queries.SELECT_MEMORY.format(source=source).replace(" FROM ", f", {cosine} FROM ", 1)
+        select = queries.select_memories(source, cosine)
         found = await self._read(
             self._rows,
             f"{select} ORDER BY similarity DESC, m.create_time LIMIT {int(limit)}",
@@ -208,9 +206,7 @@ class DuckDBStore:
             chunks = _chunks(cursor, self._select_entries, where, params, times)
             return build(Snapshot(seq, len(times), text_bytes, chunks))
         finally:
-            with contextlib.suppress(
-                duckdb.Error
-            ):  # a dead database cannot roll back; the first error is the one to tell
+            with contextlib.suppress(duckdb.Error):  # a dead database cannot roll back; the first error is told
                 cursor.execute("ROLLBACK")
 
     async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
@@ -232,7 +228,7 @@ class DuckDBStore:
             counts[name] = count[0][0]
             if counts[name] and len(memories) < limit:
                 source = f"(SELECT * FROM memories WHERE {where} LIMIT {limit - len(memories)})"
-                memories += await self._memories(queries.SELECT_MEMORY.format(source=source), params)
+                memories += await self._memories(queries.select_memories(source), params)
         requests = await self._read(
             self._rows, "SELECT count(*) FROM requests WHERE create_time < ?", [rows.naive(graces.requests_before)]
         )
@@ -248,7 +244,7 @@ class DuckDBStore:
         fingerprints = await self._read(
             self._rows, "SELECT DISTINCT fingerprint FROM memories WHERE fingerprint <> '' ORDER BY fingerprint"
         )
-        files = [path, path.with_name(path.name + ".wal")]
+        files = [path, beside(path, ".wal")]
         return StoreInfo(
             path=str(path),
             store_id=self._opened.store_id,

@@ -24,7 +24,7 @@ import duckdb
 from memoryd.change import Applied, ChangeSet
 from memoryd.errors import InternalError, LimitExceeded, MemorydError, Unavailable
 from memoryd.store.duckdb import rows
-from memoryd.store.duckdb.opening import Opened
+from memoryd.store.duckdb.opening import Opened, beside
 from memoryd.store.duckdb.vectors import VectorColumns
 
 __all__ = ["Writer"]
@@ -257,7 +257,7 @@ class Writer:
         middle would be the end of the database's process.
         """
         try:
-            size = self._opened.path.with_name(self._opened.path.name + ".wal").stat().st_size
+            size = beside(self._opened.path, ".wal").stat().st_size
         except FileNotFoundError:
             return
         if self._fatal or size < least_bytes or self._free_bytes() < self._min_free + size:
