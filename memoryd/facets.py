@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memoryd.model import Filter, Memory, fold
+from memoryd.checks import fold
+from memoryd.model import Filter, Memory
 
 __all__ = ["facets_of", "required_facets", "subject_facets"]
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.change import Applied, ChangeSet, Entry
+from memoryd.checks import text_digest
 from memoryd.config import Config, IndexConfig
 from memoryd.index import vectors as vectors_module
 from memoryd.index.analysis import analyse, analyse_query
@@ -20,7 +21,7 @@ from memoryd.index.cache import ScopeIndexes
 from memoryd.index.postings import Postings
 from memoryd.index.records import pack, unpack
 from memoryd.index.scope import Question, ScopeIndex
-from memoryd.model import Filter, Judgement, Kind, Owner, Source, text_digest
+from memoryd.model import Filter, Judgement, Kind, Owner, Source
 from memoryd.store.ram import RamStore
 from tests.builders import ALICE, NOW, HashEncoder, Local, entry, memory, open_duckdb, ports_over, run, visible_to
 

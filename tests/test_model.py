@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from memoryd import limits
+from memoryd.checks import text_digest
 from memoryd.errors import IdentityMissing, InvalidArgument, LimitExceeded, MemorydError, by_reason
-from memoryd.model import Caller, Draft, Filter, Query, Scope, Source, text_digest
+from memoryd.model import Caller, Draft, Filter, Query, Scope, Source
 from memoryd.v1 import error_reason_pb2
 
 

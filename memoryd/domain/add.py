@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.change import ChangeSet, Entry, RecordedRequest
+from memoryd.checks import text_digest
 from memoryd.domain.judge import judge, memory_of
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import Once, memory_now, once
@@ -19,7 +20,7 @@ from memoryd.domain.settle import settle
 from memoryd.errors import MemorydError
 from memoryd.index.analysis import analyse, embedded_text, indexed_text
 from memoryd.index.scope import ScopeIndex
-from memoryd.model import AddResult, Caller, Draft, Memory, Outcome, Owner, State, text_digest
+from memoryd.model import AddResult, Caller, Draft, Memory, Outcome, Owner, State
 
 __all__ = ["add", "add_batch"]
 

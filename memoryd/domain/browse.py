@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memoryd import limits
+from memoryd.checks import check_count, check_id
 from memoryd.domain.ports import Ports
 from memoryd.errors import AmbiguousId, InvalidArgument, NotFound, PageTokenInvalid
 from memoryd.index.records import pack
-from memoryd.model import Caller, Filter, Memory, Stats, check_count, check_id
+from memoryd.model import Caller, Filter, Memory, Stats
 from memoryd.store.base import Cursor
 from memoryd.times import from_us, to_us
 

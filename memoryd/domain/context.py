@@ -13,21 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memoryd import limits
+from memoryd.checks import check_count, check_text
 from memoryd.domain.ports import Ports
 from memoryd.domain.recall import recall
-from memoryd.model import (
-    Caller,
-    ContextItem,
-    ContextSection,
-    Filter,
-    Kind,
-    Leg,
-    Memory,
-    Query,
-    Trust,
-    check_count,
-    check_text,
-)
+from memoryd.model import Caller, ContextItem, ContextSection, Filter, Kind, Leg, Memory, Query, Trust
 
 __all__ = ["Context", "build_context", "render_line", "token_count"]
 

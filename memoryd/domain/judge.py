@@ -11,18 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memoryd.model import (
-    Draft,
-    Judgement,
-    Memory,
-    Outcome,
-    Owner,
-    check_metadata,
-    check_subjects,
-    check_tags,
-    fold,
-    text_digest,
-)
+from memoryd.checks import check_metadata, check_subjects, check_tags, fold, text_digest
+from memoryd.model import Draft, Judgement, Memory, Outcome, Owner
 
 __all__ = ["REINFORCEMENT", "Verdict", "judge", "memory_of", "reinforced"]
 

@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 
 from memoryd.change import RecordedRequest
+from memoryd.checks import check_id
 from memoryd.domain.ports import Ports
 from memoryd.errors import RequestIdReused
-from memoryd.model import Caller, Memory, Outcome, Owner, Visibility, check_id
+from memoryd.model import Caller, Memory, Outcome, Owner, Visibility
 
 __all__ = ["Once", "once"]
 

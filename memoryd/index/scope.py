@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.change import Entry
+from memoryd.checks import text_digest
 from memoryd.facets import facets_of, required_facets, subject_facets
 from memoryd.index.arrays import Growable
 from memoryd.index.postings import CorpusStats, Postings
 from memoryd.index.records import pack, unpack
 from memoryd.index.vectors import Vectors
-from memoryd.model import Filter, Kind, Memory, text_digest
+from memoryd.model import Filter, Kind, Memory
 from memoryd.times import to_us
 
 __all__ = ["Found", "Question", "ScopeIndex"]

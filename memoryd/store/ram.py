@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
+from memoryd.checks import text_digest
 from memoryd.errors import Unavailable
-from memoryd.model import Filter, GcReport, Memory, MemoryCount, Owner, State, Stats, Visibility, text_digest
+from memoryd.model import Filter, GcReport, Memory, MemoryCount, Owner, State, Stats, Visibility
 from memoryd.store.base import Cursor, Graces, StoreInfo
 
 __all__ = ["RamStore"]

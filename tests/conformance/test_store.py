@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from memoryd.change import ChangeSet, RecordedRequest
+from memoryd.checks import text_digest
 from memoryd.errors import Unavailable
-from memoryd.model import Filter, GcReport, Judgement, Kind, Outcome, Owner, Source, Trust, text_digest
+from memoryd.model import Filter, GcReport, Judgement, Kind, Outcome, Owner, Source, Trust
 from memoryd.store.base import Cursor, Graces
 from memoryd.store.ram import RamStore
 from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, entry, memory, open_duckdb, run, visible_to

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.change import Entry, RecordedRequest
+from memoryd.checks import text_digest
 from memoryd.facets import facets_of
-from memoryd.model import Judgement, Kind, Memory, Outcome, Owner, Scope, Source, Trust, text_digest
+from memoryd.model import Judgement, Kind, Memory, Outcome, Owner, Scope, Source, Trust
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.times import from_us, to_us
 
