@@ -14,12 +14,13 @@ def main() -> int:
     """Run the command; without the daemon's packages, say how to get them."""
     try:
         from memoryd.admin_cli import run
+
+        code = run(sys.argv[1:])
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "memoryd":
             raise
         print(f"memoryd: {error.name} is not installed; run: pip install 'memoryd[server]'", file=sys.stderr)
         return 1
-    code = run(sys.argv[1:])
     # Everything is closed by now. DuckDB's binding would go on to complain on standard error that Python still holds
     # some of its types, in a log that machines read.
     sys.stdout.flush()

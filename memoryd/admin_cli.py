@@ -1,4 +1,4 @@
-"""What `memoryd` does for an operator: serve, check, status, gc."""
+"""What `memoryd` does for an operator: serve, check, status, gc, and what `identity_cli` adds."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ import importlib.metadata
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from memoryd import paths
-from memoryd.config import Config, ConfigError, load_config
-from memoryd.daemon import Places, make_embedder, serve
-from memoryd.embedding.base import ModelRefused, ModelUnavailable
-from memoryd.logs import set_up_logs
-from memoryd.sockets import SocketRefused
-from memoryd.store.duckdb import StoreInUse, StoreRefused, open_store
+from memoryd.config import Config, load_config
+from memoryd.errors import InvalidArgument, MemorydError
+from memoryd.identity_cli import add_identity_commands
+from memoryd.paths import Places
+from memoryd.refusal import Refusal
 
 __all__ = ["make_parser", "run"]
 
-EXIT_LATER = 75  # EX_TEMPFAIL of sysexits(3): starting again later may help
-EXIT_REFUSED = 78  # EX_CONFIG of sysexits(3): starting again would not help
+EXIT_USAGE = 2
+# The daemon and the packages it needs are imported where they are used: what only asks the daemon starts at once.
 
 
 def _version() -> str:
@@ -36,7 +35,9 @@ def make_parser() -> argparse.ArgumentParser:
         prog="memoryd",
         description="The memory of AI agents: one daemon on the host.",
         epilog="examples:\n  memoryd serve\n  memoryd check --config /etc/memoryd/memoryd.toml\n"
-        "  memoryd status --json\n  memoryd gc --dry-run\n\n"
+        "  memoryd status --json\n  memoryd gc --dry-run\n"
+        "  memoryd sandbox open --user alice --chat team-7 --allow search,add --ttl 8h\n"
+        "  memoryd audit --outcome refused --since 1h\n\n"
         "exit codes: 0 done, 1 failed, 2 wrong usage, 70 the database failed (start again),"
         " 75 the embedding endpoint is down"
         " (start again later),"
@@ -49,18 +50,26 @@ def make_parser() -> argparse.ArgumentParser:
     common.add_argument("--config", metavar="FILE", type=Path, help="TOML file (default: memoryd.toml where XDG says)")
     common.add_argument("--data-dir", metavar="DIR", type=Path, help="where the database is")
     common.add_argument("--socket", metavar="PATH", type=Path, help="the admin socket")
-    commands.add_parser("serve", parents=[common], help="run the daemon in the foreground")
+    serving = commands.add_parser("serve", parents=[common], help="run the daemon in the foreground")
+    serving.set_defaults(run=_serve)
     check = commands.add_parser("check", parents=[common], help="check configuration, model and database")
+    check.set_defaults(run=_check)
     check.add_argument("--json", action="store_true", help="print JSON")
     check.add_argument("--adopt", action="store_true", help="take a database as it is whose side file is lost")
     check.add_argument(
         "--accept-loss", metavar="SEQ", type=int, help="go on with a database that ends at this transaction"
     )
     status = commands.add_parser("status", parents=[common], help="ask the running daemon how it fares")
+    status.set_defaults(run=_status)
     status.add_argument("--json", action="store_true", help="print JSON")
     gc = commands.add_parser("gc", parents=[common], help="erase what is past its grace")
     gc.add_argument("--dry-run", action="store_true", help="only count it")
     gc.add_argument("--json", action="store_true", help="print JSON")
+    gc.set_defaults(run=_gc)
+    add_identity_commands(commands, common, _client, _audit_path)
+    completion = commands.add_parser("completion", help="print the completion script of a shell")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    completion.set_defaults(run=_completion)
     return parser
 
 
@@ -69,16 +78,24 @@ def _settle(args: argparse.Namespace) -> tuple[Config, Places]:
     data_dir = (args.data_dir or paths.data_dir(os.environ)).absolute()
     database = Path(config.store.path.replace("{data_dir}", str(data_dir))).absolute()
     socket = args.socket or (Path(config.daemon.socket) if config.daemon.socket else paths.socket_path(os.environ))
-    return config, Places(database, socket)
+    sandboxes = Path(config.sandbox.directory) if config.sandbox.directory else socket.absolute().parent / "sandboxes"
+    audit = Path(config.audit.path.replace("{data_dir}", str(data_dir))).absolute() if config.audit.path else None
+    return config, Places(database, socket, sandboxes, audit)
 
 
 def _serve(args: argparse.Namespace) -> int:
+    from memoryd.daemon import serve
+    from memoryd.logs import set_up_logs
+
     config, places = _settle(args)
     set_up_logs(config.daemon.log_format, config.daemon.log_level)
     return serve(config, places, os.environ, _version())
 
 
 def _check(args: argparse.Namespace) -> int:
+    from memoryd.store.duckdb import StoreInUse, open_store
+    from memoryd.wiring import make_embedder
+
     config, places = _settle(args)
     if args.json:
         keys = [
@@ -132,6 +149,26 @@ def _client(args: argparse.Namespace) -> Any:
     return MemoryClient(f"unix://{found.absolute()}", wait_for_ready=False)
 
 
+def _audit_path(args: argparse.Namespace) -> Path | None:
+    """Return where the log is: of the daemon that runs, unless another one is named."""
+    if args.config is None and args.data_dir is None:
+        try:
+            with _client(args) as client:
+                found = client.server_info().audit_path
+        except MemorydError:
+            pass  # the daemon is stopped; its log is where the configuration says
+        else:
+            return Path(found) if found else None
+    return _settle(args)[1].audit
+
+
+def _completion(args: argparse.Namespace) -> int:
+    from memory_cli.completion import script
+
+    print(script(make_parser(), args.shell), end="")
+    return 0
+
+
 def _status(args: argparse.Namespace) -> int:
     with _client(args) as client:
         info = client.server_info()
@@ -143,6 +180,7 @@ def _status(args: argparse.Namespace) -> int:
           f" transaction {info.commit_seq}, schema {info.schema_version}")  # fmt: skip
     print(f"embedding {info.embedding_provider}, {info.embedding_dimensions} dimensions")
     print(f"index     {info.index_scopes} scopes, {info.index_bytes >> 20} MiB")
+    print(f"sandboxes {info.sandbox_count} open; audit log {info.audit_path or 'switched off'}")
     for warning in info.warnings:
         print(f"warning   {warning}")
     return 0
@@ -160,28 +198,21 @@ def _gc(args: argparse.Namespace) -> int:
     return 0
 
 
-_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "serve": _serve,
-    "check": _check,
-    "status": _status,
-    "gc": _gc,
-}
-
-
 def run(argv: Sequence[str]) -> int:
     """Run the command and return its exit code; what was refused is said in one line."""
-    from memoryd.errors import MemorydError
-
     args = make_parser().parse_args(argv)
     os.umask(0o077)  # whatever is written is for this user alone
     try:
-        return _COMMANDS[args.command](args)
-    except ModelUnavailable as refusal:
+        code: int = args.run(args)
+    except Refusal as refusal:
         print(f"memoryd: {refusal}", file=sys.stderr)
-        return EXIT_LATER
-    except (ConfigError, ModelRefused, SocketRefused, StoreRefused) as refusal:
-        print(f"memoryd: {refusal}", file=sys.stderr)
-        return EXIT_REFUSED
+        return refusal.exit_code
     except MemorydError as error:
         print(f"memoryd: {error.message}", file=sys.stderr)
-        return 1
+        return EXIT_USAGE if isinstance(error, InvalidArgument) else 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; that is no error
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return code

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from memoryd.grant import Grant, TokenKey
 from memoryd.model import Memory, Outcome, Owner
 
 if TYPE_CHECKING:
@@ -48,13 +49,24 @@ class RecordedRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """Inserts, updates and purges of memories, and the request that asked for them."""
+    """Inserts, updates and purges of memories, the request that asked for them, and who was given what."""
 
     inserts: tuple[Entry, ...] = ()
     updates: tuple[Entry, ...] = ()
     purges: tuple[Memory, ...] = ()
     request: RecordedRequest | None = None
     forget_requests_before: datetime | None = None
+    grants: tuple[Grant, ...] = ()
+    """New ones, and the new state of known ones."""
+    token_keys: tuple[TokenKey, ...] | None = None
+    """All that count from now on; None: as they are."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Every memory and grant that it touches."""
+        entries = (*self.inserts, *self.updates)
+        memories = (*(entry.memory for entry in entries), *self.purges)
+        return (*(memory.id for memory in memories), *(grant.id for grant in self.grants))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from memoryd import limits
+from memoryd.refusal import Refusal
 
 __all__ = ["Config", "ConfigError", "Key", "load_config"]
 
 MIB = 1024 * 1024
+MAX_PORT = 65_535
 LOG_FORMATS = ("auto", "json", "console")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
-class ConfigError(Exception):
+class ConfigError(Refusal):
     """The configuration cannot be used; the message names the key and the way out."""
 
 
@@ -44,6 +46,50 @@ class DaemonConfig:
     max_connections: int = _key(256, "connections", "open at once; more have to wait", least=1, most=65_536)
     max_concurrent_calls: int = _key(512, "calls", "under way at once; more are refused", least=1, most=65_536)
     shutdown_grace_s: float = _key(10.0, "seconds", "what is in flight may take so long after SIGTERM", most=3600)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxConfig:
+    """The sockets of sandboxes, and what a grant allows unless it says."""
+
+    directory: str = _key("", "path", "where the sockets are; empty: sandboxes, beside the admin socket")
+    calls_per_second: float = _key(100.0, "calls/s", "a grant's calls, also at once; 0: no limit", most=1e6)
+    writes_per_day: int = _key(100_000, "writes", "a grant's adds, deletes and restores in a day of UTC; 0: no limit")
+    stored_memories: int = _key(100_000, "memories", "what came through a grant and is stored; 0: no limit")
+    stored_bytes: int = _key(256 * MIB, "bytes", "the content of what came through a grant; 0: no limit")
+    connections: int = _key(16, "connections", "open at once on a sandbox's socket; 0: 256", most=65_536)
+    max_concurrent_calls: int = _key(
+        64, "calls", "under way at once on a sandbox's socket; more are refused", least=1, most=65_536
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SharedConfig:
+    """A Unix socket for many, each with a token."""
+
+    socket: str = _key("", "path", "the shared socket; empty: there is none")
+    max_connections: int = _key(256, "connections", "open at once on it", least=1, most=65_536)
+
+
+@dataclass(frozen=True, slots=True)
+class TcpConfig:
+    """TLS, each caller with a token."""
+
+    listen: str = _key("", "host:port", "where to listen; empty: nowhere")
+    certificate_file: str = _key("", "path", "the certificate with its chain, PEM; read again when it changes")
+    key_file: str = _key("", "path", "its private key, PEM")
+    client_ca_file: str = _key("", "path", "who signs clients' certificates, PEM; empty: clients need none")
+    max_connections: int = _key(256, "connections", "open at once on it", least=1, most=65_536)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditConfig:
+    """Who did what."""
+
+    path: str = _key("{data_dir}/audit.jsonl", "path", "the audit log; {data_dir} is the data directory; empty: none")
+    required: bool = _key(default=True, unit="", meaning="refuse to change what cannot be written down")
+    max_bytes: int = _key(64 * MIB, "bytes", "a file of this size is put aside", least=4096)
+    keep_files: int = _key(16, "files", "put aside and kept; the oldest go", most=100_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +153,10 @@ class Config:
     """Everything that the operator decides."""
 
     daemon: DaemonConfig = DaemonConfig()
+    sandbox: SandboxConfig = SandboxConfig()
+    shared: SharedConfig = SharedConfig()
+    tcp: TcpConfig = TcpConfig()
+    audit: AuditConfig = AuditConfig()
     store: StoreConfig = StoreConfig()
     index: IndexConfig = IndexConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
@@ -244,6 +294,13 @@ def load_config(path: Path | None, env: Mapping[str, str]) -> Config:
     for section in sections:
         changed = {name: value for (of, name), value in found.items() if of == section}
         config = replace(config, **{section: replace(getattr(config, section), **changed)})
+    tcp = config.tcp
+    if tcp.listen:
+        host, _, port = tcp.listen.rpartition(":")
+        if not host or not port.isdecimal() or int(port) > MAX_PORT:
+            raise ConfigError(f"tcp.listen is {tcp.listen!r}; write host:port, for example 127.0.0.1:7443")
+        if not tcp.certificate_file or not tcp.key_file:
+            raise ConfigError("tcp.listen needs TLS: name tcp.certificate_file and tcp.key_file")
     if not config.store.path.strip() or "\0" in config.store.path:
         raise ConfigError("store.path is empty; name the database file")
     return config

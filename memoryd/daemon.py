@@ -16,154 +16,36 @@ import secrets
 import signal
 import sys
 import time
-from base64 import b32encode
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import grpc
 import structlog
 from google.protobuf.duration_pb2 import Duration
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
-from memoryd import limits
+from memoryd.audit import AuditLog
 from memoryd.config import Config
 from memoryd.domain.forget import collect
-from memoryd.domain.ports import Policy, Ports, Stamps
-from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder
-from memoryd.embedding.http import HttpEncoder
-from memoryd.embedding.onnx import builtin_encoder, directory_encoder
-from memoryd.embedding.scheduler import ScheduledEmbedder
-from memoryd.index.cache import ScopeIndexes
-from memoryd.service.admin import AdminService
-from memoryd.service.context import ContextService
-from memoryd.service.memory import MemoryService
-from memoryd.service.parsing import Parsing
+from memoryd.domain.ports import Ports
+from memoryd.doors import Doors
+from memoryd.embedding.base import Embedder
+from memoryd.identity.grants import Grants
+from memoryd.paths import Places
 from memoryd.sockets import SocketLease
-from memoryd.store.base import Store
 from memoryd.store.duckdb import DuckDBStore, Opened, open_store
 from memoryd.supervision import feed_watchdog, notify, watchdog_interval_s
-from memoryd.v1 import admin_service_pb2_grpc, context_service_pb2_grpc, memory_service_pb2_grpc
+from memoryd.trail import Trail, following
+from memoryd.wiring import make_embedder, make_ports, now_utc
 
-__all__ = ["EXIT_FATAL", "EXIT_OK", "Places", "make_ports", "new_memory_id", "now_utc", "serve"]
+__all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
 
 EXIT_OK = 0
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor starts the daemon anew
 RECALL_FLUSH_S = 3.0
-ID_BYTES = 16
+EXPIRY_CHECK_S = 1.0  # a socket whose grant has expired serves nobody anyway; within so long it is gone
 
 log = structlog.get_logger("memoryd.daemon")
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where the daemon's files are."""
-
-    database: Path
-    socket: Path
-
-
-def now_utc() -> datetime:
-    """Return the time."""
-    return datetime.now(UTC)
-
-
-def new_memory_id() -> str:
-    """Return 128 random bits as 26 lower-case characters, so that the first eight tell memories apart."""
-    return b32encode(secrets.token_bytes(ID_BYTES)).decode().rstrip("=").lower()
-
-
-def _encoder(config: Config) -> Encoder | None:
-    embedding = config.embedding
-    if embedding.provider == "none":
-        return None
-    if embedding.provider == "builtin":
-        return builtin_encoder(dimensions=embedding.dimensions)
-    if embedding.provider == "openai":
-        key = ""
-        if embedding.api_key_file:
-            try:
-                key = Path(embedding.api_key_file).read_text(encoding="utf-8").strip()
-            except OSError as error:
-                raise ModelRefused(f"embedding.api_key_file cannot be read: {error.strerror}") from None
-        return HttpEncoder(
-            embedding.url,
-            embedding.model,
-            api_key=key,
-            dimensions=embedding.dimensions,
-            timeout_s=embedding.timeout_s,
-        )
-    directory = Path(embedding.provider)
-    if not directory.is_dir():
-        raise ModelRefused(
-            f"embedding.provider is {embedding.provider!r}, which is neither builtin, openai, none nor a directory"
-        )
-    return directory_encoder(directory, dimensions=embedding.dimensions)
-
-
-def make_embedder(config: Config) -> Embedder:
-    """Return what the configuration names; ModelRefused if it cannot be used."""
-    encoder = _encoder(config)
-    return NoEmbedder() if encoder is None else ScheduledEmbedder(encoder)
-
-
-async def make_ports(config: Config, store: Store, embedder: Embedder) -> Ports:
-    """Wire store, index and embedder: every commit reaches the index before it is acknowledged."""
-    info = await store.info()
-    refusal = ""
-    strangers = [fingerprint for fingerprint in info.fingerprints if fingerprint != embedder.fingerprint]
-    if embedder.fingerprint and strangers:
-        refusal = (
-            f"the store holds vectors of another model ({', '.join(item[:8] for item in strangers)}) than"
-            f" embedding.provider {embedder.provider!r} makes ({embedder.fingerprint[:8]}): searches use words only;"
-            " set embedding.provider back to the model that the store was filled with"
-        )
-    indexes = ScopeIndexes(
-        store.read_owner,
-        budget_bytes=config.index.memory_bytes,
-        dimensions=embedder.dimensions,
-        fingerprint=embedder.fingerprint,
-        on_fault=lambda fault: log.error("index_dropped", error=fault),
-    )
-    store.on_commit(indexes.apply)
-    policy = Policy(
-        delete_grace_days=config.memory.delete_grace_days,
-        supersede_grace_days=config.memory.supersede_grace_days,
-        expired_grace_days=config.memory.expired_grace_days,
-        max_memories=config.context.max_memories,
-        max_tokens=config.context.max_tokens,
-        disabled_agents=config.disabled_agents,
-    )
-    return Ports(
-        store=store,
-        indexes=indexes,
-        embedder=embedder,
-        new_id=new_memory_id,
-        stamps=Stamps(info.newest_create_time),
-        secret=info.secret,
-        policy=policy,
-        vector_refusal=refusal,
-    )
-
-
-def make_server(config: Config) -> grpc.aio.Server:
-    """Return a server with every limit set."""
-    return grpc.aio.server(
-        interceptors=[Parsing()],
-        options=[
-            ("grpc.max_receive_message_length", limits.MAX_MESSAGE_BYTES),
-            ("grpc.max_send_message_length", -1),
-            ("grpc.max_metadata_size", limits.MAX_CALL_METADATA_BYTES),
-            ("grpc.absolute_max_metadata_size", limits.MAX_CALL_METADATA_BYTES * 2),
-            ("grpc.max_allowed_incoming_connections", config.daemon.max_connections),
-            ("grpc.server_handshake_timeout_ms", 5000),
-            ("grpc.so_reuseport", 0),
-        ],
-        maximum_concurrent_rpcs=config.daemon.max_concurrent_calls,
-    )
 
 
 class _Daemon:
@@ -180,6 +62,7 @@ class _Daemon:
         self._exit = EXIT_OK
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
+        self._faults: list[str] = []  # sockets of sandboxes that could not be opened again
 
     def _on_fatal(self, fault: str) -> None:
         def end() -> None:
@@ -199,12 +82,22 @@ class _Daemon:
         lease = SocketLease(self._places.socket)
         try:
             opened, embedder = await self._open()
-            store = DuckDBStore(opened, min_free_bytes=self._config.store.min_free_bytes, on_fatal=self._on_fatal)
             try:
-                await self._serve(lease, store, embedder)
+                audit = self._open_audit()
+            except BaseException:
+                opened.close()
+                embedder.close()
+                raise
+            store = DuckDBStore(
+                opened, min_free_bytes=self._config.store.min_free_bytes, on_fatal=self._on_fatal, journal=audit
+            )
+            try:
+                await self._serve(lease, store, embedder, audit)
             finally:
                 embedder.close()
                 await self._close(store)
+                if audit is not None:
+                    audit.close()
         finally:
             lease.close()
         log.info("stopped", exit_code=self._exit)
@@ -236,23 +129,42 @@ class _Daemon:
             embedder.close()
             raise
 
-    async def _serve(self, lease: SocketLease, store: DuckDBStore, embedder: Embedder) -> None:
-        ports = await make_ports(self._config, store, embedder)
-        server = make_server(self._config)
-        memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(MemoryService(ports, now_utc), server)
-        context_service_pb2_grpc.add_ContextServiceServicer_to_server(ContextService(ports, now_utc), server)
-        admin_service_pb2_grpc.add_AdminServiceServicer_to_server(
-            AdminService(ports, now_utc, lambda: self._describe(ports)), server
+    def _open_audit(self) -> AuditLog | None:
+        path, config = self._places.audit, self._config.audit
+        if path is None:
+            return None
+        return AuditLog(
+            path,
+            required=config.required,
+            max_bytes=config.max_bytes,
+            keep_files=config.keep_files,
+            on_fault=lambda fault: log.error("audit_not_written", error=fault, required=config.required),
         )
-        healthy = health.aio.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
-        services = ("memoryd.v1.MemoryService", "memoryd.v1.ContextService", "memoryd.v1.AdminService")
-        reflection.enable_server_reflection((*services, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
-        server.add_insecure_port(lease.address)
-        await server.start()
-        lease.protect()
-        for name in ("", *services):
-            await healthy.set(name, health_pb2.HealthCheckResponse.SERVING)
+
+    async def _serve(self, lease: SocketLease, store: DuckDBStore, embedder: Embedder, audit: AuditLog | None) -> None:
+        ports = await make_ports(self._config, store, embedder, now_utc())
+        grants = Grants(ports, await store.grants(), await store.token_keys(), time.monotonic)
+        doors = Doors(
+            self._config,
+            ports,
+            grants,
+            audit,
+            store_id=(await store.info()).store_id,
+            sandboxes=self._places.sandboxes,
+            clock=now_utc,
+            describe=lambda: self._describe(ports, doors),
+        )
+        try:
+            self._faults = await doors.open(lease)
+            await self._until_stopped(ports, doors, lease)
+        finally:
+            await doors.stop(0)
+            doors.let_go()
+        if self._exit == EXIT_OK:
+            await _flush(ports)
+        ports.indexes.close()
+
+    async def _until_stopped(self, ports: Ports, doors: Doors, lease: SocketLease) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._on_signal)
         gc.collect()
@@ -262,13 +174,17 @@ class _Daemon:
             "serving",
             socket=str(lease.path),
             database=str(self._places.database),
-            embedding=embedder.provider,
+            sandboxes=len(doors.listeners),
+            embedding=ports.embedder.provider,
             ready_s=round(time.monotonic() - self._began, 3),
         )
         if ports.vector_refusal:
             log.warning("vectors_not_searched", reason=ports.vector_refusal)
+        for fault in self._faults:
+            log.warning("sandbox_not_open", reason=fault)
         notify(self._env, "READY=1")
         self._start(self._flush_recalls(ports))
+        self._start(_close_ended(doors))
         interval = watchdog_interval_s(self._env)
         if interval is not None:
             self._start(feed_watchdog(self._env, interval, lambda: _self_check(ports)))
@@ -277,25 +193,21 @@ class _Daemon:
         await self._stop.wait()
         notify(self._env, "STOPPING=1")
         log.info("stopping", grace_s=self._config.daemon.shutdown_grace_s)
-        await healthy.enter_graceful_shutdown()
-        await self._stop_server(server)
+        await self._stop_doors(doors)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._exit == EXIT_OK:
-            await _flush(ports)
-        ports.indexes.close()
 
     def _start(self, work: Any) -> None:
         self._tasks.append(asyncio.create_task(work))
 
-    async def _stop_server(self, server: grpc.aio.Server) -> None:
+    async def _stop_doors(self, doors: Doors) -> None:
         """Let calls finish within the grace; a second signal ends them at once."""
-        stopping = asyncio.create_task(server.stop(self._config.daemon.shutdown_grace_s))
+        stopping = asyncio.create_task(doors.stop(self._config.daemon.shutdown_grace_s))
         hurry = asyncio.create_task(self._hurry.wait())
         await asyncio.wait({stopping, hurry}, return_when=asyncio.FIRST_COMPLETED)
         if not stopping.done():
-            await server.stop(0)
+            await doors.stop(0)
         hurry.cancel()
         await stopping
 
@@ -304,9 +216,9 @@ class _Daemon:
             await asyncio.sleep(RECALL_FLUSH_S)
             await _flush(ports)
 
-    async def _describe(self, ports: Ports) -> dict[str, Any]:
+    async def _describe(self, ports: Ports, doors: Doors) -> dict[str, Any]:
         info = await ports.store.info()
-        warnings = [ports.vector_refusal] if ports.vector_refusal else []
+        warnings = [*([ports.vector_refusal] if ports.vector_refusal else []), *self._faults]
         if ports.embedder.fingerprint and not ports.vector_refusal and info.unembedded_count:
             warnings.append(f"{info.unembedded_count} memories have no vector and are found by their words only")
         if ports.indexes.faults:
@@ -329,6 +241,8 @@ class _Daemon:
             "index_bytes": ports.indexes.nbytes,
             "warnings": warnings,
             "rss_bytes": _rss_bytes(),
+            "sandbox_count": len(doors.listeners),
+            "audit_path": "" if self._places.audit is None else str(self._places.audit),
         }
 
 
@@ -359,9 +273,19 @@ async def _flush(ports: Ports) -> None:
         log.warning("recalls_not_counted", error=type(error).__name__, count=len(recalls))
 
 
+async def _close_ended(doors: Doors) -> None:
+    """Close the sockets of grants that expire."""
+    while True:
+        await asyncio.sleep(EXPIRY_CHECK_S)
+        for grant_id in await doors.register.close_ended(now_utc()):
+            log.info("sandbox_expired", grant_id=grant_id)
+
+
 async def _collect_at_start(ports: Ports) -> None:
+    trail = Trail(time=now_utc(), call=secrets.token_hex(6), rpc="gc", door="daemon")
     try:
-        report = await collect(ports, now=now_utc())
+        with following(trail):
+            report = await collect(ports, now=trail.time)
     except Exception as error:  # noqa: BLE001  the daemon serves all the same
         log.error("gc_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
         return

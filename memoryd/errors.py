@@ -7,9 +7,11 @@ MemorydError
 │   ├── PageTokenInvalid     list again from the start
 │   └── AmbiguousId          give more of the id
 ├── NotFound             stop; also said of what exists and is not yours
+│   └── GrantNotFound        no grant has that id
 ├── Unauthenticated      get a new token
 ├── PermissionDenied     stop
-│   └── ScopeMismatch        a named identity is not the bound one
+│   ├── ScopeMismatch        a named identity is not the bound one
+│   └── TrustTooLow          what holds the key came from higher up
 ├── LimitExceeded        shrink the request or wait; `limit` says which
 ├── Conflict             read again, then retry
 │   └── RequestIdReused      make a new request_id
@@ -27,6 +29,7 @@ from typing import ClassVar
 __all__ = [
     "AmbiguousId",
     "Conflict",
+    "GrantNotFound",
     "IdentityMissing",
     "InternalError",
     "InvalidArgument",
@@ -38,6 +41,7 @@ __all__ = [
     "RequestIdReused",
     "ScopeMismatch",
     "TimedOut",
+    "TrustTooLow",
     "Unauthenticated",
     "Unavailable",
     "by_reason",
@@ -94,6 +98,12 @@ class NotFound(MemorydError):
     reason = "MEMORY_NOT_FOUND"
 
 
+class GrantNotFound(NotFound):
+    """No grant has that id."""
+
+    reason = "GRANT_NOT_FOUND"
+
+
 class Unauthenticated(MemorydError):
     """Who calls could not be established."""
 
@@ -112,6 +122,12 @@ class ScopeMismatch(PermissionDenied):
     """A named identity is not the one that the caller is bound to."""
 
     reason = "SCOPE_MISMATCH"
+
+
+class TrustTooLow(PermissionDenied):
+    """The key is held by a memory of higher trust."""
+
+    reason = "TRUST_TOO_LOW"
 
 
 class LimitExceeded(MemorydError):

@@ -6,7 +6,7 @@ Times are aware datetimes in UTC. Nothing here does I/O, reads a clock or knows 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -25,6 +25,7 @@ from memoryd.checks import (
     fold,
 )
 from memoryd.errors import IdentityMissing, InvalidArgument, LimitExceeded
+from memoryd.grant import NO_LIMITS, Quota
 
 __all__ = [
     "AddResult",
@@ -82,6 +83,13 @@ class Trust(Enum):
     HOST = "host"
     SANDBOX = "sandbox"
     IMPORTED = "imported"
+
+    def outranks(self, other: Trust) -> bool:
+        """Whether it weighs more: the host before imports before sandboxes."""
+        return _WEIGHTS[self.value] > _WEIGHTS[other.value]
+
+
+_WEIGHTS = {"host": 2, "imported": 1, "sandbox": 0}
 
 
 class Outcome(Enum):
@@ -150,6 +158,7 @@ class Caller:
     chat_id: str | None = None
     trust: Trust = Trust.HOST
     grant_id: str = ""
+    quota: Quota = NO_LIMITS
 
     def __post_init__(self) -> None:
         """Check the ids; IdentityMissing if neither says who asks."""
@@ -165,6 +174,11 @@ class Caller:
     def visibility(self) -> Visibility:
         """What it may see."""
         return Visibility(self.agent_id, self.user_id, self.chat_id)
+
+    @property
+    def turn(self) -> Hashable:
+        """What takes turns at what is scarce: its grant, else itself."""
+        return self.grant_id or self
 
     def writes_to(self, *, shared: bool) -> Owner:
         """Where its statements go: to the chat if shared, else to the user."""

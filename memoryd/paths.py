@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["SOCKET_NAME", "config_file", "data_dir", "socket_candidates", "socket_path"]
+__all__ = ["SOCKET_NAME", "Places", "config_file", "data_dir", "socket_candidates", "socket_path"]
 
 SOCKET_NAME = "admin.sock"
 SYSTEM_RUNTIME = Path("/run/memoryd")
@@ -44,3 +45,15 @@ def config_file(env: Mapping[str, str]) -> Path | None:
     else:
         path = Path(env.get("XDG_CONFIG_HOME") or _home(env) / ".config") / "memoryd" / "memoryd.toml"
     return next((found for found in (path, SYSTEM_CONFIG) if found.is_file()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the daemon's files are."""
+
+    database: Path
+    socket: Path
+    sandboxes: Path
+    """The sockets of sandboxes."""
+    audit: Path | None
+    """The audit log."""

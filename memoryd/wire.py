@@ -35,6 +35,7 @@ from memoryd.v1 import context_service_pb2, memory_pb2, memory_service_pb2
 __all__ = [
     "draft_from_pb",
     "draft_to_pb",
+    "enum_codes",
     "filter_from_pb",
     "filter_to_pb",
     "hit_from_pb",
@@ -57,16 +58,17 @@ NANOS_A_SECOND = 1_000_000_000
 E = TypeVar("E", bound=Enum)
 
 
-def _codes(enum: type[E], prefix: str) -> tuple[dict[E, Any], dict[int, E]]:
-    to_pb = {member: getattr(memory_pb2, f"{prefix}_{member.name}") for member in enum}
+def enum_codes(enum: type[E], module: Any, prefix: str) -> tuple[dict[E, Any], dict[int, E]]:
+    """Return an enum of the model as codes of a generated module, and the other way round."""
+    to_pb = {member: getattr(module, f"{prefix}_{member.name}") for member in enum}
     return to_pb, {code: member for member, code in to_pb.items()}
 
 
-KIND_TO_PB, KIND_FROM_PB = _codes(Kind, "MEMORY_KIND")
-STATE_TO_PB, STATE_FROM_PB = _codes(State, "MEMORY_STATE")
-TRUST_TO_PB, TRUST_FROM_PB = _codes(Trust, "TRUST_CLASS")
-OUTCOME_TO_PB, OUTCOME_FROM_PB = _codes(Outcome, "OUTCOME")
-LEG_TO_PB, LEG_FROM_PB = _codes(Leg, "SEARCH_LEG")
+KIND_TO_PB, KIND_FROM_PB = enum_codes(Kind, memory_pb2, "MEMORY_KIND")
+STATE_TO_PB, STATE_FROM_PB = enum_codes(State, memory_pb2, "MEMORY_STATE")
+TRUST_TO_PB, TRUST_FROM_PB = enum_codes(Trust, memory_pb2, "TRUST_CLASS")
+OUTCOME_TO_PB, OUTCOME_FROM_PB = enum_codes(Outcome, memory_pb2, "OUTCOME")
+LEG_TO_PB, LEG_FROM_PB = enum_codes(Leg, memory_pb2, "SEARCH_LEG")
 
 _TIMES = (
     "create_time", "event_time", "recall_time", "reinforce_time", "expire_time", "supersede_time", "delete_time",

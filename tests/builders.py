@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import time
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -16,18 +17,18 @@ from memory_client.calls import BuiltContext, Deleted, Page, SearchResult
 
 from memoryd.change import Entry
 from memoryd.config import Config
-from memoryd.daemon import make_ports, make_server
 from memoryd.domain import add, browse, forget
 from memoryd.domain.context import build_context
 from memoryd.domain.recall import recall
+from memoryd.doors import Doors, make_server
 from memoryd.embedding.scheduler import ScheduledEmbedder
+from memoryd.grant import Door
+from memoryd.identity.grants import Grants
 from memoryd.index.analysis import analyse, indexed_text
 from memoryd.model import Caller, Draft, Filter, Memory, Query, Scope, Visibility
-from memoryd.service.context import ContextService
-from memoryd.service.memory import MemoryService
 from memoryd.store.duckdb import DuckDBStore, open_store
 from memoryd.store.ram import RamStore
-from memoryd.v1 import context_service_pb2_grpc, memory_service_pb2_grpc
+from memoryd.wiring import make_ports
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
@@ -154,13 +155,31 @@ class Local:
 async def ports_over(store, config: Config | None = None):
     """Ports over a store, with the hash encoder."""
     embedder = ScheduledEmbedder(HashEncoder(), workers=1)
-    ports = await make_ports(config or Config(), store, embedder)
+    ports = await make_ports(config or Config(), store, embedder, NOW)
     try:
         yield ports
     finally:
         embedder.close()
         ports.indexes.close()
         await store.close()
+
+
+def doors_over(ports, folder: Path, clock, *, config: Config | None = None, audit=None, grants=None) -> Doors:
+    """Every door of a daemon over these ports; none is open yet."""
+
+    async def describe():
+        return {"version": "test"}
+
+    return Doors(
+        config or Config(),
+        ports,
+        grants or Grants(ports, [], [], time.monotonic),
+        audit,
+        store_id="test",
+        sandboxes=folder / "sandboxes",
+        clock=clock,
+        describe=describe,
+    )
 
 
 @asynccontextmanager
@@ -171,9 +190,9 @@ async def backend(kind: str, folder: Path, clock, config: Config | None = None):
         if kind != "wire":
             yield Local(ports, clock, user_id="alice")
             return
-        server = make_server(Config())
-        memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(MemoryService(ports, clock), server)
-        context_service_pb2_grpc.add_ContextServiceServicer_to_server(ContextService(ports, clock), server)
+        server = make_server(256, 512)
+        doors = doors_over(ports, folder, clock)
+        server.add_generic_rpc_handlers((doors.gate(Door.ADMIN),))
         socket = folder / "s"
         server.add_insecure_port(f"unix:{socket}")
         await server.start()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -47,5 +49,7 @@ def user() -> str:
 
 
 @pytest.fixture
-def folder(tmp_path) -> Path:
-    return tmp_path
+def folder() -> Iterator[Path]:
+    """A folder of its own with a short path: a socket's may have 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="m", ignore_cleanup_errors=True) as path:
+        yield Path(path)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
+from google.rpc import error_details_pb2, status_pb2
 from memory_client import MemoryClient
 
 START_S = 60
@@ -79,6 +80,16 @@ class Daemon:
 
     def channel(self) -> grpc.Channel:
         return grpc.insecure_channel(f"unix:{self.socket}")
+
+
+def reason_of(error: grpc.RpcError) -> str:
+    """The reason in the details of a failed call; empty if it has none."""
+    details = dict(error.trailing_metadata() or ()).get("grpc-status-details-bin")
+    info = error_details_pb2.ErrorInfo()
+    for detail in status_pb2.Status.FromString(details or b"").details:
+        if detail.Is(info.DESCRIPTOR):
+            detail.Unpack(info)
+    return info.reason
 
 
 @contextmanager

@@ -229,7 +229,7 @@ def test_check_prints_every_key_and_looks_at_the_database(folder):
 
 def test_without_the_servers_packages_the_daemon_says_how_to_get_them():
     code = "import sys; sys.modules['duckdb'] = None; from memoryd.__main__ import main; sys.exit(main())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code, "serve"], capture_output=True, text=True, check=False)
     assert (1, "memoryd: duckdb is not installed; run: pip install 'memoryd[server]'\n") == (
         done.returncode,
         done.stderr,

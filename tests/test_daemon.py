@@ -418,8 +418,10 @@ def test_the_server_never_loads_the_hub_nor_the_client_the_server():
             subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
         )
 
-    server = loaded("import memoryd.admin_cli\nfrom memoryd.embedding.onnx import builtin_encoder\nbuiltin_encoder()")
+    server = loaded("import memoryd.daemon\nfrom memoryd.embedding.onnx import builtin_encoder\nbuiltin_encoder()")
     assert "huggingface_hub" not in server
     assert "duckdb" in server
+    asking = loaded("import memoryd.admin_cli")
+    assert not asking & {"duckdb", "numpy", "onnxruntime", "tokenizers", "structlog"}
     client = loaded("import memory_client\nmemory_client.AsyncMemoryClient\nimport memory_cli.main")
     assert not client & {"duckdb", "numpy", "onnxruntime", "tokenizers", "structlog"}

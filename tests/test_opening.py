@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import duckdb
@@ -14,7 +15,7 @@ import pytest
 
 from memoryd.change import ChangeSet
 from memoryd.model import Filter
-from memoryd.store.duckdb import StoreRefused, open_store
+from memoryd.store.duckdb import StoreRefused, open_store, rows
 from memoryd.store.duckdb.guard import Guard, read_guard
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, open_duckdb, run, visible_to
@@ -23,13 +24,13 @@ PUT = """
 import asyncio, os, sys
 from pathlib import Path
 from memoryd.change import ChangeSet
-from memoryd.daemon import new_memory_id
+from memoryd.wiring import new_id
 from tests.builders import entry, memory, open_duckdb
 
 async def work():
     store = open_duckdb(Path(sys.argv[1]))
     for n in range(int(sys.argv[2])):
-        await store.commit(ChangeSet(inserts=(entry(memory(f"m{n}" + "x" * 2000, id=new_memory_id())),)))
+        await store.commit(ChangeSet(inserts=(entry(memory(f"m{n}" + "x" * 2000, id=new_id())),)))
     os._exit(0)  # as kill -9: nothing is folded, nothing is closed
 
 asyncio.run(work())
@@ -224,11 +225,34 @@ def test_a_migration_is_whole_or_not_at_all_and_keeps_a_copy(folder):
         open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=(*MIGRATIONS, fail))
     assert 3 == len(contents(folder))
     opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=(*MIGRATIONS, add_column))
-    assert 2 == opened.schema_version
+    newer = len(MIGRATIONS) + 1
+    assert newer == opened.schema_version
     opened.connection.execute("SELECT mood FROM memories")
     opened.close()
-    assert (folder / "memory.duckdb.before-schema-2").exists()
-    assert "schema 2" in refused(folder)
+    assert (folder / f"memory.duckdb.before-schema-{newer}").exists()
+    assert f"schema {newer}" in refused(folder)
+
+
+def test_a_database_of_the_first_schema_opens_with_all_it_holds(folder):
+    path = folder / "memory.duckdb"
+    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:1])
+    row = rows.entry_row(entry("older than grants"), 1)
+    names = [name for name in row if name != "grant_id" and not name.startswith("vector")]
+    opened.connection.execute(
+        f"INSERT INTO memories ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",  # noqa: S608  our own names
+        [row[name] for name in names],
+    )
+    opened.close()
+
+    async def rule():
+        store = open_duckdb(folder)
+        try:
+            found = await store.page(visible_to(ALICE), Filter(), now=NOW + timedelta(days=1), limit=9)
+            assert [("older than grants", "")] == [(memory.content, memory.grant_id) for memory in found]
+        finally:
+            await store.close()
+
+    run(rule())
 
 
 def test_below_the_watermark_inserts_are_refused_and_nothing_is_lost(folder):

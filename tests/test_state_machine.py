@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from memory_client import Draft, Filter, MemorydError
 
 from memoryd.config import Config
-from memoryd.daemon import make_ports
 from memoryd.domain.forget import collect
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.store.ram import RamStore
+from memoryd.wiring import make_ports
 from tests.builders import NOW, HashEncoder, Local, open_duckdb
 
 WORDS = st.sampled_from(["red", "blue", "green", "Red.", "tea", "green tea", "黑猫"])
@@ -46,7 +46,7 @@ class Life(RuleBasedStateMachine):
             self.numbers[name] += 1
             return f"{self.numbers[name]:08d}" + "a" * 18
 
-        ports = self.loop.run_until_complete(make_ports(Config(), store, self._embedder()))
+        ports = self.loop.run_until_complete(make_ports(Config(), store, self._embedder(), NOW))
         ports.new_id = new_id
         self.ports[name] = ports
 

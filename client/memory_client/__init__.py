@@ -11,9 +11,12 @@ The client of memoryd.
 from memory_client.aio import AsyncMemoryClient
 from memory_client.calls import BuiltContext, Deleted, Page, SearchResult, ServerInfo
 from memory_client.client import MemoryClient
+from memory_client.credentials import Credentials
+from memory_client.grant_calls import ForgottenGrant, GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
 from memoryd.errors import (
     AmbiguousId,
     Conflict,
+    GrantNotFound,
     IdentityMissing,
     InternalError,
     InvalidArgument,
@@ -25,9 +28,11 @@ from memoryd.errors import (
     RequestIdReused,
     ScopeMismatch,
     TimedOut,
+    TrustTooLow,
     Unauthenticated,
     Unavailable,
 )
+from memoryd.grant import Door, Grant, GrantSpec, GrantStatus, GrantUsage, Permission, Quota, check_permissions
 from memoryd.model import (
     AddResult,
     ContextItem,
@@ -49,23 +54,36 @@ from memoryd.model import (
     Stats,
     Trust,
 )
+from memoryd.token import Caveats, attenuate
 
 __all__ = [
     "AddResult",
     "AmbiguousId",
     "AsyncMemoryClient",
     "BuiltContext",
+    "Caveats",
     "Conflict",
     "ContextItem",
     "ContextSection",
+    "Credentials",
     "Deleted",
+    "Door",
     "Draft",
     "Filter",
+    "ForgottenGrant",
     "GcReport",
+    "Grant",
+    "GrantNotFound",
+    "GrantPage",
+    "GrantSpec",
+    "GrantStatus",
+    "GrantUsage",
     "Hit",
     "IdentityMissing",
+    "InspectedToken",
     "InternalError",
     "InvalidArgument",
+    "IssuedToken",
     "Judgement",
     "Kind",
     "Leg",
@@ -79,7 +97,9 @@ __all__ = [
     "Outcome",
     "Page",
     "PageTokenInvalid",
+    "Permission",
     "PermissionDenied",
+    "Quota",
     "RequestIdReused",
     "Scope",
     "ScopeMismatch",
@@ -89,7 +109,12 @@ __all__ = [
     "State",
     "Stats",
     "TimedOut",
+    "TokenKeys",
     "Trust",
+    "TrustTooLow",
     "Unauthenticated",
     "Unavailable",
+    "WhoAmI",
+    "attenuate",
+    "check_permissions",
 ]

@@ -12,11 +12,21 @@ from typing import Any, Self, TypeVar
 
 import grpc
 
-from memory_client import calls
+from memory_client import calls, grant_calls
 from memory_client.calls import ATTEMPTS, BuiltContext, Call, Deleted, Page, SearchResult, ServerInfo, backoff_s
+from memory_client.credentials import Credentials, TokenSource, channel_credentials
 from memory_client.endpoint import CHANNEL_OPTIONS, Identity, check_timeout, resolve_endpoint
 from memory_client.failures import ConnectionLost, error_of
+from memory_client.grant_calls import (
+    ForgottenGrant,
+    GrantPage,
+    InspectedToken,
+    IssuedToken,
+    TokenKeys,
+    WhoAmI,
+)
 from memoryd.errors import InvalidArgument, Unavailable
+from memoryd.grant import Grant, GrantSpec, GrantStatus
 from memoryd.model import AddResult, Draft, Filter, GcReport, Kind, Memory, Source, Stats
 
 __all__ = ["AsyncMemoryClient"]
@@ -31,7 +41,8 @@ class AsyncMemoryClient:
     One channel to the daemon, and one method an RPC.
 
     What is not given comes from the environment: MEMORY_ENDPOINT (`unix:///path` or `host:port`; unset: the default
-    socket), MEMORY_USER_ID, MEMORY_CHAT_ID and MEMORY_AGENT_ID. Every method raises the errors drawn in
+    socket), MEMORY_USER_ID, MEMORY_CHAT_ID, MEMORY_AGENT_ID, and what `Credentials.from_env` reads. TCP is always TLS.
+    Every method raises the errors drawn in
     `memoryd.errors`. UNAVAILABLE is retried, as every write carries a request_id.
     """
 
@@ -44,6 +55,7 @@ class AsyncMemoryClient:
         agent_id: str | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
         wait_for_ready: bool = True,
+        credentials: Credentials | None = None,
     ) -> None:
         """Open a channel; nothing is sent yet. timeout_s bounds each call with its retries."""
         self.target = resolve_endpoint(endpoint, os.environ)
@@ -51,7 +63,13 @@ class AsyncMemoryClient:
         self.identity = Identity.from_env(os.environ, agent_id, user_id, chat_id)
         self._timeout_s = timeout_s
         self._wait_for_ready = wait_for_ready
-        self._channel = grpc.aio.insecure_channel(self.target, options=CHANNEL_OPTIONS)
+        shown = Credentials.from_env(os.environ) if credentials is None else credentials
+        tls = channel_credentials(self.target, shown)
+        self._token = TokenSource(shown)
+        if tls is None:
+            self._channel = grpc.aio.insecure_channel(self.target, options=CHANNEL_OPTIONS)
+        else:
+            self._channel = grpc.aio.secure_channel(self.target, tls, options=CHANNEL_OPTIONS)
         self._methods: dict[str, Any] = {}
 
     def acting_for(
@@ -87,7 +105,9 @@ class AsyncMemoryClient:
         for attempt in range(ATTEMPTS):
             left = max(0.001, deadline - time.monotonic())
             try:
-                answer = await method(call.request, timeout=left, wait_for_ready=self._wait_for_ready)
+                answer = await method(
+                    call.request, timeout=left, wait_for_ready=self._wait_for_ready, metadata=self._token.metadata()
+                )
             except (ValueError, grpc.aio.UsageError) as failure:  # gRPC says so of a channel that is closed
                 raise InvalidArgument(f"the client is closed ({failure})") from None
             except grpc.RpcError as failure:
@@ -206,3 +226,48 @@ class AsyncMemoryClient:
     async def run_gc(self, *, dry_run: bool = False) -> GcReport:
         """Erase what is past its grace, or count it (admin socket only)."""
         return await self._send(calls.run_gc(dry_run=dry_run))
+
+    async def whoami(self) -> WhoAmI:
+        """Return the identity in effect, and what it may do."""
+        return await self._send(grant_calls.whoami(self.identity))
+
+    async def open_sandbox(self, spec: GrantSpec) -> GrantStatus:
+        """Make a grant with a socket of its own (admin socket only)."""
+        return await self._send(grant_calls.open_sandbox(spec))
+
+    async def grants(
+        self, *, page_size: int = 0, page_token: str = "", include_ended: bool = False, listeners_only: bool = False
+    ) -> GrantPage:
+        """Return one page of grants, newest first (admin socket only)."""
+        call = grant_calls.grants(
+            page_size=page_size, page_token=page_token, include_ended=include_ended, listeners_only=listeners_only
+        )
+        return await self._send(call)
+
+    async def revoke_grant(self, grant_id: str) -> Grant:
+        """Take a grant back: its socket closes, its tokens count no longer (admin socket only)."""
+        return await self._send(grant_calls.revoke_grant(grant_id))
+
+    async def issue_token(
+        self, target: GrantSpec | str, *, expire_time: datetime | None = None, via: str = ""
+    ) -> IssuedToken:
+        """Make a token for a new grant, or for the one of that id (admin socket only)."""
+        return await self._send(grant_calls.issue_token(target, expire_time=expire_time, via=via))
+
+    async def inspect_token(self, token: str) -> InspectedToken:
+        """Return what a token allows and whether it counts (admin socket only)."""
+        return await self._send(grant_calls.inspect_token(token))
+
+    async def rotate_token_keys(self, *, drop_older: bool = False) -> TokenKeys:
+        """Sign tokens with a new key; with drop_older those issued so far count no longer (admin socket only)."""
+        return await self._send(grant_calls.rotate_token_keys(drop_older=drop_older))
+
+    async def grant_memories(self, grant_id: str, *, page_size: int = 0, page_token: str = "") -> Page:
+        """Return one page of the memories that came through a grant (admin socket only)."""
+        return await self._send(grant_calls.grant_memories(grant_id, page_size=page_size, page_token=page_token))
+
+    async def delete_grant_memories(
+        self, grant_id: str, *, dry_run: bool = False, purge: bool = False
+    ) -> ForgottenGrant:
+        """Delete all that came through a grant, or count it (admin socket only)."""
+        return await self._send(grant_calls.delete_grant_memories(grant_id, dry_run=dry_run, purge=purge))

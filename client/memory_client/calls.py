@@ -28,7 +28,19 @@ from memoryd.wire import (
     time_from_pb,
 )
 
-__all__ = ["ATTEMPTS", "BuiltContext", "Call", "Deleted", "Page", "SearchResult", "ServerInfo", "backoff_s"]
+__all__ = [
+    "ATTEMPTS",
+    "BuiltContext",
+    "Call",
+    "Deleted",
+    "Page",
+    "SearchResult",
+    "ServerInfo",
+    "backoff_s",
+    "build",
+    "count",
+    "stamped",
+]
 
 T = TypeVar("T")
 ATTEMPTS = 3
@@ -93,6 +105,8 @@ class ServerInfo:
     index_scopes: int
     index_bytes: int
     rss_bytes: int
+    sandbox_count: int
+    audit_path: str
     warnings: tuple[str, ...]
 
 
@@ -113,7 +127,8 @@ class Call(Generic[T]):
         return f"/memoryd.v1.{self.service}/{self.method}"
 
 
-def _stamped(request: Any, identity: Identity) -> Any:
+def stamped(request: Any, identity: Identity) -> Any:
+    """Return a request that says who asks."""
     request.agent_id, request.user_id, request.chat_id = identity.agent_id, identity.user_id, identity.chat_id
     return request
 
@@ -121,7 +136,7 @@ def _stamped(request: Any, identity: Identity) -> Any:
 MOST_INT32 = 2**31 - 1
 
 
-def _count(value: int, name: str) -> int:
+def count(value: int, name: str) -> int:
     """Return a count that the wire can carry; the daemon says what it allows."""
     if not isinstance(value, int):
         raise InvalidArgument(f"{name} must be a whole number, not {value!r}", field=name)
@@ -136,9 +151,10 @@ def _filter(wanted: Filter) -> Filter:
     return wanted
 
 
-def _build(make: Callable[[], Any], identity: Identity) -> Any:
+def build(make: Callable[[], Any], identity: Identity | None = None) -> Any:
+    """Return the request that is made, saying who asks; InvalidArgument if the wire cannot carry a value."""
     try:
-        return _stamped(make(), identity)
+        return make() if identity is None else stamped(make(), identity)
     except UnicodeEncodeError:
         raise InvalidArgument("a text contains a lone surrogate, which is not Unicode; decode it properly") from None
     except (TypeError, ValueError, OverflowError) as error:
@@ -162,7 +178,7 @@ def add(identity: Identity, draft: Draft, request_id: str) -> Call[AddResult]:
         request.request_id = _request_id(request_id)
         return request
 
-    request = _build(make, identity)
+    request = build(make, identity)
     return _memory("AddMemory", request, pb.AddMemoryResponse, lambda answer: result_from_pb(answer.result))
 
 
@@ -179,7 +195,7 @@ def add_batch(identity: Identity, drafts: Sequence[Draft], request_id: str) -> C
 
     return _memory(
         "BatchAddMemories",
-        _build(make, identity),
+        build(make, identity),
         pb.BatchAddMemoriesResponse,
         lambda answer: [result_from_pb(result) for result in answer.results],
     )
@@ -194,7 +210,7 @@ def search(
     def make() -> Any:
         return pb.SearchMemoriesRequest(
             query=query,
-            limit=_count(limit, "limit"),
+            limit=count(limit, "limit"),
             filter=filter_to_pb(_filter(wanted)),
             min_score=min_score,
             include_expired=wanted.include_expired,
@@ -205,7 +221,7 @@ def search(
     def parse(answer: Any) -> SearchResult:
         return SearchResult(tuple(map(hit_from_pb, answer.hits)), legs_from_pb(answer.unavailable_legs))
 
-    return _memory("SearchMemories", _build(make, identity), pb.SearchMemoriesResponse, parse)
+    return _memory("SearchMemories", build(make, identity), pb.SearchMemoriesResponse, parse)
 
 
 def page(identity: Identity, *, page_size: int, page_token: str, wanted: Filter) -> Call[Page]:
@@ -214,7 +230,7 @@ def page(identity: Identity, *, page_size: int, page_token: str, wanted: Filter)
 
     def make() -> Any:
         return pb.ListMemoriesRequest(
-            page_size=_count(page_size, "page_size"),
+            page_size=count(page_size, "page_size"),
             page_token=page_token,
             filter=filter_to_pb(_filter(wanted)),
             include_expired=wanted.include_expired,
@@ -224,13 +240,13 @@ def page(identity: Identity, *, page_size: int, page_token: str, wanted: Filter)
     def parse(answer: Any) -> Page:
         return Page(tuple(map(memory_from_pb, answer.memories)), answer.next_page_token)
 
-    return _memory("ListMemories", _build(make, identity), pb.ListMemoriesResponse, parse)
+    return _memory("ListMemories", build(make, identity), pb.ListMemoriesResponse, parse)
 
 
 def get(identity: Identity, memory_id: str) -> Call[Memory]:
     """GetMemory."""
     pb = memory_service_pb2
-    request = _build(lambda: pb.GetMemoryRequest(id=memory_id), identity)
+    request = build(lambda: pb.GetMemoryRequest(id=memory_id), identity)
     return _memory("GetMemory", request, pb.GetMemoryResponse, lambda answer: memory_from_pb(answer.memory))
 
 
@@ -248,14 +264,14 @@ def delete(identity: Identity, memory_id: str, *, allow_missing: bool, purge: bo
 
     # a purge erases the note of its request too, so that a second one finds nothing
     return _memory(
-        "DeleteMemory", _build(make, identity), pb.DeleteMemoryResponse, parse, retryable=allow_missing or not purge
+        "DeleteMemory", build(make, identity), pb.DeleteMemoryResponse, parse, retryable=allow_missing or not purge
     )
 
 
 def restore(identity: Identity, memory_id: str, request_id: str) -> Call[Memory]:
     """RestoreMemory."""
     pb = memory_service_pb2
-    request = _build(lambda: pb.RestoreMemoryRequest(id=memory_id, request_id=_request_id(request_id)), identity)
+    request = build(lambda: pb.RestoreMemoryRequest(id=memory_id, request_id=_request_id(request_id)), identity)
     return _memory("RestoreMemory", request, pb.RestoreMemoryResponse, lambda answer: memory_from_pb(answer.memory))
 
 
@@ -263,7 +279,7 @@ def stats(identity: Identity) -> Call[Stats]:
     """GetMemoryStats."""
     pb = memory_service_pb2
     return _memory(
-        "GetMemoryStats", _build(pb.GetMemoryStatsRequest, identity), pb.GetMemoryStatsResponse, stats_from_pb
+        "GetMemoryStats", build(pb.GetMemoryStatsRequest, identity), pb.GetMemoryStatsResponse, stats_from_pb
     )
 
 
@@ -276,8 +292,8 @@ def context(
     def make() -> Any:
         return pb.BuildContextRequest(
             prompt=prompt,
-            max_tokens=_count(max_tokens, "max_tokens"),
-            max_memories=_count(max_memories, "max_memories"),
+            max_tokens=count(max_tokens, "max_tokens"),
+            max_memories=count(max_memories, "max_memories"),
             min_score=min_score,
         )
 
@@ -290,7 +306,7 @@ def context(
             legs_from_pb(answer.unavailable_legs),
         )
 
-    return Call("ContextService", "BuildContext", _build(make, identity), pb.BuildContextResponse, parse)
+    return Call("ContextService", "BuildContext", build(make, identity), pb.BuildContextResponse, parse)
 
 
 def server_info() -> Call[ServerInfo]:

@@ -16,6 +16,7 @@ __all__ = ["CHANNEL_OPTIONS", "Identity", "check_timeout", "is_admin", "resolve_
 
 MAX_TIMEOUT_S = 86_400
 MAX_PORT = 65_535
+MAX_SOCKET_PATH_BYTES = 107  # sun_path of unix(7), less its final zero
 
 CHANNEL_OPTIONS = (
     ("grpc.enable_http_proxy", 0),
@@ -65,6 +66,12 @@ def resolve_endpoint(endpoint: str | None, env: Mapping[str, str]) -> str:
         path = path.removeprefix("//") if path.startswith("//") else path
         if not path.startswith("/"):
             raise InvalidArgument(f"endpoint {given!r} must be unix:///absolute/path", field="endpoint")
+        if len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:
+            raise InvalidArgument(
+                f"endpoint {given!r} is longer than the {MAX_SOCKET_PATH_BYTES} bytes of a socket's path; mount it"
+                " elsewhere",
+                field="endpoint",
+            )
         return f"unix:{path}"
     host, separator, port = given.rpartition(":")
     if not separator or not host or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:

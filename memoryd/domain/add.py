@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class _Embedding:
         if ports.vector_refusal:  # vectors of a second model would keep the first from being searched for good
             return [None] * len(drafts)
         texts = [embedded_text(draft.source.speaker, draft.content) for draft in drafts]
-        self._work = asyncio.ensure_future(ports.embedder.documents(texts, caller=caller))
+        self._work = asyncio.ensure_future(ports.embedder.documents(texts, caller=caller.turn))
         return await self._work
 
 
@@ -119,7 +119,10 @@ async def _decide(
     batch: bool,
 ) -> list[AddResult]:
     """Judge the statements one after the other and write what follows from it."""
-    async with ports.owner_lock(*owners):
+    locks: list[Any] = list(owners)
+    if caller.quota.stored_memories or caller.quota.stored_bytes:
+        locks.append(("grant", caller.grant_id))  # its chats count together
+    async with ports.owner_locks.hold(locks):
         indexes = {owner: await ports.indexes.get(owner) for owner in dict.fromkeys(owners)}
         offers = _Offers(ports, indexes, now)
         outcomes = []
@@ -131,8 +134,10 @@ async def _decide(
         change = await offers.change(request.record(tuple(outcomes), now))
         await ports.store.commit(change)
     return [
-        AddResult(outcome or Outcome.REJECTED, offers.memory(memory_id).as_of(now), superseded)
-        for memory_id, outcome, superseded in outcomes
+        AddResult(outcome, offers.memory(memory_id).as_of(now), details)
+        if outcome is not Outcome.REJECTED
+        else AddResult(outcome, None, rejection="".join(details))
+        for memory_id, outcome, details in outcomes
     ]
 
 
@@ -196,8 +201,12 @@ class _Offers:
 
     async def consider(
         self, draft: Draft, owner: Owner, caller: Caller, vector: Vector | None
-    ) -> tuple[str, Outcome | None, tuple[str, ...]]:
-        """Judge one statement; return the id of the memory that says it, the outcome, and what it superseded."""
+    ) -> tuple[str, Outcome, tuple[str, ...]]:
+        """
+        Judge one statement; return the id of the memory that says it, the outcome, and what it superseded.
+
+        Of a rejected one there is no id, and the reason.
+        """
         ports = self._ports
         digest = text_digest(draft.content)
         of_key = await self._of_key(owner, draft.key) if draft.key else []
@@ -206,6 +215,8 @@ class _Offers:
         time = ports.stamps.peek(self._now)
         new = memory_of(draft, owner, ports.new_id(), time, trust=caller.trust, grant_id=caller.grant_id)
         verdict = judge(draft, new, digest, of_key=of_key, same_text=same_text, now=time)
+        if verdict.new is not None and not self._has_room(verdict.new, caller):
+            return "", Outcome.REJECTED, ("quota",)
         for memory in verdict.changed:
             self._remember(memory)
         if verdict.new is not None:
@@ -213,6 +224,16 @@ class _Offers:
             self._new[new.id] = Entry(verdict.new, "", vector, ports.embedder.fingerprint if vector is not None else "")
             self._remember(verdict.new, digest)
         return verdict.memory.id, verdict.outcome, verdict.superseded_ids
+
+    def _has_room(self, new: Memory, caller: Caller) -> bool:
+        """Whether the caller's grant may store one more memory, beside those of this call."""
+        quota, stored = caller.quota, self._ports.usage.of(caller.grant_id)
+        offered = [entry.memory.content for entry in self._new.values()] + [new.content]
+        size = sum(len(content.encode()) for content in offered) if quota.stored_bytes else 0
+        return not (
+            (quota.stored_memories and stored.stored_memories + len(offered) > quota.stored_memories)
+            or (quota.stored_bytes and stored.stored_bytes + size > quota.stored_bytes)
+        )
 
     def memory(self, memory_id: str) -> Memory:
         """Return a memory of this call in its final form."""

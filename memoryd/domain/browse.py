@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
-import hmac
 from dataclasses import dataclass
 from datetime import datetime
 
 from memoryd import limits
 from memoryd.checks import check_count, check_id
+from memoryd.domain.page_token import page_token_after, read_page_token
 from memoryd.domain.ports import Ports
-from memoryd.errors import AmbiguousId, InvalidArgument, NotFound, PageTokenInvalid
+from memoryd.errors import AmbiguousId, InvalidArgument, NotFound
 from memoryd.index.records import pack
 from memoryd.model import Caller, Filter, Memory, Stats
 from memoryd.store.base import Cursor
-from memoryd.times import from_us, to_us
 
-__all__ = ["Page", "find", "get", "page", "stats"]
+__all__ = ["Page", "find", "get", "page", "page_of_grant", "stats"]
 
 ID_LENGTH = 26
-_MAC_BYTES = 16
-_TIME_BYTES = 8
 _ROW_BYTES = 100  # what a message takes beside its fields
 
 
@@ -38,10 +33,25 @@ async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, 
     """Return one page; see ListMemories in the contract."""
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     bound = _bound_to(caller, wanted)
-    after = _read_token(page_token, ports.secret, bound) if page_token else None
+    after = read_page_token(page_token, ports.secret, bound) if page_token else None
     found = await ports.store.page(caller.visibility, wanted, now=now, limit=size + 1, after=after)
+    return _page(found, size, ports.secret, bound, now)
+
+
+async def page_of_grant(grant_id: str, ports: Ports, *, page_size: int, page_token: str, now: datetime) -> Page:
+    """Return one page of what came through a grant; see ListGrantMemories in the contract."""
+    size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+    bound = hashlib.blake2b(f"grant {grant_id}".encode(), digest_size=16).digest()
+    after = read_page_token(page_token, ports.secret, bound) if page_token else None
+    return _page(await ports.store.of_grant(grant_id, limit=size + 1, after=after), size, ports.secret, bound, now)
+
+
+def _page(found: list[Memory], size: int, secret: bytes, bound: bytes, now: datetime) -> Page:
+    """Return what fits of what was found, one more than the page has, and the token of the rest."""
     kept = _within_bytes(found[:size])
-    token = "" if len(kept) == len(found) else _token(kept[-1], ports.secret, bound)
+    token = (
+        "" if len(kept) == len(found) else page_token_after(Cursor(kept[-1].create_time, kept[-1].id), secret, bound)
+    )
     return Page([memory.as_of(now) for memory in kept], token)
 
 
@@ -60,30 +70,6 @@ def _bound_to(caller: Caller, wanted: Filter) -> bytes:
     rest = [(name, getattr(wanted, name)) for name in Filter.__dataclass_fields__ if name not in {"kinds", "metadata"}]
     asked = (caller.agent_id, caller.user_id, caller.chat_id, kinds, sorted(wanted.metadata.items()), rest)
     return hashlib.blake2b(repr(asked).encode(), digest_size=16).digest()
-
-
-def _mac(body: bytes, secret: bytes, bound: bytes) -> bytes:
-    return hmac.digest(secret, bound + body, "sha256")[:_MAC_BYTES]
-
-
-def _token(last: Memory, secret: bytes, bound: bytes) -> str:
-    body = to_us(last.create_time).to_bytes(_TIME_BYTES, "big", signed=True) + last.id.encode()
-    return base64.urlsafe_b64encode(body + _mac(body, secret, bound)).decode().rstrip("=")
-
-
-def _read_token(token: str, secret: bytes, bound: bytes) -> Cursor:
-    try:
-        raw = base64.b64decode(token.encode() + b"=" * (-len(token) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        raw = b""
-    body, mac = raw[:-_MAC_BYTES], raw[-_MAC_BYTES:]
-    if len(body) <= _TIME_BYTES or not hmac.compare_digest(mac, _mac(body, secret, bound)):
-        raise PageTokenInvalid(
-            "page_token is not one of this query's; repeat the query's other fields, or list from the start",
-            field="page_token",
-        )
-    time = int.from_bytes(body[:_TIME_BYTES], "big", signed=True)
-    return Cursor(from_us(time), body[_TIME_BYTES:].decode())
 
 
 async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = False) -> Memory:

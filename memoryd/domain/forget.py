@@ -12,10 +12,11 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.requests import memory_now, once
 from memoryd.errors import Conflict, NotFound
 from memoryd.model import Caller, GcReport, Memory, State
-from memoryd.store.base import Graces
+from memoryd.store.base import Cursor, Graces
 
-__all__ = ["Forgotten", "collect", "forget", "restore"]
+__all__ = ["Forgotten", "GrantForgotten", "collect", "forget", "forget_grant", "restore"]
 
+MAX_NAMED = 1000  # ids that an answer names
 SLICE = 64  # memories purged in one transaction: below 20 ms of the writer
 
 
@@ -102,6 +103,52 @@ async def _check_key(memory: Memory, ports: Ports, now: datetime) -> None:
     )
     if holders:
         raise Conflict(f"its key {memory.key!r} is taken by memory {holders[0].id}; delete that one first", field="id")
+
+
+@dataclass(frozen=True, slots=True)
+class GrantForgotten:
+    """How many memories of a grant went, what they had replaced, and until when they can be restored."""
+
+    count: int
+    superseded_ids: tuple[str, ...] = ()
+    purge_time: datetime | None = None
+
+
+async def forget_grant(
+    grant_id: str, ports: Ports, *, now: datetime, dry_run: bool = False, purge: bool = False
+) -> GrantForgotten:
+    """
+    Hide or erase all that came through a grant, in slices between which others get their turn.
+
+    What is stored through it meanwhile goes too, so close it first.
+    """
+    due_time = now + timedelta(days=ports.policy.delete_grace_days)
+    ids: set[str] = set()
+    replaced: set[str] = set()
+    after: Cursor | None = None
+    while found := await ports.store.of_grant(grant_id, limit=SLICE, after=after, deleted=purge):
+        after = Cursor(found[-1].create_time, found[-1].id)
+        ids.update(memory.id for memory in found)
+        replaced.update(known for memory in found for known in memory.supersedes)
+        if not dry_run:
+            async with ports.owner_lock(*(memory.owner for memory in found)):
+                await _forget_slice(found, ports, now=now, due_time=due_time, purge=purge)
+    return GrantForgotten(len(ids), tuple(sorted(replaced - ids))[:MAX_NAMED], None if dry_run or purge else due_time)
+
+
+async def _forget_slice(found: list[Memory], ports: Ports, *, now: datetime, due_time: datetime, purge: bool) -> None:
+    """Hide or erase these memories as they are now that nobody else decides."""
+    entries = [await ports.store.entry(memory) for memory in found]
+    if purge:
+        await ports.store.commit(ChangeSet(purges=tuple(entry.memory for entry in entries if entry is not None)))
+        return
+    updates = tuple(
+        Entry(replace(entry.memory, delete_time=max(now, entry.memory.create_time), purge_time=due_time), entry.terms)
+        for entry in entries
+        if entry is not None and entry.memory.delete_time is None
+    )
+    if updates:
+        await ports.store.commit(ChangeSet(updates=updates))
 
 
 async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcReport:

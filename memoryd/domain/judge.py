@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.checks import check_metadata, check_subjects, check_tags, fold, text_digest
+from memoryd.errors import TrustTooLow
 from memoryd.model import Draft, Judgement, Memory, Outcome, Owner
 
 __all__ = ["REINFORCEMENT", "Verdict", "judge", "memory_of", "reinforced"]
@@ -40,10 +41,16 @@ def judge(
     """Return what becomes of a draft, whose memory would be `new`, beside the live memories of its key and its text."""
     for known in of_key:
         if text_digest(known.content) == digest:
-            return Verdict(Outcome.REINFORCED, changed=(reinforced(known, draft, new, now),))
+            return _said_again(known, draft, new, now)
     if of_key:
+        if any(known.trust.outranks(new.trust) for known in of_key):
+            raise TrustTooLow(
+                f"key {draft.key!r} is held by a memory of higher trust, which is not replaced; take another key",
+                field="key",
+            )
         ids = tuple(known.id for known in of_key)
-        unnamed = next((known for known in same_text if not known.key), None)  # it was said before, without the key
+        # it was said before, without the key
+        unnamed = next((known for known in same_text if not known.key and known.trust is new.trust), None)
         heir = new if unnamed is None else reinforced(unnamed, draft, new, now)
         heir = replace(heir, supersedes=(*heir.supersedes, *ids))
         why = Judgement("same_key", f"another statement was stored under the key {draft.key!r}", heir.id)
@@ -51,10 +58,25 @@ def judge(
         if unnamed is None:
             return Verdict(Outcome.SUPERSEDED, heir, retired, ids)
         return Verdict(Outcome.SUPERSEDED, None, (heir, *retired), ids)
-    for known in same_text:
+    for known in sorted(same_text, key=lambda memory: new.trust.outranks(memory.trust)):  # its equals and betters first
         if not draft.key or not known.key:  # two keys are two memories, whatever they say
-            return Verdict(Outcome.REINFORCED, changed=(reinforced(known, draft, new, now),))
+            return _said_again(known, draft, new, now)
     return Verdict(Outcome.INSERTED, new)
+
+
+def _said_again(known: Memory, draft: Draft, new: Memory, now: datetime) -> Verdict:
+    """
+    Return what a repetition does: it reinforces, unless it comes from higher up.
+
+    What the host says is the host's from then on: it is stored anew and retires what a sandbox said, so that nothing
+    of it goes with the sandbox's memories and nothing that a sandbox wrote gains trust.
+    """
+    if not new.trust.outranks(known.trust):
+        return Verdict(Outcome.REINFORCED, changed=(reinforced(known, draft, new, now),))
+    heir = replace(new, supersedes=(known.id,), key=new.key or known.key)
+    why = Judgement("higher_trust", f"the same was stated with trust {new.trust.value!r}", heir.id)
+    retired = replace(known, supersede_time=now, superseded_by=heir.id, judgement=why)
+    return Verdict(Outcome.SUPERSEDED, heir, (retired,), (known.id,))
 
 
 def memory_of(draft: Draft, owner: Owner, memory_id: str, create_time: datetime, **door: object) -> Memory:
@@ -95,7 +117,10 @@ def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memor
 
     Confidence rises by 0.1 to at most 1; tags and subjects are united; metadata keys are added, none overwritten; the
     later expiry holds, and none beats any; the kind stays. LimitExceeded if that is more than one memory may hold.
+    What was stated with higher trust only notes that it was said again: whoever repeats it changes nothing of it.
     """
+    if known.trust.outranks(new.trust):
+        return replace(known, reinforce_time=now)
     metadata: Mapping[str, str] = {**draft.metadata, **known.metadata}
     return replace(
         known,

@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from memoryd import limits
+from memoryd.domain.usage import Usage
 from memoryd.embedding.base import Embedder
 from memoryd.index.cache import ScopeIndexes
 from memoryd.model import Owner
@@ -106,6 +107,7 @@ class Ports:
     owner_locks: Locks = field(default_factory=Locks)
     request_locks: Locks = field(default_factory=Locks)
     recalls: Recalls = field(default_factory=Recalls)
+    usage: Usage = field(default_factory=Usage)
 
     def owner_lock(self, *owners: Owner) -> Any:
         """Hold what is decided for these owners: decisions of one owner come one after the other."""

@@ -72,7 +72,7 @@ async def _vector(query: Query, caller: Caller, ports: Ports) -> tuple[Vector | 
     began = time.perf_counter()
     try:
         async with asyncio.timeout(EMBEDDING_PATIENCE_S):
-            vector = await ports.embedder.query(query.text, owner=caller)
+            vector = await ports.embedder.query(query.text, owner=caller, caller=caller.turn)
     except (Unavailable, TimeoutError):
         vector = None
     return vector, time.perf_counter() - began

@@ -8,17 +8,21 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.refusal import EXIT_LATER, Refusal
+
 __all__ = ["Embedder", "Encoder", "ModelRefused", "ModelUnavailable", "NoEmbedder"]
 
 Vector = NDArray[np.float32]
 
 
-class ModelRefused(Exception):
+class ModelRefused(Refusal):
     """The model cannot be used; the message says why and what to do."""
 
 
 class ModelUnavailable(ModelRefused):
     """The model cannot be reached now; starting again later may help."""
+
+    exit_code = EXIT_LATER
 
 
 class Encoder(Protocol):
@@ -58,16 +62,17 @@ class Embedder(Protocol):
         """Length of a vector; 0 where there is none."""
         ...
 
-    async def query(self, text: str, *, owner: Hashable) -> Vector | None:
+    async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Vector | None:
         """
         Return the vector of a query, shape (dimensions,); None where there is no model.
 
-        What an owner asked before is remembered for that owner alone. Raises Unavailable.
+        What an owner asked before is remembered for that owner alone. Callers (by default owners) take turns. Raises
+        Unavailable.
         """
         ...
 
     async def documents(self, texts: Sequence[str], *, caller: Hashable) -> list[Vector | None]:
-        """Return one vector a text, in order; None where there is no model. Raises Unavailable."""
+        """Return one vector a text, in order; None where there is no model. Callers take turns. Raises Unavailable."""
         ...
 
     async def ping(self) -> None:
@@ -86,7 +91,7 @@ class NoEmbedder:
     fingerprint = ""
     dimensions = 0
 
-    async def query(self, text: str, *, owner: Hashable) -> Vector | None:  # noqa: ARG002
+    async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Vector | None:  # noqa: ARG002
         """There is no vector."""
         return None
 

@@ -2,9 +2,9 @@
 Who is embedded when: queries first, documents in small pieces, every caller in turn.
 
 One worker takes queries only, so that a search never waits behind a batch; the others take a query whenever one is
-there. Documents wait in one line a caller, and the lines are served round robin in pieces of at most 8 texts and 1,024
-tokens, sorted by length so that little is padded. (With one worker in order of arrival, a search took 426 ms at the
-99th percentile beside one caller's batches; so scheduled, 17 ms.)
+there. Queries and documents wait in one line a caller each, and the lines are served round robin: queries one by one,
+documents in pieces of at most 8 texts and 1,024 tokens, sorted by length so that little is padded. (With one worker in
+order of arrival, a search took 426 ms at the 99th percentile beside one caller's batches; so scheduled, 17 ms.)
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ScheduledEmbedder:
         """Start the workers; by default one a core, at most two."""
         self._encoder = encoder
         self._ready = threading.Condition()
-        self._queries: deque[_Text] = deque()
+        self._queries: OrderedDict[Hashable, deque[_Text]] = OrderedDict()
         self._lines: OrderedDict[Hashable, deque[_Text]] = OrderedDict()
         self._waiting = 0
         self._closed = False
@@ -88,13 +88,13 @@ class ScheduledEmbedder:
         """Length of a vector."""
         return self._encoder.dimensions
 
-    async def query(self, text: str, *, owner: Hashable) -> Vector | None:
+    async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Vector | None:
         """Return the vector of a query; see Embedder.query."""
         known = self._remembered.get((owner, text))
         if known is not None:
             self._remembered.move_to_end((owner, text))
             return known
-        vector = (await self._submit([text], None))[0]
+        vector = (await self._submit([text], self._queries, caller or owner))[0]
         if vector is not None:
             self._remembered[owner, text] = vector
             if len(self._remembered) > REMEMBERED_QUERIES:
@@ -103,16 +103,18 @@ class ScheduledEmbedder:
 
     async def documents(self, texts: Sequence[str], *, caller: Hashable) -> list[Vector | None]:
         """Return one vector a text, in order; see Embedder.documents."""
-        return await self._submit(texts, (caller,)) if texts else []
+        return await self._submit(texts, self._lines, caller) if texts else []
 
     async def ping(self) -> None:
         """Return when a worker has embedded something; of an endpoint elsewhere, when the workers live."""
         if self._encoder.local:
-            await self._submit(["ping"], None)
+            await self._submit(["ping"], self._queries, None)
         elif not all(thread.is_alive() for thread in self._threads):
             raise Unavailable("an embedding worker has ended")
 
-    async def _submit(self, texts: Sequence[str], line: Hashable | None) -> list[Vector | None]:
+    async def _submit(
+        self, texts: Sequence[str], lines: OrderedDict[Hashable, deque[_Text]], line: Hashable
+    ) -> list[Vector | None]:
         loop = asyncio.get_running_loop()
         job = _Job(loop, loop.create_future(), [None] * len(texts), len(texts))
         items = [_Text(text, self._encoder.cost(text), job, n) for n, text in enumerate(texts)]
@@ -120,11 +122,8 @@ class ScheduledEmbedder:
             if self._closed or self._waiting + len(items) > MAX_WAITING:
                 raise Unavailable("too many texts wait to be embedded; nothing was written; retry later")
             self._waiting += len(items)
-            if line is None:
-                self._queries.extend(items)
-            else:
-                # longest first within the call, so that texts of a piece are of like length
-                self._lines.setdefault(line, deque()).extend(sorted(items, key=lambda item: -item.cost))
+            # longest first within the call, so that texts of a piece are of like length
+            lines.setdefault(line, deque()).extend(sorted(items, key=lambda item: -item.cost))
             self._ready.notify_all()
         return await job.future
 
@@ -132,7 +131,7 @@ class ScheduledEmbedder:
         """Drop what waits and stop the workers."""
         with self._ready:
             self._closed = True
-            dropped = [*self._queries, *(item for line in self._lines.values() for item in line)]
+            dropped = [item for line in (*self._queries.values(), *self._lines.values()) for item in line]
             self._queries.clear()
             self._lines.clear()
             self._ready.notify_all()
@@ -150,22 +149,22 @@ class ScheduledEmbedder:
                 if self._closed:
                     return None
                 while self._queries:
-                    item = self._queries.popleft()
-                    self._waiting -= 1
-                    if not item.job.future.cancelled():  # a caller who has gone is not served
-                        return [item], True
+                    piece = self._next_piece(self._queries, most=1)
+                    if piece:
+                        return piece, True
                 if self._lines and not queries_only:
-                    piece = self._next_piece()
+                    piece = self._next_piece(self._lines, most=PIECE_TEXTS)
                     if piece:
                         return piece, False
                     continue
                 self._ready.wait()
 
-    def _next_piece(self) -> list[_Text]:
-        line, waiting = self._lines.popitem(last=False)
+    def _next_piece(self, lines: OrderedDict[Hashable, deque[_Text]], *, most: int) -> list[_Text]:
+        """Return what the first line brings, which goes to the end; nothing if its callers have gone."""
+        line, waiting = lines.popitem(last=False)
         piece: list[_Text] = []
         longest = 0
-        while waiting and len(piece) < PIECE_TEXTS:
+        while waiting and len(piece) < most:
             item = waiting[0]
             if piece and max(longest, item.cost) * (len(piece) + 1) > PIECE_TOKENS:
                 break
@@ -175,7 +174,7 @@ class ScheduledEmbedder:
                 piece.append(item)
                 longest = max(longest, item.cost)
         if waiting:
-            self._lines[line] = waiting  # to the end: every caller in turn
+            lines[line] = waiting  # to the end: every caller in turn
         return piece
 
     def _work(self, queries_only: bool) -> None:

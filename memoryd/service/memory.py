@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
-from typing import Any
-
 from memoryd import limits
 from memoryd.domain import add, browse, forget
 from memoryd.domain.ports import Ports
 from memoryd.domain.recall import recall
 from memoryd.domain.settle import settle
 from memoryd.errors import InvalidArgument, LimitExceeded, MemorydError
-from memoryd.model import Draft, Query
-from memoryd.service.caller import caller_of, check_item_identity
-from memoryd.service.calls import answer, note_embedding
+from memoryd.model import AddResult, Draft, Query
+from memoryd.service.gate import Call
 from memoryd.v1 import memory_service_pb2 as pb
-from memoryd.v1 import memory_service_pb2_grpc
 from memoryd.wire import (
     draft_from_pb,
     filter_from_pb,
@@ -31,114 +25,90 @@ from memoryd.wire import (
 __all__ = ["MemoryService"]
 
 
-class MemoryService(memory_service_pb2_grpc.MemoryServiceServicer):
-    """The admin socket's memory RPCs."""
+class MemoryService:
+    """The RPCs of memory_service.proto, for whoever the gate lets through."""
 
-    def __init__(self, ports: Ports, clock: Callable[[], datetime]) -> None:
+    def __init__(self, ports: Ports) -> None:
         self._ports = ports
-        self._clock = clock
 
-    async def AddMemory(self, request: pb.AddMemoryRequest, context: Any) -> pb.AddMemoryResponse:
-        async def work() -> pb.AddMemoryResponse:
-            result = await add.add(
-                draft_from_pb(request),
-                caller_of(request),
+    async def AddMemory(self, request: pb.AddMemoryRequest, call: Call) -> pb.AddMemoryResponse:
+        result = await add.add(
+            draft_from_pb(request), call.caller, self._ports, now=call.now, request_id=request.request_id
+        )
+        call.touched(_ids([result]))
+        return pb.AddMemoryResponse(result=result_to_pb(result))
+
+    async def BatchAddMemories(self, request: pb.BatchAddMemoriesRequest, call: Call) -> pb.BatchAddMemoriesResponse:
+        results = await add.add_batch(
+            _drafts(request), call.caller, self._ports, now=call.now, request_id=request.request_id
+        )
+        call.touched(_ids(results))
+        return pb.BatchAddMemoriesResponse(results=[result_to_pb(result) for result in results])
+
+    async def SearchMemories(self, request: pb.SearchMemoriesRequest, call: Call) -> pb.SearchMemoriesResponse:
+        query = Query(
+            text=request.query,
+            limit=request.limit,
+            filter=filter_from_pb(request),
+            min_score=request.min_score,
+            explain=request.explain,
+        )
+        found = await recall(query, call.caller, self._ports, now=call.now)
+        call.note_embedding(found.embedding_s)
+        call.touched([hit.memory.id for hit in found.hits])
+        return pb.SearchMemoriesResponse(
+            hits=[hit_to_pb(hit) for hit in found.hits], unavailable_legs=legs_to_pb(found.unavailable)
+        )
+
+    async def ListMemories(self, request: pb.ListMemoriesRequest, call: Call) -> pb.ListMemoriesResponse:
+        page = await browse.page(
+            call.caller,
+            self._ports,
+            wanted=filter_from_pb(request),
+            page_size=request.page_size,
+            page_token=request.page_token,
+            now=call.now,
+        )
+        call.touched([memory.id for memory in page.memories])
+        return pb.ListMemoriesResponse(
+            memories=[memory_to_pb(memory) for memory in page.memories], next_page_token=page.next_page_token
+        )
+
+    async def GetMemory(self, request: pb.GetMemoryRequest, call: Call) -> pb.GetMemoryResponse:
+        memory = await browse.get(request.id, call.caller, self._ports, now=call.now)
+        call.touched([memory.id])
+        return pb.GetMemoryResponse(memory=memory_to_pb(memory))
+
+    async def DeleteMemory(self, request: pb.DeleteMemoryRequest, call: Call) -> pb.DeleteMemoryResponse:
+        gone = await settle(
+            forget.forget(
+                request.id,
+                call.caller,
                 self._ports,
-                now=self._clock(),
+                now=call.now,
+                missing_ok=request.allow_missing,
+                purge=request.purge,
                 request_id=request.request_id,
             )
-            return pb.AddMemoryResponse(result=result_to_pb(result))
+        )
+        call.touched(gone.ids)
+        response = pb.DeleteMemoryResponse(deleted_ids=gone.ids)
+        set_time(response, "purge_time", gone.purge_time)
+        return response
 
-        return await answer("AddMemory", context, work())
+    async def RestoreMemory(self, request: pb.RestoreMemoryRequest, call: Call) -> pb.RestoreMemoryResponse:
+        memory = await settle(
+            forget.restore(request.id, call.caller, self._ports, now=call.now, request_id=request.request_id)
+        )
+        call.touched([memory.id])
+        return pb.RestoreMemoryResponse(memory=memory_to_pb(memory))
 
-    async def BatchAddMemories(self, request: pb.BatchAddMemoriesRequest, context: Any) -> pb.BatchAddMemoriesResponse:
-        async def work() -> pb.BatchAddMemoriesResponse:
-            results = await add.add_batch(
-                _drafts(request),
-                caller_of(request),
-                self._ports,
-                now=self._clock(),
-                request_id=request.request_id,
-            )
-            return pb.BatchAddMemoriesResponse(results=[result_to_pb(result) for result in results])
+    async def GetMemoryStats(self, request: pb.GetMemoryStatsRequest, call: Call) -> pb.GetMemoryStatsResponse:  # noqa: ARG002  it only says who asks
+        return stats_to_pb(await browse.stats(call.caller, self._ports, now=call.now))
 
-        return await answer("BatchAddMemories", context, work())
 
-    async def SearchMemories(self, request: pb.SearchMemoriesRequest, context: Any) -> pb.SearchMemoriesResponse:
-        async def work() -> pb.SearchMemoriesResponse:
-            query = Query(
-                text=request.query,
-                limit=request.limit,
-                filter=filter_from_pb(request),
-                min_score=request.min_score,
-                explain=request.explain,
-            )
-            found = await recall(query, caller_of(request), self._ports, now=self._clock())
-            note_embedding(context, found.embedding_s)
-            return pb.SearchMemoriesResponse(
-                hits=[hit_to_pb(hit) for hit in found.hits], unavailable_legs=legs_to_pb(found.unavailable)
-            )
-
-        return await answer("SearchMemories", context, work())
-
-    async def ListMemories(self, request: pb.ListMemoriesRequest, context: Any) -> pb.ListMemoriesResponse:
-        async def work() -> pb.ListMemoriesResponse:
-            page = await browse.page(
-                caller_of(request),
-                self._ports,
-                wanted=filter_from_pb(request),
-                page_size=request.page_size,
-                page_token=request.page_token,
-                now=self._clock(),
-            )
-            return pb.ListMemoriesResponse(
-                memories=[memory_to_pb(memory) for memory in page.memories], next_page_token=page.next_page_token
-            )
-
-        return await answer("ListMemories", context, work())
-
-    async def GetMemory(self, request: pb.GetMemoryRequest, context: Any) -> pb.GetMemoryResponse:
-        async def work() -> pb.GetMemoryResponse:
-            memory = await browse.get(request.id, caller_of(request), self._ports, now=self._clock())
-            return pb.GetMemoryResponse(memory=memory_to_pb(memory))
-
-        return await answer("GetMemory", context, work())
-
-    async def DeleteMemory(self, request: pb.DeleteMemoryRequest, context: Any) -> pb.DeleteMemoryResponse:
-        async def work() -> pb.DeleteMemoryResponse:
-            gone = await settle(
-                forget.forget(
-                    request.id,
-                    caller_of(request),
-                    self._ports,
-                    now=self._clock(),
-                    missing_ok=request.allow_missing,
-                    purge=request.purge,
-                    request_id=request.request_id,
-                )
-            )
-            response = pb.DeleteMemoryResponse(deleted_ids=gone.ids)
-            set_time(response, "purge_time", gone.purge_time)
-            return response
-
-        return await answer("DeleteMemory", context, work())
-
-    async def RestoreMemory(self, request: pb.RestoreMemoryRequest, context: Any) -> pb.RestoreMemoryResponse:
-        async def work() -> pb.RestoreMemoryResponse:
-            memory = await settle(
-                forget.restore(
-                    request.id, caller_of(request), self._ports, now=self._clock(), request_id=request.request_id
-                )
-            )
-            return pb.RestoreMemoryResponse(memory=memory_to_pb(memory))
-
-        return await answer("RestoreMemory", context, work())
-
-    async def GetMemoryStats(self, request: pb.GetMemoryStatsRequest, context: Any) -> pb.GetMemoryStatsResponse:
-        async def work() -> pb.GetMemoryStatsResponse:
-            return stats_to_pb(await browse.stats(caller_of(request), self._ports, now=self._clock()))
-
-        return await answer("GetMemoryStats", context, work())
+def _ids(results: list[AddResult]) -> list[str]:
+    return [result.memory.id for result in results if result.memory is not None]
 
 
 def _drafts(request: pb.BatchAddMemoriesRequest) -> list[Draft]:
@@ -152,7 +122,6 @@ def _drafts(request: pb.BatchAddMemoriesRequest) -> list[Draft]:
         )
     drafts = []
     for n, item in enumerate(request.requests):
-        check_item_identity(item, request, n)
         try:
             drafts.append(draft_from_pb(item))
         except MemorydError as error:

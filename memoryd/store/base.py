@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
+from memoryd.grant import Grant, GrantUsage, TokenKey
 from memoryd.model import Filter, GcReport, Memory, Owner, Stats, Visibility
 
 if TYPE_CHECKING:
@@ -135,6 +136,24 @@ class Store(Protocol):
 
     async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
         """Count all that is past its grace, and return at most limit memories of it."""
+        ...
+
+    async def grants(self) -> list[Grant]:
+        """Return every grant, also the ended ones, oldest first."""
+        ...
+
+    async def token_keys(self) -> list[TokenKey]:
+        """Return the keys of tokens that count, oldest first."""
+        ...
+
+    async def grant_usage(self, day: datetime) -> dict[str, GrantUsage]:
+        """Return by grant what is stored of it in every state, and as writes_today what was stored since that time."""
+        ...
+
+    async def of_grant(
+        self, grant_id: str, *, limit: int, after: Cursor | None = None, deleted: bool = False
+    ) -> list[Memory]:
+        """Return at most limit memories that came through a grant, newest first past the cursor, whosever they are."""
         ...
 
     async def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
 from memoryd.checks import text_digest
 from memoryd.errors import Unavailable
+from memoryd.grant import Grant, GrantUsage, TokenKey
 from memoryd.model import Filter, GcReport, Memory, MemoryCount, Owner, State, Stats, Visibility
 from memoryd.store.base import Cursor, Graces, StoreInfo
 
@@ -31,6 +32,8 @@ class RamStore:
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
         self._requests: dict[tuple[Owner, str, str], RecordedRequest] = {}
+        self._grants: dict[str, Grant] = {}
+        self._token_keys: tuple[TokenKey, ...] = ()
         self._callbacks: list[Callable[[Applied], None]] = []
         self._seq = 0
         self._newest: datetime | None = None
@@ -74,6 +77,8 @@ class RamStore:
             and not (gone and {memory_id for memory_id, _, _ in request.outcomes} <= gone | {""})
         }
         self._entries, self._requests = entries, requests
+        self._grants.update({grant.id: grant for grant in change.grants})
+        self._token_keys = self._token_keys if change.token_keys is None else change.token_keys
         self._seq += 1
         times = [entry.memory.create_time for entry in change.inserts]
         self._newest = max([*times, *([self._newest] if self._newest else [])], default=None)
@@ -90,9 +95,7 @@ class RamStore:
     ) -> list[Memory]:
         found = [memory for memory in self._visible(visible) if wanted.admits(memory, now)]
         found.sort(key=lambda memory: (memory.create_time, memory.id), reverse=True)
-        if after is not None:
-            found = [memory for memory in found if (memory.create_time, memory.id) < (after.create_time, after.id)]
-        return found[:limit]
+        return _past(found, after)[:limit]
 
     async def find(self, visible: Visibility, prefix: str, *, deleted: bool = False) -> list[Memory]:
         found = [
@@ -171,6 +174,34 @@ class RamStore:
         report = GcReport(len(expired), len(superseded), len(deleted), requests)
         return report, (deleted + superseded + expired)[:limit]
 
+    async def grants(self) -> list[Grant]:
+        return sorted(self._grants.values(), key=lambda grant: (grant.create_time, grant.id))
+
+    async def token_keys(self) -> list[TokenKey]:
+        return sorted(self._token_keys, key=lambda key: (key.create_time, key.id))
+
+    async def grant_usage(self, day: datetime) -> dict[str, GrantUsage]:
+        usage: dict[str, GrantUsage] = {}
+        for memory in (entry.memory for entry in self._entries.values() if entry.memory.grant_id):
+            known = usage.get(memory.grant_id, GrantUsage())
+            usage[memory.grant_id] = GrantUsage(
+                known.writes_today + (memory.create_time >= day),
+                known.stored_memories + 1,
+                known.stored_bytes + len(memory.content.encode()),
+            )
+        return usage
+
+    async def of_grant(
+        self, grant_id: str, *, limit: int, after: Cursor | None = None, deleted: bool = False
+    ) -> list[Memory]:
+        found = [
+            entry.memory
+            for entry in self._entries.values()
+            if entry.memory.grant_id == grant_id and (deleted or entry.memory.delete_time is None)
+        ]
+        found.sort(key=lambda memory: (memory.create_time, memory.id), reverse=True)
+        return _past(found, after)[:limit]
+
     async def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
         for memory_id, (time, count) in recalls.items():
             entry = self._entries.get(memory_id)
@@ -198,3 +229,9 @@ class RamStore:
 
     async def close(self) -> None:
         self._closed = True
+
+
+def _past(memories: list[Memory], after: Cursor | None) -> list[Memory]:
+    if after is None:
+        return memories
+    return [memory for memory in memories if (memory.create_time, memory.id) < (after.create_time, after.id)]

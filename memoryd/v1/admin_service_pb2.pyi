@@ -52,6 +52,8 @@ class GetServerInfoResponse(google.protobuf.message.Message):
     INDEX_BYTES_FIELD_NUMBER: builtins.int
     WARNINGS_FIELD_NUMBER: builtins.int
     RSS_BYTES_FIELD_NUMBER: builtins.int
+    SANDBOX_COUNT_FIELD_NUMBER: builtins.int
+    AUDIT_PATH_FIELD_NUMBER: builtins.int
     version: builtins.str
     """The version of memoryd."""
     store_path: builtins.str
@@ -78,6 +80,10 @@ class GetServerInfoResponse(google.protobuf.message.Message):
     """Bytes that they take, estimated."""
     rss_bytes: builtins.int
     """Resident memory of the process, in bytes."""
+    sandbox_count: builtins.int
+    """Sockets of sandboxes that are open."""
+    audit_path: builtins.str
+    """The audit log. Empty: there is none."""
     @property
     def uptime(self) -> google.protobuf.duration_pb2.Duration:
         """How long it has been running."""
@@ -104,10 +110,12 @@ class GetServerInfoResponse(google.protobuf.message.Message):
         index_bytes: builtins.int = ...,
         warnings: collections.abc.Iterable[builtins.str] | None = ...,
         rss_bytes: builtins.int = ...,
+        sandbox_count: builtins.int = ...,
+        audit_path: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["uptime", b"uptime"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["commit_seq", b"commit_seq", "embedding_dimensions", b"embedding_dimensions", "embedding_fingerprint", b"embedding_fingerprint", "embedding_provider", b"embedding_provider", "index_bytes", b"index_bytes", "index_scopes", b"index_scopes", "memory_count", b"memory_count", "rss_bytes", b"rss_bytes", "schema_version", b"schema_version", "store_bytes", b"store_bytes", "store_id", b"store_id", "store_path", b"store_path", "uptime", b"uptime", "version", b"version", "warnings", b"warnings"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["audit_path", b"audit_path", "commit_seq", b"commit_seq", "embedding_dimensions", b"embedding_dimensions", "embedding_fingerprint", b"embedding_fingerprint", "embedding_provider", b"embedding_provider", "index_bytes", b"index_bytes", "index_scopes", b"index_scopes", "memory_count", b"memory_count", "rss_bytes", b"rss_bytes", "sandbox_count", b"sandbox_count", "schema_version", b"schema_version", "store_bytes", b"store_bytes", "store_id", b"store_id", "store_path", b"store_path", "uptime", b"uptime", "version", b"version", "warnings", b"warnings"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___GetServerInfoResponse: typing_extensions.TypeAlias = GetServerInfoResponse

@@ -50,6 +50,10 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """The daemon cannot serve this now, and nothing was written. Retry with backoff."""
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 13
     """A fault of the daemon; the message has the id under which it was logged. Report it."""
+    ERROR_REASON_GRANT_NOT_FOUND: _ErrorReason.ValueType  # 14
+    """No grant has that id. Stop."""
+    ERROR_REASON_TRUST_TOO_LOW: _ErrorReason.ValueType  # 15
+    """The key is held by a memory of higher trust, which may not be replaced. Stop, or take another key."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason of an error; the name without its prefix is ErrorInfo.reason."""
@@ -82,4 +86,8 @@ ERROR_REASON_UNAVAILABLE: ErrorReason.ValueType  # 12
 """The daemon cannot serve this now, and nothing was written. Retry with backoff."""
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 13
 """A fault of the daemon; the message has the id under which it was logged. Report it."""
+ERROR_REASON_GRANT_NOT_FOUND: ErrorReason.ValueType  # 14
+"""No grant has that id. Stop."""
+ERROR_REASON_TRUST_TOO_LOW: ErrorReason.ValueType  # 15
+"""The key is held by a memory of higher trust, which may not be replaced. Stop, or take another key."""
 Global___ErrorReason: typing_extensions.TypeAlias = ErrorReason

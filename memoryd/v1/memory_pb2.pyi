@@ -628,7 +628,7 @@ class AddResult(google.protobuf.message.Message):
     outcome: Global___Outcome.ValueType
     """What became of it."""
     rejection: builtins.str
-    """Why it was REJECTED, for example "secret" or "disabled". Empty otherwise."""
+    """Why it was REJECTED, for example "quota" or "disabled". Empty otherwise."""
     @property
     def memory(self) -> Global___Memory:
         """The memory as it is now. Unset where the outcome is REJECTED."""

@@ -34,8 +34,11 @@ class MemoryServiceStub(object):
     group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
 
     Errors of every RPC: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT
-    (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAVAILABLE (UNAVAILABLE): nothing was
-    written; retry with backoff. INTERNAL (INTERNAL): a fault of the daemon; report the id in the message.
+    (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAUTHENTICATED (UNAUTHENTICATED): the grant
+    ended, or the token does not count here; get a new one. PERMISSION_DENIED (PERMISSION_DENIED): the grant does not
+    hold the permission; stop. PERMISSION_DENIED (SCOPE_MISMATCH): a named identity is not the bound one; leave it
+    out. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): a quota of the grant is used up, metadata "limit" names it; wait.
+    UNAVAILABLE (UNAVAILABLE): nothing was written; retry with backoff. INTERNAL (INTERNAL): a fault of the daemon; report the id in the message.
     """
 
     def __init__(self, channel):
@@ -95,15 +98,19 @@ class MemoryServiceServicer(object):
     group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
 
     Errors of every RPC: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT
-    (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAVAILABLE (UNAVAILABLE): nothing was
-    written; retry with backoff. INTERNAL (INTERNAL): a fault of the daemon; report the id in the message.
+    (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAUTHENTICATED (UNAUTHENTICATED): the grant
+    ended, or the token does not count here; get a new one. PERMISSION_DENIED (PERMISSION_DENIED): the grant does not
+    hold the permission; stop. PERMISSION_DENIED (SCOPE_MISMATCH): a named identity is not the bound one; leave it
+    out. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): a quota of the grant is used up, metadata "limit" names it; wait.
+    UNAVAILABLE (UNAVAILABLE): nothing was written; retry with backoff. INTERNAL (INTERNAL): a fault of the daemon; report the id in the message.
     """
 
     def AddMemory(self, request, context):
         """Stores a statement, or strengthens or replaces the memory that it repeats or contradicts. Durable when it
         returns and found by the next search. Idempotent with a request_id. The caller must hold "add".
         Errors: RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large; shrink it. ABORTED
-        (REQUEST_ID_REUSED): the request_id came with another request before; make a new one.
+        (REQUEST_ID_REUSED): the request_id came with another request before; make a new one. PERMISSION_DENIED
+        (TRUST_TOO_LOW): the key is held by a memory of higher trust; take another key.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -228,8 +235,11 @@ class MemoryService(object):
     group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
 
     Errors of every RPC: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT
-    (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAVAILABLE (UNAVAILABLE): nothing was
-    written; retry with backoff. INTERNAL (INTERNAL): a fault of the daemon; report the id in the message.
+    (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAUTHENTICATED (UNAUTHENTICATED): the grant
+    ended, or the token does not count here; get a new one. PERMISSION_DENIED (PERMISSION_DENIED): the grant does not
+    hold the permission; stop. PERMISSION_DENIED (SCOPE_MISMATCH): a named identity is not the bound one; leave it
+    out. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): a quota of the grant is used up, metadata "limit" names it; wait.
+    UNAVAILABLE (UNAVAILABLE): nothing was written; retry with backoff. INTERNAL (INTERNAL): a fault of the daemon; report the id in the message.
     """
 
     @staticmethod

@@ -29,8 +29,11 @@ class MemoryServiceStub:
     group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
 
     Errors of every RPC: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT
-    (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAVAILABLE (UNAVAILABLE): nothing was
-    written; retry with backoff. INTERNAL (INTERNAL): a fault of the daemon; report the id in the message.
+    (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAUTHENTICATED (UNAUTHENTICATED): the grant
+    ended, or the token does not count here; get a new one. PERMISSION_DENIED (PERMISSION_DENIED): the grant does not
+    hold the permission; stop. PERMISSION_DENIED (SCOPE_MISMATCH): a named identity is not the bound one; leave it
+    out. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): a quota of the grant is used up, metadata "limit" names it; wait.
+    UNAVAILABLE (UNAVAILABLE): nothing was written; retry with backoff. INTERNAL (INTERNAL): a fault of the daemon; report the id in the message.
     """
 
     @typing.overload
@@ -41,7 +44,8 @@ class MemoryServiceStub:
     """Stores a statement, or strengthens or replaces the memory that it repeats or contradicts. Durable when it
     returns and found by the next search. Idempotent with a request_id. The caller must hold "add".
     Errors: RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large; shrink it. ABORTED
-    (REQUEST_ID_REUSED): the request_id came with another request before; make a new one.
+    (REQUEST_ID_REUSED): the request_id came with another request before; make a new one. PERMISSION_DENIED
+    (TRUST_TOO_LOW): the key is held by a memory of higher trust; take another key.
     """
     BatchAddMemories: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.BatchAddMemoriesRequest, memoryd.v1.memory_service_pb2.BatchAddMemoriesResponse]
     """Stores up to 100 statements in order and in one transaction; one malformed item fails them all. Idempotent
@@ -84,8 +88,11 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
 
     Errors of every RPC: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT
-    (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAVAILABLE (UNAVAILABLE): nothing was
-    written; retry with backoff. INTERNAL (INTERNAL): a fault of the daemon; report the id in the message.
+    (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAUTHENTICATED (UNAUTHENTICATED): the grant
+    ended, or the token does not count here; get a new one. PERMISSION_DENIED (PERMISSION_DENIED): the grant does not
+    hold the permission; stop. PERMISSION_DENIED (SCOPE_MISMATCH): a named identity is not the bound one; leave it
+    out. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): a quota of the grant is used up, metadata "limit" names it; wait.
+    UNAVAILABLE (UNAVAILABLE): nothing was written; retry with backoff. INTERNAL (INTERNAL): a fault of the daemon; report the id in the message.
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None: ...
@@ -93,7 +100,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Stores a statement, or strengthens or replaces the memory that it repeats or contradicts. Durable when it
     returns and found by the next search. Idempotent with a request_id. The caller must hold "add".
     Errors: RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large; shrink it. ABORTED
-    (REQUEST_ID_REUSED): the request_id came with another request before; make a new one.
+    (REQUEST_ID_REUSED): the request_id came with another request before; make a new one. PERMISSION_DENIED
+    (TRUST_TOO_LOW): the key is held by a memory of higher trust; take another key.
     """
     BatchAddMemories: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.BatchAddMemoriesRequest, memoryd.v1.memory_service_pb2.BatchAddMemoriesResponse]  # type: ignore[assignment]
     """Stores up to 100 statements in order and in one transaction; one malformed item fails them all. Idempotent
@@ -135,8 +143,11 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
     group memories of chat_id, of one agent, and nothing else: an id outside of that is NOT_FOUND.
 
     Errors of every RPC: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT
-    (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAVAILABLE (UNAVAILABLE): nothing was
-    written; retry with backoff. INTERNAL (INTERNAL): a fault of the daemon; report the id in the message.
+    (IDENTITY_MISSING): neither user_id nor chat_id; say who asks. UNAUTHENTICATED (UNAUTHENTICATED): the grant
+    ended, or the token does not count here; get a new one. PERMISSION_DENIED (PERMISSION_DENIED): the grant does not
+    hold the permission; stop. PERMISSION_DENIED (SCOPE_MISMATCH): a named identity is not the bound one; leave it
+    out. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): a quota of the grant is used up, metadata "limit" names it; wait.
+    UNAVAILABLE (UNAVAILABLE): nothing was written; retry with backoff. INTERNAL (INTERNAL): a fault of the daemon; report the id in the message.
     """
 
     @abc.abstractmethod
@@ -148,7 +159,8 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         """Stores a statement, or strengthens or replaces the memory that it repeats or contradicts. Durable when it
         returns and found by the next search. Idempotent with a request_id. The caller must hold "add".
         Errors: RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large; shrink it. ABORTED
-        (REQUEST_ID_REUSED): the request_id came with another request before; make a new one.
+        (REQUEST_ID_REUSED): the request_id came with another request before; make a new one. PERMISSION_DENIED
+        (TRUST_TOO_LOW): the key is held by a memory of higher trust; take another key.
         """
 
     @abc.abstractmethod

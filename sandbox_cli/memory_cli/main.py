@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -315,19 +316,38 @@ def _stats(client: Any, args: argparse.Namespace) -> None:
 
 
 def _whoami(client: Any, args: argparse.Namespace) -> None:
-    identity = client.identity
-    answer = {
-        "agent_id": identity.agent_id or "default",
-        "user_id": identity.user_id,
-        "chat_id": identity.chat_id,
-        "endpoint": client.target,
-    }
-    client.stats()  # whether the daemon agrees
+    from memoryd.grant import permission_names
+
+    who = client.whoami()
     if args.json:
-        print(as_json(answer))
+        print(as_json({"endpoint": client.target, **{item.name: getattr(who, item.name) for item in fields(who)}}))
         return
-    for name, value in answer.items():
-        print(f"{name + ':':<10} {value or '-'}")
+    used = {
+        "writes_per_day": who.usage.writes_today,
+        "stored_memories": who.usage.stored_memories,
+        "stored_bytes": who.usage.stored_bytes,
+    }
+    quota = {item.name: getattr(who.quota, item.name) for item in fields(who.quota)}
+    limits = [
+        f"{name} {used[name]} of {limit}" if name in used else f"{name} {limit:g}"
+        for name, limit in quota.items()
+        if limit
+    ]
+    rows = {
+        "endpoint": client.target,
+        "door": who.door.value,
+        "agent_id": who.agent_id,
+        "user_id": who.user_id,
+        "chat_id": who.chat_id,
+        "chat_ids": ", ".join(who.chat_ids),
+        "may": ", ".join(permission_names(who.permissions)) or "nothing",
+        "grant_id": who.grant_id,
+        "until": who.expire_time and f"{who.expire_time.astimezone():%Y-%m-%d %H:%M}",
+        "limits": ", ".join(limits),
+    }
+    for name, value in rows.items():
+        if value or name in {"user_id", "chat_id"}:
+            print(f"{name + ':':<10} {one_line(value) if value else '-'}")
 
 
 COMMANDS: dict[str, Callable[[Any, argparse.Namespace], None]] = {

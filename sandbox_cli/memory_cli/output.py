@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from memoryd.limits import MIN_ID_PREFIX
-from memoryd.model import Hit, Memory, State
+from memoryd.model import Hit, Memory, State, Trust
 
 __all__ = ["as_json", "hit_line", "memory_line", "one_line", "shortest_ids"]
 
@@ -27,14 +27,16 @@ def _plain(value: Any) -> Any:
         return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, frozenset):
+        return sorted(_plain(item) for item in value)
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
 
 
-def as_json(value: Any) -> str:
-    """Return a value as one JSON document."""
-    return json.dumps(_plain(value), ensure_ascii=False, indent=2)
+def as_json(value: Any, *, indent: int | None = 2) -> str:
+    """Return a value as one JSON document; without an indent on one line."""
+    return json.dumps(_plain(value), ensure_ascii=False, indent=indent)
 
 
 def one_line(text: str) -> str:
@@ -58,6 +60,8 @@ def _statement(memory: Memory) -> str:
     text = one_line(memory.content)
     if memory.subjects:
         text += f" (about {', '.join(map(one_line, memory.subjects))})"
+    if memory.trust is not Trust.HOST:
+        text += f" [{memory.trust.value}]"
     if memory.state is not State.LIVE:
         text += f" [{memory.state.value}]"
     return text

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from memoryd.change import ChangeSet, Entry
-from memoryd.daemon import new_memory_id
 from memoryd.embedding.onnx import builtin_encoder
 from memoryd.index.analysis import analyse, indexed_text
 from memoryd.model import Memory, Scope
 from memoryd.store.duckdb import open_store
 from memoryd.store.duckdb.vectors import VectorColumns
 from memoryd.store.duckdb.writer import write
+from memoryd.wiring import new_id
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -61,7 +61,7 @@ def fill(database: Path, scopes: dict[str, int], *, others: int = 0, vectors: bo
             for n, text in enumerate(texts[start : start + 5000]):
                 stamp += timedelta(milliseconds=1)
                 memory = Memory(
-                    id=new_memory_id(),
+                    id=new_id(),
                     agent_id="default",
                     scope=Scope(user_id=user),
                     content=f"{text} {start + n}",

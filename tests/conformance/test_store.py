@@ -12,6 +12,7 @@ import pytest
 from memoryd.change import ChangeSet, RecordedRequest
 from memoryd.checks import text_digest
 from memoryd.errors import Unavailable
+from memoryd.grant import PRESETS, Grant, GrantUsage, Permission, Quota, TokenKey
 from memoryd.model import Filter, GcReport, Judgement, Kind, Outcome, Owner, Source, Trust
 from memoryd.store.base import Cursor, Graces
 from memoryd.store.ram import RamStore
@@ -372,6 +373,58 @@ def test_recalls_are_counted_and_survive_an_update(with_store):
         await store.commit(ChangeSet(updates=(replace(made, memory=replace(made.memory, tags=("t",))),)))
         found = (await page(store))[0]
         assert (("t",), 3, LATER) == (found.tags, found.recall_count, found.recall_time)
+
+    with_store(rule)
+
+
+def grant(grant_id="g1", **more):
+    given = {"agent_id": "default", "user_id": "alice", "permissions": PRESETS["full"], "create_time": NOW}
+    return Grant(id=grant_id, listener=True, **{**given, **more})
+
+
+def test_grants_and_keys_come_back_as_they_were_put(with_store):
+    async def rule(store):
+        first = grant(
+            chat_ids=("c1", "c,2 ü"),
+            permissions=frozenset({Permission.ADD, Permission.GET}),
+            quota=Quota(calls_per_second=2.5, writes_per_day=7, stored_memories=8, stored_bytes=9, connections=3),
+            label="for tests",
+            expire_time=LATER,
+        )
+        second = grant("g2", user_id="", chat_ids=("c1",), create_time=LATER)
+        keys = tuple(TokenKey(f"k{n}", bytes([n]) * 32, NOW + timedelta(seconds=n)) for n in range(3))
+        await store.commit(ChangeSet(grants=(second, first), token_keys=keys[:2]))
+        assert [first, second] == await store.grants()
+        assert list(keys[:2]) == await store.token_keys()
+        await store.commit(ChangeSet(grants=(replace(first, revoke_time=LATER),), token_keys=keys[1:]))
+        assert [replace(first, revoke_time=LATER), second] == await store.grants()
+        assert list(keys[1:]) == await store.token_keys()
+        await put(store, entry("a"))
+        assert list(keys[1:]) == await store.token_keys()
+
+    with_store(rule)
+
+
+def test_what_came_through_a_grant_is_counted_and_found_together(with_store):
+    async def rule(store):
+        made = [
+            entry(memory(f"statement {n}", scope=ALICE if n % 2 else BOB, grant_id="g1", trust=Trust.SANDBOX))
+            for n in range(5)
+        ]
+        gone = replace(made[4], memory=replace(made[4].memory, delete_time=LATER, purge_time=LATER))
+        await put(store, *made, entry(memory("of another", grant_id="g2")), entry("of none"))
+        await store.commit(ChangeSet(updates=(gone,)))
+        size = len("statement 0")
+        usage = await store.grant_usage(made[2].memory.create_time)
+        other = usage.pop("g2")
+        assert ({"g1": GrantUsage(3, 5, 5 * size)}, 1, len("of another")) == (
+            usage, other.stored_memories, other.stored_bytes
+        )  # fmt: skip
+        newest = [made[n].memory for n in (3, 2, 1, 0)]
+        assert newest[:3] == await store.of_grant("g1", limit=3)
+        after = Cursor(newest[1].create_time, newest[1].id)
+        assert newest[2:] == await store.of_grant("g1", limit=9, after=after)
+        assert [gone.memory] == await store.of_grant("g1", limit=1, deleted=True)
 
     with_store(rule)
 

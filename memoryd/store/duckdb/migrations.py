@@ -63,4 +63,25 @@ def first_tables(con: duckdb.DuckDBPyConnection) -> None:
         )""")
 
 
-MIGRATIONS: tuple[Migration, ...] = (first_tables,)
+def grants(con: duckdb.DuckDBPyConnection) -> None:
+    """
+    Create grants and the keys of tokens; give memories the grant that they came through.
+
+    No memory came through one so far.
+    """
+    con.execute("ALTER TABLE memories ADD COLUMN grant_id VARCHAR DEFAULT ''")
+    con.execute("""
+        CREATE TABLE grants (
+            id VARCHAR PRIMARY KEY,
+            details VARCHAR NOT NULL,
+            create_time TIMESTAMP NOT NULL
+        )""")
+    con.execute("""
+        CREATE TABLE token_keys (
+            id VARCHAR PRIMARY KEY,
+            secret VARCHAR NOT NULL,
+            create_time TIMESTAMP NOT NULL
+        )""")
+
+
+MIGRATIONS: tuple[Migration, ...] = (first_tables, grants)

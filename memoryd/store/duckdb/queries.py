@@ -10,7 +10,7 @@ from memoryd.model import Filter, Kind, Owner, Visibility
 from memoryd.store.base import Cursor
 from memoryd.store.duckdb.rows import MEMORY_COLUMNS, facet_pattern, naive
 
-__all__ = ["admitted", "of_owner", "paged", "select_memories", "union_of_owners"]
+__all__ = ["admitted", "of_owner", "paged", "past", "select_memories", "union_of_owners"]
 
 Clause = tuple[str, list[Any]]
 
@@ -75,10 +75,16 @@ def admitted(wanted: Filter, now: datetime) -> Clause:
 
 def paged(visible: Visibility, wanted: Filter, now: datetime, limit: int, after: Cursor | None) -> Clause:
     """Return the select of one page, newest first."""
-    where, params = admitted(wanted, now)
-    if after is not None:
-        where += " AND (create_time < ? OR (create_time = ? AND id < ?))"
-        params = [*params, naive(after.create_time), naive(after.create_time), after.id]
+    where, params = past(admitted(wanted, now), after)
     tail = f" ORDER BY create_time DESC, id DESC LIMIT {int(limit)}"
     source, values = union_of_owners(visible, (where, params), tail)
     return select_memories(source) + f" ORDER BY m.create_time DESC, m.id DESC LIMIT {int(limit)}", values
+
+
+def past(condition: Clause, after: Cursor | None) -> Clause:
+    """Return the condition narrowed to what comes after a cursor, newest first."""
+    where, params = condition
+    if after is None:
+        return condition
+    time = naive(after.create_time)
+    return f"{where} AND (create_time < ? OR (create_time = ? AND id < ?))", [*params, time, time, after.id]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from memoryd.change import Entry, RecordedRequest
 from memoryd.checks import text_digest
 from memoryd.facets import facets_of
+from memoryd.grant import Grant, Permission, Quota, permission_names
 from memoryd.model import Judgement, Kind, Memory, Outcome, Owner, Scope, Source, Trust
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.times import from_us, to_us
@@ -24,6 +26,8 @@ __all__ = [
     "columns_of",
     "entry_row",
     "facet_pattern",
+    "grant_of",
+    "grant_row",
     "memory_of",
     "naive",
     "recorded_of",
@@ -39,7 +43,7 @@ _TRUSTS = {trust.value: trust for trust in Trust}
 
 MEMORY_COLUMNS = (
     "id", "agent_id", "user_id", "chat_id", "content", "kind", "key", "details", "create_time", "event_time",
-    "expire_time", "supersede_time", "delete_time", "purge_time",
+    "expire_time", "supersede_time", "delete_time", "purge_time", "grant_id",
 )  # fmt: skip
 """What is read back; `uses` adds recall_time and recall_count."""
 
@@ -79,7 +83,6 @@ def _details(memory: Memory) -> str:
         if source != Source()
         else None,
         "decay_rate": memory.decay_rate,
-        "grant_id": memory.grant_id,
         "protected": memory.protected,
         "reinforce_time": None if memory.reinforce_time is None else to_us(memory.reinforce_time),
         "supersedes": memory.supersedes,
@@ -119,6 +122,7 @@ def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
         "purge_time": naive(memory.purge_time),
         "terms": entry.terms,
         "fingerprint": entry.fingerprint,
+        "grant_id": memory.grant_id,
         "commit_seq": commit_seq,
         **({} if entry.vector is None else {column_of(len(entry.vector)): entry.vector}),
     }
@@ -183,6 +187,45 @@ def without_ids(answer: str, ids: Sequence[str]) -> str | None:
     return json.dumps({**held, "outcomes": outcomes})
 
 
+def grant_row(grant: Grant) -> dict[str, Any]:
+    """Return a grant as a row of `grants`."""
+    details = {
+        "listener": grant.listener,
+        "agent_id": grant.agent_id,
+        "user_id": grant.user_id,
+        "chat_ids": grant.chat_ids,
+        "permissions": permission_names(grant.permissions),
+        "quota": dataclasses.asdict(grant.quota),
+        "label": grant.label,
+        "expire_time": None if grant.expire_time is None else to_us(grant.expire_time),
+        "revoke_time": None if grant.revoke_time is None else to_us(grant.revoke_time),
+    }
+    return {
+        "id": grant.id,
+        "details": json.dumps(details, ensure_ascii=False),
+        "create_time": naive(grant.create_time),
+    }
+
+
+def grant_of(grant_id: str, details: str, create_time: datetime) -> Grant:
+    """Return the grant of a row."""
+    held = json.loads(details)
+    expire, revoke = held["expire_time"], held["revoke_time"]
+    return Grant(
+        id=grant_id,
+        listener=held["listener"],
+        agent_id=held["agent_id"],
+        user_id=held["user_id"],
+        chat_ids=tuple(held["chat_ids"]),
+        permissions=frozenset(map(Permission, held["permissions"])),
+        quota=Quota(**held["quota"]),
+        label=held["label"],
+        create_time=create_time.replace(tzinfo=UTC),
+        expire_time=None if expire is None else from_us(expire),
+        revoke_time=None if revoke is None else from_us(revoke),
+    )
+
+
 def rows_of(columns: dict[str, NDArray[Any]]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of what fetchnumpy() returned, None where a value is null."""
     return zip(*(column.tolist() for column in columns.values()), strict=True)
@@ -199,7 +242,7 @@ def memory_of(row: Sequence[Any]) -> Memory:
     """Return the memory of a row: MEMORY_COLUMNS, then recall_time and recall_count."""
     (
         memory_id, agent_id, user_id, chat_id, content, kind, key, details_json, create_time, event_time, expire_time,
-        supersede_time, delete_time, purge_time, recall_time, recall_count,
+        supersede_time, delete_time, purge_time, grant_id, recall_time, recall_count,
     ) = row  # fmt: skip
     details: dict[str, Any] = json.loads(details_json)
     source, judgement, reinforced = details.get("source"), details.get("judgement"), details.get("reinforce_time")
@@ -218,7 +261,7 @@ def memory_of(row: Sequence[Any]) -> Memory:
         confidence=details["confidence"],
         decay_rate=details.get("decay_rate"),
         trust=_TRUSTS[details["trust"]],
-        grant_id=details.get("grant_id", ""),
+        grant_id=grant_id,
         protected=details.get("protected", False),
         create_time=create_time.replace(tzinfo=UTC),
         event_time=event_time.replace(tzinfo=UTC),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
 from memoryd.errors import Unavailable
+from memoryd.grant import Grant, GrantUsage, TokenKey
 from memoryd.model import (
     Filter,
     GcReport,
@@ -32,6 +33,7 @@ from memoryd.store.duckdb import queries, rows
 from memoryd.store.duckdb.opening import Opened, beside
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.writer import Writer
+from memoryd.trail import Journal
 
 __all__ = ["DuckDBStore"]
 
@@ -48,11 +50,21 @@ class DuckDBStore:
     """One open database."""
 
     def __init__(
-        self, opened: Opened, *, min_free_bytes: int = 0, on_fatal: Callable[[str], None] = lambda _: None
+        self,
+        opened: Opened,
+        *,
+        min_free_bytes: int = 0,
+        on_fatal: Callable[[str], None] = lambda _: None,
+        journal: Journal | None = None,
     ) -> None:
-        """Take over a database; on_fatal is called, in the writer's thread, when DuckDB declares it dead."""
+        """
+        Take over a database.
+
+        on_fatal is called, in the writer's thread, when DuckDB declares it dead; the journal is told of each change
+        set before it is committed.
+        """
         self._opened = opened
-        self._writer = Writer(opened, min_free_bytes=min_free_bytes, on_fatal=on_fatal)
+        self._writer = Writer(opened, min_free_bytes=min_free_bytes, on_fatal=on_fatal, journal=journal)
         self._readers = ThreadPoolExecutor(READERS, "store-read")
         self._local = threading.local()
         self._closed = False
@@ -116,8 +128,8 @@ class DuckDBStore:
 
     async def find(self, visible: Visibility, prefix: str, *, deleted: bool = False) -> list[Memory]:
         state = "" if deleted else " AND delete_time IS NULL"
-        exact = queries.select_memories("memories") + f" WHERE m.id = ?{state}"
-        found = [memory for memory in await self._memories(exact, [prefix]) if memory.owner in visible.owners]
+        source, params = queries.union_of_owners(visible, (f"id = ?{state}", [prefix]))
+        found = await self._memories(queries.select_memories(source), params)
         if found:
             return found
         end = prefix + "\x7f"  # above every character of an id
@@ -234,6 +246,31 @@ class DuckDBStore:
         )
         report = GcReport(counts["expired"], counts["superseded"], counts["deleted"], requests[0][0])
         return report, memories
+
+    async def grants(self) -> list[Grant]:
+        found = await self._read(self._rows, "SELECT id, details, create_time FROM grants ORDER BY create_time, id")
+        return [rows.grant_of(*row) for row in found]
+
+    async def token_keys(self) -> list[TokenKey]:
+        found = await self._read(self._rows, "SELECT id, secret, create_time FROM token_keys ORDER BY create_time, id")
+        return [TokenKey(key_id, bytes.fromhex(secret), time.replace(tzinfo=UTC)) for key_id, secret, time in found]
+
+    async def grant_usage(self, day: datetime) -> dict[str, GrantUsage]:
+        found = await self._read(
+            self._rows,
+            "SELECT grant_id, count(*) FILTER (create_time >= ?), count(*), sum(strlen(content)) FROM memories"
+            " WHERE grant_id <> '' GROUP BY grant_id",
+            [rows.naive(day)],
+        )
+        return {grant_id: GrantUsage(today, count, int(size)) for grant_id, today, count, size in found}
+
+    async def of_grant(
+        self, grant_id: str, *, limit: int, after: Cursor | None = None, deleted: bool = False
+    ) -> list[Memory]:
+        state = "" if deleted else " AND delete_time IS NULL"
+        where, params = queries.past((f"grant_id = ?{state}", [grant_id]), after)
+        source = f"(SELECT * FROM memories WHERE {where} ORDER BY create_time DESC, id DESC LIMIT {int(limit)})"
+        return await self._memories(queries.select_memories(source) + " ORDER BY m.create_time DESC, m.id DESC", params)
 
     async def info(self) -> StoreInfo:
         path = self._opened.path

@@ -26,6 +26,7 @@ from memoryd.errors import InternalError, LimitExceeded, MemorydError, Unavailab
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.opening import Opened, beside
 from memoryd.store.duckdb.vectors import VectorColumns
+from memoryd.trail import Journal, Trail, current_trail
 
 __all__ = ["Writer"]
 
@@ -44,12 +45,15 @@ class _Job:
     future: asyncio.Future[int]
     change: ChangeSet | None = None
     run: Callable[[duckdb.DuckDBPyConnection], object] | None = None
+    trail: Trail | None = None
 
 
 class Writer:
     """Owns the connection that writes."""
 
-    def __init__(self, opened: Opened, *, min_free_bytes: int, on_fatal: Callable[[str], None]) -> None:
+    def __init__(
+        self, opened: Opened, *, min_free_bytes: int, on_fatal: Callable[[str], None], journal: Journal | None = None
+    ) -> None:
         """Start the thread. Below min_free_bytes of free space, inserts are refused."""
         self._opened = opened
         self._con = opened.connection
@@ -58,6 +62,7 @@ class Writer:
         self.vectors = VectorColumns(opened.connection)
         self._min_free = min_free_bytes
         self._on_fatal = on_fatal
+        self._journal = journal
         self._fatal = ""
         self._closed = False
         self._ending = False  # the thread has seen that it is to end
@@ -92,7 +97,7 @@ class Writer:
         if self._closed:
             raise Unavailable("the daemon is shutting down; nothing was written")
         loop = asyncio.get_running_loop()
-        job = _Job(loop, loop.create_future(), change, run)
+        job = _Job(loop, loop.create_future(), change, run, current_trail())
         self._jobs.put(job)
         return await asyncio.shield(job.future)
 
@@ -161,7 +166,7 @@ class Writer:
             job.loop.call_soon_threadsafe(_finish, job, self._seq, error)
 
     def _commit_jobs(self, jobs: Sequence[_Job]) -> None:
-        error = self._attempt(lambda _: self._transact([job.change for job in jobs if job.change is not None]))
+        error = self._attempt(lambda _: self._transact([(job.change, job.trail) for job in jobs if job.change]))
         if error is None:
             try:
                 self._opened.guard.advance(self._seq)
@@ -216,7 +221,7 @@ class Writer:
 
     def _check_space(self, changes: Sequence[ChangeSet]) -> None:
         free = self._free_bytes()
-        grows = any(change.inserts for change in changes)
+        grows = any(change.inserts or change.grants for change in changes)
         needed = self._min_free if grows else self._min_free // 4  # what deletes may still write when inserts may not
         if free < needed:
             raise Unavailable(
@@ -224,7 +229,8 @@ class Writer:
                 " nothing was written; free some space"
             )
 
-    def _transact(self, changes: Sequence[ChangeSet]) -> None:
+    def _transact(self, work: Sequence[tuple[ChangeSet, Trail | None]]) -> None:
+        changes = [change for change, _ in work]
         self._check_space(changes)
         con = self._con
         seq = self._seq + 1
@@ -237,6 +243,7 @@ class Writer:
             times = [rows.naive(entry.memory.create_time) for c in changes for entry in c.inserts]
             newest = max([time for time in (*times, self._newest) if time is not None], default=None)
             con.execute("UPDATE commits SET commit_seq = ?, newest_create_time = ?", [seq, newest])
+            flushed = self._journal.record(work) if self._journal else None
             try:
                 con.commit()
             except (duckdb.FatalException, duckdb.InternalException, duckdb.IOException) as error:
@@ -248,6 +255,8 @@ class Writer:
             _roll_back(con)
             raise
         self._seq, self._newest = seq, newest
+        if flushed is not None:
+            flushed()
 
     def _fold(self, *, least_bytes: int = 0) -> None:
         """
@@ -319,6 +328,21 @@ def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], seq: int
         if change.forget_requests_before is not None:
             con.execute("DELETE FROM requests WHERE create_time < ?", [rows.naive(change.forget_requests_before)])
             con.execute("DELETE FROM uses WHERE memory_id NOT IN (SELECT id FROM memories)")
+        for grant in change.grants:
+            row = rows.grant_row(grant)
+            con.execute(
+                "INSERT INTO grants (id, details, create_time) VALUES (?, ?, ?)"
+                " ON CONFLICT (id) DO UPDATE SET details = excluded.details",
+                [row["id"], row["details"], row["create_time"]],
+            )
+        if change.token_keys is not None:
+            kept = [key.id for key in change.token_keys]
+            con.execute("DELETE FROM token_keys WHERE id NOT IN (SELECT unnest(?::VARCHAR[]))", [kept])
+            for key in change.token_keys:
+                con.execute(
+                    "INSERT INTO token_keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                    [key.id, key.secret.hex(), rows.naive(key.create_time)],
+                )
     requests = [rows.request_row(change.request) for change in changes if change.request is not None]
     if requests:
         _insert(con, "requests", requests)

@@ -1,0 +1,1 @@
+"""Who comes through which door: grants, sessions, sockets and tokens."""

@@ -1,0 +1,143 @@
+"""
+The grants that there are, and what is left of each.
+
+The store keeps them; this is the copy that every call asks, changed once a change is durable. Nothing here reads the
+clock: wall time and monotonic time are handed in.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from memoryd import limits
+from memoryd.change import ChangeSet
+from memoryd.checks import check_id
+from memoryd.domain.ports import Ports
+from memoryd.errors import AmbiguousId, GrantNotFound, InvalidArgument, LimitExceeded
+from memoryd.grant import Grant, GrantUsage, TokenKey
+
+__all__ = ["Grants"]
+
+KEY_BYTES = 32
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """The calls that a grant has left now: filled at its rate, up to one second's worth."""
+
+    left: float
+    time_s: float
+
+
+class Grants:
+    """Every grant by its id, and the keys of tokens."""
+
+    def __init__(
+        self, ports: Ports, grants: Iterable[Grant], keys: Iterable[TokenKey], monotonic_s: Callable[[], float]
+    ) -> None:
+        """Begin with what the store holds; the ports' usage must be told of every commit."""
+        self._ports = ports
+        self._grants = {grant.id: grant for grant in grants}
+        self._keys = {key.id: key for key in keys}
+        self._buckets: dict[str, _Bucket] = {}
+        self._monotonic_s = monotonic_s
+
+    # --- looking up ---
+
+    def get(self, grant_id: str) -> Grant | None:
+        """Return a grant as it is now."""
+        return self._grants.get(grant_id)
+
+    def find(self, prefix: str) -> Grant:
+        """Return the grant of an id or of a unique prefix of at least 8 characters; GrantNotFound, AmbiguousId."""
+        prefix = check_id(prefix, "grant_id").lower()
+        if len(prefix) < limits.MIN_ID_PREFIX:
+            raise InvalidArgument(
+                f"grant_id has {len(prefix)} characters; give at least {limits.MIN_ID_PREFIX}", field="grant_id"
+            )
+        exact = self._grants.get(prefix)
+        found = [exact] if exact else [grant for grant in self._grants.values() if grant.id.startswith(prefix)]
+        if not found:
+            raise GrantNotFound(f"there is no grant {prefix}", field="grant_id")
+        if len(found) > 1:
+            raise AmbiguousId(f"several grants begin with {prefix}; give more of the id", field="grant_id")
+        return found[0]
+
+    def all(self) -> list[Grant]:
+        """Return every grant, newest first."""
+        return sorted(self._grants.values(), key=lambda grant: (grant.create_time, grant.id), reverse=True)
+
+    def usage(self, grant_id: str, now: datetime) -> GrantUsage:
+        """Return what came through a grant."""
+        self._ports.usage.writes(grant_id, now)
+        return self._ports.usage.of(grant_id)
+
+    # --- changing ---
+
+    async def save(self, grant: Grant) -> None:
+        """Make a grant, or its new state, durable; Unavailable if that cannot be."""
+        await self._ports.store.commit(ChangeSet(grants=(grant,)))
+        self._grants[grant.id] = grant
+
+    async def revoke(self, grant: Grant, now: datetime) -> Grant:
+        """Take a grant back; the next call finds it so. One that is revoked stays as it is."""
+        known = self._grants[grant.id]
+        if known.revoke_time is not None:
+            return known
+        revoked = replace(known, revoke_time=now)
+        await self.save(revoked)
+        self._buckets.pop(grant.id, None)
+        return revoked
+
+    # --- quotas ---
+
+    def charge(self, grant: Grant, writes: int, now: datetime) -> None:
+        """Take a call and its writes from what is left of a grant; LimitExceeded names what is used up."""
+        quota = grant.quota
+        if quota.calls_per_second:
+            self._take_call(grant, quota.calls_per_second)
+        if writes:
+            if quota.writes_per_day and self._ports.usage.writes(grant.id, now) + writes > quota.writes_per_day:
+                raise LimitExceeded(
+                    f"the grant allows {quota.writes_per_day} writes a day (UTC); wait for the next",
+                    limit="writes_per_day",
+                )
+            self._ports.usage.wrote(grant.id, writes, now)
+
+    def _take_call(self, grant: Grant, rate: float) -> None:
+        time_s, most = self._monotonic_s(), max(1.0, rate)
+        bucket = self._buckets.get(grant.id)
+        if bucket is None:
+            bucket = self._buckets[grant.id] = _Bucket(most, time_s)
+        bucket.left = min(most, bucket.left + (time_s - bucket.time_s) * rate)
+        bucket.time_s = time_s
+        if bucket.left < 1:
+            raise LimitExceeded(
+                f"the grant allows {rate:g} calls a second; wait {(1 - bucket.left) / rate:.2f} s",
+                limit="calls_per_second",
+            )
+        bucket.left -= 1
+
+    # --- the keys of tokens ---
+
+    def key(self, key_id: str) -> TokenKey | None:
+        """Return a key that verifies."""
+        return self._keys.get(key_id)
+
+    async def signing_key(self, now: datetime) -> TokenKey:
+        """Return the newest key; the first time it is made."""
+        if not self._keys:
+            await self.rotate_keys(now, drop_older=False)
+        return max(self._keys.values(), key=lambda key: (key.create_time, key.id))
+
+    async def rotate_keys(self, now: datetime, *, drop_older: bool) -> list[TokenKey]:
+        """Make a new key, and return all that count from now on, oldest first."""
+        newest = max((key.create_time for key in self._keys.values()), default=now)
+        new = TokenKey(secrets.token_hex(4), secrets.token_bytes(KEY_BYTES), max(now, newest))
+        keys = (*(() if drop_older else self._keys.values()), new)
+        await self._ports.store.commit(ChangeSet(token_keys=keys))
+        self._keys = {key.id: key for key in keys}
+        return list(keys)

@@ -1,0 +1,169 @@
+"""
+Giving and taking back: a grant with its socket, or with tokens.
+
+What is given is durable before it is handed out; what is taken back is durable before its socket is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from memoryd.domain.settle import settle
+from memoryd.errors import InvalidArgument, MemorydError, Unauthenticated
+from memoryd.grant import Door, Grant, GrantSpec, GrantStatus, Quota
+from memoryd.identity.grants import Grants
+from memoryd.identity.listeners import Listeners
+from memoryd.identity.sessions import Entrance, Session
+from memoryd.model import DEFAULT_AGENT
+from memoryd.token import Caveats, Token, mint, parse_token
+
+__all__ = ["Inspected", "Register"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """What a token is: its parts, what is left of its grant, and why it does not count (empty: it does)."""
+
+    token: Token
+    session: Session | None
+    refusal: str
+
+    @property
+    def grant(self) -> Grant | None:
+        """What is left of the grant under the caveats; None if the token is nothing."""
+        if self.session is None or self.session.grant is None:
+            return None
+        return replace(
+            self.session.grant,
+            permissions=self.session.permissions,
+            chat_ids=self.session.chat_ids,
+            expire_time=self.session.expire_time,
+        )
+
+
+class Register:
+    """Who was given what, and the sockets that go with it."""
+
+    def __init__(
+        self,
+        grants: Grants,
+        listeners: Listeners,
+        *,
+        store_id: str,
+        default_quota: Quota,
+        new_id: Callable[[], str],
+    ) -> None:
+        """Wire the parts; a quota that a grant does not name is the default one."""
+        self._grants = grants
+        self._listeners = listeners
+        self._store_id = store_id
+        self._default_quota = default_quota
+        self._new_id = new_id
+        self._lock = asyncio.Lock()  # one change of the sockets after the other
+
+    def status(self, grant: Grant, now: datetime) -> GrantStatus:
+        """Return a grant with what came of it."""
+        is_open = self._listeners.is_open(grant.id)
+        directory = str(self._listeners.folder(grant.id)) if is_open else ""
+        return GrantStatus(grant, self._grants.usage(grant.id, now), directory, grant.refusal(now))
+
+    async def open_sandbox(self, spec: GrantSpec, now: datetime) -> GrantStatus:
+        """Make a grant with a socket; LimitExceeded without descriptors for it, Unavailable if it cannot be opened."""
+        grant = spec.grant(self._new_id(), DEFAULT_AGENT, self._default_quota, now, listener=True)
+        return await settle(self._open(grant, now))
+
+    async def _open(self, grant: Grant, now: datetime) -> GrantStatus:
+        async with self._lock:
+            self._listeners.check_room(grant)
+            await self._grants.save(grant)
+            try:
+                await self._listeners.open(grant)
+            except MemorydError:
+                await self._grants.revoke(grant, now)
+                raise
+        return self.status(grant, now)
+
+    async def revoke(self, grant_id: str, now: datetime) -> Grant:
+        """Take a grant back and cut the calls on its socket."""
+        return await settle(self._revoke(self._grants.find(grant_id), now))
+
+    async def _revoke(self, grant: Grant, now: datetime) -> Grant:
+        revoked = await self._grants.revoke(grant, now)
+        async with self._lock:
+            await self._listeners.close(grant.id, forget=True)
+        return revoked
+
+    async def reopen(self, now: datetime) -> list[str]:
+        """Open the sockets of the grants that count, as at a start; return what went wrong, in words."""
+        faults = []
+        living = [grant for grant in self._grants.all() if grant.listener and not grant.refusal(now)]
+        self._listeners.forget_others({grant.id for grant in living})
+        for grant in reversed(living):  # the oldest first, should there not be room for all
+            try:
+                await self._listeners.open(grant)
+            except MemorydError as error:
+                faults.append(f"the socket of grant {grant.id[:8]} is not open: {error.message}")
+        return faults
+
+    async def close_ended(self, now: datetime) -> list[str]:
+        """Close the sockets of grants that have expired, and return their ids."""
+        ended = []
+        for grant_id in self._listeners.open_ids:
+            grant = self._grants.get(grant_id)
+            if grant is None or grant.refusal(now):
+                async with self._lock:
+                    await self._listeners.close(grant_id, forget=True)
+                ended.append(grant_id)
+        return ended
+
+    async def close_all(self, grace_s: float) -> None:
+        """Close every socket for a stop; the directories stay, so that their mounts go on after the next start."""
+        await asyncio.gather(
+            *(self._listeners.close(grant_id, forget=False, grace_s=grace_s) for grant_id in self._listeners.open_ids)
+        )
+
+    # --- tokens ---
+
+    async def issue(
+        self, target: GrantSpec | str, now: datetime, *, expire_time: datetime | None = None, via: str = ""
+    ) -> tuple[Token, Grant]:
+        """Make a token, for a new grant or for the one of that id; InvalidArgument if it could not be used."""
+        if expire_time is not None and expire_time <= now:
+            raise InvalidArgument("expire_time is not in the future", field="expire_time")
+        return await settle(self._issue(target, now, expire_time, via))
+
+    async def _issue(
+        self, target: GrantSpec | str, now: datetime, expire_time: datetime | None, via: str
+    ) -> tuple[Token, Grant]:
+        if isinstance(target, str):
+            grant = self._grants.find(target)
+            if grant.refusal(now):
+                raise InvalidArgument(f"{grant.refusal(now)}; issue the token for a new grant", field="grant_id")
+        else:
+            grant = target.grant(self._new_id(), DEFAULT_AGENT, self._default_quota, now, listener=False)
+        if via not in {"", Door.SHARED.value, Door.TCP.value} and not (grant.listener and via == grant.id):
+            raise InvalidArgument(
+                f"via is {via!r}; it must be shared, tcp, or the id of the grant's own sandbox", field="via"
+            )
+        key = await self._grants.signing_key(now)
+        if not isinstance(target, str):
+            await self._grants.save(grant)
+        caveats = Caveats(expire_time=expire_time, via=via).texts()
+        return mint(key.id, key.secret, grant.id, secrets.token_hex(8), caveats), grant
+
+    def inspect(self, text: str, now: datetime) -> Inspected:
+        """Return what a token is; InvalidArgument if it is none."""
+        try:
+            token = parse_token(text)
+        except Unauthenticated as error:
+            raise InvalidArgument(error.message, field="token") from None
+        entrance = Entrance(Door.SHARED, self._grants, store_id=self._store_id)
+        return Inspected(token, *entrance.look_at(token, now))
+
+    async def rotate_keys(self, now: datetime, *, drop_older: bool) -> list[str]:
+        """Make a new key, and return the ids of all that count, oldest first."""
+        return [key.id for key in await settle(self._grants.rotate_keys(now, drop_older=drop_older))]

@@ -1,0 +1,163 @@
+"""
+Who a call is from, and what it may do: what the door gives, narrowed by the token that came with it.
+
+The admin socket gives everything, a sandbox's socket its grant, the shared socket and TCP nothing. A token on top can
+only narrow: on a sandbox's socket it has to be one of the same grant.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from memoryd.errors import MemorydError, PermissionDenied, ScopeMismatch, Unauthenticated
+from memoryd.grant import Door, Grant, Permission
+from memoryd.identity.grants import Grants
+from memoryd.model import DEFAULT_AGENT, Caller, Trust
+from memoryd.token import Caveats, Token, parse_token
+
+__all__ = ["AUTHORIZATION_KEY", "Entrance", "Session"]
+
+AUTHORIZATION_KEY = "authorization"
+_SCHEME = "bearer "
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Who a call is from. Without a grant it is the host, which may act for anybody."""
+
+    door: Door
+    grant: Grant | None = None
+    permissions: frozenset[Permission] = frozenset(Permission)
+    chat_ids: tuple[str, ...] = ()
+    expire_time: datetime | None = None
+    token_id: str = ""
+
+    def require(self, permission: Permission) -> None:
+        """Raise PermissionDenied unless it is held."""
+        if permission not in self.permissions:
+            raise PermissionDenied(f"the grant does not allow {permission.value!r}")
+
+    def identity(self, agent_id: str, user_id: str, chat_id: str) -> tuple[str, str, str]:
+        """
+        Return agent, user and chat in effect for a request that names these, each of which may be empty.
+
+        On the admin socket they are what the request says. Else they are what the grant binds, and what is said must
+        agree: ScopeMismatch. Of several chats none is meant unless it is named.
+        """
+        grant = self.grant
+        if grant is None:
+            return agent_id or DEFAULT_AGENT, user_id, chat_id
+        if agent_id and _nfc(agent_id) != grant.agent_id:
+            raise ScopeMismatch("agent_id is not the one that the caller is bound to; leave it out", field="agent_id")
+        if user_id and _nfc(user_id) != grant.user_id:
+            raise ScopeMismatch("user_id is not the one that the caller is bound to; leave it out", field="user_id")
+        chat = _nfc(chat_id) if chat_id else ""
+        if chat and chat not in self.chat_ids:
+            raise ScopeMismatch("chat_id is not one that the caller is bound to; leave it out", field="chat_id")
+        if not chat and len(self.chat_ids) == 1:
+            chat = self.chat_ids[0]
+        return grant.agent_id, grant.user_id, chat
+
+    def caller(self, agent_id: str, user_id: str, chat_id: str) -> Caller:
+        """Return the caller of an effective identity; IdentityMissing if it names nobody."""
+        if self.grant is None:
+            return Caller(agent_id, user_id, chat_id, Trust.HOST)
+        return Caller(agent_id, user_id, chat_id, Trust.SANDBOX, self.grant.id, self.grant.quota)
+
+
+def _nfc(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+class Entrance:
+    """One way in: turns what a call brings along into a session, or refuses it."""
+
+    def __init__(self, door: Door, grants: Grants, *, store_id: str, grant_id: str = "") -> None:
+        """Of a sandbox's socket, `grant_id` is whom it was opened for."""
+        self.door = door
+        self.grant_id = grant_id
+        self._grants = grants
+        self._store_id = store_id
+        self._host = Session(Door.ADMIN)
+        self._bound: tuple[Grant, Session] | None = None  # of the grant as it was when last asked
+
+    def authenticate(self, metadata: Iterable[tuple[str, str | bytes]], now: datetime) -> Session:
+        """Return who calls; Unauthenticated if that cannot be established or counts no longer."""
+        text = ""
+        for key, value in metadata:
+            if key == AUTHORIZATION_KEY:
+                text = value if isinstance(value, str) else value.decode("latin-1")
+                break
+        if text:
+            return self._by_token(text, now)
+        if self.door is Door.ADMIN:
+            return self._host
+        if self.door is not Door.SANDBOX:
+            raise Unauthenticated("this door needs a token; set MEMORY_TOKEN_FILE to a file that holds one")
+        grant = self._living(self.grant_id, now)
+        if self._bound is None or self._bound[0] is not grant:
+            self._bound = grant, _session(Door.SANDBOX, grant)
+        return self._bound[1]
+
+    def _living(self, grant_id: str, now: datetime) -> Grant:
+        grant = self._grants.get(grant_id)
+        if grant is None:
+            raise Unauthenticated("the grant does not exist; get a new one")
+        refusal = grant.refusal(now)
+        if refusal:
+            raise Unauthenticated(f"{refusal}; get a new one")
+        return grant
+
+    def _by_token(self, text: str, now: datetime) -> Session:
+        if text[: len(_SCHEME)].lower() != _SCHEME:
+            raise Unauthenticated("authorization is not 'Bearer' and a token")
+        token = parse_token(text[len(_SCHEME) :].strip())
+        if self.door is Door.SANDBOX and token.grant_id != self.grant_id:
+            raise Unauthenticated("the token is of another grant than this socket")
+        return self.session_of(token, now, via={self.door.value, self.grant_id})
+
+    def session_of(self, token: Token, now: datetime, *, via: set[str] | None) -> Session:
+        """Return what a token is worth on a door of these names (None: any); Unauthenticated says why it is nothing."""
+        key = self._grants.key(token.key_id)
+        if key is None or not token.is_signed_with(key.secret):
+            raise Unauthenticated("the token is not genuine, or its key was dropped; get a new one")
+        grant = self._living(token.grant_id, now)
+        session = _session(self.door, grant, token.token_id)
+        for caveat in Caveats.read(token.caveats):
+            session = _narrowed(session, caveat)
+            if caveat.audience and caveat.audience != self._store_id:
+                raise Unauthenticated("the token is for another memoryd")
+            if via is not None and caveat.via and caveat.via not in via:
+                raise Unauthenticated("the token is for another door")
+        if session.expire_time is not None and session.expire_time <= now:
+            raise Unauthenticated(f"the token expired at {session.expire_time:%Y-%m-%d %H:%M:%S} UTC; get a new one")
+        return session
+
+    def look_at(self, token: Token, now: datetime) -> tuple[Session | None, str]:
+        """Return what a token is worth on some door and no refusal, or nothing and the refusal."""
+        try:
+            return self.session_of(token, now, via=None), ""
+        except MemorydError as error:
+            return None, error.message
+
+
+def _session(door: Door, grant: Grant, token_id: str = "") -> Session:
+    return Session(door, grant, grant.permissions, grant.chat_ids, grant.expire_time, token_id)
+
+
+def _narrowed(session: Session, caveat: Caveats) -> Session:
+    """Return what is left of a session under a caveat; never more than there was."""
+    times = [time for time in (session.expire_time, caveat.expire_time) if time is not None]
+    return Session(
+        session.door,
+        session.grant,
+        session.permissions if caveat.permissions is None else session.permissions & caveat.permissions,
+        session.chat_ids
+        if caveat.chat_ids is None
+        else tuple(chat_id for chat_id in session.chat_ids if chat_id in caveat.chat_ids),
+        min(times, default=None),
+        session.token_id,
+    )

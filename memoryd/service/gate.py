@@ -1,0 +1,226 @@
+"""
+The way of a call: authenticate, authorise method and scope, charge the quota, validate, run, write it down, answer.
+
+There is one gate a listener, and all of them lead to the same methods. An exception anywhere becomes one status, one
+log line and one line of the audit log, none of which says what the call was about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import grpc
+import structlog
+from google.protobuf.message import DecodeError
+
+from memoryd.audit import AuditLog
+from memoryd.errors import InternalError, InvalidArgument, MemorydError, PermissionDenied
+from memoryd.grant import Door, Permission
+from memoryd.identity.grants import Grants
+from memoryd.identity.sessions import Entrance, Session
+from memoryd.model import Caller
+from memoryd.service.methods import IDENTITY, Access, Method
+from memoryd.service.status import STATUS_KEY, status_of
+from memoryd.trail import Trail, following
+
+__all__ = ["EMBEDDING_KEY", "Call", "Gate"]
+
+EMBEDDING_KEY = "memoryd-embedding-us"  # trailing metadata: microseconds that this call waited for its embedding
+
+log = structlog.get_logger("memoryd.rpc")
+
+
+@dataclass(slots=True)
+class Call:
+    """What a method is told of a call beside its request."""
+
+    session: Session
+    identity: tuple[str, str, str]
+    """Agent, user and chat in effect; the last two may be empty."""
+    now: datetime
+    trail: Trail
+    context: Any
+
+    @property
+    def caller(self) -> Caller:
+        """Who asks; IdentityMissing if nobody is named."""
+        return self.session.caller(*self.identity)
+
+    def touched(self, ids: Sequence[str]) -> None:
+        """Have the audit log name these memories or grants."""
+        self.trail.ids.extend(ids)
+
+    def note_embedding(self, seconds: float) -> None:
+        """Tell the host how long the call waited for its embedding; a sandbox could learn from it what was asked."""
+        if self.session.door is Door.ADMIN:
+            self.context.set_trailing_metadata(((EMBEDDING_KEY, str(round(seconds * 1e6))),))
+
+
+class Gate(grpc.GenericRpcHandler):
+    """Serves methods to whoever comes through one entrance."""
+
+    def __init__(
+        self,
+        entrance: Entrance,
+        methods: Mapping[str, Method],
+        grants: Grants,
+        audit: AuditLog | None,
+        clock: Callable[[], datetime],
+    ) -> None:
+        """Serve `methods`, by path; those for the host exist on the admin socket alone."""
+        self._entrance = entrance
+        self._methods = methods
+        self._grants = grants
+        self._audit = audit
+        self._clock = clock
+        self._handlers: dict[str, Any] = {}
+
+    def service(self, handler_call_details: Any) -> Any:
+        """Return the handler of a path; of one that is not memoryd's, None."""
+        path = handler_call_details.method
+        handler = self._handlers.get(path)
+        if handler is None:
+            if not path.startswith("/memoryd."):
+                return None
+            method = self._methods.get(path)
+            known = method is not None and (method.rule.needs is not Access.HOST or self._entrance.door is Door.ADMIN)
+            serve = self._server_of(method) if method is not None and known else self._refuser_of(method)
+            handler = grpc.unary_unary_rpc_method_handler(serve)
+            if method is not None:  # paths that are made up are not remembered
+                self._handlers[path] = handler
+        return handler
+
+    def _refuser_of(self, method: Method | None) -> Callable[[bytes, Any], Awaitable[bytes]]:
+        name = method.name if method is not None else "unknown"
+
+        async def refuse(_: bytes, context: Any) -> bytes:
+            trail = self._trail(name)
+            log.info(name, call=trail.call, door=trail.door, code="UNIMPLEMENTED")
+            self._note(trail, "UNIMPLEMENTED")
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this door does not have that method")
+            raise AssertionError("unreachable: abort raises")
+
+        return refuse
+
+    def _server_of(self, method: Method) -> Callable[[bytes, Any], Awaitable[bytes]]:
+        async def serve(raw: bytes, context: Any) -> bytes:
+            trail = self._trail(method.name)
+            began = time.perf_counter()
+            with following(trail):
+                try:
+                    response = await self._answer(method, raw, context, trail)
+                    self._note(trail, "OK")
+                except MemorydError as error:
+                    self._log(trail, began, code=error.code, reason=error.reason, field=error.field)
+                    self._note(trail, error.code, error.reason)
+                    return await _abort(context, error)
+                except asyncio.CancelledError:
+                    self._log(trail, began, code="CANCELLED")
+                    self._note(trail, "CANCELLED")
+                    raise
+                except Exception as error:  # noqa: BLE001  whatever it is, the caller gets one code and the log one line
+                    # no message and no locals, which may hold what the caller said
+                    trace = [
+                        f"{frame.filename}:{frame.lineno} {frame.name}"
+                        for frame in traceback.extract_tb(error.__traceback__)
+                    ]
+                    log.error(  # noqa: TRY400  see above
+                        method.name, call=trail.call, code="INTERNAL", error=type(error).__name__, trace=trace
+                    )
+                    self._note(trail, "INTERNAL", "INTERNAL")
+                    message = f"an internal error occurred; report it with the id {trail.call}"
+                    return await _abort(context, InternalError(message))
+                log.debug(method.name, call=trail.call, code="OK", ms=_ms(began))
+                return response.SerializeToString()  # type: ignore[no-any-return]  # a protobuf message
+
+        return serve
+
+    async def _answer(self, method: Method, raw: bytes, context: Any, trail: Trail) -> Any:
+        session = self._entrance.authenticate(context.invocation_metadata(), trail.time)
+        grant = session.grant
+        trail.token_id = session.token_id
+        if grant is not None:
+            trail.grant_id, trail.agent_id, trail.user_id = grant.id, grant.agent_id, grant.user_id
+        needs = method.rule.needs
+        if isinstance(needs, Permission):
+            session.require(needs)
+        elif needs is Access.HOST and grant is not None:
+            raise PermissionDenied("a token cannot do what is for the host; leave it out on the admin socket")
+        request, malformed = _parsed(method, raw)
+        identity = ("", "", "")
+        if request is not None and method.names_caller:
+            identity = _authorise(method, request, session)
+            trail.agent_id, trail.user_id, trail.chat_id = identity
+        if grant is not None:
+            self._grants.charge(grant, method.weight(request) if request is not None else 0, trail.time)
+        if malformed is not None:
+            raise malformed
+        if method.rule.writes and self._audit is not None:
+            self._audit.check_writable()
+        return await method.run(request, Call(session, identity, trail.time, trail, context))
+
+    def _trail(self, rpc: str) -> Trail:
+        entrance = self._entrance
+        return Trail(
+            time=self._clock(),
+            call=secrets.token_hex(6),
+            rpc=rpc,
+            door=entrance.door.value,
+            listener=entrance.grant_id,
+            grant_id=entrance.grant_id,
+        )
+
+    def _note(self, trail: Trail, outcome: str, reason: str = "") -> None:
+        if self._audit is not None:
+            self._audit.note(trail, outcome, reason)
+
+    @staticmethod
+    def _log(trail: Trail, began: float, **what: str) -> None:
+        log.info(trail.rpc, call=trail.call, door=trail.door, grant_id=trail.grant_id, ms=_ms(began), **what)
+
+
+def _parsed(method: Method, raw: bytes) -> tuple[Any, InvalidArgument | None]:
+    """Return the message, or what to say of bytes that are none."""
+    try:
+        return method.request.FromString(raw), None
+    except (DecodeError, UnicodeDecodeError):
+        return None, InvalidArgument("the request is not the message that this method takes")
+
+
+def _authorise(method: Method, request: Any, session: Session) -> tuple[str, str, str]:
+    """Return the identity in effect; ScopeMismatch, or InvalidArgument where the items of a batch name another."""
+    identity = session.identity(request.agent_id, request.user_id, request.chat_id)
+    if not method.items:
+        return identity
+    for n, item in enumerate(getattr(request, method.items)):
+        if not (item.agent_id or item.user_id or item.chat_id):
+            continue
+        try:
+            session.identity(item.agent_id, item.user_id, item.chat_id)
+        except MemorydError as error:
+            raise error.within(f"{method.items}[{n}].") from None
+        for name, effective in zip(IDENTITY, identity, strict=True):
+            value = getattr(item, name)
+            if value and value != effective:
+                raise InvalidArgument(
+                    f"{method.items}[{n}].{name} differs from the batch's; leave it out, or send batches apart",
+                    field=f"{method.items}[{n}].{name}",
+                )
+    return identity
+
+
+def _ms(began: float) -> float:
+    return round((time.perf_counter() - began) * 1000, 2)
+
+
+async def _abort(context: Any, error: MemorydError) -> bytes:
+    code, message, details = status_of(error)
+    await context.abort(code, message, ((STATUS_KEY, details),))
+    raise AssertionError("unreachable: abort raises")

@@ -1,0 +1,114 @@
+"""GrantService: giving identities and taking them back, on the admin socket only."""
+
+from __future__ import annotations
+
+import hashlib
+
+from memoryd import limits
+from memoryd.checks import check_count, check_text
+from memoryd.domain.browse import page_of_grant
+from memoryd.domain.forget import forget_grant
+from memoryd.domain.page_token import page_token_after, read_page_token
+from memoryd.domain.ports import Ports
+from memoryd.domain.settle import settle
+from memoryd.errors import InvalidArgument
+from memoryd.grant_wire import grant_to_pb, spec_from_pb, status_to_pb
+from memoryd.identity.grants import Grants
+from memoryd.identity.register import Register
+from memoryd.service.gate import Call
+from memoryd.store.base import Cursor
+from memoryd.v1 import grant_service_pb2 as pb
+from memoryd.wire import memory_to_pb, set_time, time_from_pb
+
+__all__ = ["GrantService"]
+
+
+class GrantService:
+    """The RPCs of grant_service.proto."""
+
+    def __init__(self, ports: Ports, grants: Grants, register: Register) -> None:
+        self._ports = ports
+        self._grants = grants
+        self._register = register
+
+    async def OpenSandbox(self, request: pb.OpenSandboxRequest, call: Call) -> pb.OpenSandboxResponse:
+        status = await self._register.open_sandbox(spec_from_pb(request.spec), call.now)
+        return pb.OpenSandboxResponse(status=status_to_pb(status))
+
+    async def ListGrants(self, request: pb.ListGrantsRequest, call: Call) -> pb.ListGrantsResponse:
+        size = check_count(request.page_size, "page_size", default=limits.MAX_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+        asked = f"grants {request.include_ended} {request.listeners_only}"
+        bound = hashlib.blake2b(asked.encode(), digest_size=16).digest()
+        after = read_page_token(request.page_token, self._ports.secret, bound) if request.page_token else None
+        found = [
+            grant
+            for grant in self._grants.all()
+            if (after is None or (grant.create_time, grant.id) < (after.create_time, after.id))
+            and (request.include_ended or not grant.refusal(call.now))
+            and (grant.listener or not request.listeners_only)
+        ]
+        page, rest = found[:size], found[size:]
+        token = ""
+        if rest:
+            token = page_token_after(Cursor(page[-1].create_time, page[-1].id), self._ports.secret, bound)
+        statuses = [status_to_pb(self._register.status(grant, call.now)) for grant in page]
+        return pb.ListGrantsResponse(grants=statuses, next_page_token=token)
+
+    async def RevokeGrant(self, request: pb.RevokeGrantRequest, call: Call) -> pb.RevokeGrantResponse:
+        grant = await self._register.revoke(request.grant_id, call.now)
+        call.touched([grant.id])
+        return pb.RevokeGrantResponse(grant=grant_to_pb(grant))
+
+    async def IssueToken(self, request: pb.IssueTokenRequest, call: Call) -> pb.IssueTokenResponse:
+        if request.HasField("spec") == bool(request.grant_id):
+            raise InvalidArgument("give one of spec and grant_id", field="grant_id")
+        token, grant = await self._register.issue(
+            request.grant_id or spec_from_pb(request.spec),
+            call.now,
+            expire_time=time_from_pb(request, "expire_time"),
+            via=request.via,
+        )
+        call.touched([grant.id])
+        call.trail.token_id = token.token_id
+        return pb.IssueTokenResponse(token=token.text(), token_id=token.token_id, grant=grant_to_pb(grant))
+
+    async def InspectToken(self, request: pb.InspectTokenRequest, call: Call) -> pb.InspectTokenResponse:
+        found = self._register.inspect(
+            check_text(request.token, "token", limit=limits.MAX_TOKEN_BYTES, required=True), call.now
+        )
+        return pb.InspectTokenResponse(
+            valid=not found.refusal,
+            refusal=found.refusal,
+            token_id=found.token.token_id,
+            key_id=found.token.key_id,
+            caveats=found.token.caveats,
+            grant=None if found.grant is None else grant_to_pb(found.grant),
+        )
+
+    async def RotateTokenKeys(self, request: pb.RotateTokenKeysRequest, call: Call) -> pb.RotateTokenKeysResponse:
+        *older, newest = await self._register.rotate_keys(call.now, drop_older=request.drop_older)
+        return pb.RotateTokenKeysResponse(key_id=newest, older_key_ids=older)
+
+    async def ListGrantMemories(self, request: pb.ListGrantMemoriesRequest, call: Call) -> pb.ListGrantMemoriesResponse:
+        grant = self._grants.find(request.grant_id)
+        page = await page_of_grant(
+            grant.id, self._ports, page_size=request.page_size, page_token=request.page_token, now=call.now
+        )
+        call.touched([memory.id for memory in page.memories])
+        return pb.ListGrantMemoriesResponse(
+            memories=[memory_to_pb(memory) for memory in page.memories], next_page_token=page.next_page_token
+        )
+
+    async def DeleteGrantMemories(
+        self, request: pb.DeleteGrantMemoriesRequest, call: Call
+    ) -> pb.DeleteGrantMemoriesResponse:
+        grant = self._grants.find(request.grant_id)
+        gone = await settle(
+            forget_grant(grant.id, self._ports, now=call.now, dry_run=request.dry_run, purge=request.purge)
+        )
+        call.touched([grant.id])
+        response = pb.DeleteGrantMemoriesResponse(
+            deleted_count=gone.count, superseded_ids=gone.superseded_ids, dry_run=request.dry_run
+        )
+        set_time(response, "purge_time", gone.purge_time)
+        return response

@@ -1,0 +1,436 @@
+"""Who may do what: every RPC, asked for by every kind of caller, at every door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import grpc
+import pytest
+from google.protobuf import message_factory
+from memory_client import Caveats, Permission, attenuate
+
+from memoryd import token as tokens
+from memoryd.doors import SERVICES
+from memoryd.service.methods import RULES, Rule, UnguardedMethod, methods_of
+from memoryd.v1 import admin_service_pb2, error_reason_pb2
+from tests.doors import World, a_world, socket_of
+from tests.support import reason_of
+
+METHODS = {f"{service.name}/{method.name}": (service, method) for service in SERVICES for method in service.methods}
+
+# What each method asks for, said a second time: by the contract, not by the table under test.
+NEEDS = {
+    "MemoryService/AddMemory": "add",
+    "MemoryService/BatchAddMemories": "add",
+    "MemoryService/SearchMemories": "search",
+    "MemoryService/ListMemories": "list",
+    "MemoryService/GetMemory": "get",
+    "MemoryService/DeleteMemory": "delete",
+    "MemoryService/RestoreMemory": "delete",
+    "MemoryService/GetMemoryStats": "stats",
+    "ContextService/BuildContext": "context",
+    "IdentityService/WhoAmI": "anybody",
+    "GrantService/OpenSandbox": "host",
+    "GrantService/ListGrants": "host",
+    "GrantService/RevokeGrant": "host",
+    "GrantService/IssueToken": "host",
+    "GrantService/InspectToken": "host",
+    "GrantService/RotateTokenKeys": "host",
+    "GrantService/ListGrantMemories": "host",
+    "GrantService/DeleteGrantMemories": "host",
+    "AdminService/GetServerInfo": "host",
+    "AdminService/RunGc": "host",
+}
+
+# A request that succeeds for whoever may send it.
+REQUESTS: dict[str, Callable[[World], dict]] = {
+    "MemoryService/AddMemory": lambda w: {"content": "tea"},
+    "MemoryService/BatchAddMemories": lambda w: {"requests": [{"content": "tea"}, {"content": "coffee"}]},
+    "MemoryService/SearchMemories": lambda w: {"query": "tea"},
+    "MemoryService/ListMemories": lambda w: {},
+    "MemoryService/GetMemory": lambda w: {"id": stored(w)},
+    "MemoryService/DeleteMemory": lambda w: {"id": stored(w)},
+    "MemoryService/RestoreMemory": lambda w: {"id": stored(w)},
+    "MemoryService/GetMemoryStats": lambda w: {},
+    "ContextService/BuildContext": lambda w: {"prompt": "tea"},
+    "IdentityService/WhoAmI": lambda w: {},
+    "GrantService/OpenSandbox": lambda w: {"spec": {"user_id": "alice", "permissions": ["search"]}},
+    "GrantService/ListGrants": lambda w: {},
+    "GrantService/RevokeGrant": lambda w: {"grant_id": w.sandbox().grant.id},
+    "GrantService/IssueToken": lambda w: {"spec": {"user_id": "alice", "permissions": ["search"]}},
+    "GrantService/InspectToken": lambda w: {"token": w.token()},
+    "GrantService/RotateTokenKeys": lambda w: {},
+    "GrantService/ListGrantMemories": lambda w: {"grant_id": w.sandbox().grant.id},
+    "GrantService/DeleteGrantMemories": lambda w: {"grant_id": w.sandbox().grant.id},
+    "AdminService/GetServerInfo": lambda w: {},
+    "AdminService/RunGc": lambda w: {},
+}
+
+
+def stored(world: World) -> str:
+    with world.admin() as host:
+        return host.add("something of alice's to look at").memory.id
+
+
+def test_every_rpc_has_a_row():
+    assert set(METHODS) == set(NEEDS) == set(REQUESTS) == set(RULES)
+
+
+def test_a_method_without_a_rule_stops_the_daemon_at_its_start():
+    service = admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"]
+    rules = {name: rule for name, rule in RULES.items() if name != "AdminService/RunGc"}
+    with pytest.raises(UnguardedMethod, match="AdminService serves RunGc without a rule"):
+        list(methods_of(service, object(), rules))
+
+
+def test_whatever_needs_a_permission_says_who_asks():
+    for name, (_, method) in METHODS.items():
+        names_caller = {"agent_id", "user_id", "chat_id"} <= set(method.input_type.fields_by_name)
+        assert names_caller == (NEEDS[name] != "host"), name
+
+
+def test_whatever_changes_something_is_marked_so():
+    changing = {name for name, rule in RULES.items() if rule.writes}
+    assert changing == {
+        "MemoryService/AddMemory", "MemoryService/BatchAddMemories", "MemoryService/DeleteMemory",
+        "MemoryService/RestoreMemory", "AdminService/RunGc", "GrantService/OpenSandbox", "GrantService/RevokeGrant",
+        "GrantService/IssueToken", "GrantService/RotateTokenKeys", "GrantService/DeleteGrantMemories",
+    }  # fmt: skip
+    assert isinstance(RULES["AdminService/RunGc"], Rule)
+
+
+# --- the callers ---
+
+OK = ("OK", "")
+DENIED = ("PERMISSION_DENIED", "PERMISSION_DENIED")
+MISMATCH = ("PERMISSION_DENIED", "SCOPE_MISMATCH")
+NOBODY = ("UNAUTHENTICATED", "UNAUTHENTICATED")
+ABSENT = ("UNIMPLEMENTED", "")
+GONE = ("UNAVAILABLE", "")
+
+
+@dataclass
+class Caller:
+    """Where a kind of caller knocks, what it shows and says, and what it gets for what it asks for."""
+
+    endpoint: str
+    expected: Callable[[str], tuple[str, str]]
+    token: str = ""
+    says: dict[str, str] | None = None
+
+
+def holding(*permissions: str) -> Callable[[str], tuple[str, str]]:
+    held = {"anybody", *permissions}
+    return lambda need: OK if need in held else ABSENT if need == "host" else DENIED
+
+
+def always(outcome: tuple[str, str]) -> Callable[[str], tuple[str, str]]:
+    """The same for everything but what the door does not have."""
+    return lambda need: ABSENT if need == "host" else outcome
+
+
+READING = ("search", "list", "get", "stats", "context")
+FULL = (*READING, "add", "delete")
+
+
+def ended(world: World) -> str:
+    token = world.token()
+    with world.admin() as host:
+        host.revoke_grant(host.inspect_token(token).grant.id)
+    return token
+
+
+def expired(world: World) -> str:
+    """A token whose time was over before it is used: its holder has set the end."""
+    return attenuate(world.token(), Caveats(expire_time=datetime.now(UTC) - timedelta(seconds=1)))
+
+
+def forged(world: World) -> str:
+    """A genuine token of search, in which somebody has written more, signed with a key of his own."""
+    found = tokens.parse_token(world.token("search"))
+    return tokens.mint(found.key_id, b"guess" * 8, found.grant_id, found.token_id).text()
+
+
+def stripped(world: World) -> str:
+    """A narrowed token without its caveat."""
+    found = tokens.parse_token(attenuate(world.token(), Caveats(permissions=frozenset({Permission.SEARCH}))))
+    return tokens.Token(found.key_id, found.grant_id, found.token_id, (), found.signature).text()
+
+
+def closed(world: World) -> str:
+    sandbox = world.sandbox()
+    with world.admin() as host:
+        host.revoke_grant(sandbox.grant.id)
+    return socket_of(sandbox)
+
+
+def only_search(world: World) -> str:
+    return attenuate(world.token(), Caveats(permissions=frozenset({Permission.SEARCH})))
+
+
+CALLERS: dict[str, Callable[[World], Caller]] = {
+    "admin": lambda w: Caller(w.daemon.endpoint, lambda need: OK, says={"user_id": "alice"}),
+    "admin with a token": lambda w: Caller(
+        w.daemon.endpoint, lambda need: DENIED if need == "host" else holding("search")(need), w.token("search")
+    ),
+    "sandbox read-only": lambda w: Caller(socket_of(w.sandbox("read-only")), holding(*READING)),
+    "sandbox append-only": lambda w: Caller(socket_of(w.sandbox("append-only")), holding(*READING, "add")),
+    "sandbox full": lambda w: Caller(socket_of(w.sandbox("full")), holding(*FULL)),
+    "sandbox that says who it is": lambda w: Caller(
+        socket_of(w.sandbox()), holding(*FULL), says={"user_id": "alice", "chat_id": "c1", "agent_id": "default"}
+    ),
+    "sandbox as another user": lambda w: Caller(socket_of(w.sandbox()), always(MISMATCH), says={"user_id": "bob"}),
+    "sandbox in another chat": lambda w: Caller(socket_of(w.sandbox()), always(MISMATCH), says={"chat_id": "c2"}),
+    "sandbox as another agent": lambda w: Caller(socket_of(w.sandbox()), always(MISMATCH), says={"agent_id": "x"}),
+    "sandbox of a chat, as a user": lambda w: Caller(
+        socket_of(w.sandbox(user_id="")), always(MISMATCH), says={"user_id": "alice"}
+    ),
+    "sandbox that was closed": lambda w: Caller(closed(w), lambda need: GONE),
+    "token over the shared socket": lambda w: Caller(w.shared, holding(*FULL), w.token()),
+    "token over TCP": lambda w: Caller(w.tcp, holding(*READING), w.token("read-only")),
+    "token as another user": lambda w: Caller(w.tcp, always(MISMATCH), w.token(), {"user_id": "bob"}),
+    "token attenuated": lambda w: Caller(w.tcp, holding("search"), only_search(w)),
+    "token attenuated to no chat, naming one": lambda w: Caller(
+        w.tcp, always(MISMATCH), attenuate(w.token(), Caveats(chat_ids=frozenset())), {"chat_id": "c1"}
+    ),
+    "token expired": lambda w: Caller(w.shared, always(NOBODY), expired(w)),
+    "token revoked": lambda w: Caller(w.tcp, always(NOBODY), ended(w)),
+    "token forged": lambda w: Caller(w.tcp, always(NOBODY), forged(w)),
+    "token stripped of its caveat": lambda w: Caller(w.tcp, always(NOBODY), stripped(w)),
+    "token of another memoryd": lambda w: Caller(w.tcp, always(NOBODY), attenuate(w.token(), Caveats(audience="x"))),
+    "token for the shared socket, over TCP": lambda w: Caller(w.tcp, always(NOBODY), w.token(via="shared")),
+    "token for TCP, over the shared socket": lambda w: Caller(w.shared, always(NOBODY), w.token(via="tcp")),
+    "token of another grant, in a sandbox": lambda w: Caller(socket_of(w.sandbox()), always(NOBODY), w.token()),
+    "rubbish for a token": lambda w: Caller(w.shared, always(NOBODY), "rubbish"),
+    "nobody at the shared socket": lambda w: Caller(w.shared, always(NOBODY)),
+    "nobody over TCP": lambda w: Caller(w.tcp, always(NOBODY)),
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    with a_world(tmp_path_factory.mktemp("a")) as made:
+        yield made
+
+
+def ask(channel: grpc.Channel, name: str, fields: dict, token: str = "") -> tuple[str, str]:
+    """Call a method and return code and reason."""
+    service, method = METHODS[name]
+    request = message_factory.GetMessageClass(method.input_type)(**fields)
+    return ask_raw(channel, f"/{service.full_name}/{method.name}", request.SerializeToString(), token)
+
+
+def ask_raw(channel: grpc.Channel, path: str, raw: bytes, token: str = "") -> tuple[str, str]:
+    metadata = (("authorization", f"Bearer {token}"),) if token else ()
+    try:
+        channel.unary_unary(path)(raw, timeout=20, metadata=metadata)
+    except grpc.RpcError as error:
+        return error.code().name, reason_of(error)
+    return OK
+
+
+@pytest.mark.parametrize("kind", CALLERS)
+def test_every_rpc_for_every_kind_of_caller(world, kind):
+    caller = CALLERS[kind](world)
+    channel = world.channel(caller.endpoint)
+    expected, found = {}, {}
+    for name, (_, method) in METHODS.items():
+        fields = REQUESTS[name](world)
+        if "user_id" in method.input_type.fields_by_name:
+            fields |= caller.says or {}
+        expected[name] = caller.expected(NEEDS[name])
+        found[name] = ask(channel, name, fields, caller.token)
+    assert expected == found
+
+
+def test_every_reason_of_the_table_is_one_of_the_contract():
+    known = set(error_reason_pb2.ErrorReason.keys())
+    for _, reason in (DENIED, MISMATCH, NOBODY):
+        assert f"ERROR_REASON_{reason}" in known
+
+
+# --- the order ---
+
+
+def test_authenticate_then_authorise_then_quota_then_validate(world):
+    add, search = "MemoryService/AddMemory", "MemoryService/SearchMemories"
+    bad = {"content": ""}
+    nobody = world.channel(world.shared)
+    assert NOBODY == ask(nobody, add, {**bad, "user_id": "bob"})
+    assert NOBODY == ask_raw(nobody, "/memoryd.v1.MemoryService/AddMemory", b"\xff\xff")
+    poor = world.channel(socket_of(world.sandbox("search", quota={"calls_per_second": 0.001})))
+    assert DENIED == ask(poor, add, {**bad, "user_id": "bob"})  # before its scope is looked at
+    assert MISMATCH == ask(poor, search, {"query": "", "user_id": "bob"})  # before it costs anything
+    assert OK == ask(poor, search, {"query": "tea"})
+    assert MISMATCH == ask(poor, search, {"query": "", "user_id": "bob"})
+    assert ("RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED") == ask(poor, search, {"query": ""})  # before it is read
+    assert ("RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED") == ask_raw(
+        poor, "/memoryd.v1.MemoryService/SearchMemories", b"\xff\xff"
+    )
+    rich = world.channel(socket_of(world.sandbox("search", "add")))
+    assert ("INVALID_ARGUMENT", "INVALID_FIELD") == ask(rich, add, bad)
+    assert ("INVALID_ARGUMENT", "INVALID_FIELD") == ask_raw(
+        rich, "/memoryd.v1.MemoryService/SearchMemories", b"\xff\xff"
+    )
+
+
+def test_an_item_of_a_batch_cannot_name_somebody_else(world):
+    channel = world.channel(socket_of(world.sandbox(chat_ids=("c1", "c2"))))
+    name = "MemoryService/BatchAddMemories"
+    same = {"content": "x", "user_id": "alice"}
+    assert OK == ask(channel, name, {"requests": [same]})
+    assert MISMATCH == ask(channel, name, {"requests": [same, {"content": "x", "user_id": "bob"}]})
+    assert MISMATCH == ask(channel, name, {"requests": [same, {"content": "x", "chat_id": "c3"}]})
+    other = {"chat_id": "c1", "requests": [same, {"content": "x", "chat_id": "c2"}]}
+    assert ("INVALID_ARGUMENT", "INVALID_FIELD") == ask(channel, name, other)
+
+
+def test_a_method_that_no_service_has_is_refused(world):
+    for endpoint in (world.daemon.endpoint, world.shared, socket_of(world.sandbox())):
+        channel = world.channel(endpoint)
+        for path in ("/memoryd.v1.MemoryService/DropEverything", "/memoryd.v1.Nothing/AddMemory", "/x/Y"):
+            assert ABSENT == ask_raw(channel, path, b"")
+
+
+def test_health_and_reflection_are_the_hosts_alone(world):
+    for endpoint in (world.shared, world.tcp, socket_of(world.sandbox())):
+        channel = world.channel(endpoint)
+        assert ABSENT == ask_raw(channel, "/grpc.health.v1.Health/Check", b"")
+        assert ABSENT == ask_raw(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", b"")
+
+
+# --- what a grant reaches ---
+
+
+def test_of_several_chats_none_is_meant_unless_it_is_named(world):
+    with world.admin("alice", "m1") as host:
+        host.add("said in m1", shared=True)
+    with world.inside(world.sandbox(chat_ids=("m1", "m2"))) as inside:
+        assert "" == inside.whoami().chat_id
+        assert not [m for m in inside.pages() if m.content == "said in m1"]
+        named = inside.acting_for(chat_id="m1")
+        assert [m for m in named.pages() if m.content == "said in m1"]
+    with world.inside(world.sandbox(chat_ids=("m1",))) as inside:
+        assert "m1" == inside.whoami().chat_id
+        assert [m for m in inside.pages() if m.content == "said in m1"]
+
+
+def test_a_grant_of_chats_alone_reaches_no_personal_memory(world):
+    with world.admin("alice") as host:
+        host.add("personal to alice")
+    with world.inside(world.sandbox(user_id="", chat_ids=("g1", "g2"))) as inside:
+        assert ("", "") == (inside.whoami().user_id, inside.whoami().chat_id)
+        assert ("INVALID_ARGUMENT", "IDENTITY_MISSING") == ask(
+            world.channel(inside.target), "MemoryService/ListMemories", {}
+        )
+        in_chat = inside.acting_for(chat_id="g1")
+        in_chat.add("said in g1", shared=True)
+        assert ["said in g1"] == [m.content for m in in_chat.pages()]
+
+
+def test_somebody_elses_id_is_not_found_in_the_same_words(world):
+    with world.admin("bob") as bob:
+        theirs = bob.add("bob's own").memory.id
+    channel = world.channel(socket_of(world.sandbox()))
+    texts = []
+    for memory_id in (theirs, theirs[::-1]):
+        for name in ("GetMemory", "DeleteMemory", "RestoreMemory"):
+            service, method = METHODS[f"MemoryService/{name}"]
+            raw = message_factory.GetMessageClass(method.input_type)(id=memory_id).SerializeToString()
+            with pytest.raises(grpc.RpcError) as caught:
+                channel.unary_unary(f"/{service.full_name}/{name}")(raw, timeout=9)
+            texts.append((caught.value.code().name, caught.value.details().replace(memory_id, "ID")))
+    assert {("NOT_FOUND", "there is no memory ID")} == set(texts)
+
+
+def test_page_tokens_and_request_ids_are_of_one_scope(world):
+    with world.admin("alice") as alice:
+        for n in range(3):
+            alice.add(f"alice {n}")
+        page = alice.page(page_size=1)
+        first = alice.add("once", request_id="00000000-0000-0000-0000-000000000001").memory.id
+    with world.inside(world.sandbox(user_id="bob")) as bob:
+        channel = world.channel(bob.target)
+        fields = {"page_size": 1, "page_token": page.next_page_token}
+        assert ("INVALID_ARGUMENT", "PAGE_TOKEN_INVALID") == ask(channel, "MemoryService/ListMemories", fields)
+        second = bob.add("once", request_id="00000000-0000-0000-0000-000000000001").memory
+        assert first != second.id
+        assert "bob" == second.scope.user_id
+
+
+def test_a_token_in_a_sandbox_narrows_what_the_socket_gives(world):
+    sandbox = world.sandbox("full")
+    with world.admin() as host:
+        token = host.issue_token(sandbox.grant.id, via=sandbox.grant.id).token
+    narrow = attenuate(token, Caveats(permissions=frozenset({Permission.SEARCH})))
+    with world.inside(sandbox, token) as inside:
+        assert set(Permission) == inside.whoami().permissions
+    with world.inside(sandbox, narrow) as inside:
+        assert {Permission.SEARCH} == inside.whoami().permissions
+    assert NOBODY == ask(world.channel(world.shared), "IdentityService/WhoAmI", {}, token)
+
+
+def test_revoking_takes_effect_on_the_next_call(world):
+    token = world.token()
+    with world.client(world.tcp, token) as caller, world.admin() as host:
+        grant_id = caller.whoami().grant_id
+        host.revoke_grant(grant_id[:8])
+        assert NOBODY == ask(world.channel(world.tcp), "IdentityService/WhoAmI", {}, token)
+        assert host.inspect_token(token).refusal.startswith(f"grant {grant_id[:8]} was revoked")
+
+
+def test_dropping_the_keys_ends_every_token(folder):
+    with a_world(folder) as world:
+        old = world.token()
+        with world.admin() as host:
+            host.rotate_token_keys()
+            new = world.token()
+            assert (True, True) == (host.inspect_token(old).valid, host.inspect_token(new).valid)
+            assert () == host.rotate_token_keys(drop_older=True).older_key_ids
+            assert (False, False) == (host.inspect_token(old).valid, host.inspect_token(new).valid)
+            assert host.inspect_token(world.token()).valid
+
+
+def test_what_is_asked_for_wrongly_is_refused_with_its_field(world):
+    channel = world.channel(world.daemon.endpoint)
+    bad = ("INVALID_ARGUMENT", "INVALID_FIELD")
+    grant = {"user_id": "alice", "permissions": ["search"]}
+    for fields, expected in (
+        ({}, bad),
+        ({"user_id": "alice"}, bad),
+        ({"permissions": ["search"]}, bad),
+        ({**grant, "permissions": ["everything"]}, bad),
+        ({**grant, "chat_ids": [""]}, bad),
+        ({**grant, "chat_ids": [f"c{n}" for n in range(65)]}, ("RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")),
+        ({**grant, "label": "a\nb"}, bad),
+        ({**grant, "label": "x" * 129}, ("RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")),
+        ({**grant, "expire_time": datetime.now(UTC) - timedelta(seconds=1)}, bad),
+        ({**grant, "quota": {"writes_per_day": -1}}, bad),
+        ({**grant, "quota": {"calls_per_second": float("nan")}}, bad),
+    ):
+        assert expected == ask(channel, "GrantService/OpenSandbox", {"spec": fields}), fields
+        assert expected == ask(channel, "GrantService/IssueToken", {"spec": fields}), fields
+    assert bad == ask(channel, "GrantService/IssueToken", {})
+    assert bad == ask(channel, "GrantService/IssueToken", {"spec": grant, "via": "admin"})
+    for name in ("RevokeGrant", "ListGrantMemories", "DeleteGrantMemories"):
+        assert bad == ask(channel, f"GrantService/{name}", {"grant_id": "short"})
+        assert ("NOT_FOUND", "GRANT_NOT_FOUND") == ask(channel, f"GrantService/{name}", {"grant_id": "a" * 26})
+    assert bad == ask(channel, "GrantService/InspectToken", {"token": "rubbish"})
+
+
+def test_grants_are_listed_by_page(world):
+    made = [world.sandbox(label=f"page {n}").grant.id for n in range(3)]
+    with world.admin() as host:
+        host.revoke_grant(made[1])
+        open_ids, token = [], ""
+        while True:
+            page = host.grants(page_size=2, page_token=token, listeners_only=True)
+            open_ids += [status.grant.id for status in page.grants]
+            token = page.next_page_token
+            if not token:
+                break
+        assert [made[2], made[0]] == [grant_id for grant_id in open_ids if grant_id in made]
+        every = [status.grant for status in host.grants(include_ended=True).grants]
+        assert made[1] in [grant.id for grant in every if grant.revoke_time is not None]

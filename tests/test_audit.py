@@ -1,0 +1,313 @@
+"""The audit log: who did what to which memories, before it is acknowledged, and never what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+import grpc
+import pytest
+from memory_client import Draft, NotFound, PermissionDenied, Unavailable
+
+from memoryd.audit import AuditLog, audit_files, read_audit
+from memoryd.change import ChangeSet
+from memoryd.errors import Unavailable as NotWritten
+from memoryd.trail import Trail
+from tests.builders import entry
+from tests.doors import a_world
+from tests.support import Daemon, running
+
+NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
+NO_MODEL = '[embedding]\nprovider = "none"\n'
+
+
+def trail(n: int = 0, **more) -> Trail:
+    given = {"time": NOW + timedelta(seconds=n), "call": f"call{n}", "rpc": "AddMemory", "door": "sandbox"}
+    return Trail(**{**given, **more})
+
+
+def records(path, **options):
+    return list(read_audit(path, **options))
+
+
+def test_a_line_says_who_what_and_which_and_nothing_empty(folder):
+    log = AuditLog(folder / "a.jsonl")
+    made = trail(grant_id="g", listener="g", token_id="t", agent_id="x", user_id="u", chat_id="c", ids=["m1", "m2"])  # noqa: S106  an id
+    log.note(made, "OK")
+    log.note(trail(1), "NOT_FOUND", "MEMORY_NOT_FOUND")
+    log.close()
+    assert [
+        {
+            "time": NOW.isoformat(), "call": "call0", "door": "sandbox", "listener": "g", "grant_id": "g",
+            "token_id": "t", "agent_id": "x", "user_id": "u", "chat_id": "c", "rpc": "AddMemory", "outcome": "OK",
+            "ids": ["m1", "m2"],
+        },
+        {
+            "time": (NOW + timedelta(seconds=1)).isoformat(), "call": "call1", "door": "sandbox", "rpc": "AddMemory",
+            "outcome": "NOT_FOUND", "reason": "MEMORY_NOT_FOUND",
+        },
+    ] == records(folder / "a.jsonl")  # fmt: skip
+    assert 0o600 == (folder / "a.jsonl").stat().st_mode & 0o777
+
+
+def test_a_write_is_recorded_before_its_commit_and_once(folder):
+    log = AuditLog(folder / "a.jsonl")
+    made, change = trail(), ChangeSet(inserts=(entry("secret words"),))
+    flushed = log.record([(change, made), (ChangeSet(), None)])
+    assert [list(change.ids)] == [record["ids"] for record in records(folder / "a.jsonl")]
+    flushed()
+    log.note(made, "OK")
+    assert 1 == len(records(folder / "a.jsonl"))
+    assert "secret words" not in (folder / "a.jsonl").read_text()
+    log.note(made, "UNAVAILABLE", "UNAVAILABLE")  # the commit failed after all: that is said too
+    assert ["OK", "UNAVAILABLE"] == [record["outcome"] for record in records(folder / "a.jsonl")]
+    log.close()
+
+
+def test_a_long_page_is_audited_by_its_first_hundred_and_its_count(folder):
+    log = AuditLog(folder / "a.jsonl")
+    log.note(trail(ids=[f"m{n}" for n in range(250)]), "OK")
+    (record,) = records(folder / "a.jsonl")
+    assert (100, 250) == (len(record["ids"]), record["id_count"])
+    log.close()
+
+
+def test_refusals_that_repeat_are_one_line_with_their_count(folder):
+    log = AuditLog(folder / "a.jsonl")
+    for n in range(5000):
+        log.note(trail(0, time=NOW + timedelta(microseconds=n)), "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
+    log.note(trail(0, rpc="GetMemory"), "NOT_FOUND", "MEMORY_NOT_FOUND")
+    log.note(trail(2), "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
+    log.note(trail(3), "OK")
+    log.close()
+    found = [(record["rpc"], record["outcome"], record.get("repeated", 0)) for record in records(folder / "a.jsonl")]
+    assert [
+        ("AddMemory", "RESOURCE_EXHAUSTED", 0),
+        ("GetMemory", "NOT_FOUND", 0),
+        ("AddMemory", "RESOURCE_EXHAUSTED", 4999),
+        ("AddMemory", "RESOURCE_EXHAUSTED", 0),
+        ("AddMemory", "OK", 0),
+    ] == found
+
+
+def test_a_full_file_is_put_aside_and_the_oldest_go(folder):
+    log = AuditLog(folder / "a.jsonl", max_bytes=4096, keep_files=2)
+    for n in range(400):
+        log.note(trail(n), "OK")
+    log.close()
+    files = audit_files(folder / "a.jsonl")
+    assert 3 == len(files)
+    assert all(file.stat().st_size <= 4096 for file in files)
+    calls = [record["call"] for record in records(folder / "a.jsonl")]
+    assert [f"call{n}" for n in range(400 - len(calls), 400)] == calls
+
+
+def test_a_torn_line_is_skipped_and_the_next_is_whole(folder):
+    path = folder / "a.jsonl"
+    AuditLog(path).note(trail(0), "OK")
+    with path.open("ab") as file:
+        file.write(b'{"time": "2026-')
+    log = AuditLog(path)
+    log.note(trail(1), "OK")
+    log.close()
+    assert ["call0", "call1"] == [record["call"] for record in records(path)]
+
+
+def test_what_cannot_be_written_down_is_refused_unless_the_operator_says_otherwise(folder):
+    faults = []
+    (folder / "file").write_text("in the way")
+    for required in (True, False):
+        log = AuditLog(folder / "file" / "a.jsonl", required=required, on_fault=faults.append)
+        work = [(ChangeSet(inserts=(entry("x"),)), trail())]
+        if required:
+            with pytest.raises(NotWritten, match="audit log cannot be written"):
+                log.record(work)
+            with pytest.raises(NotWritten):
+                log.check_writable()
+        else:
+            log.record(work)()
+            log.check_writable()
+        log.note(trail(), "OK")
+        log.close()
+    assert 2 == len(faults)
+
+
+def test_it_writes_again_by_itself(folder):
+    (folder / "d").write_text("in the way")
+    log = AuditLog(folder / "d" / "a.jsonl")
+    with pytest.raises(NotWritten):
+        log.check_writable()
+    (folder / "d").unlink()
+    log.check_writable()
+    log.record([(ChangeSet(inserts=(entry("x"),)), trail())])()
+    assert 1 == len(records(folder / "d" / "a.jsonl"))
+    log.close()
+
+
+def test_a_link_in_its_place_is_not_followed(folder):
+    (folder / "target").write_text("")
+    (folder / "a.jsonl").symlink_to(folder / "target")
+    log = AuditLog(folder / "a.jsonl")
+    with pytest.raises(NotWritten):
+        log.check_writable()
+    log.close()
+    assert "" == (folder / "target").read_text()
+
+
+def test_following_goes_on_over_a_rotation(folder):
+    path = folder / "a.jsonl"
+    log = AuditLog(path, max_bytes=4096)
+    seen: list[str] = []
+    enough = threading.Event()
+
+    def follow():
+        for record in read_audit(path, follow=True, pause_s=0.01):
+            seen.append(record["call"])
+            if len(seen) == 100:
+                enough.set()
+                return
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    for n in range(100):
+        log.note(trail(n), "OK")
+        time.sleep(0.001)
+    assert enough.wait(10)
+    thread.join()
+    assert [f"call{n}" for n in range(100)] == seen
+    assert len(audit_files(path)) > 1
+    log.close()
+
+
+# --- of a daemon ---
+
+
+def test_every_call_is_there_with_its_outcome_and_no_content(folder):
+    with a_world(folder) as world:
+        sandbox = world.sandbox("search", "add", "delete", "get")
+        grant_id = sandbox.grant.id
+        with world.inside(sandbox) as inside:
+            made = inside.add("xylophone under the bed").memory
+            both = inside.add_batch([Draft(content="one xylophone"), Draft(content="two xylophones")])
+            inside.search("where is the xylophone")
+            inside.delete(made.id)
+            with pytest.raises(NotFound):
+                inside.get("a" * 26)
+            with pytest.raises(PermissionDenied):
+                inside.page()
+        with pytest.raises(grpc.RpcError):
+            world.channel(world.shared).unary_unary("/memoryd.v1.MemoryService/GetMemory")(b"", timeout=9)
+        path = folder / "audit.jsonl"
+        text = path.read_text()
+        found = [(r["rpc"], r["outcome"], r.get("ids", [])) for r in records(path) if r.get("grant_id") == grant_id]
+        ids = [result.memory.id for result in both]
+        assert [
+            ("AddMemory", "OK", [made.id]),
+            ("BatchAddMemories", "OK", ids),
+            ("SearchMemories", "OK"),
+            ("DeleteMemory", "OK", [made.id]),
+            ("GetMemory", "NOT_FOUND", []),
+            ("ListMemories", "PERMISSION_DENIED", []),
+        ] == [row[:2] if row[0] == "SearchMemories" else row for row in found]
+        assert {made.id, *ids} == set(found[2][2])
+        assert [("shared", "UNAUTHENTICATED")] == [
+            (r["door"], r["outcome"]) for r in records(path) if r["door"] == "shared"
+        ]
+        assert "xylophone" not in text
+        opened = [r for r in records(path) if r["rpc"] == "OpenSandbox"]
+        assert [[grant_id]] == [r["ids"] for r in opened]
+
+
+def test_no_log_holds_a_token_or_a_word_of_content(folder):
+    with a_world(folder, config=NO_MODEL + '[daemon]\nlog_level = "debug"\n') as world:
+        token = world.token()
+        with world.client(world.shared, token) as caller:
+            caller.add("marmalade")
+            caller.search("marmalade")
+        with world.client(world.tcp, token[:-4] + "AAAA") as caller, pytest.raises(Exception, match="genuine"):
+            caller.search("marmalade")
+        with world.admin() as host:
+            host.inspect_token(token)
+        for text in (world.daemon.log.read_text(), (folder / "audit.jsonl").read_text()):
+            assert "marmalade" not in text
+            assert token not in text
+            assert token[:-4] not in text
+
+
+def test_nothing_acknowledged_is_missing_from_it_after_a_kill(folder):
+    daemon = Daemon(folder, config=NO_MODEL)
+    daemon.start()
+    acknowledged: list[str] = []
+
+    def write():
+        try:
+            with daemon.client(timeout_s=5) as client:
+                for n in range(100_000):
+                    acknowledged.append(client.add(f"statement {n}").memory.id)
+        except Exception:  # noqa: BLE001, S110  the daemon was killed in mid-call
+            pass
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.5)
+    daemon.kill()
+    for thread in threads:
+        thread.join()
+    written = {item for record in records(folder / "audit.jsonl") for item in record.get("ids", [])}
+    assert len(acknowledged) > 50
+    assert set(acknowledged) <= written
+    daemon.start()
+    daemon.stop()
+
+
+def test_writes_are_refused_and_reads_go_on_while_it_cannot_be_written(folder):
+    blocked = folder / "audit"
+    blocked.write_text("in the way")
+    config = NO_MODEL + f'[audit]\npath = "{blocked}/audit.jsonl"\n'
+    with running(folder, config=config) as daemon, daemon.client() as client:
+        with pytest.raises(Unavailable, match="audit log cannot be written"):
+            client.add("tea")
+        assert () == client.page().memories
+        blocked.unlink()
+        client.add("tea")
+        assert ["tea"] == [memory.content for memory in client.page().memories]
+        assert "audit_not_written" in daemon.log.read_text()
+
+
+def test_memoryd_audit_filters(folder):
+    with a_world(folder) as world:
+        sandbox = world.sandbox("search", "add")
+        with world.inside(sandbox) as inside:
+            made = inside.add("tea").memory
+            with pytest.raises(PermissionDenied):
+                inside.get(made.id)
+
+        def audit(*words: str) -> list[dict]:
+            command = world.daemon.command("audit", "--json", *words)
+            found = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ})
+            return [json.loads(line) for line in found.stdout.splitlines()]
+
+        grant = sandbox.grant.id
+        assert ["AddMemory"] == [r["rpc"] for r in audit("--id", made.id[:8])]
+        assert ["GetMemory"] == [r["rpc"] for r in audit("--outcome", "refused", "--grant", grant[:8])]
+        assert ["AddMemory"] == [r["rpc"] for r in audit("--rpc", "AddMemory", "--user", "alice", "--door", "sandbox")]
+        assert [] == audit("--since", "2099-01-01")
+        assert [] == audit("--until", "2001-01-01")
+        assert 1 == len(audit("--limit", "1"))
+        shown = subprocess.run(
+            world.daemon.command("audit", "--outcome", "refused"), capture_output=True, text=True, check=True
+        ).stdout
+        assert "GetMemory  PERMISSION_DENIED (PERMISSION_DENIED)" in shown
+        wrong = subprocess.run(
+            [sys.executable, "-m", "memoryd", "audit", "--data-dir", str(folder / "nowhere")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (2, 1) == (wrong.returncode, len(wrong.stderr.splitlines()))
