@@ -8,7 +8,7 @@ PROTOS := $(sort $(wildcard proto/memoryd/v1/*.proto))
 SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 
-.PHONY: help setup demo serve test check proto stubs-check lint types architecture bench eval crash mutants lock clean
+.PHONY: help setup demo serve test check proto stubs-check lint types architecture bench eval crash attack mutants lock clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -67,6 +67,10 @@ eval: $(READY)  ## Score retrieval: make eval DATA=folder-with-eval_retrieval.py
 
 crash: $(READY)  ## Kill the daemon 500 times and look for what it lost (about 20 minutes)
 	MEMORYD_KILLS=500 $(BIN)/python -m pytest tests/test_crash.py
+
+attack: $(READY)  ## Attack the daemon from other sandboxes, at full size (minutes; as root, or most is skipped)
+	MEMORYD_ATTACK=full $(BIN)/python -m pytest tests/attack
+	$(BIN)/python -m tests.bench --only identity,listeners,flood
 
 mutants: $(READY)  ## Plant known bugs in a copy and see that the tests kill each (minutes)
 	$(BIN)/python -m tests.mutants

@@ -67,7 +67,7 @@ def make_server(connections: int, calls: int, *options: tuple[str, int]) -> grpc
             ("grpc.max_receive_message_length", limits.MAX_MESSAGE_BYTES),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_metadata_size", limits.MAX_CALL_METADATA_BYTES),
-            ("grpc.absolute_max_metadata_size", limits.MAX_CALL_METADATA_BYTES * 2),
+            ("grpc.absolute_max_metadata_size", limits.MAX_CALL_METADATA_BYTES),
             ("grpc.max_allowed_incoming_connections", connections),
             ("grpc.max_concurrent_streams", calls),
             ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),

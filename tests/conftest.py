@@ -1,8 +1,9 @@
-"""Fixtures: stores, ports with a clock that is handed in, and a real daemon."""
+"""Fixtures: stores, ports with a clock that is handed in, and a real daemon; and which tests may be skipped."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Daemon, running
+from tests.support import Daemon, figures, running
 
 BEGIN = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -53,3 +54,32 @@ def folder() -> Iterator[Path]:
     """A folder of its own with a short path: a socket's may have 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="m", ignore_cleanup_errors=True) as path:
         yield Path(path)
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Print what was measured in passing; with MEMORYD_SKIPS, name the skips that nobody has allowed."""
+    for figure in figures:
+        terminalreporter.write_line(figure)
+    for report in terminalreporter.stats.get("skipped", []):
+        terminalreporter.write_line(f"skipped {report.nodeid}: {_reason(report)}")
+    for reason in sorted(_unforeseen(terminalreporter)):
+        terminalreporter.write_line(f"a skip that tests/skips.txt does not allow: {reason}", red=True)
+
+
+def pytest_sessionfinish(session) -> None:
+    """Fail a run that skipped what it must not."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and _unforeseen(reporter):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _reason(report) -> str:
+    return str(report.longrepr[2]).removeprefix("Skipped: ")
+
+
+def _unforeseen(reporter) -> set[str]:
+    if not os.environ.get("MEMORYD_SKIPS"):
+        return set()
+    lines = Path(os.environ["MEMORYD_SKIPS"]).read_text().splitlines()
+    allowed = {line.partition("#")[0].strip() for line in lines} - {""}
+    return {_reason(report) for report in reporter.stats.get("skipped", [])} - allowed

@@ -16,6 +16,7 @@ from google.rpc import error_details_pb2, status_pb2
 from memory_client import MemoryClient
 
 START_S = 60
+figures: list[str] = []  # what was measured in passing; printed at the end of a run
 
 
 class Daemon:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,16 +16,17 @@ from memory_client import AsyncMemoryClient, MemoryClient
 
 from memoryd import admin_cli
 from memoryd.config import Config, load_config
-from memoryd.v1 import admin_service_pb2, context_service_pb2, error_reason_pb2, memory_service_pb2
+from memoryd.doors import SERVICES
+from memoryd.v1 import error_reason_pb2
 
 ROOT = Path(__file__).parent.parent
 DOCS = {path.name: path.read_text() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]}
 
 
-def subcommands(parser) -> set[str]:
-    return next(
-        set(action.choices) for action in parser._actions if hasattr(action, "choices") and action.dest == "command"
-    )
+def subcommands(parser) -> dict[str, argparse.ArgumentParser]:
+    """The commands of a parser, by name; none if it has none."""
+    groups = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return dict(groups[0]) if groups else {}
 
 
 def test_every_key_of_the_configuration_is_documented_with_its_default():
@@ -44,19 +49,20 @@ def test_the_sample_configuration_holds_every_key_at_its_default(tmp_path):
 def test_every_command_is_documented():
     for command in subcommands(make_parser()):
         assert f"| `memory {command}" in DOCS["sandbox-guide.md"], command
-    for command in subcommands(admin_cli.make_parser()):
-        assert f"memoryd {command}" in DOCS["runbook.md"] + DOCS["CHANGELOG.md"], command
+    operators = DOCS["runbook.md"] + DOCS["host-guide.md"]
+    for command, parser in subcommands(admin_cli.make_parser()).items():
+        assert f"memoryd {command}" in operators, command
+        for action in subcommands(parser):
+            assert f"memoryd {command} {action}" in operators, (command, action)
 
 
 def test_every_rpc_is_documented_and_has_its_method_in_both_clients():
-    for module in (memory_service_pb2, context_service_pb2, admin_service_pb2):
-        for service in module.DESCRIPTOR.services_by_name.values():
-            for method in service.methods:
-                assert f"| `{method.name}` |" in DOCS["api.md"]
-                assert method.name in DOCS["sandbox-guide.md"]
-    methods = re.findall(
-        r"^\| ((?:`\w+`(?:, )?)+) \| \w+", DOCS["sandbox-guide.md"].partition("| method |")[2], re.MULTILINE
-    )
+    guides = DOCS["sandbox-guide.md"].partition("| method |")[2] + DOCS["host-guide.md"].partition("| method |")[2]
+    for service in SERVICES:
+        for method in service.methods:
+            assert f"| `{method.name}` |" in DOCS["api.md"]
+            assert method.name in guides
+    methods = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| \w+", guides, re.MULTILINE)
     names = {name for cell in methods for name in re.findall(r"\w+", cell)}
     for client in (MemoryClient, AsyncMemoryClient):
         public = {name for name in vars(client) if not name.startswith("_")} - {"close", "acting_for"}
@@ -107,15 +113,29 @@ def test_the_python_of_the_guides_runs(name, daemon, user, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
-def test_the_unit_is_what_systemd_accepts():
-    import shutil
-    import subprocess
-
+def test_the_unit_holds_what_the_daemon_relies_on():
     unit = (ROOT / "deploy" / "memoryd.service").read_text()
-    for line in ("Type=notify", "WatchdogSec=30", "StateDirectory=memoryd", "LimitNOFILE=65536", "PrivateNetwork=yes"):
-        assert line in unit.splitlines()
-    if shutil.which("systemd-analyze"):
-        command = ["systemd-analyze", "security", "--offline=yes", "--threshold=10"]
-        unit_file = str(ROOT / "deploy" / "memoryd.service")
-        score = subprocess.run([*command, unit_file], capture_output=True, text=True, check=True)
-        assert "SAFE" in score.stdout.splitlines()[-1]
+    for line in (
+        "Type=notify", "WatchdogSec=30", "StateDirectory=memoryd", "StateDirectoryMode=0700",
+        "RuntimeDirectoryMode=0700", "RuntimeDirectoryPreserve=yes", "LimitNOFILE=65536", "PrivateNetwork=yes",
+        "UMask=0077", "NoNewPrivileges=yes", "RestrictAddressFamilies=AF_UNIX", "CapabilityBoundingSet=",
+    ):  # fmt: skip
+        assert line in unit.splitlines(), line
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+def test_the_unit_is_sound_and_safe_with_and_without_tcp(tmp_path):
+    unit = (ROOT / "deploy" / "memoryd.service").read_text()
+    for name, drop_in, most in (("plain", "", 10), ("tcp", (ROOT / "deploy" / "memoryd-tcp.conf").read_text(), 15)):
+        folder = tmp_path / name
+        (folder / "memoryd.service.d").mkdir(parents=True)
+        (folder / "memoryd.service").write_text(unit.replace("/usr/local/bin/memoryd", sys.executable))
+        (folder / "memoryd.service.d" / "door.conf").write_text(drop_in)
+        path = str(folder / "memoryd.service")
+        command = ["systemd-analyze", "security", "--offline=yes", f"--threshold={most}", path]
+        scored = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert 0 == scored.returncode, scored.stdout[-400:]
+        verified = subprocess.run(
+            ["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True, check=False
+        )
+        assert "" == verified.stdout + verified.stderr

@@ -1,0 +1,290 @@
+"""
+What a sandbox can do to others: nothing. Each attack runs as another uid in mount and user namespaces of its own.
+
+Meanwhile a victim in another sandbox searches and adds; it must not fail, and how long it took is printed at the end,
+beside how long it takes in peace. `make attack` runs all of it at full size.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from memory_client import Draft, Filter, GrantStatus, MemorydError
+
+from tests.attack import cage
+from tests.doors import World, a_world
+from tests.support import figures
+
+FULL = os.environ.get("MEMORYD_ATTACK") == "full"
+CANARY_CALLS = 10_000 if FULL else 1_500
+USERS = 50
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+caged = pytest.mark.skipif(bool(cage.why_not()), reason=cage.why_not() or "can be caged")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A daemon with its model: an attack on the embedding is one too."""
+    with a_world(tmp_path_factory.mktemp("x"), config="[sandbox]\nconnections = 16\n") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def victim(world) -> GrantStatus:
+    sandbox = world.sandbox(user_id="victim", chat_ids=("theirs",), quota={"calls_per_second": 0})
+    with world.inside(sandbox) as inside:
+        inside.add_batch([Draft(content=f"{name} is a secret of mine") for name in ("violet", "indigo", "azure")])
+    return sandbox
+
+
+def attack(name: str, directory: str, **facts) -> dict:
+    """Run an attack in a cage and return what came of it."""
+    command = [sys.executable, "-m", "tests.attack.intruder", name, directory, json.dumps(facts)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, cwd=ROOT)
+    assert 0 == done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+@contextmanager
+def undisturbed(world: World, victim: GrantStatus, name: str):
+    """The victim goes on meanwhile: nothing of it may fail. Reports its p99 beside that in peace."""
+    times: list[float] = []
+    failed: list[str] = []
+    over = threading.Event()
+
+    def live() -> None:
+        with world.inside(victim) as inside:
+            n = 0
+            while not over.is_set():
+                began = time.perf_counter()
+                try:
+                    if not inside.search(f"violet secret {name} {n}").hits:
+                        failed.append("found nothing")
+                except MemorydError as error:
+                    failed.append(f"{error.reason}: {error.message}")
+                times.append((time.perf_counter() - began) * 1e3)
+                n += 1
+                time.sleep(0.002)
+
+    @contextmanager
+    def living():
+        times.clear()
+        over.clear()
+        thread = threading.Thread(target=live)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    with living():
+        time.sleep(5.0 if FULL else 0.5)
+    quiet = sorted(times)
+    with living():
+        yield
+    loud = sorted(times)
+    assert [] == failed
+    assert len(loud) > 10
+    p99 = [values[int(len(values) * 0.99)] for values in (quiet, loud)]
+    figures.append(
+        f"{name}: the victim's search p50 {statistics.median(quiet):.1f} → {statistics.median(loud):.1f} ms,"
+        f" p99 {p99[0]:.1f} → {p99[1]:.1f} ms ({p99[1] / p99[0]:.1f} ×), {len(loud)} searches, none failed"
+    )
+
+
+@caged
+def test_nothing_but_its_own_socket_can_be_reached(world, victim):
+    own = world.sandbox(user_id="mallory", chat_ids=("m",))
+    facts = {
+        "victim": victim.directory,
+        "admin": str(world.daemon.socket),
+        "database": str(world.daemon.database),
+        "audit": str(world.daemon.folder / "audit.jsonl"),
+    }
+    found = attack("reach", own.directory, **facts)
+    assert "DONE" == found.pop("own")
+    assert "INVALID_FIELD" == found.pop("a path that is too long")
+    assert "OSError" == found.pop("a path that is too long, bare")
+    assert {"EACCES", "EPERM", "EROFS", "PERMISSION_DENIED"} >= set(found.values()), found
+
+
+@caged
+def test_whoever_it_says_it_is_it_stays_who_it_is(world, victim):
+    own = world.sandbox(user_id="mallory", chat_ids=("m",))
+    with world.inside(victim) as inside:
+        kept = inside.add("canary-of-the-victim").memory
+    found = attack(
+        "spoof",
+        own.directory,
+        victim=victim.directory,
+        user="victim",
+        chat="theirs",
+        canary="canary-of-the-victim",
+        id=kept.id,
+        grant=victim.grant.id,
+    )
+    assert {
+        "honest": "0",
+        "MEMORY_USER_ID": "4", "MEMORY_CHAT_ID": "4", "MEMORY_AGENT_ID": "4", "MEMORY_TOKEN": "4",
+        "--user": "4", "--chat": "4", "add for another": "4",
+        "another's endpoint": "4",
+        "get": "3", "delete": "3", "delete by a prefix": "3", "undelete": "3",
+        "metadata": "DONE",
+    } == found  # fmt: skip
+    with world.inside(victim) as inside:
+        assert kept.id == inside.get(kept.id).id
+
+
+@caged
+@pytest.mark.parametrize("count", [2000])
+def test_thousands_of_connections_are_its_own_trouble(world, victim, count):
+    own = world.sandbox(user_id="mallory", chat_ids=("m",))
+    with undisturbed(world, victim, f"{count} idle connections"):
+        found = attack("connections", own.directory, count=count, seconds=5 if FULL else 1)
+        assert "DONE" == found["own afterwards"]
+    assert len(os.listdir(f"/proc/{world.daemon.process.pid}/fd")) < 1000
+
+
+@caged
+def test_dripping_callers_are_their_own_trouble(world, victim):
+    own = world.sandbox(user_id="mallory", chat_ids=("m",))
+    with undisturbed(world, victim, "slow loris"):
+        found = attack("slow", own.directory, count=200, seconds=12 if FULL else 2)
+    assert "DONE" == found["own afterwards"]
+
+
+@caged
+def test_what_is_too_large_is_refused(world, victim):
+    own = world.sandbox(user_id="mallory", chat_ids=("m",))
+    before = rss_mb(world)
+    with undisturbed(world, victim, "giant messages and metadata"):
+        found = attack("oversize", own.directory, bytes=(64 if FULL else 32) << 20)
+    refused = {"RESOURCE_EXHAUSTED", "UNAVAILABLE", "INTERNAL", "CANCELLED", "UNKNOWN"}
+    assert "DONE" == found.pop("own afterwards")
+    assert found.pop("2,000 metadata keys") in refused
+    assert "UNAUTHENTICATED" == found.pop("an authorization of 12 KiB")
+    assert "INVALID_ARGUMENT" == found.pop("deep nesting")
+    assert found.pop("a long path") in {"UNIMPLEMENTED", *refused}
+    assert set(found.values()) <= refused, found
+    assert rss_mb(world) - before < 150
+
+
+@caged
+def test_garbage_is_dropped(world, victim):
+    own = world.sandbox(user_id="mallory", chat_ids=("m",))
+    with undisturbed(world, victim, "garbage frames"):
+        found = attack("garbage", own.directory, seed=7, count=200 if FULL else 40)
+    assert "DONE" == found["own afterwards"]
+
+
+@caged
+def test_a_flood_of_batches_takes_its_turns(world, victim):
+    own = [world.sandbox(user_id=f"m{n}", chat_ids=("m",), quota={"calls_per_second": 0}) for n in range(2)]
+    with undisturbed(world, victim, "two sandboxes flooding BatchAdd"), ThreadPoolExecutor(2) as pool:
+        seconds = 15 if FULL else 3
+        floods = [pool.submit(attack, "flood", s.directory, seed=n, seconds=seconds) for n, s in enumerate(own)]
+        for flood in floods:
+            assert {"DONE"} == set(flood.result()["ends"])
+
+
+def rss_mb(world: World) -> float:
+    with open(f"/proc/{world.daemon.process.pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+# --- canaries ---
+
+
+def test_no_secret_of_fifty_users_is_ever_seen_by_another(tmp_path_factory):
+    dice = random.Random(11)
+    with a_world(tmp_path_factory.mktemp("c")) as world:
+        people = [f"user{n}" for n in range(USERS)]
+        secret = {name: f"canary{dice.getrandbits(64):016x}" for name in people}
+        boxes, ids, pages = {}, {}, {}
+        for n, name in enumerate(people):
+            box = world.sandbox(user_id=name, chat_ids=(f"room{n % 5}", f"own{n}"), quota={"calls_per_second": 0})
+            boxes[name] = world.inside(box)
+            results = boxes[name].add_batch(
+                [Draft(content=f"secret word {secret[name]} number {k}", tags=[secret[name]]) for k in range(3)],
+                request_id=f"00000000-0000-0000-0000-{n:012d}",
+            )
+            ids[name] = [result.memory.id for result in results]
+            pages[name] = boxes[name].page(page_size=1).next_page_token
+        seen = [0]
+
+        def probe(name: str) -> object:
+            """One random call of somebody, with what is somebody else's wherever something can be given."""
+            other = dice.choice([person for person in people if person != name])
+            me = boxes[name]
+            said = {"user_id": dice.choice([other, "", name]), "chat_id": dice.choice(["", "room1", "own1"])}
+            as_other = me.acting_for(**said)
+            words = dice.choice(["secret word", secret[other], "number 1", other, "*", "%", "' OR 1=1 --"])
+            return dice.choice(
+                [
+                    lambda: me.search(words, limit=100, explain=True),
+                    lambda: as_other.search(words),
+                    lambda: me.search(words, filter=Filter(tags=(secret[other],), include_superseded=True)),
+                    lambda: me.page(page_size=1000, filter=Filter(include_expired=True, include_superseded=True)),
+                    as_other.page,
+                    lambda: me.page(page_size=1, page_token=pages[other]),
+                    lambda: me.get(dice.choice(ids[other])),
+                    lambda: me.get(dice.choice(ids[other])[:8]),
+                    lambda: as_other.get(dice.choice(ids[other])),
+                    lambda: me.delete(dice.choice(ids[other]), purge=dice.random() < 0.5),
+                    lambda: me.restore(dice.choice(ids[other])),
+                    lambda: me.context(words),
+                    lambda: as_other.context(words),
+                    me.stats,
+                    me.whoami,
+                    lambda: me.add("x", request_id=f"00000000-0000-0000-0000-{people.index(other):012d}"),
+                    lambda: as_other.add(f"planted for {other}"),
+                    lambda: me.add(f"noise {dice.random()}", key="k", shared=dice.random() < 0.2),
+                ]
+            )()
+
+        for _ in range(CANARY_CALLS):
+            name = dice.choice(people)
+            foreign = [word for person, word in secret.items() if person != name]
+            try:
+                shown = repr(probe(name))
+            except MemorydError as error:
+                shown = error.message
+            said_by_us = any(word in shown for word in foreign)
+            assert not said_by_us, (name, shown[:200])
+            seen[0] += secret[name] in shown
+        assert seen[0] > CANARY_CALLS / 20  # they do see their own
+        for name in people:
+            kept = [m.id for m in boxes[name].pages() if secret[name] in m.content]
+            assert sorted(ids[name]) == sorted(kept)
+            assert not [m for m in boxes[name].pages() if "planted" in m.content and f"for {name}" in m.content]
+            boxes[name].close()
+        figures.append(f"canaries: {CANARY_CALLS} random calls of {USERS} users; each saw its own alone")
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bwrap")
+def test_the_printed_example_of_bubblewrap_shows_the_socket_and_no_other(world):
+    opened = subprocess.run(
+        world.daemon.command("sandbox", "open", "--user", "bea", "--allow", "search", "--json"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    given = json.loads(opened.stdout)
+    example = given["examples"]["bubblewrap"].removesuffix("memory whoami")
+    script = 'ls -A /run/memory; ls /run; echo "$MEMORY_USER_ID"; test -S "${MEMORY_ENDPOINT#unix://}" && echo a socket'
+    seen = subprocess.run([*shlex.split(example), "sh", "-c", script], capture_output=True, text=True, check=False)
+    assert ["memory.sock", "memory", "bea", "a socket"] == seen.stdout.split("\n")[:-1], seen.stderr
