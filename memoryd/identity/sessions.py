@@ -8,12 +8,13 @@ only narrow: on a sandbox's socket it has to be one of the same grant.
 from __future__ import annotations
 
 import unicodedata
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from memoryd.errors import MemorydError, PermissionDenied, ScopeMismatch, Unauthenticated
-from memoryd.grant import Door, Grant, Permission
+from memoryd.grant import Door, Grant, Permission, TokenKey
 from memoryd.identity.grants import Grants
 from memoryd.model import DEFAULT_AGENT, Caller, Trust
 from memoryd.token import Caveats, Token, parse_token
@@ -22,6 +23,7 @@ __all__ = ["AUTHORIZATION_KEY", "Entrance", "Session"]
 
 AUTHORIZATION_KEY = "authorization"
 _SCHEME = "bearer "
+REMEMBERED_TOKENS = 4096  # a few MB of tokens that need no second verification
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,16 @@ def _nfc(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A token that was verified: worth its session as long as its key and its grant are the same."""
+
+    token: Token
+    key: TokenKey
+    session: Session
+    via: list[str]
+
+
 class Entrance:
     """One way in: turns what a call brings along into a session, or refuses it."""
 
@@ -82,7 +94,8 @@ class Entrance:
         self._grants = grants
         self._store_id = store_id
         self._host = Session(Door.ADMIN)
-        self._bound: tuple[Grant, Session] | None = None  # of the grant as it was when last asked
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._bound: Session | None = None  # of the grant as it was when last asked
 
     def authenticate(self, metadata: Iterable[tuple[str, str | bytes]], now: datetime) -> Session:
         """Return who calls; Unauthenticated if that cannot be established or counts no longer."""
@@ -97,41 +110,60 @@ class Entrance:
             return self._host
         if self.door is not Door.SANDBOX:
             raise Unauthenticated("this door needs a token; set MEMORY_TOKEN_FILE to a file that holds one")
-        grant = self._living(self.grant_id, now)
-        if self._bound is None or self._bound[0] is not grant:
-            self._bound = grant, _session(Door.SANDBOX, grant)
-        return self._bound[1]
-
-    def _living(self, grant_id: str, now: datetime) -> Grant:
-        grant = self._grants.get(grant_id)
+        grant = self._grants.get(self.grant_id)
         if grant is None:
             raise Unauthenticated("the grant does not exist; get a new one")
-        refusal = grant.refusal(now)
-        if refusal:
-            raise Unauthenticated(f"{refusal}; get a new one")
-        return grant
+        if self._bound is None or self._bound.grant is not grant:
+            self._bound = _session(Door.SANDBOX, grant)
+        return self._in_time(self._bound, now)
 
     def _by_token(self, text: str, now: datetime) -> Session:
         if text[: len(_SCHEME)].lower() != _SCHEME:
             raise Unauthenticated("authorization is not 'Bearer' and a token")
-        token = parse_token(text[len(_SCHEME) :].strip())
-        if self.door is Door.SANDBOX and token.grant_id != self.grant_id:
-            raise Unauthenticated("the token is of another grant than this socket")
-        return self.session_of(token, now, via={self.door.value, self.grant_id})
+        text = text[len(_SCHEME) :].strip()
+        known = self._known.get(text)
+        if known is None or not self._is_current(known):
+            known = self._verified(parse_token(text))
+            self._check_place(known)
+            self._known[text] = known  # only what counts at this door is remembered
+            if len(self._known) > REMEMBERED_TOKENS:
+                self._known.popitem(last=False)
+        return self._in_time(known.session, now)
 
-    def session_of(self, token: Token, now: datetime, *, via: set[str] | None) -> Session:
-        """Return what a token is worth on a door of these names (None: any); Unauthenticated says why it is nothing."""
+    def _is_current(self, known: _Known) -> bool:
+        """Whether the key and the grant are still what they were when the token was verified."""
+        token = known.token
+        return self._grants.key(token.key_id) is known.key and self._grants.get(token.grant_id) is known.session.grant
+
+    def _verified(self, token: Token) -> _Known:
+        """Return what a token is worth if its time has not come; Unauthenticated says why it is nothing."""
         key = self._grants.key(token.key_id)
         if key is None or not token.is_signed_with(key.secret):
             raise Unauthenticated("the token is not genuine, or its key was dropped; get a new one")
-        grant = self._living(token.grant_id, now)
+        caveats = Caveats.read(token.caveats)
+        grant = self._grants.get(token.grant_id)
+        if grant is None:
+            raise Unauthenticated("the grant does not exist; get a new one")
         session = _session(self.door, grant, token.token_id)
-        for caveat in Caveats.read(token.caveats):
-            session = _narrowed(session, caveat)
+        for caveat in caveats:
             if caveat.audience and caveat.audience != self._store_id:
                 raise Unauthenticated("the token is for another memoryd")
-            if via is not None and caveat.via and caveat.via not in via:
-                raise Unauthenticated("the token is for another door")
+            session = _narrowed(session, caveat)
+        return _Known(token, key, session, [caveat.via for caveat in caveats if caveat.via])
+
+    def _check_place(self, known: _Known) -> None:
+        """Raise Unauthenticated if the token is for another door, or of another grant than this socket."""
+        if self.door is Door.SANDBOX and known.token.grant_id != self.grant_id:
+            raise Unauthenticated("the token is of another grant than this socket")
+        if any(via not in {self.door.value, self.grant_id} for via in known.via):
+            raise Unauthenticated("the token is for another door")
+
+    @staticmethod
+    def _in_time(session: Session, now: datetime) -> Session:
+        """Return a session that still counts."""
+        refusal = session.grant.refusal(now) if session.grant else ""
+        if refusal:
+            raise Unauthenticated(f"{refusal}; get a new one")
         if session.expire_time is not None and session.expire_time <= now:
             raise Unauthenticated(f"the token expired at {session.expire_time:%Y-%m-%d %H:%M:%S} UTC; get a new one")
         return session
@@ -139,7 +171,7 @@ class Entrance:
     def look_at(self, token: Token, now: datetime) -> tuple[Session | None, str]:
         """Return what a token is worth on some door and no refusal, or nothing and the refusal."""
         try:
-            return self.session_of(token, now, via=None), ""
+            return self._in_time(self._verified(token).session, now), ""
         except MemorydError as error:
             return None, error.message
 

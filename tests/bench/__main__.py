@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,42 +25,12 @@ from memory_client import Draft, MemoryClient
 from memoryd.embedding.onnx import builtin_encoder
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.v1 import memory_service_pb2_grpc
+from tests.bench import identity
+from tests.bench.report import cpu_s, one, quantile, row, rss_mb
 from tests.bench.seed import fill, sentences
 from tests.support import Daemon
 
 NO_MODEL = '[embedding]\nprovider = "none"\n'
-TICK = os.sysconf("SC_CLK_TCK")
-
-
-def cpu_s(pid: int) -> float:
-    """Return the CPU seconds of a process."""
-    parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(parts[11]) + int(parts[12])) / TICK
-
-
-def rss_mb(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) / 1024
-    return 0.0
-
-
-def quantile(values: list[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-def row(name: str, values: list[float], *, unit: str = "ms", goal: str = "", cpu: float | None = None) -> None:
-    cells = [min(values), statistics.median(values), quantile(values, 0.95), quantile(values, 0.99)]
-    print(
-        f"| {name} | {' | '.join(f'{cell:.2f}' for cell in cells)} | {unit} |"
-        f" {'' if cpu is None else f'{cpu:.2f}'} | {goal} |",
-        flush=True,
-    )
-
-
-def one(name: str, value: float, unit: str, goal: str = "") -> None:
-    print(f"| {name} | | {value:.2f} | | | {unit} | | {goal} |", flush=True)
 
 
 def timed_search(stub, query: str, user: str) -> tuple[float, float]:
@@ -225,24 +194,11 @@ def wal_start() -> None:
     shutil.rmtree(folder)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller: no 100k scope, no million rows of others")
-    parser.add_argument(
-        "--only", default="", help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million"
-    )
-    args = parser.parse_args()
-    wanted = set(args.only.split(",")) if args.only else set()
-
-    def on(name: str) -> bool:
-        return not wanted or name in wanted
-
-    load = os.getloadavg()
-    print(f"cores {os.cpu_count()}, load average {load[0]:.2f} {load[1]:.2f} {load[2]:.2f}\n")
-    print("| what | min | p50 | p95 | p99 | unit | CPU ms/call | goal |\n|---|---:|---:|---:|---:|---|---:|---|")
+def memories(on: Callable[[str], bool], *, quick: bool) -> None:
+    """What concerns memories: starts, searches and writes."""
     base = scratch()
     scopes = {"k1": 1000, "k10": 10_000}
-    if not args.quick:
+    if not quick:
         scopes["k100"] = 100_000
     fill(base / "memory.duckdb", scopes)
     daemon = Daemon(base)
@@ -262,7 +218,7 @@ def main() -> None:
     for name, step in steps:
         if on(name):
             step()
-    if not args.quick and on("search"):
+    if not quick and on("search"):
         searches(daemon, "k100", 200, "≤ 4", "scope of 100k")
     daemon.stop()
     if on("batch"):
@@ -274,7 +230,7 @@ def main() -> None:
         shutil.rmtree(folder)
     if on("start"):
         wal_start()
-    if not args.quick and on("million"):
+    if not quick and on("million"):
         folder = scratch()
         fill(folder / "memory.duckdb", {"k1": 1000, "k10": 10_000, "k100": 100_000}, others=1_000_000)
         big = Daemon(folder)
@@ -288,6 +244,38 @@ def main() -> None:
         big.stop()
         shutil.rmtree(folder)
     shutil.rmtree(base)
+
+
+IDENTITY: dict[str, Callable[[], object]] = {
+    "identity": lambda: (identity.gate(3000), identity.doors(1000), identity.not_found(1000)),
+    "listeners": lambda: identity.listeners(1000),
+    "flood": lambda: identity.flood(400),
+}
+"""What concerns identity: see tests/bench/identity.py."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller: no 100k scope, no million rows of others")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million,identity,listeners,flood",
+    )
+    args = parser.parse_args()
+    wanted = set(args.only.split(",")) if args.only else set()
+
+    def on(name: str) -> bool:
+        return not wanted or name in wanted
+
+    load = os.getloadavg()
+    print(f"cores {os.cpu_count()}, load average {load[0]:.2f} {load[1]:.2f} {load[2]:.2f}\n")
+    print("| what | min | p50 | p95 | p99 | unit | CPU ms/call | goal |\n|---|---:|---:|---:|---:|---|---:|---|")
+    if not wanted or wanted - set(IDENTITY):
+        memories(on, quick=args.quick)
+    for name, steps in IDENTITY.items():
+        if on(name):
+            steps()
     load = os.getloadavg()
     print(f"\nload average at the end {load[0]:.2f} {load[1]:.2f} {load[2]:.2f}")
 

@@ -1,0 +1,41 @@
+"""How figures are printed, and how a process is looked at."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from pathlib import Path
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process."""
+    parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(parts[11]) + int(parts[12])) / TICK
+
+
+def rss_mb(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def quantile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def row(name: str, values: list[float], *, unit: str = "ms", goal: str = "", cpu: float | None = None) -> None:
+    cells = [min(values), statistics.median(values), quantile(values, 0.95), quantile(values, 0.99)]
+    digits = 3 if max(cells) < 1 else 2
+    print(
+        f"| {name} | {' | '.join(f'{cell:.{digits}f}' for cell in cells)} | {unit} |"
+        f" {'' if cpu is None else f'{cpu:.2f}'} | {goal} |",
+        flush=True,
+    )
+
+
+def one(name: str, value: float, unit: str, goal: str = "") -> None:
+    print(f"| {name} | | {value:.2f} | | | {unit} | | {goal} |", flush=True)
