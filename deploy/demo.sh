@@ -56,7 +56,27 @@ show memory delete "$id"
 show memory search "allergic to peanuts" --limit 1
 show memory undelete "$id"
 
-title "7. kill -9, and nothing is lost"
+title "7. A sandbox is who the host says it is, whatever it says itself"
+admin=$folder/run/admin.sock
+box=$(memoryd sandbox open --socket "$admin" --user alice --chat team --allow search,add --ttl 8h --json)
+field() { python3 -c 'import json, sys; print(json.load(sys.stdin)'"$1"')' <<<"$box"; }
+printf '$ memoryd sandbox open --user alice --chat team --allow search,add --ttl 8h\n'
+field '["examples"]["bubblewrap"]'
+printf '# in that sandbox\n'
+unset MEMORY_USER_ID MEMORY_CHAT_ID
+MEMORY_ENDPOINT=unix://$(field '["directory"]')/memory.sock
+show memory whoami
+show memory add "the tool was here"
+show memory search --limit 1 "standup"
+show memory search --user bob "coffee" || echo "(exit code $?)"
+show memory list || echo "(exit code $?)"
+MEMORY_ENDPOINT=unix://$admin
+printf '# on the host\n'
+show memoryd audit --socket "$admin" --door sandbox
+show memoryd sandbox close --socket "$admin" "$(field '["grant"]["id"]')"
+export MEMORY_USER_ID=alice MEMORY_CHAT_ID=team
+
+title "8. kill -9, and nothing is lost"
 kill -9 "$daemon"
 wait "$daemon" 2>/dev/null || true
 memoryd serve --data-dir "$folder" --socket "$folder/run/admin.sock" 2>>"$folder/log" &
