@@ -22,6 +22,8 @@ from memoryd.refusal import Refusal
 __all__ = ["make_parser", "run"]
 
 EXIT_USAGE = 2
+PATIENCE_S = 10.0
+LONG_WORK_S = 3600.0  # what goes through many memories
 # The daemon and the packages it needs are imported where they are used: what only asks the daemon starts at once.
 
 
@@ -140,13 +142,17 @@ def _check(args: argparse.Namespace) -> int:
 
 def _client(args: argparse.Namespace) -> Any:
     """Return a client of the socket that was named, else of the first that is there."""
-    from memory_client import MemoryClient
+    from memory_client import Credentials, MemoryClient
 
     config, places = _settle(args)
     named = args.socket or config.daemon.socket
     candidates = [places.socket] if named else list(paths.socket_candidates(os.environ))
     found = next((path for path in candidates if path.is_socket()), candidates[0])
-    return MemoryClient(f"unix://{found.absolute()}", wait_for_ready=False)
+    timeout_s = LONG_WORK_S if args.command in {"gc", "grant"} else PATIENCE_S
+    # no token: on the admin socket it would only take away what the host may do
+    return MemoryClient(
+        f"unix://{found.absolute()}", wait_for_ready=False, timeout_s=timeout_s, credentials=Credentials()
+    )
 
 
 def _audit_path(args: argparse.Namespace) -> Path | None:
@@ -194,7 +200,7 @@ def _gc(args: argparse.Namespace) -> int:
         return 0
     verb = "would erase" if report.dry_run else "erased"
     print(f"{verb} {report.deleted_count} deleted, {report.superseded_count} superseded and {report.expired_count}"
-          f" expired memories, and {report.request_count} request ids")  # fmt: skip
+          f" expired memories, {report.request_count} request ids and {report.grant_count} ended grants")  # fmt: skip
     return 0
 
 

@@ -32,7 +32,7 @@ REPEAT = timedelta(seconds=1)  # refusals alike within it are one line
 MAX_REPEATS = 4096  # kinds of refusals that are counted at once
 
 
-def _line(trail: Trail, outcome: str, reason: str, ids: Sequence[str], **more: Any) -> bytes:
+def _line(trail: Trail, outcome: str, reason: str, ids: Sequence[str], most: int, **more: Any) -> bytes:
     record = {
         "time": trail.time.isoformat(),
         "call": trail.call,
@@ -46,8 +46,8 @@ def _line(trail: Trail, outcome: str, reason: str, ids: Sequence[str], **more: A
         "rpc": trail.rpc,
         "outcome": outcome,
         "reason": reason,
-        "ids": list(ids[: limits.MAX_AUDITED_IDS]),
-        **({"id_count": len(ids)} if len(ids) > limits.MAX_AUDITED_IDS else {}),
+        "ids": list(ids[:most]),
+        **({"id_count": len(ids)} if len(ids) > most else {}),
         **more,
     }
     return json.dumps({name: value for name, value in record.items() if value}, ensure_ascii=False).encode() + b"\n"
@@ -87,7 +87,7 @@ class AuditLog:
     def record(self, work: Sequence[tuple[ChangeSet, Trail | None]]) -> Callable[[], None]:
         """Write down what is about to be committed, and return what waits until it is on disk; see trail.Journal."""
         trails = [(trail, change.ids) for change, trail in work if trail is not None]
-        lines = [_line(trail, "OK", "", ids) for trail, ids in trails]
+        lines = [_line(trail, "OK", "", ids, limits.MAX_AUDITED_IDS) for trail, ids in trails]
         if not lines:
             return _nothing
         with self._lock:
@@ -102,21 +102,24 @@ class AuditLog:
         flushed = self._flusher.submit(self._flush)
         if self._suspect and not self._is_flushed(flushed) and self._required:
             raise Unavailable("the audit log cannot be put on disk; nothing was written")
-        for trail, _ in trails:
-            trail.recorded = True
+        for trail, ids in trails:
+            trail.recorded = (trail.recorded or frozenset()) | {*ids, trail.token_id}
         return lambda: self._until(flushed)
 
     def note(self, trail: Trail, outcome: str, reason: str = "") -> None:
-        """Write down what came of a call, unless its commit has done so."""
-        if trail.recorded and outcome == "OK":
+        """Write down what came of a call, unless its commits have said all of it."""
+        written = trail.recorded
+        if outcome == "OK" and written is not None and written >= {*trail.ids, trail.token_id}:
             return
-        line = _line(trail, outcome, reason, trail.ids)
+        most = limits.MAX_AUDITED_READ_IDS if written is None else limits.MAX_AUDITED_IDS
+        line = _line(trail, outcome, reason, trail.ids, most)
         with self._lock:
-            if outcome == "OK":
-                self._append([line])
-                return
             lines = self._repeated_before(trail.time - REPEAT)
-            key = (trail.door, trail.listener, trail.grant_id, trail.rpc, outcome, reason)
+            if outcome == "OK":
+                self._append([*lines, line])
+                return
+            who = (trail.grant_id, trail.token_id, trail.agent_id, trail.user_id, trail.chat_id)
+            key = (trail.door, trail.listener, *who, trail.rpc, outcome, reason)
             known = self._repeats.get(key)
             if known is not None:
                 self._repeats[key] = (known[0], known[1] + 1, trail)
@@ -125,6 +128,11 @@ class AuditLog:
                     self._repeats[key] = (trail.time, 0, trail)
                 lines.append(line)
             self._append(lines)
+
+    def tell_repeats(self, now: datetime) -> None:
+        """Write down how often refusals have repeated whose second is over; to be called now and then."""
+        with self._lock:
+            self._append(self._repeated_before(now - REPEAT))
 
     def check_writable(self) -> None:
         """Raise Unavailable while the log has to be written and cannot."""
@@ -147,12 +155,14 @@ class AuditLog:
 
     def _repeated_before(self, end: datetime | None) -> list[bytes]:
         """Return the lines of refusals that began by then (None: all), and begin to count anew."""
-        over = [key for key, (began, _, _) in self._repeats.items() if end is None or began <= end]
         lines = []
-        for key in over:
-            _, count, trail = self._repeats.pop(key)
+        while self._repeats:
+            key, (began, count, trail) = next(iter(self._repeats.items()))  # the oldest: they are in order of time
+            if end is not None and began > end:
+                break
+            del self._repeats[key]
             if count:
-                lines.append(_line(trail, key[4], key[5], (), repeated=count))
+                lines.append(_line(trail, key[-2], key[-1], (), 0, repeated=count))
         return lines
 
     def _append(self, lines: Sequence[bytes]) -> str:
@@ -191,16 +201,25 @@ class AuditLog:
         self._torn = self._size > 0 and os.pread(self._handle, 1, self._size - 1) != b"\n"
 
     def _rotate(self) -> None:
-        os.fdatasync(self._handle)
+        """Put the file aside and begin a new one; what takes time is left to the thread that flushes."""
         ended = datetime.fromtimestamp(os.fstat(self._handle).st_mtime, UTC)
         while (aside := self.path.with_name(f"{self.path.stem}-{ended:%Y%m%dT%H%M%S.%fZ}{self.path.suffix}")).exists():
             ended += timedelta(microseconds=1)
         self.path.rename(aside)
-        os.close(self._handle)
-        self._handle = -1
+        old, self._handle = self._handle, -1
+        self._flusher.submit(self._finish, old)
         self._open()
-        for old in audit_files(self.path)[: -(self._keep_files + 1)]:
-            old.unlink(missing_ok=True)
+
+    def _finish(self, old: int) -> None:
+        """Put the file that was put aside on disk, and remove the oldest."""
+        try:
+            os.fdatasync(old)
+        except OSError as error:
+            self._on_fault(error.strerror or type(error).__name__)
+        finally:
+            os.close(old)
+        for file in audit_files(self.path)[: -(self._keep_files + 1)]:
+            file.unlink(missing_ok=True)
 
     def _flush(self) -> None:
         with self._lock:
@@ -242,14 +261,16 @@ def audit_files(path: Path) -> list[Path]:
 
 def read_audit(path: Path, *, follow: bool = False, pause_s: float = 0.2) -> Iterator[dict[str, Any]]:
     """Yield the records of a log, oldest first; with `follow` go on as it grows and rotates, without an end."""
-    for old in audit_files(path)[:-1]:
-        with contextlib.suppress(FileNotFoundError), old.open("rb") as file:  # it may go while others are read
-            yield from _records(file)
-    handle = None
+    current, handle = None, _opened(path)  # first, so that what is put aside meanwhile is among the old ones
     try:
+        current = os.fstat(handle.fileno()).st_ino if handle is not None else None
+        for old in audit_files(path):
+            with contextlib.suppress(FileNotFoundError), old.open("rb") as file:  # it may go while others are read
+                if os.fstat(file.fileno()).st_ino != current:
+                    yield from _records(file)
         while True:
-            if handle is None and path.exists():
-                handle = path.open("rb")
+            if handle is None:
+                handle = _opened(path)
             if handle is not None:
                 yield from _records(handle)
                 if not follow:
@@ -265,6 +286,13 @@ def read_audit(path: Path, *, follow: bool = False, pause_s: float = 0.2) -> Ite
     finally:
         if handle is not None:
             handle.close()
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return None
 
 
 def _is_replaced(path: Path, handle: int) -> bool:

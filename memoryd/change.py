@@ -58,6 +58,8 @@ class ChangeSet:
     forget_requests_before: datetime | None = None
     grants: tuple[Grant, ...] = ()
     """New ones, and the new state of known ones."""
+    forget_grants: tuple[str, ...] = ()
+    """Ended grants to remove for good, by id."""
     token_keys: tuple[TokenKey, ...] | None = None
     """All that count from now on; None: as they are."""
 
@@ -66,7 +68,7 @@ class ChangeSet:
         """Every memory and grant that it touches."""
         entries = (*self.inserts, *self.updates)
         memories = (*(entry.memory for entry in entries), *self.purges)
-        return (*(memory.id for memory in memories), *(grant.id for grant in self.grants))
+        return (*(memory.id for memory in memories), *(grant.id for grant in self.grants), *self.forget_grants)
 
 
 @dataclass(frozen=True, slots=True)

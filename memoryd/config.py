@@ -56,10 +56,13 @@ class SandboxConfig:
     calls_per_second: float = _key(100.0, "calls/s", "a grant's calls, also at once; 0: no limit", most=1e6)
     writes_per_day: int = _key(100_000, "writes", "a grant's adds, deletes and restores in a day of UTC; 0: no limit")
     stored_memories: int = _key(100_000, "memories", "what came through a grant and is stored; 0: no limit")
-    stored_bytes: int = _key(256 * MIB, "bytes", "the content of what came through a grant; 0: no limit")
+    stored_bytes: int = _key(256 * MIB, "bytes", "of the texts of what came through a grant; 0: no limit")
     connections: int = _key(16, "connections", "open at once on a sandbox's socket; 0: 256", most=65_536)
+    ended_grace_days: float = _key(
+        30.0, "days", "an ended grant of which nothing is stored is kept for so long", most=36_525
+    )
     max_concurrent_calls: int = _key(
-        64, "calls", "under way at once on a sandbox's socket; more are refused", least=1, most=65_536
+        64, "calls", "of one grant, under way at once; more are refused", least=1, most=65_536
     )
 
 

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Mapping
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
 EXIT_OK = 0
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor starts the daemon anew
 RECALL_FLUSH_S = 3.0
-EXPIRY_CHECK_S = 1.0  # a socket whose grant has expired serves nobody anyway; within so long it is gone
+TEND_S = 1.0  # a socket whose grant has expired serves nobody anyway; within so long it is gone
+REOPEN_AFTER = 10  # of those, and a socket that could not be opened is tried again
 
 log = structlog.get_logger("memoryd.daemon")
 
@@ -156,7 +158,7 @@ class _Daemon:
         )
         try:
             self._faults = await doors.open(lease)
-            await self._until_stopped(ports, doors, lease)
+            await self._until_stopped(ports, doors, lease, audit)
         finally:
             await doors.stop(0)
             doors.let_go()
@@ -164,7 +166,7 @@ class _Daemon:
             await _flush(ports)
         ports.indexes.close()
 
-    async def _until_stopped(self, ports: Ports, doors: Doors, lease: SocketLease) -> None:
+    async def _until_stopped(self, ports: Ports, doors: Doors, lease: SocketLease, audit: AuditLog | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._on_signal)
         gc.collect()
@@ -184,12 +186,12 @@ class _Daemon:
             log.warning("sandbox_not_open", reason=fault)
         notify(self._env, "READY=1")
         self._start(self._flush_recalls(ports))
-        self._start(_close_ended(doors))
+        self._start(self._tend(doors, audit))
         interval = watchdog_interval_s(self._env)
         if interval is not None:
             self._start(feed_watchdog(self._env, interval, lambda: _self_check(ports)))
         if self._config.memory.auto_gc:
-            self._start(_collect_at_start(ports))
+            self._start(_collect_at_start(ports, doors, self._config.sandbox.ended_grace_days))
         await self._stop.wait()
         notify(self._env, "STOPPING=1")
         log.info("stopping", grace_s=self._config.daemon.shutdown_grace_s)
@@ -215,6 +217,17 @@ class _Daemon:
         while True:
             await asyncio.sleep(RECALL_FLUSH_S)
             await _flush(ports)
+
+    async def _tend(self, doors: Doors, audit: AuditLog | None) -> None:
+        """Once a second: close the sockets of grants that expire, open those that could not be; tell the audit log."""
+        for second in count(1):
+            await asyncio.sleep(TEND_S)
+            for grant_id in await doors.register.close_ended(now_utc()):
+                log.info("sandbox_expired", grant_id=grant_id)
+            if self._faults and second % REOPEN_AFTER == 0:
+                self._faults = await doors.register.reopen(now_utc())
+            if audit is not None:
+                audit.tell_repeats(now_utc())
 
     async def _describe(self, ports: Ports, doors: Doors) -> dict[str, Any]:
         info = await ports.store.info()
@@ -273,19 +286,12 @@ async def _flush(ports: Ports) -> None:
         log.warning("recalls_not_counted", error=type(error).__name__, count=len(recalls))
 
 
-async def _close_ended(doors: Doors) -> None:
-    """Close the sockets of grants that expire."""
-    while True:
-        await asyncio.sleep(EXPIRY_CHECK_S)
-        for grant_id in await doors.register.close_ended(now_utc()):
-            log.info("sandbox_expired", grant_id=grant_id)
-
-
-async def _collect_at_start(ports: Ports) -> None:
+async def _collect_at_start(ports: Ports, doors: Doors, ended_grace_days: float) -> None:
     trail = Trail(time=now_utc(), call=secrets.token_hex(6), rpc="gc", door="daemon")
     try:
         with following(trail):
             report = await collect(ports, now=trail.time)
+            grants = await doors.register.collect(trail.time, grace_days=ended_grace_days)
     except Exception as error:  # noqa: BLE001  the daemon serves all the same
         log.error("gc_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
         return
@@ -295,6 +301,7 @@ async def _collect_at_start(ports: Ports) -> None:
         superseded=report.superseded_count,
         deleted=report.deleted_count,
         requests=report.request_count,
+        grants=grants,
     )
 
 

@@ -24,7 +24,7 @@ from memoryd.grant import Door, Grant, Quota
 from memoryd.identity.grants import Grants
 from memoryd.identity.listeners import Listeners, most_connections, raise_descriptor_limit
 from memoryd.identity.register import Register
-from memoryd.identity.sessions import Entrance
+from memoryd.identity.sessions import Entrance, VerifiedTokens
 from memoryd.service.admin import AdminService
 from memoryd.service.context import ContextService
 from memoryd.service.gate import Gate
@@ -54,8 +54,9 @@ SERVICES: tuple[Any, ...] = tuple(
         (admin_service_pb2, "AdminService"),
     )
 )
+MOST_STREAMS = 64  # calls under way on one connection, so that one cannot take the whole door
 HANDSHAKE_MS = 5000  # who has not said hello by then is not waited for
-IDLE_MS = 15 * 60 * 1000  # a connection without calls for so long is closed, but for the host's
+IDLE_MS = 60 * 1000  # a connection without calls for so long is closed, but for the host's; a client makes a new one
 AGE_MS = 60 * 60 * 1000  # of connections over TCP, so that a caller who drips cannot stay for ever
 AGE_GRACE_MS = 60 * 1000
 
@@ -69,7 +70,7 @@ def make_server(connections: int, calls: int, *options: tuple[str, int]) -> grpc
             ("grpc.max_metadata_size", limits.MAX_CALL_METADATA_BYTES),
             ("grpc.absolute_max_metadata_size", limits.MAX_CALL_METADATA_BYTES),
             ("grpc.max_allowed_incoming_connections", connections),
-            ("grpc.max_concurrent_streams", calls),
+            ("grpc.max_concurrent_streams", min(calls, MOST_STREAMS)),
             ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
             ("grpc.so_reuseport", 0),
             *options,
@@ -140,6 +141,7 @@ class Doors:
         self._audit = audit
         self._store_id = store_id
         self._clock = clock
+        self._verified_tokens = VerifiedTokens()
         sandbox = config.sandbox
         limit = raise_descriptor_limit()
         taken = config.daemon.max_connections + config.shared.max_connections + config.tcp.max_connections
@@ -148,6 +150,7 @@ class Doors:
             grants,
             self.listeners,
             store_id=store_id,
+            secret=ports.secret,
             default_quota=Quota(**{name: getattr(sandbox, name) for name in Quota.__dataclass_fields__}),
             new_id=new_id,
         )
@@ -156,7 +159,7 @@ class Doors:
             ContextService(ports),
             IdentityService(grants),
             GrantService(ports, grants, self.register),
-            AdminService(ports, describe),
+            AdminService(ports, self.register, config.sandbox.ended_grace_days, describe),
         )
         self._methods: Mapping[str, Method] = {
             method.path: method
@@ -169,8 +172,11 @@ class Doors:
 
     def gate(self, door: Door, grant_id: str = "") -> Gate:
         """Return the gate of a door."""
-        entrance = Entrance(door, self._grants, store_id=self._store_id, grant_id=grant_id)
-        return Gate(entrance, self._methods, self._grants, self._audit, self._clock)
+        entrance = Entrance(
+            door, self._grants, store_id=self._store_id, grant_id=grant_id, verified=self._verified_tokens
+        )
+        most = self._config.sandbox.max_concurrent_calls
+        return Gate(entrance, self._methods, self._grants, self._audit, self._clock, most_calls=most)
 
     def _make_sandbox_server(self, grant: Grant, address: str) -> grpc.aio.Server:
         calls = self._config.sandbox.max_concurrent_calls

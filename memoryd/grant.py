@@ -97,7 +97,7 @@ class Quota:
     stored_memories: int = 0
     """Memories in the store, in every state, that came through it."""
     stored_bytes: int = 0
-    """Bytes of their content."""
+    """Bytes of their content, labels and metadata."""
     connections: int = 0
     """Open at once on its own socket; 0: 256."""
 

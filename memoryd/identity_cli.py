@@ -18,8 +18,9 @@ from memory_cli.parser import parse_expiry
 from memory_client import Caveats, Grant, GrantSpec, GrantStatus, MemoryClient, attenuate, check_permissions
 
 from memoryd.audit import read_audit
-from memoryd.errors import InvalidArgument
+from memoryd.errors import InvalidArgument, Unauthenticated
 from memoryd.grant import PRESETS, Quota, permission_names
+from memoryd.token import parse_token
 
 __all__ = ["add_identity_commands"]
 
@@ -331,10 +332,10 @@ def _inspect(client: MemoryClient, args: argparse.Namespace) -> int:
 def _revoke(client: MemoryClient, args: argparse.Namespace) -> int:
     names = list(args.id)
     if args.token_file:
-        found = client.inspect_token(_given(args))
-        if found.grant is None:
-            raise InvalidArgument(f"the token does not count already: {found.refusal}", field="token_file")
-        names.append(found.grant.id)
+        try:
+            names.append(parse_token(_given(args)).grant_id)  # also of a token whose time is over: others may count
+        except Unauthenticated as error:
+            raise InvalidArgument(error.message, field="token_file") from None
     if not names:
         raise InvalidArgument("name the grant, or a --token-file with a token of it", field="id")
     revoked = [client.revoke_grant(name) for name in names]

@@ -260,6 +260,18 @@ class Memory:
     superseded_by: str = ""
     contested_with: tuple[str, ...] = ()
     judgement: Judgement | None = None
+    delete_trust: Trust | None = None
+    """With which trust it was deleted: with less it is not restored."""
+
+    @property
+    def text_bytes(self) -> int:
+        """Bytes of all that was said: content, labels, metadata, key and source."""
+        source = self.source
+        texts = (
+            self.content, *self.subjects, *self.tags, self.category, *self.metadata, *self.metadata.values(), self.key,
+            source.speaker, source.channel, source.thread_id, source.session_id, *source.message_ids,
+        )  # fmt: skip
+        return len("".join(texts).encode())
 
     @property
     def owner(self) -> Owner:
@@ -481,6 +493,7 @@ class GcReport:
     deleted_count: int = 0
     request_count: int = 0
     dry_run: bool = False
+    grant_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

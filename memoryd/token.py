@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from memoryd import limits
+from memoryd.checks import check_id, check_time
 from memoryd.errors import InvalidArgument, Unauthenticated
 from memoryd.grant import Permission, check_permissions, permission_names
 
@@ -101,7 +102,12 @@ def attenuate(text: str, caveats: Caveats) -> str:
     signature = token.signature
     for caveat in added:
         signature = _mac(signature, caveat.encode())
-    return Token(token.key_id, token.grant_id, token.token_id, (*token.caveats, *added), signature).text()
+    narrowed = Token(token.key_id, token.grant_id, token.token_id, (*token.caveats, *added), signature).text()
+    if len(narrowed) > limits.MAX_TOKEN_BYTES:
+        raise InvalidArgument(
+            f"the token would have {len(narrowed)} characters; the limit is {limits.MAX_TOKEN_BYTES}", field="token"
+        )
+    return narrowed
 
 
 def _field(kind: int, data: bytes) -> bytes:
@@ -212,7 +218,7 @@ class Caveats:
         if self.permissions is not None:
             held["permissions"] = permission_names(self.permissions)
         if self.chat_ids is not None:
-            held["chat_ids"] = sorted(self.chat_ids)
+            held["chat_ids"] = sorted(check_id(chat_id, "chat_ids") for chat_id in self.chat_ids)
         if self.expire_time is not None:
             held["expire_time"] = self.expire_time.astimezone(UTC).isoformat()
         if self.audience:
@@ -235,10 +241,8 @@ class Caveats:
             if name == "chat_ids":
                 return cls(chat_ids=frozenset(_strings(value)))
             if name == "expire_time":
-                time = datetime.fromisoformat(value)
-                if time.tzinfo is not None:
-                    return cls(expire_time=time)
-            elif name in {"audience", "via"} and isinstance(value, str) and value:
+                return cls(expire_time=check_time(datetime.fromisoformat(value), name))
+            if name in {"audience", "via"} and isinstance(value, str) and value:
                 return cls(**{name: value})  # type: ignore[arg-type]  # one of the two texts
         except (ValueError, TypeError, AttributeError, InvalidArgument, RecursionError):
             pass  # said below, as of every caveat that is not known

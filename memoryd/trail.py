@@ -6,16 +6,17 @@ The service begins a trail; the store finds it when the call commits, so that th
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from memoryd.change import ChangeSet
 
-__all__ = ["Journal", "Trail", "current_trail", "following"]
+__all__ = ["Journal", "Trail", "current_trail", "following", "when_settled"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,8 +37,28 @@ class Trail:
     user_id: str = ""
     chat_id: str = ""
     ids: list[str] = field(default_factory=list)
-    recorded: bool = False
-    """Whether the log has it already as done."""
+    changes: list[asyncio.Future[Any]] = field(default_factory=list)
+    """What it began and goes on with even if its caller hangs up."""
+    recorded: frozenset[str] | None = None
+    """The ids that the log has already as done, by commits of this call; None: it has nothing."""
+
+
+def when_settled(changes: Sequence[asyncio.Future[Any]], done: Callable[[], object]) -> None:
+    """Call back once all of these changes have come to their end: at once if they have."""
+    pending = [change for change in changes if not change.done()]
+    if not pending:
+        done()
+        return
+    left = len(pending)
+
+    def one(_: object) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            done()
+
+    for change in pending:
+        change.add_done_callback(one)
 
 
 _current: ContextVar[Trail | None] = ContextVar("trail", default=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -9,12 +11,15 @@ from datetime import UTC, datetime, timedelta
 import grpc
 import pytest
 from google.protobuf import message_factory
+from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
 from memory_client import Caveats, Permission, attenuate
 
 from memoryd import token as tokens
 from memoryd.doors import SERVICES
-from memoryd.service.methods import RULES, Rule, UnguardedMethod, methods_of
-from memoryd.v1 import admin_service_pb2, error_reason_pb2
+from memoryd.service.methods import RULES, Rule, UnguardedMethod, count_fields, methods_of
+from memoryd.v1 import admin_service_pb2, error_reason_pb2, memory_service_pb2
 from tests.doors import World, a_world, socket_of
 from tests.support import reason_of
 
@@ -299,6 +304,78 @@ def test_health_and_reflection_are_the_hosts_alone(world):
         channel = world.channel(endpoint)
         assert ABSENT == ask_raw(channel, "/grpc.health.v1.Health/Check", b"")
         assert ABSENT == ask_raw(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", b"")
+
+
+def test_a_message_that_would_unfold_in_memory_is_refused_before_it_is_read(world):
+    channel = world.channel(socket_of(world.sandbox()))
+    too_much = ("RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
+    batch, search = "/memoryd.v1.MemoryService/BatchAddMemories", "/memoryd.v1.MemoryService/SearchMemories"
+    assert too_much == ask_raw(channel, batch, b"\x22\x00" * 2_000_000)
+    assert too_much == ask_raw(channel, batch, b"\x22\x05\x12\x03bob" * 500_000)
+    assert too_much == ask_raw(channel, batch, b"\x58\x01" * 1_000_000)  # fields that nobody knows
+    assert too_much == ask_raw(channel, search, b"\x22\x01x" + b"\x32\x02\x1a\x00" * 60_000)
+
+
+@given(st.binary(max_size=200), st.integers(1, 20))
+def test_fields_are_counted_as_the_parser_counts_them_or_more(raw, number):
+    most = 5
+    found = count_fields(raw, number, most=most)
+    message = memory_service_pb2.BatchAddMemoriesRequest()
+    try:
+        message.ParseFromString(raw)
+    except DecodeError:
+        return
+    if number == 4:
+        assert min(len(message.requests), most + 1) <= found
+
+
+def test_a_batch_of_so_many_items_and_no_more_is_read():
+    def batch(count: int) -> bytes:
+        items = [memory_service_pb2.AddMemoryRequest(content="x" * 300) for _ in range(count)]
+        return memory_service_pb2.BatchAddMemoriesRequest(user_id="u", requests=items).SerializeToString()
+
+    assert [0, 1, 99, 100, 101, 101] == [count_fields(batch(n), 4, most=100) for n in (0, 1, 99, 100, 101, 5000)]
+
+
+def test_calls_of_one_grant_under_way_are_bounded_at_every_door(world):
+    token = world.token(quota={"calls_per_second": 0})
+    own = [("grpc.use_local_subchannel_pool", 1)]  # a connection of its own, not one with the other channels
+    channel = grpc.insecure_channel(world.shared.replace("unix://", "unix:"), options=own)
+    path, metadata = "/memoryd.v1.IdentityService/WhoAmI", (("authorization", f"Bearer {token}"),)
+    silent = threading.Event()
+
+    def nothing():
+        silent.wait(20)
+        yield b""
+
+    calls = [channel.stream_unary(path).future(nothing(), metadata=metadata, timeout=20) for _ in range(64)]
+    time.sleep(1)
+    full = ask(world.channel(world.shared), "IdentityService/WhoAmI", {}, token)
+    other = ask(world.channel(world.shared), "IdentityService/WhoAmI", {}, world.token())
+    silent.set()
+    for call in calls:
+        call.exception()  # when it has ended, however it did
+    assert ("RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED") == full
+    assert OK == other
+    assert OK == ask(world.channel(world.shared), "IdentityService/WhoAmI", {}, token)
+    channel.close()
+
+
+def test_who_has_no_token_holds_no_call_open(world):
+    own = [("grpc.use_local_subchannel_pool", 1)]  # a connection of its own, not one with the other channels
+    channel = grpc.insecure_channel(world.shared.replace("unix://", "unix:"), options=own)
+    never = threading.Event()
+
+    def nothing():
+        never.wait(30)
+        yield b""
+
+    method = channel.stream_unary("/memoryd.v1.IdentityService/WhoAmI")
+    calls = [method.future(nothing(), timeout=30) for _ in range(50)]
+    codes = {(call.code(), call.details()) for call in calls}  # none waited for its message, which takes 30 s
+    never.set()
+    channel.close()
+    assert {grpc.StatusCode.UNAUTHENTICATED} == {code for code, _ in codes}, codes
 
 
 # --- what a grant reaches ---

@@ -61,19 +61,22 @@ def test_a_write_is_recorded_before_its_commit_and_once(folder):
     flushed = log.record([(change, made), (ChangeSet(), None)])
     assert [list(change.ids)] == [record["ids"] for record in records(folder / "a.jsonl")]
     flushed()
+    made.ids.extend(change.ids)
     log.note(made, "OK")
     assert 1 == len(records(folder / "a.jsonl"))
+    log.note(trail(0, recorded=made.recorded, ids=["g1"], token_id="t1"), "OK")  # noqa: S106  an id: said after all
+    assert (["g1"], "t1") == (records(folder / "a.jsonl")[1]["ids"], records(folder / "a.jsonl")[1]["token_id"])
     assert "secret words" not in (folder / "a.jsonl").read_text()
     log.note(made, "UNAVAILABLE", "UNAVAILABLE")  # the commit failed after all: that is said too
-    assert ["OK", "UNAVAILABLE"] == [record["outcome"] for record in records(folder / "a.jsonl")]
+    assert ["OK", "OK", "UNAVAILABLE"] == [record["outcome"] for record in records(folder / "a.jsonl")]
     log.close()
 
 
-def test_a_long_page_is_audited_by_its_first_hundred_and_its_count(folder):
+def test_a_long_page_is_audited_by_its_first_ids_and_its_count(folder):
     log = AuditLog(folder / "a.jsonl")
     log.note(trail(ids=[f"m{n}" for n in range(250)]), "OK")
     (record,) = records(folder / "a.jsonl")
-    assert (100, 250) == (len(record["ids"]), record["id_count"])
+    assert (10, 250) == (len(record["ids"]), record["id_count"])
     log.close()
 
 
@@ -93,6 +96,49 @@ def test_refusals_that_repeat_are_one_line_with_their_count(folder):
         ("AddMemory", "RESOURCE_EXHAUSTED", 0),
         ("AddMemory", "OK", 0),
     ] == found
+
+
+def test_who_was_refused_is_told_apart_and_counts_do_not_wait_for_the_next_refusal(folder):
+    log = AuditLog(folder / "a.jsonl")
+    for user in ("alice", "bob", "alice", "bob", "bob"):
+        log.note(trail(0, user_id=user), "NOT_FOUND", "MEMORY_NOT_FOUND")
+    log.tell_repeats(NOW + timedelta(seconds=0.5))
+    assert 2 == len(records(folder / "a.jsonl"))
+    log.tell_repeats(NOW + timedelta(seconds=1))
+    found = [(record["user_id"], record.get("repeated", 0)) for record in records(folder / "a.jsonl")]
+    assert [("alice", 0), ("bob", 0), ("alice", 1), ("bob", 2)] == found
+    log.close()
+
+
+def test_a_commit_waits_until_its_line_is_on_disk_and_a_disk_that_fails_stops_the_next(folder, monkeypatch):
+    log = AuditLog(folder / "a.jsonl")
+    work = [(ChangeSet(inserts=(entry("x"),)), trail())]
+    slow, synced = threading.Event(), []
+
+    def sync(handle: int) -> None:
+        assert slow.wait(10)
+        synced.append(handle)
+
+    monkeypatch.setattr(os, "fdatasync", sync)
+    flushed = log.record(work)
+    waiting = threading.Thread(target=flushed)
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    slow.set()
+    waiting.join(10)
+    assert 1 == len(synced)
+
+    def fail(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", fail)
+    log.record(work)()  # what is committed by now is acknowledged
+    with pytest.raises(NotWritten, match="on disk"):
+        log.record(work)
+    monkeypatch.setattr(os, "fdatasync", sync)
+    log.record(work)()
+    log.close()
 
 
 def test_a_full_file_is_put_aside_and_the_oldest_go(folder):
@@ -219,6 +265,12 @@ def test_every_call_is_there_with_its_outcome_and_no_content(folder):
             (r["door"], r["outcome"]) for r in records(path) if r["door"] == "shared"
         ]
         assert "xylophone" not in text
+        with world.admin() as host:
+            issued = host.issue_token(grant_id, via=grant_id)
+            host.delete_grant_memories(grant_id)
+        assert issued.token_id in [r.get("token_id") for r in records(path) if r["rpc"] == "IssueToken"]
+        cleaned = [r["ids"] for r in records(path) if r["rpc"] == "DeleteGrantMemories"]
+        assert [sorted(ids), [grant_id]] == [sorted(cleaned[0]), cleaned[1]]
         opened = [r for r in records(path) if r["rpc"] == "OpenSandbox"]
         assert [[grant_id]] == [r["ids"] for r in opened]
 

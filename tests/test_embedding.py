@@ -241,6 +241,27 @@ def test_queries_go_first_and_callers_take_turns():
     run(rule())
 
 
+def test_documents_get_their_turn_however_many_queries_wait_and_queries_of_callers_take_turns():
+    async def rule():
+        encoder = SlowEncoder()
+        encoder.gate.clear()
+        embedder = ScheduledEmbedder(encoder, workers=1)
+        works = [asyncio.ensure_future(embedder.documents(["warm up"], caller="x"))]
+        await asyncio.sleep(0.05)
+        works += [asyncio.ensure_future(embedder.query(f"flood {n}", owner=n, caller="a")) for n in range(9)]
+        await asyncio.sleep(0)
+        works.append(asyncio.ensure_future(embedder.query("victim", owner="b")))
+        works.append(asyncio.ensure_future(embedder.documents(["statement"], caller="b")))
+        await asyncio.sleep(0)
+        encoder.gate.set()
+        await asyncio.gather(*works)
+        embedder.close()
+        lines = [texts[0].split()[0] for _, texts in encoder.order]
+        assert ["warm", "flood", "victim", "flood", "statement", "flood"] == lines[:6]
+
+    run(rule())
+
+
 def test_vectors_come_back_in_the_order_of_their_texts():
     async def rule():
         embedder = ScheduledEmbedder(HashEncoder(), workers=2)

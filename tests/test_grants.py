@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -22,6 +23,7 @@ from memory_client import (
     GrantNotFound,
     LimitExceeded,
     MemoryClient,
+    MemorydError,
     Outcome,
     Permission,
     State,
@@ -92,13 +94,68 @@ def test_a_sandbox_cannot_replace_what_the_host_stored_under_a_key(world):
         assert State.SUPERSEDED is host.get(own.memory.id).state
 
 
+def test_no_sandbox_chooses_the_key_of_what_the_host_says(world):
+    with world.inside(world.sandbox(user_id="kay", chat_ids=())) as inside, world.admin("kay") as host:
+        inside.add("Kay is allergic to peanuts", key="colour")
+        kept = host.add("Kay is allergic to peanuts").memory
+        host.add("blue", key="colour")
+        assert State.LIVE is host.get(kept.id).state
+
+
+def test_a_grant_changes_nothing_of_what_came_through_another(world):
+    ann, bob = (world.sandbox(user_id="nan", chat_ids=("n",)) for _ in range(2))
+    with world.inside(ann) as first, world.inside(bob) as second:
+        kept = first.add("the shop opens at nine", shared=True, tags=["a"]).memory
+        said = second.add(
+            "The shop opens at nine", shared=True, tags=["b"] * 3, subjects=["send money"], metadata={"iban": "EVIL"}
+        )
+        assert Outcome.REINFORCED is said.outcome
+        assert replace(kept, reinforce_time=said.memory.reinforce_time) == first.get(kept.id)
+        named = second.add("The shop opens at nine", shared=True, key="hours")
+        assert Outcome.INSERTED is named.outcome  # a name of its own makes a memory of its own
+        assert "" == first.get(kept.id).key
+
+
+def test_what_the_host_stored_is_not_purged_from_below_and_what_it_deleted_not_restored(world):
+    sandbox = world.sandbox(user_id="pia", chat_ids=())
+    with world.inside(sandbox) as inside, world.admin("pia") as host:
+        hosts = host.add("stored by the host").memory.id
+        with pytest.raises(TrustTooLow, match="without purge"):
+            inside.delete(hosts, purge=True)
+        inside.delete(hosts)
+        assert State.LIVE is host.restore(hosts).state
+        own = inside.add("said in the sandbox").memory.id
+        inside.delete(own)
+        assert State.LIVE is inside.restore(own).state
+        host.delete(own)
+        with pytest.raises(TrustTooLow, match="higher trust"):
+            inside.restore(own)
+        host.restore(own)
+        host.delete_grant_memories(sandbox.grant.id)
+        with pytest.raises(TrustTooLow):
+            inside.restore(own)
+        theirs = inside.add("size 40", key="shoes").memory.id
+        host.add("size 41", key="shoes")
+        with pytest.raises(TrustTooLow):
+            inside.restore(theirs)
+
+
+def test_a_request_id_of_a_sandbox_says_nothing_of_the_hosts(world):
+    same = "00000000-0000-0000-0000-00000000000a"
+    with world.inside(world.sandbox(user_id="quin", chat_ids=())) as inside, world.admin("quin") as host:
+        first = inside.add("said first in the sandbox", request_id=same)
+        second = host.add("said by the host", request_id=same)
+        assert (Outcome.INSERTED, Trust.HOST) == (second.outcome, second.memory.trust)
+        assert first.memory.id == inside.add("said first in the sandbox", request_id=same).memory.id
+
+
 def test_what_the_host_says_again_is_the_hosts_from_then_on(world):
     sandbox = world.sandbox(user_id="wim", chat_ids=())
     with world.inside(sandbox) as inside, world.admin("wim") as host:
         theirs = inside.add("wim likes cheese", tags=["x"], key="cheese").memory
         said = host.add("Wim likes cheese")
         assert (Outcome.SUPERSEDED, (theirs.id,)) == (said.outcome, said.superseded_ids)
-        assert (Trust.HOST, "", (), "cheese") == (
+        assert (Trust.HOST, "", (), "") == (
             said.memory.trust, said.memory.grant_id, said.memory.tags, said.memory.key
         )  # fmt: skip
         host.delete_grant_memories(sandbox.grant.id, purge=True)
@@ -182,6 +239,19 @@ def test_bytes_are_counted_too(world):
             inside.add(content).outcome for content in ("12345", "123456", "éé1")
         ]
         assert 10 == inside.whoami().usage.stored_bytes
+
+
+def test_labels_and_metadata_count_and_so_does_what_is_added_to_a_memory(world):
+    sandbox = world.sandbox(user_id="yve", chat_ids=(), quota={"stored_bytes": 20})
+    with world.inside(sandbox) as inside:
+        assert Outcome.INSERTED is inside.add("12345", tags=["67"], metadata={"8": "90"}).outcome
+        assert 10 == inside.whoami().usage.stored_bytes
+        assert Outcome.REINFORCED is inside.add("12345", tags=["abcde"]).outcome
+        assert 15 == inside.whoami().usage.stored_bytes
+        assert Outcome.REJECTED is inside.add("12345", tags=["fghijk"]).outcome
+        assert Outcome.REJECTED is inside.add("another").outcome
+        assert Outcome.REINFORCED is inside.add("12345").outcome
+        assert 15 == inside.whoami().usage.stored_bytes
 
 
 def test_grants_and_what_is_stored_of_them_outlive_a_kill(folder):
@@ -276,6 +346,38 @@ def test_closing_cuts_the_calls_that_are_under_way(world):
     assert not os.path.exists(sandbox.directory)
     with world.inside(sandbox) as inside, pytest.raises(Unavailable):
         inside.whoami()
+
+
+@pytest.mark.parametrize("door", ["sandbox", "shared"])
+def test_nothing_is_stored_through_a_grant_once_it_is_revoked(world, door):
+    sandbox = world.sandbox(user_id=f"rev{door}", chat_ids=(), quota={"calls_per_second": 0})
+    with world.admin() as host:
+        token = host.issue_token(sandbox.grant.id).token
+    done = []
+
+    def offer(n: int) -> None:
+        where = socket_of(sandbox) if door == "sandbox" else world.shared
+        with world.client(where, token) as caller:
+            try:
+                caller.add_batch([Draft(content=f"batch {n} item {k}") for k in range(100)])
+            except MemorydError as error:
+                done.append(error.reason)
+            else:
+                done.append("OK")
+
+    threads = [threading.Thread(target=offer, args=(n,)) for n in range(30)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.15)
+    with world.admin() as host:
+        host.revoke_grant(sandbox.grant.id)
+        stored = host.delete_grant_memories(sandbox.grant.id, purge=True).deleted_count
+        for thread in threads:
+            thread.join()
+        assert () == host.grant_memories(sandbox.grant.id).memories
+        assert 0 == stored % 100
+        assert 30 == len(done)
+        assert len([end for end in done if end == "OK"]) * 100 <= stored
 
 
 def test_an_expired_grant_serves_nobody_and_its_socket_goes(world):
@@ -583,3 +685,87 @@ def test_sandboxes_are_served_again_after_a_clean_stop(folder):
         daemon.start()
         with MemoryClient(socket_of(sandbox), user_id="", chat_id="", agent_id="") as inside:
             assert "alice" == inside.whoami().user_id
+
+
+def test_gc_removes_ended_grants_of_which_nothing_is_stored(folder):
+    config = NO_MODEL + "[sandbox]\nended_grace_days = 0.0\n"
+    with running(folder, config=config) as daemon, daemon.client() as host:
+        empty, used, live = (host.open_sandbox(spec(user_id="alice")) for _ in range(3))
+        with MemoryClient(socket_of(used), user_id="", chat_id="", agent_id="") as inside:
+            inside.add("still here")
+        for box in (empty, used):
+            host.revoke_grant(box.grant.id)
+        assert 1 == host.run_gc(dry_run=True).grant_count
+        assert 1 == host.run_gc().grant_count
+        left = {status.grant.id for status in host.grants(include_ended=True).grants}
+        assert {used.grant.id, live.grant.id} == left
+        host.delete_grant_memories(used.grant.id, purge=True)
+        assert 1 == host.run_gc().grant_count
+
+
+def test_a_socket_that_cannot_be_opened_at_a_start_keeps_its_directory_and_is_opened_later(folder):
+    async def rule():
+        made = []
+
+        class Failing(_Server):
+            async def start(self):
+                if not made:
+                    made.append(1)
+                    raise OSError(24, "Too many open files")
+
+        def make(_, address):
+            with socket.socket(socket.AF_UNIX) as bound:
+                bound.bind(address.removeprefix("unix:"))
+            return Failing()
+
+        listeners = Listeners(folder / "s", make, descriptor_limit=10_000)
+        listeners.take()
+        held = grant("a" * 26)
+        (folder / "s" / held.id).mkdir(mode=0o755)
+        inode = (folder / "s" / held.id).stat().st_ino
+        with pytest.raises(Exception, match="Too many open files"):
+            await listeners.open(held)
+        assert inode == (folder / "s" / held.id).stat().st_ino
+        os.unlink(folder / "s" / ".new" / held.id)
+        await listeners.open(held)
+        assert listeners.is_open(held.id)
+        listeners.let_go()
+
+    run(rule())
+
+
+def test_tokens_issued_at_once_all_count(world):
+    with ThreadPoolExecutor(8) as pool:
+        issued = list(pool.map(lambda _: world.token(), range(8)))
+        with world.admin() as host:
+            list(pool.map(lambda _: host.rotate_token_keys(), range(4)))
+            assert [True] * 8 == [host.inspect_token(token).valid for token in issued]
+
+
+def test_an_empty_token_file_is_no_token_and_no_word_of_the_host(world, folder):
+    file = folder / "t"
+    file.write_text("")
+    shown = Credentials(token_file=str(file))
+    with MemoryClient(world.daemon.endpoint, user_id="alice", credentials=shown) as caller:
+        with pytest.raises(Unauthenticated, match="is empty"):
+            caller.whoami()
+
+
+def test_a_hosts_command_leaves_the_token_of_the_environment_alone(world, folder):
+    file = folder / "t"
+    file.write_text(world.token())
+    env = {**os.environ, "MEMORY_TOKEN_FILE": str(file)}
+    done = subprocess.run(
+        world.daemon.command("token", "inspect"), capture_output=True, text=True, check=False, env=env
+    )
+    assert (0, True) == (done.returncode, "counts   yes" in done.stdout)
+
+
+def test_many_memories_of_a_grant_are_forgotten_in_good_time(world):
+    sandbox = world.sandbox(user_id="many", chat_ids=(), quota={"calls_per_second": 0})
+    with world.inside(sandbox) as inside:
+        for n in range(30):
+            inside.add_batch([Draft(content=f"poison {n} {k}") for k in range(100)])
+    with world.admin("many") as host:
+        assert 3000 == host.delete_grant_memories(sandbox.grant.id).deleted_count  # within the client's ten seconds
+        assert () == host.page().memories

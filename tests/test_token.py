@@ -92,6 +92,12 @@ def test_so_many_caveats_and_no_more():
         attenuate(text, Caveats(via="tcp"))
 
 
+def test_a_token_that_no_door_would_take_is_not_made():
+    many = frozenset(f"{n}" + "x" * 100 for n in range(40))
+    with pytest.raises(InvalidArgument, match="characters"):
+        attenuate(token().text(), Caveats(chat_ids=many))
+
+
 @pytest.mark.parametrize(
     "caveat",
     [
@@ -110,6 +116,8 @@ def test_so_many_caveats_and_no_more():
         '{"chat_ids": {"a": 1}}',
         '{"expire_time": "soon"}',
         '{"expire_time": 5}',
+        '{"expire_time": "0001-01-01T00:00:00+23:59"}',
+        '{"expire_time": "9999-12-31T23:59:59-23:59"}',
         '{"expire_time": "2026-11-01T12:00:00"}',
         '{"a":' * 5000,
     ],

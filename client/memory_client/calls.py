@@ -335,6 +335,7 @@ def run_gc(*, dry_run: bool) -> Call[GcReport]:
             answer.deleted_count,
             answer.request_count,
             answer.dry_run,
+            answer.grant_count,
         )
 
     return Call("AdminService", "RunGc", pb.RunGcRequest(dry_run=dry_run), pb.RunGcResponse, parse)

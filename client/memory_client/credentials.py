@@ -61,7 +61,10 @@ class TokenSource:
                 found = os.stat(self._path)  # noqa: PTH116  once a call, so without the cost of a Path
                 seen = (found.st_mtime_ns, found.st_ino, found.st_size)
                 if seen != self._seen:
-                    self._metadata = _bearer(Path(self._path).read_text(encoding="ascii").strip())
+                    token = Path(self._path).read_text(encoding="ascii").strip()
+                    if not token:
+                        raise Unauthenticated(f"the token file {self._path} is empty")
+                    self._metadata = _bearer(token)
                     self._seen = seen
             except OSError as error:
                 raise Unauthenticated(f"the token file {self._path} cannot be read: {error.strerror}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from memoryd.change import ChangeSet, Entry, RecordedRequest
 from memoryd.checks import text_digest
-from memoryd.domain.judge import judge, memory_of
+from memoryd.domain.judge import Verdict, judge, memory_of
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import Once, memory_now, once
 from memoryd.domain.settle import settle
@@ -66,10 +66,14 @@ class _Embedding:
         if self._work is not None:
             self._work.cancel()
 
-    async def of(self, drafts: Sequence[Draft], caller: Caller, ports: Ports) -> list[Vector | None]:
-        """Return a vector a statement, or None where none is to be searched."""
+    def check(self) -> None:
+        """Raise CancelledError if the caller has gone: what is not decided yet need not be."""
         if self._given_up:
             raise asyncio.CancelledError
+
+    async def of(self, drafts: Sequence[Draft], caller: Caller, ports: Ports) -> list[Vector | None]:
+        """Return a vector a statement, or None where none is to be searched."""
+        self.check()
         if ports.vector_refusal:  # vectors of a second model would keep the first from being searched for good
             return [None] * len(drafts)
         texts = [embedded_text(draft.source.speaker, draft.content) for draft in drafts]
@@ -96,7 +100,7 @@ async def _offer(
     if caller.agent_id in ports.policy.disabled_agents:
         return await _decline("disabled", drafts, ports, request, now)
     vectors = await embedding.of(drafts, caller, ports)
-    return await _decide(drafts, owners, vectors, caller, ports, request, now=now, batch=batch)
+    return await _decide(drafts, owners, vectors, caller, ports, request, embedding.check, now=now, batch=batch)
 
 
 def _named(position: int, batch: bool, check: Callable[[], T]) -> T:
@@ -114,6 +118,7 @@ async def _decide(
     caller: Caller,
     ports: Ports,
     request: Once,
+    check_wanted: Callable[[], None],
     *,
     now: datetime,
     batch: bool,
@@ -123,6 +128,7 @@ async def _decide(
     if caller.quota.stored_memories or caller.quota.stored_bytes:
         locks.append(("grant", caller.grant_id))  # its chats count together
     async with ports.owner_locks.hold(locks):
+        check_wanted()
         indexes = {owner: await ports.indexes.get(owner) for owner in dict.fromkeys(owners)}
         offers = _Offers(ports, indexes, now)
         outcomes = []
@@ -132,7 +138,9 @@ async def _decide(
             except MemorydError as error:
                 raise error.within(f"requests[{n}].") if batch else error from None
         change = await offers.change(request.record(tuple(outcomes), now))
+        ports.check_grant(caller.grant_id, now)  # it may have been revoked while this call waited
         await ports.store.commit(change)
+        ports.usage.grew(caller.grant_id, offers.grown())
     return [
         AddResult(outcome, offers.memory(memory_id).as_of(now), details)
         if outcome is not Outcome.REJECTED
@@ -168,6 +176,7 @@ class _Offers:
         self._indexes = indexes
         self._now = now
         self._new: dict[str, Entry] = {}
+        self._added_bytes = self._grown_bytes = 0  # of the caller's grant
         self._pending: dict[str, Memory] = {}  # new and changed, in the form they will have
         self._of_name: dict[tuple[Owner, str | bytes], list[str]] = {}  # pending ids by key, and by text digest
 
@@ -215,7 +224,7 @@ class _Offers:
         time = ports.stamps.peek(self._now)
         new = memory_of(draft, owner, ports.new_id(), time, trust=caller.trust, grant_id=caller.grant_id)
         verdict = judge(draft, new, digest, of_key=of_key, same_text=same_text, now=time)
-        if verdict.new is not None and not self._has_room(verdict.new, caller):
+        if caller.grant_id and not self._has_room(verdict, (*of_key, *same_text), caller):
             return "", Outcome.REJECTED, ("quota",)
         for memory in verdict.changed:
             self._remember(memory)
@@ -225,15 +234,28 @@ class _Offers:
             self._remember(verdict.new, digest)
         return verdict.memory.id, verdict.outcome, verdict.superseded_ids
 
-    def _has_room(self, new: Memory, caller: Caller) -> bool:
-        """Whether the caller's grant may store one more memory, beside those of this call."""
+    def _has_room(self, verdict: Verdict, known: Iterable[Memory], caller: Caller) -> bool:
+        """Whether the caller's grant may store what follows from a verdict, beside the rest of this call."""
         quota, stored = caller.quota, self._ports.usage.of(caller.grant_id)
-        offered = [entry.memory.content for entry in self._new.values()] + [new.content]
-        size = sum(len(content.encode()) for content in offered) if quota.stored_bytes else 0
-        return not (
-            (quota.stored_memories and stored.stored_memories + len(offered) > quota.stored_memories)
-            or (quota.stored_bytes and stored.stored_bytes + size > quota.stored_bytes)
+        sizes = {memory.id: memory.text_bytes for memory in known}
+        grows = sum(
+            memory.text_bytes - sizes.get(memory.id, 0)
+            for memory in verdict.changed
+            if memory.grant_id == caller.grant_id
         )
+        count = len(self._new) + (verdict.new is not None)
+        size = self._added_bytes + grows + (verdict.new.text_bytes if verdict.new is not None else 0)
+        if quota.stored_memories and verdict.new is not None and stored.stored_memories + count > quota.stored_memories:
+            return False
+        if quota.stored_bytes and size > self._added_bytes and stored.stored_bytes + size > quota.stored_bytes:
+            return False
+        self._added_bytes = size
+        self._grown_bytes += grows
+        return True
+
+    def grown(self) -> int:
+        """Return by how many bytes the call has made memories larger that were there."""
+        return self._grown_bytes
 
     def memory(self, memory_id: str) -> Memory:
         """Return a memory of this call in its final form."""

@@ -7,6 +7,7 @@ no tag in it can close the block that the host puts around it.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from memoryd.model import Caller, ContextItem, ContextSection, Filter, Kind, Leg
 __all__ = ["Context", "build_context", "render_line", "token_count"]
 
 RELEVANT_HEADING = "## Relevant memory"
+INLINE_CHARACTERS = 16_000  # of memories that are rendered on the loop (≤ 1 ms); more goes to a thread
 BYTES_A_TOKEN = 4  # of UTF-8; English is near it, other scripts stay below the true count's double
 _HIDDEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f")  # letters and marks that show nothing
 _SPACES = re.compile(r"\s+")
@@ -53,12 +55,27 @@ def _is_hidden(letter: str) -> bool:
     return unicodedata.category(letter) in {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
 
 
+class _Rendering(dict[int, str | None]):
+    """What becomes of each letter, for str.translate; worked out when it is first met."""
+
+    def __missing__(self, code: int) -> str | None:
+        letter = chr(code)
+        shown = None if _is_hidden(letter) else _ESCAPED.get(letter, letter)
+        if len(self) < MOST_LETTERS:
+            self[code] = shown
+        return shown
+
+
+MOST_LETTERS = 1 << 16
+_ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_rendering = _Rendering()
+
+
 def _inert(text: str) -> str:
     """Return text on one line in which nothing can end the block or hide: no controls, no fences, no tags, no links."""
-    seen = "".join(letter for letter in _SPACES.sub(" ", text) if not _is_hidden(letter))
-    flat = _FENCE.sub(lambda run: run.group()[:2], _SPACES.sub(" ", seen).strip())
-    flat = flat.replace("](", "] (")  # no image that a renderer would fetch
-    return flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    flat = _SPACES.sub(" ", _SPACES.sub(" ", text).translate(_rendering)).strip()
+    flat = _FENCE.sub(lambda run: run.group()[:2], flat)
+    return flat.replace("](", "] (")  # no image that a renderer would fetch
 
 
 def render_line(memory: Memory) -> str:
@@ -100,17 +117,30 @@ async def build_context(
     wanted = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
     query = Query(text=searched_by(prompt), limit=count, filter=wanted, min_score=min_score)
     found = await recall(query, caller, ports, now=now, counted=False)
-    lines, items, skipped = [RELEVANT_HEADING, ""], [], 0
-    for hit in found.hits:
-        line = render_line(hit.memory)
-        if token_count("\n".join([*lines, line]) + "\n") > tokens:
-            skipped += 1  # the next one may be shorter
-            continue
-        lines.append(line)
-        items.append(ContextItem(hit.memory.id, hit.memory.kind, hit.memory.trust))
+    memories = [hit.memory for hit in found.hits]
+    if sum(len(memory.content) for memory in memories) <= INLINE_CHARACTERS:
+        lines, shown = _fitting(memories, tokens)
+    else:
+        lines, shown = await asyncio.to_thread(_fitting, memories, tokens)
+    items = [ContextItem(memory.id, memory.kind, memory.trust) for memory in shown]
+    skipped = len(memories) - len(shown)
     if not items:
         return Context("", (), 0, skipped, found.unavailable, found.embedding_s)
     ports.recalls.note((item.id for item in items), now)
-    text = "\n".join(lines) + "\n"
+    text = "\n".join([RELEVANT_HEADING, "", *lines]) + "\n"
     section = ContextSection("relevant_memory", text, tuple(items))
     return Context(text, (section,), token_count(text), skipped, found.unavailable, found.embedding_s)
+
+
+def _fitting(memories: list[Memory], tokens: int) -> tuple[list[str], list[Memory]]:
+    """Return the lines that fit, and whose they are; what is too long is skipped, as the next may be shorter."""
+    lines, shown = [], []
+    left = tokens * BYTES_A_TOKEN - len(f"{RELEVANT_HEADING}\n\n".encode())
+    for memory in memories:
+        line = render_line(memory)
+        size = len(line.encode()) + 1
+        if size <= left:
+            left -= size
+            lines.append(line)
+            shown.append(memory)
+    return lines, shown

@@ -10,13 +10,14 @@ from memoryd.change import ChangeSet, Entry
 from memoryd.domain.browse import find
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import memory_now, once
-from memoryd.errors import Conflict, NotFound
-from memoryd.model import Caller, GcReport, Memory, State
+from memoryd.errors import Conflict, NotFound, TrustTooLow
+from memoryd.model import Caller, GcReport, Memory, State, Trust
 from memoryd.store.base import Cursor, Graces
 
 __all__ = ["Forgotten", "GrantForgotten", "collect", "forget", "forget_grant", "restore"]
 
 MAX_NAMED = 1000  # ids that an answer names
+READ_AT_ONCE = 1024  # memories of a grant: its scan is of the whole table
 SLICE = 64  # memories purged in one transaction: below 20 ms of the writer
 
 
@@ -49,12 +50,17 @@ async def forget(
             async with ports.owner_lock(memory.owner):
                 memory = await find(memory.id, caller, ports, deleted=purge)  # as it is now that nobody else decides
                 noted = request.record(((memory.id, None, ()),), now)
+                ports.check_grant(caller.grant_id, now)
+                if purge and memory.trust.outranks(caller.trust):
+                    raise TrustTooLow(
+                        "the memory is of higher trust; delete it without purge, so that it can be restored"
+                    )
                 if purge:
                     await ports.store.commit(ChangeSet(purges=(memory,)))  # the note would keep the id
                     return Forgotten((memory.id,))
                 time = max(now, memory.create_time)  # never before it was there, whatever the clock says
                 due_time = now + timedelta(days=ports.policy.delete_grace_days)
-                gone_memory = replace(memory, delete_time=time, purge_time=due_time)
+                gone_memory = replace(memory, delete_time=time, purge_time=due_time, delete_trust=caller.trust)
                 entry = await ports.store.entry(memory)
                 await ports.store.commit(
                     ChangeSet(updates=(Entry(gone_memory, entry.terms if entry else ""),), request=noted)
@@ -84,7 +90,8 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
                 if noted is not None:
                     await ports.store.commit(ChangeSet(request=noted))
                 return memory.as_of(now)
-            back = replace(memory, delete_time=None, purge_time=None)
+            await _check_trust(memory, caller, ports)
+            back = replace(memory, delete_time=None, purge_time=None, delete_trust=None)
             if state is State.SUPERSEDED:
                 back = replace(back, supersede_time=None, superseded_by="", judgement=None)
             if back.key and back.state_at(now) is State.LIVE:
@@ -92,8 +99,19 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
             entry = await ports.store.entry(memory)
             if entry is None:
                 raise NotFound(f"there is no memory {memory.id}", field="id")
+            ports.check_grant(caller.grant_id, now)
             await ports.store.commit(ChangeSet(updates=(replace(entry, memory=back),), request=noted))
             return back.as_of(now)
+
+
+async def _check_trust(memory: Memory, caller: Caller, ports: Ports) -> None:
+    """Raise TrustTooLow if whoever deleted or replaced a memory has more trust than the caller."""
+    by = memory.delete_trust
+    if by is None and memory.superseded_by:
+        heir = next(iter(await ports.store.find(caller.visibility, memory.superseded_by, deleted=True)), None)
+        by = None if heir is None else heir.trust
+    if by is not None and by.outranks(caller.trust):
+        raise TrustTooLow("it was deleted or replaced with higher trust; that is not undone from here")
 
 
 async def _check_key(memory: Memory, ports: Ports, now: datetime) -> None:
@@ -120,35 +138,41 @@ async def forget_grant(
     """
     Hide or erase all that came through a grant, in slices between which others get their turn.
 
-    What is stored through it meanwhile goes too, so close it first.
+    What is stored through it meanwhile stays, so close it first.
     """
     due_time = now + timedelta(days=ports.policy.delete_grace_days)
     ids: set[str] = set()
     replaced: set[str] = set()
     after: Cursor | None = None
-    while found := await ports.store.of_grant(grant_id, limit=SLICE, after=after, deleted=purge):
+    while found := await ports.store.of_grant(grant_id, limit=READ_AT_ONCE, after=after, deleted=purge):
         after = Cursor(found[-1].create_time, found[-1].id)
         ids.update(memory.id for memory in found)
         replaced.update(known for memory in found for known in memory.supersedes)
-        if not dry_run:
-            async with ports.owner_lock(*(memory.owner for memory in found)):
-                await _forget_slice(found, ports, now=now, due_time=due_time, purge=purge)
+        for n in range(0, 0 if dry_run else len(found), SLICE):
+            part = found[n : n + SLICE]
+            async with ports.owner_lock(*(memory.owner for memory in part)):
+                await _forget_slice(part, ports, now=now, due_time=due_time, purge=purge)
     return GrantForgotten(len(ids), tuple(sorted(replaced - ids))[:MAX_NAMED], None if dry_run or purge else due_time)
 
 
 async def _forget_slice(found: list[Memory], ports: Ports, *, now: datetime, due_time: datetime, purge: bool) -> None:
     """Hide or erase these memories as they are now that nobody else decides."""
-    entries = [await ports.store.entry(memory) for memory in found]
+    entries = await ports.store.entries([memory.id for memory in found])
     if purge:
-        await ports.store.commit(ChangeSet(purges=tuple(entry.memory for entry in entries if entry is not None)))
+        await ports.store.commit(ChangeSet(purges=tuple(entry.memory for entry in entries)))
         return
     updates = tuple(
-        Entry(replace(entry.memory, delete_time=max(now, entry.memory.create_time), purge_time=due_time), entry.terms)
+        Entry(_hidden(entry.memory, now, due_time), entry.terms)
         for entry in entries
-        if entry is not None and entry.memory.delete_time is None
+        if entry.memory.delete_time is None
     )
     if updates:
         await ports.store.commit(ChangeSet(updates=updates))
+
+
+def _hidden(memory: Memory, now: datetime, due_time: datetime) -> Memory:
+    """Return a memory as the host has deleted it; never before it was there, whatever the clock says."""
+    return replace(memory, delete_time=max(now, memory.create_time), purge_time=due_time, delete_trust=Trust.HOST)
 
 
 async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcReport:

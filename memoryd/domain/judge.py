@@ -50,7 +50,7 @@ def judge(
             )
         ids = tuple(known.id for known in of_key)
         # it was said before, without the key
-        unnamed = next((known for known in same_text if not known.key and known.trust is new.trust), None)
+        unnamed = next((known for known in same_text if not known.key and _may_change(known, new)), None)
         heir = new if unnamed is None else reinforced(unnamed, draft, new, now)
         heir = replace(heir, supersedes=(*heir.supersedes, *ids))
         why = Judgement("same_key", f"another statement was stored under the key {draft.key!r}", heir.id)
@@ -59,9 +59,15 @@ def judge(
             return Verdict(Outcome.SUPERSEDED, heir, retired, ids)
         return Verdict(Outcome.SUPERSEDED, None, (heir, *retired), ids)
     for known in sorted(same_text, key=lambda memory: new.trust.outranks(memory.trust)):  # its equals and betters first
-        if not draft.key or not known.key:  # two keys are two memories, whatever they say
-            return _said_again(known, draft, new, now)
+        if draft.key and (known.key or not (_may_change(known, new) or new.trust.outranks(known.trust))):
+            continue  # two keys are two memories, whatever they say; and nobody names what is another's
+        return _said_again(known, draft, new, now)
     return Verdict(Outcome.INSERTED, new)
+
+
+def _may_change(known: Memory, new: Memory) -> bool:
+    """Whether what says `new` may change what is known: only who stated it, which is its trust and its grant."""
+    return known.trust is new.trust and known.grant_id == new.grant_id
 
 
 def _said_again(known: Memory, draft: Draft, new: Memory, now: datetime) -> Verdict:
@@ -73,7 +79,7 @@ def _said_again(known: Memory, draft: Draft, new: Memory, now: datetime) -> Verd
     """
     if not new.trust.outranks(known.trust):
         return Verdict(Outcome.REINFORCED, changed=(reinforced(known, draft, new, now),))
-    heir = replace(new, supersedes=(known.id,), key=new.key or known.key)
+    heir = replace(new, supersedes=(known.id,))
     why = Judgement("higher_trust", f"the same was stated with trust {new.trust.value!r}", heir.id)
     retired = replace(known, supersede_time=now, superseded_by=heir.id, judgement=why)
     return Verdict(Outcome.SUPERSEDED, heir, (retired,), (known.id,))
@@ -117,9 +123,10 @@ def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memor
 
     Confidence rises by 0.1 to at most 1; tags and subjects are united; metadata keys are added, none overwritten; the
     later expiry holds, and none beats any; the kind stays. LimitExceeded if that is more than one memory may hold.
-    What was stated with higher trust only notes that it was said again: whoever repeats it changes nothing of it.
+    What came through another door or grant only notes that it was said again: whoever repeats it changes nothing of it,
+    so that nothing is left of a grant once its memories are removed.
     """
-    if known.trust.outranks(new.trust):
+    if not _may_change(known, new):
         return replace(known, reinforce_time=now)
     metadata: Mapping[str, str] = {**draft.metadata, **known.metadata}
     return replace(

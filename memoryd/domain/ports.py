@@ -108,6 +108,8 @@ class Ports:
     request_locks: Locks = field(default_factory=Locks)
     recalls: Recalls = field(default_factory=Recalls)
     usage: Usage = field(default_factory=Usage)
+    check_grant: Callable[[str, datetime], None] = lambda _grant_id, _now: None
+    """Raises Unauthenticated if the grant of this id counts no longer; asked just before a change is committed."""
 
     def owner_lock(self, *owners: Owner) -> Any:
         """Hold what is decided for these owners: decisions of one owner come one after the other."""

@@ -50,6 +50,7 @@ class Once:
 async def once(ports: Ports, caller: Caller, method: str, request_id: str, payload: object) -> AsyncIterator[Once]:
     """Enter a request; another call with the same id waits until this one has left."""
     request_id = check_id(request_id, "request_id")
+    method = f"{method} {caller.grant_id}".strip()  # one grant's ids say nothing of another's, nor of the host's
     owner = caller.visibility.owners[0]
     text = repr((caller.agent_id, caller.user_id, caller.chat_id, payload))
     request = Once(ports, owner, method, request_id, hashlib.blake2b(text.encode(), digest_size=16).hexdigest())

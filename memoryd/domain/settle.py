@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from memoryd.trail import current_trail
+
 __all__ = ["settle"]
 
 T = TypeVar("T")
@@ -20,6 +22,9 @@ async def settle(work: Coroutine[Any, Any, T], *, left: Callable[[], object] | N
     """
     task = asyncio.create_task(work)
     _unfinished.add(task)
+    trail = current_trail()
+    if trail is not None:
+        trail.changes.append(task)  # it counts as under way until it has ended
     task.add_done_callback(_done)
     try:
         return await asyncio.shield(task)

@@ -44,6 +44,12 @@ class Usage:
             self._today = today
             self._of = {grant_id: replace(usage, writes_today=0) for grant_id, usage in self._of.items()}
 
+    def grew(self, grant_id: str, size: int) -> None:
+        """Count bytes that were added to what is stored."""
+        if grant_id and size:
+            known = self.of(grant_id)
+            self._of[grant_id] = replace(known, stored_bytes=known.stored_bytes + size)
+
     def apply(self, applied: Applied) -> None:
         """Follow a commit."""
         for entry in applied.change.inserts:
@@ -58,5 +64,5 @@ class Usage:
         self._of[memory.grant_id] = replace(
             known,
             stored_memories=known.stored_memories + sign,
-            stored_bytes=known.stored_bytes + sign * len(memory.content.encode()),
+            stored_bytes=known.stored_bytes + sign * memory.text_bytes,
         )

@@ -7,8 +7,9 @@ clock: wall time and monotonic time are handed in.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,7 +17,7 @@ from memoryd import limits
 from memoryd.change import ChangeSet
 from memoryd.checks import check_id
 from memoryd.domain.ports import Ports
-from memoryd.errors import AmbiguousId, GrantNotFound, InvalidArgument, LimitExceeded
+from memoryd.errors import AmbiguousId, GrantNotFound, InvalidArgument, LimitExceeded, Unauthenticated
 from memoryd.grant import Grant, GrantUsage, TokenKey
 
 __all__ = ["Grants"]
@@ -38,12 +39,15 @@ class Grants:
     def __init__(
         self, ports: Ports, grants: Iterable[Grant], keys: Iterable[TokenKey], monotonic_s: Callable[[], float]
     ) -> None:
-        """Begin with what the store holds; the ports' usage must be told of every commit."""
+        """Begin with what the store holds. The ports' usage must be told of every commit; the ports ask back here."""
         self._ports = ports
         self._grants = {grant.id: grant for grant in grants}
         self._keys = {key.id: key for key in keys}
         self._buckets: dict[str, _Bucket] = {}
+        self._under_way: dict[str, int] = {}
+        self._rotating = asyncio.Lock()
         self._monotonic_s = monotonic_s
+        ports.check_grant = self.check
 
     # --- looking up ---
 
@@ -78,19 +82,44 @@ class Grants:
     # --- changing ---
 
     async def save(self, grant: Grant) -> None:
-        """Make a grant, or its new state, durable; Unavailable if that cannot be."""
+        """Make a new grant durable; Unavailable if that cannot be."""
         await self._ports.store.commit(ChangeSet(grants=(grant,)))
         self._grants[grant.id] = grant
 
     async def revoke(self, grant: Grant, now: datetime) -> Grant:
-        """Take a grant back; the next call finds it so. One that is revoked stays as it is."""
+        """
+        Take a grant back; one that is revoked stays as it is.
+
+        It counts no longer from here on, so nothing is handed to the writer any more; what was handed to it before is
+        committed before the revocation is, and so before this returns.
+        """
         known = self._grants[grant.id]
         if known.revoke_time is not None:
             return known
         revoked = replace(known, revoke_time=now)
-        await self.save(revoked)
+        self._grants[grant.id] = revoked
+        try:
+            await self._ports.store.commit(ChangeSet(grants=(revoked,)))
+        except BaseException:
+            self._grants[grant.id] = known  # what could not be taken back still counts, and the caller is told
+            raise
         self._buckets.pop(grant.id, None)
         return revoked
+
+    async def forget(self, grant_ids: Sequence[str]) -> None:
+        """Remove ended grants for good."""
+        await self._ports.store.commit(ChangeSet(forget_grants=tuple(grant_ids)))
+        for grant_id in grant_ids:
+            self._grants.pop(grant_id, None)
+            self._buckets.pop(grant_id, None)
+
+    def check(self, grant_id: str, now: datetime) -> None:
+        """Raise Unauthenticated if a grant counts no longer; called just before what it asked for is written."""
+        if grant_id:
+            grant = self._grants.get(grant_id)
+            refusal = grant.refusal(now) if grant is not None else f"there is no grant {grant_id[:8]}"
+            if refusal:
+                raise Unauthenticated(f"{refusal}; nothing was written")
 
     # --- quotas ---
 
@@ -121,6 +150,19 @@ class Grants:
             )
         bucket.left -= 1
 
+    def enter(self, grant_id: str, most: int) -> None:
+        """Count a call as under way; LimitExceeded if so many are already."""
+        under_way = self._under_way.get(grant_id, 0)
+        if under_way >= most:
+            raise LimitExceeded(f"the grant has {most} calls under way; wait for them", limit="concurrent_calls")
+        self._under_way[grant_id] = under_way + 1
+
+    def leave(self, grant_id: str) -> None:
+        """Count a call as done."""
+        left = self._under_way.pop(grant_id) - 1
+        if left:
+            self._under_way[grant_id] = left
+
     # --- the keys of tokens ---
 
     def key(self, key_id: str) -> TokenKey | None:
@@ -129,12 +171,17 @@ class Grants:
 
     async def signing_key(self, now: datetime) -> TokenKey:
         """Return the newest key; the first time it is made."""
-        if not self._keys:
-            await self.rotate_keys(now, drop_older=False)
+        async with self._rotating:
+            if not self._keys:
+                await self._rotate(now, drop_older=False)
         return max(self._keys.values(), key=lambda key: (key.create_time, key.id))
 
     async def rotate_keys(self, now: datetime, *, drop_older: bool) -> list[TokenKey]:
         """Make a new key, and return all that count from now on, oldest first."""
+        async with self._rotating:
+            return await self._rotate(now, drop_older=drop_older)
+
+    async def _rotate(self, now: datetime, *, drop_older: bool) -> list[TokenKey]:
         newest = max((key.create_time for key in self._keys.values()), default=now)
         new = TokenKey(secrets.token_hex(4), secrets.token_bytes(KEY_BYTES), max(now, newest))
         keys = (*(() if drop_older else self._keys.values()), new)

@@ -124,6 +124,7 @@ class Listeners:
         """Open a grant's socket and return the directory to mount; LimitExceeded, or Unavailable if it cannot be."""
         self.check_room(grant)
         folder, made = self.folder(grant.id), self.directory / _PLACE_OF_BINDING / grant.id
+        mounted = folder.exists()  # from before a restart: its mounts hold on to it
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
             found = folder.lstat()
@@ -137,7 +138,7 @@ class Listeners:
             made.replace(folder / SOCKET)
             folder.chmod(0o755)
         except (OSError, RuntimeError) as error:
-            await self.close(grant.id, forget=True)
+            await self.close(grant.id, forget=not mounted)
             why = error.strerror if isinstance(error, OSError) else "it cannot be bound"
             raise Unavailable(f"cannot open the socket of grant {grant.id[:8]}: {why}") from None
         return folder

@@ -7,11 +7,15 @@ What is given is durable before it is handed out; what is taken back is durable 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from memoryd import limits
+from memoryd.checks import check_count
+from memoryd.domain.page_token import page_token_after, read_page_token
 from memoryd.domain.settle import settle
 from memoryd.errors import InvalidArgument, MemorydError, Unauthenticated
 from memoryd.grant import Door, Grant, GrantSpec, GrantStatus, Quota
@@ -19,9 +23,13 @@ from memoryd.identity.grants import Grants
 from memoryd.identity.listeners import Listeners
 from memoryd.identity.sessions import Entrance, Session
 from memoryd.model import DEFAULT_AGENT
+from memoryd.store.base import Cursor
 from memoryd.token import Caveats, Token, mint, parse_token
 
 __all__ = ["Inspected", "Register"]
+
+
+_ROW_BYTES = 400  # what a grant's message takes beside its texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +63,14 @@ class Register:
         *,
         store_id: str,
         default_quota: Quota,
+        secret: bytes,
         new_id: Callable[[], str],
     ) -> None:
-        """Wire the parts; a quota that a grant does not name is the default one."""
+        """Wire the parts; `secret` signs page tokens; a quota that a grant does not name is the default one."""
         self._grants = grants
         self._listeners = listeners
         self._store_id = store_id
+        self._secret = secret
         self._default_quota = default_quota
         self._new_id = new_id
         self._lock = asyncio.Lock()  # one change of the sockets after the other
@@ -70,6 +80,41 @@ class Register:
         is_open = self._listeners.is_open(grant.id)
         directory = str(self._listeners.folder(grant.id)) if is_open else ""
         return GrantStatus(grant, self._grants.usage(grant.id, now), directory, grant.refusal(now))
+
+    def page(
+        self, now: datetime, *, page_size: int, page_token: str, include_ended: bool, listeners_only: bool
+    ) -> tuple[list[GrantStatus], str]:
+        """Return one page of grants, newest first, and the token of the next; see ListGrants in the contract."""
+        size = check_count(page_size, "page_size", default=limits.MAX_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+        asked = f"grants {include_ended} {listeners_only}"
+        bound = hashlib.blake2b(asked.encode(), digest_size=16).digest()
+        after = read_page_token(page_token, self._secret, bound) if page_token else None
+        page: list[GrantStatus] = []
+        left = limits.MAX_PAGE_BYTES
+        for grant in self._grants.all():
+            if after is not None and (grant.create_time, grant.id) >= (after.create_time, after.id):
+                continue
+            if (grant.refusal(now) and not include_ended) or (listeners_only and not grant.listener):
+                continue
+            left -= _ROW_BYTES + len("".join((*grant.chat_ids, grant.user_id, grant.agent_id, grant.label)).encode())
+            if len(page) == size or (left < 0 and page):
+                last = page[-1].grant
+                return page, page_token_after(Cursor(last.create_time, last.id), self._secret, bound)
+            page.append(self.status(grant, now))
+        return page, ""
+
+    async def collect(self, now: datetime, *, grace_days: float, dry_run: bool = False) -> int:
+        """Remove grants that ended longer ago than the grace and of which nothing is stored; return how many."""
+        before = now - timedelta(days=grace_days)
+        over = [
+            grant.id
+            for grant in self._grants.all()
+            if any(end is not None and end <= before for end in (grant.revoke_time, grant.expire_time))
+            and not self._grants.usage(grant.id, now).stored_memories
+        ]
+        if over and not dry_run:
+            await self._grants.forget(over)
+        return len(over)
 
     async def open_sandbox(self, spec: GrantSpec, now: datetime) -> GrantStatus:
         """Make a grant with a socket; LimitExceeded without descriptors for it, Unavailable if it cannot be opened."""
@@ -98,11 +143,12 @@ class Register:
         return revoked
 
     async def reopen(self, now: datetime) -> list[str]:
-        """Open the sockets of the grants that count, as at a start; return what went wrong, in words."""
+        """Open the sockets that are missing of grants that count; return what went wrong, in words."""
         faults = []
         living = [grant for grant in self._grants.all() if grant.listener and not grant.refusal(now)]
         self._listeners.forget_others({grant.id for grant in living})
-        for grant in reversed(living):  # the oldest first, should there not be room for all
+        missing = [grant for grant in living if not self._listeners.is_open(grant.id)]
+        for grant in reversed(missing):  # the oldest first, should there not be room for all
             try:
                 await self._listeners.open(grant)
             except MemorydError as error:

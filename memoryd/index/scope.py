@@ -11,11 +11,13 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd import limits
 from memoryd.change import Entry
 from memoryd.checks import text_digest
 from memoryd.facets import facets_of, required_facets, subject_facets
@@ -220,9 +222,9 @@ class ScopeIndex:
         return alive and int(self._expires.view()[document]) > to_us(now)
 
     def same_text(self, digest: bytes, now: datetime) -> list[Memory]:
-        """Return the live memories of a text digest, oldest first."""
-        documents = self._texts.get(digest, ())
-        return self._memories(document for document in documents if self._live(document, now))
+        """Return the first 16 live memories of a text digest, oldest first."""
+        documents = (document for document in self._texts.get(digest, ()) if self._live(document, now))
+        return self._memories(islice(documents, limits.MOST_ALIKE))
 
     def of_key(self, key: str, now: datetime) -> list[Memory]:
         """Return the live memory of that key: none or one."""

@@ -11,28 +11,38 @@ import asyncio
 import secrets
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import grpc
 import structlog
-from google.protobuf.message import DecodeError
 
 from memoryd.audit import AuditLog
-from memoryd.errors import InternalError, InvalidArgument, MemorydError, PermissionDenied
+from memoryd.errors import (
+    InternalError,
+    InvalidArgument,
+    LimitExceeded,
+    MemorydError,
+    PermissionDenied,
+    Unauthenticated,
+)
 from memoryd.grant import Door, Permission
 from memoryd.identity.grants import Grants
 from memoryd.identity.sessions import Entrance, Session
 from memoryd.model import Caller
 from memoryd.service.methods import IDENTITY, Access, Method
 from memoryd.service.status import STATUS_KEY, status_of
-from memoryd.trail import Trail, following
+from memoryd.trail import Trail, following, when_settled
 
 __all__ = ["EMBEDDING_KEY", "Call", "Gate"]
 
 EMBEDDING_KEY = "memoryd-embedding-us"  # trailing metadata: microseconds that this call waited for its embedding
+
+REFUSAL_DELAY_S = 0.05  # whoever asks for refusals waits for them, so that they cannot fill the event loop
+RECEIVE_S = 10.0  # so long may a request take to arrive
+_Serve = Callable[[AsyncIterator[bytes], Any], Awaitable[bytes]]
 
 log = structlog.get_logger("memoryd.rpc")
 
@@ -73,8 +83,15 @@ class Gate(grpc.GenericRpcHandler):
         grants: Grants,
         audit: AuditLog | None,
         clock: Callable[[], datetime],
+        *,
+        most_calls: int,
     ) -> None:
-        """Serve `methods`, by path; those for the host exist on the admin socket alone."""
+        """
+        Serve `methods`, by path; those for the host exist on the admin socket alone.
+
+        Of one grant, at most so many calls are under way at once.
+        """
+        self._most_calls = most_calls
         self._entrance = entrance
         self._methods = methods
         self._grants = grants
@@ -83,66 +100,80 @@ class Gate(grpc.GenericRpcHandler):
         self._handlers: dict[str, Any] = {}
 
     def service(self, handler_call_details: Any) -> Any:
-        """Return the handler of a path; of one that is not memoryd's, None."""
+        """Return the handler of a path; on the admin socket, of one that is not memoryd's, None."""
         path = handler_call_details.method
         handler = self._handlers.get(path)
         if handler is None:
-            if not path.startswith("/memoryd."):
+            if self._entrance.door is Door.ADMIN and not path.startswith("/memoryd."):
                 return None
             method = self._methods.get(path)
             known = method is not None and (method.rule.needs is not Access.HOST or self._entrance.door is Door.ADMIN)
             serve = self._server_of(method) if method is not None and known else self._refuser_of(method)
-            handler = grpc.unary_unary_rpc_method_handler(serve)
+            # The message is received in the call, so that who sends it is known before, and need not be waited for.
+            handler = grpc.stream_unary_rpc_method_handler(serve)
             if method is not None:  # paths that are made up are not remembered
                 self._handlers[path] = handler
         return handler
 
-    def _refuser_of(self, method: Method | None) -> Callable[[bytes, Any], Awaitable[bytes]]:
+    def _refuser_of(self, method: Method | None) -> _Serve:
         name = method.name if method is not None else "unknown"
 
-        async def refuse(_: bytes, context: Any) -> bytes:
+        async def refuse(_: AsyncIterator[bytes], context: Any) -> bytes:
             trail = self._trail(name)
-            log.info(name, call=trail.call, door=trail.door, code="UNIMPLEMENTED")
+            log.debug(name, call=trail.call, door=trail.door, grant_id=trail.grant_id, code="UNIMPLEMENTED")
             self._note(trail, "UNIMPLEMENTED")
+            if self._entrance.door is not Door.ADMIN:
+                await asyncio.sleep(REFUSAL_DELAY_S)
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this door does not have that method")
             raise AssertionError("unreachable: abort raises")
 
         return refuse
 
-    def _server_of(self, method: Method) -> Callable[[bytes, Any], Awaitable[bytes]]:
-        async def serve(raw: bytes, context: Any) -> bytes:
+    def _server_of(self, method: Method) -> _Serve:
+        async def serve(messages: AsyncIterator[bytes], context: Any) -> bytes:
             trail = self._trail(method.name)
-            began = time.perf_counter()
             with following(trail):
-                try:
-                    response = await self._answer(method, raw, context, trail)
-                    self._note(trail, "OK")
-                except MemorydError as error:
-                    self._log(trail, began, code=error.code, reason=error.reason, field=error.field)
-                    self._note(trail, error.code, error.reason)
-                    return await _abort(context, error)
-                except asyncio.CancelledError:
-                    self._log(trail, began, code="CANCELLED")
-                    self._note(trail, "CANCELLED")
-                    raise
-                except Exception as error:  # noqa: BLE001  whatever it is, the caller gets one code and the log one line
-                    # no message and no locals, which may hold what the caller said
-                    trace = [
-                        f"{frame.filename}:{frame.lineno} {frame.name}"
-                        for frame in traceback.extract_tb(error.__traceback__)
-                    ]
-                    log.error(  # noqa: TRY400  see above
-                        method.name, call=trail.call, code="INTERNAL", error=type(error).__name__, trace=trace
-                    )
-                    self._note(trail, "INTERNAL", "INTERNAL")
-                    message = f"an internal error occurred; report it with the id {trail.call}"
-                    return await _abort(context, InternalError(message))
-                log.debug(method.name, call=trail.call, code="OK", ms=_ms(began))
-                return response.SerializeToString()  # type: ignore[no-any-return]  # a protobuf message
+                outcome = await self._outcome(method, messages, context, trail)
+            if isinstance(outcome, bytes):
+                return outcome
+            if _is_refusal(outcome) and self._entrance.door is not Door.ADMIN:
+                await asyncio.sleep(REFUSAL_DELAY_S)
+            return await _abort(context, outcome)
 
         return serve
 
-    async def _answer(self, method: Method, raw: bytes, context: Any, trail: Trail) -> Any:
+    async def _outcome(
+        self, method: Method, messages: AsyncIterator[bytes], context: Any, trail: Trail
+    ) -> bytes | MemorydError:
+        """Return the answer or what went wrong, logged and audited; nothing of the request is held any longer."""
+        began = time.perf_counter()
+        try:
+            response = await self._answer(method, messages, context, trail)
+            self._note(trail, "OK")
+        except MemorydError as error:
+            quiet = _is_refusal(error) and self._entrance.door is not Door.ADMIN
+            told = log.debug if quiet else log.info  # the audit log has it, and counts those that repeat
+            told(trail.rpc, **_line(trail, began), code=error.code, reason=error.reason, field=error.field)
+            self._note(trail, error.code, error.reason)
+            return error.with_traceback(None)
+        except asyncio.CancelledError:
+            log.info(trail.rpc, **_line(trail, began), code="CANCELLED")
+            self._note(trail, "CANCELLED")
+            raise
+        except Exception as error:  # noqa: BLE001  whatever it is, the caller gets one code and the log one line
+            # no message and no locals, which may hold what the caller said
+            trace = [
+                f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
+            ]
+            log.error(  # noqa: TRY400  see above
+                trail.rpc, **_line(trail, began), code="INTERNAL", error=type(error).__name__, trace=trace
+            )
+            self._note(trail, "INTERNAL", "INTERNAL")
+            return InternalError(f"an internal error occurred; report it with the id {trail.call}")
+        log.debug(trail.rpc, call=trail.call, code="OK", ms=_ms(began))
+        return response.SerializeToString()  # type: ignore[no-any-return]  # a protobuf message
+
+    async def _answer(self, method: Method, messages: AsyncIterator[bytes], context: Any, trail: Trail) -> Any:
         session = self._entrance.authenticate(context.invocation_metadata(), trail.time)
         grant = session.grant
         trail.token_id = session.token_id
@@ -153,13 +184,27 @@ class Gate(grpc.GenericRpcHandler):
             session.require(needs)
         elif needs is Access.HOST and grant is not None:
             raise PermissionDenied("a token cannot do what is for the host; leave it out on the admin socket")
-        request, malformed = _parsed(method, raw)
+        if grant is None:
+            return await self._carry_out(method, session, await _received(messages), context, trail)
+        self._grants.enter(grant.id, self._most_calls)
+        try:
+            return await self._carry_out(method, session, await _received(messages), context, trail)
+        finally:
+            when_settled(trail.changes, lambda: self._grants.leave(grant.id))
+
+    async def _carry_out(self, method: Method, session: Session, raw: bytes, context: Any, trail: Trail) -> Any:
+        """Authorise the scope, charge the quota, validate, run."""
+        request, malformed = None, None
+        try:
+            request = method.parse(raw)
+        except MemorydError as error:
+            malformed = error  # said once the call is charged for
         identity = ("", "", "")
         if request is not None and method.names_caller:
             identity = _authorise(method, request, session)
             trail.agent_id, trail.user_id, trail.chat_id = identity
-        if grant is not None:
-            self._grants.charge(grant, method.weight(request) if request is not None else 0, trail.time)
+        if session.grant is not None:
+            self._grants.charge(session.grant, method.weight(request) if request is not None else 0, trail.time)
         if malformed is not None:
             raise malformed
         if method.rule.writes and self._audit is not None:
@@ -181,17 +226,20 @@ class Gate(grpc.GenericRpcHandler):
         if self._audit is not None:
             self._audit.note(trail, outcome, reason)
 
-    @staticmethod
-    def _log(trail: Trail, began: float, **what: str) -> None:
-        log.info(trail.rpc, call=trail.call, door=trail.door, grant_id=trail.grant_id, ms=_ms(began), **what)
+
+def _is_refusal(error: MemorydError) -> bool:
+    return isinstance(error, Unauthenticated | PermissionDenied | LimitExceeded)
 
 
-def _parsed(method: Method, raw: bytes) -> tuple[Any, InvalidArgument | None]:
-    """Return the message, or what to say of bytes that are none."""
+async def _received(messages: AsyncIterator[bytes]) -> bytes:
+    """Return the message of a call; InvalidArgument if it has none, or drips."""
     try:
-        return method.request.FromString(raw), None
-    except (DecodeError, UnicodeDecodeError):
-        return None, InvalidArgument("the request is not the message that this method takes")
+        async with asyncio.timeout(RECEIVE_S):
+            async for raw in messages:
+                return raw
+    except TimeoutError:
+        raise InvalidArgument(f"the request did not arrive within {RECEIVE_S:.0f} s") from None
+    raise InvalidArgument("the call has no request")
 
 
 def _authorise(method: Method, request: Any, session: Session) -> tuple[str, str, str]:
@@ -214,6 +262,11 @@ def _authorise(method: Method, request: Any, session: Session) -> tuple[str, str
                     field=f"{method.items}[{n}].{name}",
                 )
     return identity
+
+
+def _line(trail: Trail, began: float) -> dict[str, Any]:
+    """Return what a line of the log says of a call beside its code."""
+    return {"call": trail.call, "door": trail.door, "grant_id": trail.grant_id, "ms": _ms(began)}
 
 
 def _ms(began: float) -> float:

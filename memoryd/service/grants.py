@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from memoryd import limits
-from memoryd.checks import check_count, check_text
+from memoryd.checks import check_text
 from memoryd.domain.browse import page_of_grant
 from memoryd.domain.forget import forget_grant
-from memoryd.domain.page_token import page_token_after, read_page_token
 from memoryd.domain.ports import Ports
 from memoryd.domain.settle import settle
 from memoryd.errors import InvalidArgument
@@ -16,7 +13,6 @@ from memoryd.grant_wire import grant_to_pb, spec_from_pb, status_to_pb
 from memoryd.identity.grants import Grants
 from memoryd.identity.register import Register
 from memoryd.service.gate import Call
-from memoryd.store.base import Cursor
 from memoryd.v1 import grant_service_pb2 as pb
 from memoryd.wire import memory_to_pb, set_time, time_from_pb
 
@@ -36,23 +32,14 @@ class GrantService:
         return pb.OpenSandboxResponse(status=status_to_pb(status))
 
     async def ListGrants(self, request: pb.ListGrantsRequest, call: Call) -> pb.ListGrantsResponse:
-        size = check_count(request.page_size, "page_size", default=limits.MAX_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
-        asked = f"grants {request.include_ended} {request.listeners_only}"
-        bound = hashlib.blake2b(asked.encode(), digest_size=16).digest()
-        after = read_page_token(request.page_token, self._ports.secret, bound) if request.page_token else None
-        found = [
-            grant
-            for grant in self._grants.all()
-            if (after is None or (grant.create_time, grant.id) < (after.create_time, after.id))
-            and (request.include_ended or not grant.refusal(call.now))
-            and (grant.listener or not request.listeners_only)
-        ]
-        page, rest = found[:size], found[size:]
-        token = ""
-        if rest:
-            token = page_token_after(Cursor(page[-1].create_time, page[-1].id), self._ports.secret, bound)
-        statuses = [status_to_pb(self._register.status(grant, call.now)) for grant in page]
-        return pb.ListGrantsResponse(grants=statuses, next_page_token=token)
+        statuses, token = self._register.page(
+            call.now,
+            page_size=request.page_size,
+            page_token=request.page_token,
+            include_ended=request.include_ended,
+            listeners_only=request.listeners_only,
+        )
+        return pb.ListGrantsResponse(grants=map(status_to_pb, statuses), next_page_token=token)
 
     async def RevokeGrant(self, request: pb.RevokeGrantRequest, call: Call) -> pb.RevokeGrantResponse:
         grant = await self._register.revoke(request.grant_id, call.now)

@@ -13,11 +13,14 @@ from enum import Enum
 from typing import Any
 
 from google.protobuf import message_factory
+from google.protobuf.message import DecodeError
 
+from memoryd import limits
+from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.grant import Permission
 from memoryd.refusal import Refusal
 
-__all__ = ["IDENTITY", "RULES", "Access", "Method", "UnguardedMethod", "methods_of"]
+__all__ = ["IDENTITY", "RULES", "Access", "Method", "UnguardedMethod", "count_fields", "methods_of"]
 
 IDENTITY = ("agent_id", "user_id", "chat_id")  # the fields by which a request says who asks
 
@@ -33,10 +36,11 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What it takes to call a method, and whether it changes anything that lasts."""
+    """What it takes to call a method, whether it changes anything that lasts, and how large its request may be."""
 
     needs: Permission | Access
     writes: bool = False
+    most_bytes: int = limits.MAX_REQUEST_BYTES
 
 
 _HOST = Rule(Access.HOST)
@@ -44,14 +48,14 @@ _HOST_WRITES = Rule(Access.HOST, writes=True)
 
 RULES: Mapping[str, Rule] = {
     "MemoryService/AddMemory": Rule(Permission.ADD, writes=True),
-    "MemoryService/BatchAddMemories": Rule(Permission.ADD, writes=True),
+    "MemoryService/BatchAddMemories": Rule(Permission.ADD, writes=True, most_bytes=limits.MAX_MESSAGE_BYTES),
     "MemoryService/SearchMemories": Rule(Permission.SEARCH),
     "MemoryService/ListMemories": Rule(Permission.LIST),
     "MemoryService/GetMemory": Rule(Permission.GET),
     "MemoryService/DeleteMemory": Rule(Permission.DELETE, writes=True),
     "MemoryService/RestoreMemory": Rule(Permission.DELETE, writes=True),
     "MemoryService/GetMemoryStats": Rule(Permission.STATS),
-    "ContextService/BuildContext": Rule(Permission.CONTEXT),
+    "ContextService/BuildContext": Rule(Permission.CONTEXT, most_bytes=2 * limits.MAX_PROMPT_BYTES),
     "IdentityService/WhoAmI": Rule(Access.ANYBODY),
     "AdminService/GetServerInfo": _HOST,
     "AdminService/RunGc": _HOST_WRITES,
@@ -83,12 +87,76 @@ class Method:
     """Whether the request says who asks."""
     items: str
     """The repeated field whose messages say so too; empty: none."""
+    items_number: int
+    """Its number in the request."""
+
+    def parse(self, raw: bytes) -> Any:
+        """
+        Return the request of these bytes; LimitExceeded before anything is made of more than a request may hold.
+
+        A few bytes an item become a kilobyte each in memory, so items are counted before they are read.
+        """
+        if len(raw) > self.rule.most_bytes:
+            raise LimitExceeded(
+                f"the request has {len(raw)} bytes; the limit is {self.rule.most_bytes}", limit="request_bytes"
+            )
+        if self.items and count_fields(raw, self.items_number, most=limits.MAX_BATCH) > limits.MAX_BATCH:
+            raise LimitExceeded(
+                f"{self.items} has more than {limits.MAX_BATCH} items", field=self.items, limit=self.items
+            )
+        try:
+            return self.request.FromString(raw)
+        except (DecodeError, UnicodeDecodeError):
+            raise InvalidArgument("the request is not the message that this method takes") from None
 
     def weight(self, request: Any) -> int:
         """Return how many writes a request is."""
         if not self.rule.writes:
             return 0
         return len(getattr(request, self.items)) if self.items else 1
+
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types of protobuf
+_OTHER_FIELDS = 64  # more than any request has beside its items; what has more is counted as too many
+
+
+def count_fields(raw: bytes, number: int, *, most: int) -> int:
+    """Return how often a field of that number stands in a message, at the most `most` + 1; too many others count so."""
+    at = found = others = 0
+    try:
+        while at < len(raw) and found <= most:
+            tag, at = _varint(raw, at)
+            kind = tag & 7
+            if kind == _BYTES:
+                size, at = _varint(raw, at)
+                at += size
+            elif kind == _VARINT:
+                _, at = _varint(raw, at)
+            elif kind in {_FIXED64, _FIXED32}:
+                at += 8 if kind == _FIXED64 else 4
+            else:
+                break  # not a message: the parser says so
+            found += tag >> 3 == number
+            others += tag >> 3 != number
+            if others > _OTHER_FIELDS:
+                return most + 1
+    except IndexError:
+        return found  # as above
+    return found
+
+
+def _varint(raw: bytes, at: int) -> tuple[int, int]:
+    """Return a number and where it ends; IndexError if it does not."""
+    value = shift = 0
+    while True:
+        byte = raw[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:  # noqa: PLR2004  the last byte of a number
+            return value, at
+        shift += 7
+        if shift > 63:  # noqa: PLR2004  longer than any number
+            raise IndexError
 
 
 def _names_caller(message: Any) -> bool:
@@ -103,7 +171,7 @@ def methods_of(descriptor: Any, service: Any, rules: Mapping[str, Rule] = RULES)
     for method in descriptor.methods:
         message = method.input_type
         items = [
-            field.name
+            (field.name, field.number)
             for field in message.fields
             if field.is_repeated and field.message_type is not None and _names_caller(field.message_type)
         ]
@@ -114,5 +182,5 @@ def methods_of(descriptor: Any, service: Any, rules: Mapping[str, Rule] = RULES)
             message_factory.GetMessageClass(message),
             getattr(service, method.name),
             _names_caller(message),
-            items[0] if items else "",
+            *(items[0] if items else ("", 0)),
         )

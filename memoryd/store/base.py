@@ -8,7 +8,7 @@ the end. A store decides nothing: what to write comes as a whole, and `now` is h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -97,6 +97,10 @@ class Store(Protocol):
         """Return a memory with its vector and terms; None if it is gone."""
         ...
 
+    async def entries(self, ids: Sequence[str]) -> list[Entry]:
+        """Return the memories of these ids, deleted ones too, with their terms and without vectors, in any order."""
+        ...
+
     async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
         """Return the request that was carried out under this id, if any."""
         ...
@@ -106,7 +110,7 @@ class Store(Protocol):
         ...
 
     async def same_text(self, owner: Owner, digest: bytes, now: datetime) -> list[Memory]:
-        """Return the live memories of a text digest, oldest first."""
+        """Return the first 16 live memories of a text digest, oldest first."""
         ...
 
     async def of_key(self, owner: Owner, key: str, now: datetime) -> list[Memory]:

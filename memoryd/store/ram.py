@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd import limits
 from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
 from memoryd.checks import text_digest
 from memoryd.errors import Unavailable
@@ -78,6 +80,8 @@ class RamStore:
         }
         self._entries, self._requests = entries, requests
         self._grants.update({grant.id: grant for grant in change.grants})
+        for grant_id in change.forget_grants:
+            self._grants.pop(grant_id, None)
         self._token_keys = self._token_keys if change.token_keys is None else change.token_keys
         self._seq += 1
         times = [entry.memory.create_time for entry in change.inserts]
@@ -109,6 +113,10 @@ class RamStore:
     async def entry(self, memory: Memory) -> Entry | None:
         return self._entries.get(memory.id)
 
+    async def entries(self, ids: Sequence[str]) -> list[Entry]:
+        found = (self._entries.get(memory_id) for memory_id in ids)
+        return [Entry(entry.memory, entry.terms) for entry in found if entry is not None]
+
     async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
         return self._requests.get((owner, method, request_id))
 
@@ -128,7 +136,8 @@ class RamStore:
         return sorted(live, key=lambda memory: memory.create_time)
 
     async def same_text(self, owner: Owner, digest: bytes, now: datetime) -> list[Memory]:
-        return [memory for memory in self._live(owner, now) if text_digest(memory.content) == digest]
+        found = (memory for memory in self._live(owner, now) if text_digest(memory.content) == digest)
+        return list(islice(found, limits.MOST_ALIKE))
 
     async def of_key(self, owner: Owner, key: str, now: datetime) -> list[Memory]:
         return [memory for memory in self._live(owner, now) if memory.key == key]
@@ -187,7 +196,7 @@ class RamStore:
             usage[memory.grant_id] = GrantUsage(
                 known.writes_today + (memory.create_time >= day),
                 known.stored_memories + 1,
-                known.stored_bytes + len(memory.content.encode()),
+                known.stored_bytes + memory.text_bytes,
             )
         return usage
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ememoryd/v1/admin_service.proto\x12\nmemoryd.v1\x1a\x1egoogle/protobuf/duration.proto\"\x16\n\x14GetServerInfoRequest\"\xa4\x03\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12)\n\x06uptime\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nstore_path\x18\x03 \x01(\t\x12\x10\n\x08store_id\x18\x04 \x01(\t\x12\x16\n\x0eschema_version\x18\x05 \x01(\x05\x12\x12\n\ncommit_seq\x18\x06 \x01(\x03\x12\x13\n\x0bstore_bytes\x18\x07 \x01(\x03\x12\x14\n\x0cmemory_count\x18\x08 \x01(\x03\x12\x1a\n\x12\x65mbedding_provider\x18\t \x01(\t\x12\x1d\n\x15\x65mbedding_fingerprint\x18\n \x01(\t\x12\x1c\n\x14\x65mbedding_dimensions\x18\x0b \x01(\x05\x12\x14\n\x0cindex_scopes\x18\x0c \x01(\x05\x12\x13\n\x0bindex_bytes\x18\r \x01(\x03\x12\x10\n\x08warnings\x18\x0e \x03(\t\x12\x11\n\trss_bytes\x18\x0f \x01(\x03\x12\x15\n\rsandbox_count\x18\x10 \x01(\x05\x12\x12\n\naudit_path\x18\x11 \x01(\t\"\x1f\n\x0cRunGcRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"\x7f\n\rRunGcResponse\x12\x15\n\rexpired_count\x18\x01 \x01(\x03\x12\x18\n\x10superseded_count\x18\x02 \x01(\x03\x12\x15\n\rdeleted_count\x18\x03 \x01(\x03\x12\x15\n\rrequest_count\x18\x04 \x01(\x03\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\x32\xa2\x01\n\x0c\x41\x64minService\x12T\n\rGetServerInfo\x12 .memoryd.v1.GetServerInfoRequest\x1a!.memoryd.v1.GetServerInfoResponse\x12<\n\x05RunGc\x12\x18.memoryd.v1.RunGcRequest\x1a\x19.memoryd.v1.RunGcResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ememoryd/v1/admin_service.proto\x12\nmemoryd.v1\x1a\x1egoogle/protobuf/duration.proto\"\x16\n\x14GetServerInfoRequest\"\xa4\x03\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12)\n\x06uptime\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nstore_path\x18\x03 \x01(\t\x12\x10\n\x08store_id\x18\x04 \x01(\t\x12\x16\n\x0eschema_version\x18\x05 \x01(\x05\x12\x12\n\ncommit_seq\x18\x06 \x01(\x03\x12\x13\n\x0bstore_bytes\x18\x07 \x01(\x03\x12\x14\n\x0cmemory_count\x18\x08 \x01(\x03\x12\x1a\n\x12\x65mbedding_provider\x18\t \x01(\t\x12\x1d\n\x15\x65mbedding_fingerprint\x18\n \x01(\t\x12\x1c\n\x14\x65mbedding_dimensions\x18\x0b \x01(\x05\x12\x14\n\x0cindex_scopes\x18\x0c \x01(\x05\x12\x13\n\x0bindex_bytes\x18\r \x01(\x03\x12\x10\n\x08warnings\x18\x0e \x03(\t\x12\x11\n\trss_bytes\x18\x0f \x01(\x03\x12\x15\n\rsandbox_count\x18\x10 \x01(\x05\x12\x12\n\naudit_path\x18\x11 \x01(\t\"\x1f\n\x0cRunGcRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"\x94\x01\n\rRunGcResponse\x12\x15\n\rexpired_count\x18\x01 \x01(\x03\x12\x18\n\x10superseded_count\x18\x02 \x01(\x03\x12\x15\n\rdeleted_count\x18\x03 \x01(\x03\x12\x15\n\rrequest_count\x18\x04 \x01(\x03\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\x12\x13\n\x0bgrant_count\x18\x06 \x01(\x03\x32\xa2\x01\n\x0c\x41\x64minService\x12T\n\rGetServerInfo\x12 .memoryd.v1.GetServerInfoRequest\x1a!.memoryd.v1.GetServerInfoResponse\x12<\n\x05RunGc\x12\x18.memoryd.v1.RunGcRequest\x1a\x19.memoryd.v1.RunGcResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,8 +38,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSERVERINFORESPONSE']._serialized_end=523
   _globals['_RUNGCREQUEST']._serialized_start=525
   _globals['_RUNGCREQUEST']._serialized_end=556
-  _globals['_RUNGCRESPONSE']._serialized_start=558
-  _globals['_RUNGCRESPONSE']._serialized_end=685
-  _globals['_ADMINSERVICE']._serialized_start=688
-  _globals['_ADMINSERVICE']._serialized_end=850
+  _globals['_RUNGCRESPONSE']._serialized_start=559
+  _globals['_RUNGCRESPONSE']._serialized_end=707
+  _globals['_ADMINSERVICE']._serialized_start=710
+  _globals['_ADMINSERVICE']._serialized_end=872
 # @@protoc_insertion_point(module_scope)

@@ -150,6 +150,7 @@ class RunGcResponse(google.protobuf.message.Message):
     DELETED_COUNT_FIELD_NUMBER: builtins.int
     REQUEST_COUNT_FIELD_NUMBER: builtins.int
     DRY_RUN_FIELD_NUMBER: builtins.int
+    GRANT_COUNT_FIELD_NUMBER: builtins.int
     expired_count: builtins.int
     """Past expire_time by more than the grace."""
     superseded_count: builtins.int
@@ -160,6 +161,8 @@ class RunGcResponse(google.protobuf.message.Message):
     """Request ids older than 7 days."""
     dry_run: builtins.bool
     """Whether nothing was erased because dry_run was set."""
+    grant_count: builtins.int
+    """Grants that ended longer ago than sandbox.ended_grace_days and of which nothing is stored."""
     def __init__(
         self,
         *,
@@ -168,8 +171,9 @@ class RunGcResponse(google.protobuf.message.Message):
         deleted_count: builtins.int = ...,
         request_count: builtins.int = ...,
         dry_run: builtins.bool = ...,
+        grant_count: builtins.int = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["deleted_count", b"deleted_count", "dry_run", b"dry_run", "expired_count", b"expired_count", "request_count", b"request_count", "superseded_count", b"superseded_count"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["deleted_count", b"deleted_count", "dry_run", b"dry_run", "expired_count", b"expired_count", "grant_count", b"grant_count", "request_count", b"request_count", "superseded_count", b"superseded_count"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___RunGcResponse: typing_extensions.TypeAlias = RunGcResponse

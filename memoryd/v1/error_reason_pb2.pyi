@@ -53,7 +53,7 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     ERROR_REASON_GRANT_NOT_FOUND: _ErrorReason.ValueType  # 14
     """No grant has that id. Stop."""
     ERROR_REASON_TRUST_TOO_LOW: _ErrorReason.ValueType  # 15
-    """The key is held by a memory of higher trust, which may not be replaced. Stop, or take another key."""
+    """What was stored, deleted or replaced with higher trust is not replaced, purged or restored with less. Stop."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason of an error; the name without its prefix is ErrorInfo.reason."""
@@ -89,5 +89,5 @@ ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 13
 ERROR_REASON_GRANT_NOT_FOUND: ErrorReason.ValueType  # 14
 """No grant has that id. Stop."""
 ERROR_REASON_TRUST_TOO_LOW: ErrorReason.ValueType  # 15
-"""The key is held by a memory of higher trust, which may not be replaced. Stop, or take another key."""
+"""What was stored, deleted or replaced with higher trust is not replaced, purged or restored with less. Stop."""
 Global___ErrorReason: typing_extensions.TypeAlias = ErrorReason

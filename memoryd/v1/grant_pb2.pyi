@@ -114,9 +114,9 @@ class Quota(google.protobuf.message.Message):
     stored_memories: builtins.int
     """Memories in the store, in every state, that came through the grant; one more is REJECTED (quota)."""
     stored_bytes: builtins.int
-    """Bytes of their content; what would exceed it is REJECTED (quota)."""
+    """Bytes of their content, labels and metadata; what would exceed it is REJECTED (quota)."""
     connections: builtins.int
-    """Connections open at once on the grant's own socket. Tokens share the limit of their door."""
+    """Connections open at once on the grant's own socket; zero: 256. Tokens share the limit of their door."""
     def __init__(
         self,
         *,
@@ -218,7 +218,7 @@ class GrantUsage(google.protobuf.message.Message):
     stored_memories: builtins.int
     """Memories in the store, in every state."""
     stored_bytes: builtins.int
-    """Bytes of their content."""
+    """Bytes of their content, labels and metadata."""
     def __init__(
         self,
         *,

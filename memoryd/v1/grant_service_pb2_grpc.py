@@ -112,7 +112,7 @@ class GrantServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def IssueToken(self, request, context):
-        """Makes a token, for a new grant or for one that was made for tokens. Not idempotent. The caller must be on the
+        """Makes a token, for a new grant or for one that is there. Not idempotent. The caller must be on the
         admin socket.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -43,7 +43,7 @@ class GrantServiceStub:
     must be on the admin socket. Errors: INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
     """
     IssueToken: grpc.UnaryUnaryMultiCallable[memoryd.v1.grant_service_pb2.IssueTokenRequest, memoryd.v1.grant_service_pb2.IssueTokenResponse]
-    """Makes a token, for a new grant or for one that was made for tokens. Not idempotent. The caller must be on the
+    """Makes a token, for a new grant or for one that is there. Not idempotent. The caller must be on the
     admin socket.
     """
     InspectToken: grpc.UnaryUnaryMultiCallable[memoryd.v1.grant_service_pb2.InspectTokenRequest, memoryd.v1.grant_service_pb2.InspectTokenResponse]
@@ -80,7 +80,7 @@ class GrantServiceAsyncStub(GrantServiceStub):
     must be on the admin socket. Errors: INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
     """
     IssueToken: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.grant_service_pb2.IssueTokenRequest, memoryd.v1.grant_service_pb2.IssueTokenResponse]  # type: ignore[assignment]
-    """Makes a token, for a new grant or for one that was made for tokens. Not idempotent. The caller must be on the
+    """Makes a token, for a new grant or for one that is there. Not idempotent. The caller must be on the
     admin socket.
     """
     InspectToken: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.grant_service_pb2.InspectTokenRequest, memoryd.v1.grant_service_pb2.InspectTokenResponse]  # type: ignore[assignment]
@@ -138,7 +138,7 @@ class GrantServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.grant_service_pb2.IssueTokenRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.grant_service_pb2.IssueTokenResponse, collections.abc.Awaitable[memoryd.v1.grant_service_pb2.IssueTokenResponse]]:
-        """Makes a token, for a new grant or for one that was made for tokens. Not idempotent. The caller must be on the
+        """Makes a token, for a new grant or for one that is there. Not idempotent. The caller must be on the
         admin socket.
         """
 

@@ -153,6 +153,7 @@ class MemoryServiceServicer(object):
         """Hides a memory at once; it can be restored until purge_time, then it is erased. Idempotent with a request_id
         (but for a purge, which erases that too) or with allow_missing. The caller must hold "delete".
         Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+        PERMISSION_DENIED (TRUST_TOO_LOW): a memory of higher trust is not purged; delete it without purge.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -162,7 +163,8 @@ class MemoryServiceServicer(object):
         """Undoes a delete, or the supersession of a memory, until it is purged. Idempotent: a live memory is returned as
         it is. The caller must hold "delete".
         Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
-        ABORTED (CONFLICT): its key is taken by another live memory; delete that one first.
+        ABORTED (CONFLICT): its key is taken by another live memory; delete that one first. PERMISSION_DENIED
+        (TRUST_TOO_LOW): it was deleted or replaced with higher trust; stop.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

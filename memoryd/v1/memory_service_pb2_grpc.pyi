@@ -68,12 +68,14 @@ class MemoryServiceStub:
     """Hides a memory at once; it can be restored until purge_time, then it is erased. Idempotent with a request_id
     (but for a purge, which erases that too) or with allow_missing. The caller must hold "delete".
     Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+    PERMISSION_DENIED (TRUST_TOO_LOW): a memory of higher trust is not purged; delete it without purge.
     """
     RestoreMemory: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.RestoreMemoryRequest, memoryd.v1.memory_service_pb2.RestoreMemoryResponse]
     """Undoes a delete, or the supersession of a memory, until it is purged. Idempotent: a live memory is returned as
     it is. The caller must hold "delete".
     Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
-    ABORTED (CONFLICT): its key is taken by another live memory; delete that one first.
+    ABORTED (CONFLICT): its key is taken by another live memory; delete that one first. PERMISSION_DENIED
+    (TRUST_TOO_LOW): it was deleted or replaced with higher trust; stop.
     """
     GetMemoryStats: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryStatsRequest, memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]
     """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
@@ -124,12 +126,14 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Hides a memory at once; it can be restored until purge_time, then it is erased. Idempotent with a request_id
     (but for a purge, which erases that too) or with allow_missing. The caller must hold "delete".
     Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+    PERMISSION_DENIED (TRUST_TOO_LOW): a memory of higher trust is not purged; delete it without purge.
     """
     RestoreMemory: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.RestoreMemoryRequest, memoryd.v1.memory_service_pb2.RestoreMemoryResponse]  # type: ignore[assignment]
     """Undoes a delete, or the supersession of a memory, until it is purged. Idempotent: a live memory is returned as
     it is. The caller must hold "delete".
     Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
-    ABORTED (CONFLICT): its key is taken by another live memory; delete that one first.
+    ABORTED (CONFLICT): its key is taken by another live memory; delete that one first. PERMISSION_DENIED
+    (TRUST_TOO_LOW): it was deleted or replaced with higher trust; stop.
     """
     GetMemoryStats: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryStatsRequest, memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]  # type: ignore[assignment]
     """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
@@ -213,6 +217,7 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         """Hides a memory at once; it can be restored until purge_time, then it is erased. Idempotent with a request_id
         (but for a purge, which erases that too) or with allow_missing. The caller must hold "delete".
         Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+        PERMISSION_DENIED (TRUST_TOO_LOW): a memory of higher trust is not purged; delete it without purge.
         """
 
     @abc.abstractmethod
@@ -224,7 +229,8 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         """Undoes a delete, or the supersession of a memory, until it is purged. Idempotent: a live memory is returned as
         it is. The caller must hold "delete".
         Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
-        ABORTED (CONFLICT): its key is taken by another live memory; delete that one first.
+        ABORTED (CONFLICT): its key is taken by another live memory; delete that one first. PERMISSION_DENIED
+        (TRUST_TOO_LOW): it was deleted or replaced with higher trust; stop.
         """
 
     @abc.abstractmethod

@@ -244,7 +244,12 @@ def oversize(facts: dict[str, Any]) -> dict[str, str]:
             "an authorization of 12 KiB": outcome(
                 lambda: stub.SearchMemories(search, timeout=10, metadata=[("authorization", "Bearer " + "A" * 12_000)])
             ),
-            "deep nesting": outcome(lambda: raw(b"\x62\x02" * 100_000, timeout=10)),
+            "deep nesting": outcome(lambda: raw(b"\x62\x02" * 50_000, timeout=10)),
+            "two million items of nothing": outcome(
+                lambda: channel.unary_unary("/memoryd.v1.MemoryService/BatchAddMemories")(
+                    b"\x22\x00" * 2_000_000, timeout=10
+                )
+            ),
             "own afterwards": works(),
         }
 

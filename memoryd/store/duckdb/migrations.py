@@ -70,6 +70,7 @@ def grants(con: duckdb.DuckDBPyConnection) -> None:
     No memory came through one so far.
     """
     con.execute("ALTER TABLE memories ADD COLUMN grant_id VARCHAR DEFAULT ''")
+    con.execute("ALTER TABLE memories ADD COLUMN text_bytes BIGINT DEFAULT 0")
     con.execute("""
         CREATE TABLE grants (
             id VARCHAR PRIMARY KEY,

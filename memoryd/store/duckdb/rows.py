@@ -49,7 +49,7 @@ MEMORY_COLUMNS = (
 
 UPDATED_COLUMNS = (
     "kind", "key", "facets", "details", "expire_time", "supersede_time", "delete_time", "purge_time", "terms",
-    "commit_seq",
+    "text_bytes", "commit_seq",
 )  # fmt: skip
 """What an update may change: all but the id, the owner, the statement and its vector. No list is among them, so that
 DuckDB updates in place."""
@@ -88,6 +88,7 @@ def _details(memory: Memory) -> str:
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
         "contested_with": memory.contested_with,
+        "delete_trust": memory.delete_trust and memory.delete_trust.value,
         "judgement": judgement and {
             "rule": judgement.rule,
             "reason": judgement.reason,
@@ -123,6 +124,7 @@ def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
         "terms": entry.terms,
         "fingerprint": entry.fingerprint,
         "grant_id": memory.grant_id,
+        "text_bytes": memory.text_bytes,
         "commit_seq": commit_seq,
         **({} if entry.vector is None else {column_of(len(entry.vector)): entry.vector}),
     }
@@ -135,7 +137,7 @@ def columns_of(rows: Sequence[dict[str, Any]]) -> dict[str, NDArray[Any]]:
         values = [row[name] for row in rows]
         if name.endswith("_time"):
             columns[name] = np.array(values, dtype="datetime64[us]")
-        elif name in {"commit_seq", "recall_count"}:
+        elif name in {"commit_seq", "recall_count", "text_bytes"}:
             columns[name] = np.array(values, dtype=np.int64)
         else:
             columns[name] = np.empty(len(values), dtype=object)
@@ -274,6 +276,7 @@ def memory_of(row: Sequence[Any]) -> Memory:
         superseded_by=details.get("superseded_by", ""),
         contested_with=tuple(details.get("contested_with", ())),
         judgement=Judgement(**judgement) if judgement else None,
+        delete_trust=_TRUSTS.get(details.get("delete_trust", "")),
         recall_time=_utc(recall_time),
         recall_count=recall_count or 0,
     )

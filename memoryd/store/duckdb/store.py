@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd import limits
 from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
 from memoryd.errors import Unavailable
 from memoryd.grant import Grant, GrantUsage, TokenKey
@@ -143,6 +144,11 @@ class DuckDBStore:
         *row, terms, fingerprint, vector = found[0]
         return Entry(rows.memory_of(row), terms, None if vector is None else np.array(vector, np.float32), fingerprint)
 
+    async def entries(self, ids: Sequence[str]) -> list[Entry]:
+        source = "(SELECT * FROM memories WHERE id IN (SELECT unnest(?::VARCHAR[])))"
+        found = await self._read(self._rows, queries.select_memories(source, "m.terms"), [list(ids)])
+        return [Entry(rows.memory_of(row), terms) for *row, terms in found]
+
     async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
         name = rows.request_name(owner, method, request_id)
         found = await self._read(self._rows, "SELECT answer, create_time FROM requests WHERE name = ?", [name])
@@ -171,7 +177,7 @@ class DuckDBStore:
         return await self._memories(
             queries.select_memories("memories")
             + f" WHERE {where} AND {condition} AND delete_time IS NULL AND supersede_time IS NULL"
-            " AND (expire_time IS NULL OR expire_time > ?) ORDER BY create_time",
+            f" AND (expire_time IS NULL OR expire_time > ?) ORDER BY create_time LIMIT {limits.MOST_ALIKE}",
             [*params, value, rows.naive(now)],
         )
 
@@ -258,7 +264,7 @@ class DuckDBStore:
     async def grant_usage(self, day: datetime) -> dict[str, GrantUsage]:
         found = await self._read(
             self._rows,
-            "SELECT grant_id, count(*) FILTER (create_time >= ?), count(*), sum(strlen(content)) FROM memories"
+            "SELECT grant_id, count(*) FILTER (create_time >= ?), count(*), sum(text_bytes) FROM memories"
             " WHERE grant_id <> '' GROUP BY grant_id",
             [rows.naive(day)],
         )

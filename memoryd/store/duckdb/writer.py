@@ -310,19 +310,31 @@ def _insert(con: duckdb.DuckDBPyConnection, target: str, inserted: Sequence[dict
     con.execute(f"INSERT INTO {target} ({', '.join(names)}) SELECT {select} FROM columns")
 
 
+MANY_UPDATES = 16  # from it on, one statement that scans the ids is cheaper than a statement each
+
+
+def _update(con: duckdb.DuckDBPyConnection, updated: Sequence[dict[str, Any]]) -> None:
+    if len(updated) < MANY_UPDATES:
+        assigned = ", ".join(f"{name} = ?" for name in rows.UPDATED_COLUMNS)
+        for row in updated:
+            con.execute(
+                f"UPDATE memories SET {assigned} WHERE id = ?",
+                [*(row[name] for name in rows.UPDATED_COLUMNS), row["id"]],
+            )
+        return
+    kept = [{name: row[name] for name in ("id", *rows.UPDATED_COLUMNS)} for row in updated]
+    columns = rows.columns_of(kept)  # noqa: F841  DuckDB finds it by its name
+    assigned = ", ".join(f"{name} = columns.{name}" for name in rows.UPDATED_COLUMNS)
+    con.execute(f"UPDATE memories SET {assigned} FROM columns WHERE memories.id = columns.id")
+
+
 def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], seq: int) -> None:
     """Write change sets inside the open transaction."""
     inserts = [rows.entry_row(entry, seq) for change in changes for entry in change.inserts]
     for _, alike in groupby(sorted(inserts, key=tuple), key=tuple):  # those with a vector have a column more
         _insert(con, "memories", list(alike))
     for change in changes:
-        for entry in change.updates:
-            row = rows.entry_row(entry, seq)
-            assigned = ", ".join(f"{name} = ?" for name in rows.UPDATED_COLUMNS)
-            con.execute(
-                f"UPDATE memories SET {assigned} WHERE id = ?",
-                [*(row[name] for name in rows.UPDATED_COLUMNS), row["id"]],
-            )
+        _update(con, [rows.entry_row(entry, seq) for entry in change.updates])
         if change.purges:
             _purge(con, [memory.id for memory in change.purges])
         if change.forget_requests_before is not None:
@@ -335,6 +347,9 @@ def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], seq: int
                 " ON CONFLICT (id) DO UPDATE SET details = excluded.details",
                 [row["id"], row["details"], row["create_time"]],
             )
+        if change.forget_grants:
+            gone = list(change.forget_grants)
+            con.execute("DELETE FROM grants WHERE id IN (SELECT unnest(?::VARCHAR[]))", [gone])
         if change.token_keys is not None:
             kept = [key.id for key in change.token_keys]
             con.execute("DELETE FROM token_keys WHERE id NOT IN (SELECT unnest(?::VARCHAR[]))", [kept])
