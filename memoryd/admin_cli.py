@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd import paths
+from memoryd.audit_cli import add_audit_command
 from memoryd.config import Config, load_config
 from memoryd.errors import InvalidArgument, MemorydError
 from memoryd.identity_cli import add_identity_commands
@@ -68,7 +69,8 @@ def make_parser() -> argparse.ArgumentParser:
     gc.add_argument("--dry-run", action="store_true", help="only count it")
     gc.add_argument("--json", action="store_true", help="print JSON")
     gc.set_defaults(run=_gc)
-    add_identity_commands(commands, common, _client, _audit_path)
+    add_identity_commands(commands, common, _client)
+    add_audit_command(commands, common, _audit_path)
     completion = commands.add_parser("completion", help="print the completion script of a shell")
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     completion.set_defaults(run=_completion)

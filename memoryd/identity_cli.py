@@ -1,4 +1,4 @@
-"""What `memoryd` does with identities: sandbox, grant, token, audit."""
+"""What `memoryd` does with identities: sandbox, grant, token."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,6 @@ from memory_cli.output import as_json, memory_line, one_line, shortest_ids
 from memory_cli.parser import parse_expiry
 from memory_client import Caveats, Grant, GrantSpec, GrantStatus, MemoryClient, attenuate, check_permissions
 
-from memoryd.audit import read_audit
 from memoryd.errors import InvalidArgument, Unauthenticated
 from memoryd.grant import PRESETS, Quota, permission_names
 from memoryd.token import parse_token
@@ -46,12 +45,6 @@ def _moment(text: str) -> datetime:
     """Return the end that `8h`, `2w` or a date says."""
     given = parse_expiry(text)
     return datetime.now(UTC) + timedelta(days=given) if isinstance(given, float) else given
-
-
-def _past(text: str) -> datetime:
-    """Return the time that lies `8h` back, or that a date says."""
-    given = parse_expiry(text)
-    return datetime.now(UTC) - timedelta(days=given) if isinstance(given, float) else given
 
 
 def _add_spec(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -359,76 +352,10 @@ def _rotate(client: MemoryClient, args: argparse.Namespace) -> int:
     return 0
 
 
-# --- audit ---
-
-_REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNIMPLEMENTED"}
-
-
-def _matches(record: dict[str, Any], args: argparse.Namespace) -> bool:
-    outcome = record.get("outcome", "")
-    time = record.get("time", "")
-    return (
-        all(
-            record.get(field, "").startswith(wanted)
-            for field, wanted in (("grant_id", args.grant), ("call", args.call))
-            if wanted
-        )
-        and all(
-            record.get(field, "") == wanted
-            for field, wanted in (
-                ("user_id", args.user),
-                ("chat_id", args.chat),
-                ("agent_id", args.agent),
-                ("rpc", args.rpc),
-                ("door", args.door),
-            )
-            if wanted
-        )
-        and (not args.outcome or outcome == args.outcome or (args.outcome == "refused" and outcome in _REFUSED))
-        and (not args.id or any(item.startswith(args.id) for item in record.get("ids", ())))
-        and (args.since is None or datetime.fromisoformat(time) >= args.since)
-        and (args.until is None or datetime.fromisoformat(time) < args.until)
-    )
-
-
-def _audit_line(record: dict[str, Any]) -> str:
-    who = record.get("user_id", "-") + (f"/{record['chat_id']}" if record.get("chat_id") else "")
-    door = record.get("door", "?") + (f" {record['grant_id'][:8]}" if record.get("grant_id") else "")
-    outcome = record.get("outcome", "?") + (f" ({record['reason']})" if record.get("reason") else "")
-    ids = record.get("ids", [])
-    more = record.get("id_count", len(ids)) - min(len(ids), 3)
-    touched = "  " + " ".join(item[:8] for item in ids[:3]) + (f" and {more} more" if more > 0 else "") if ids else ""
-    repeated = f"  {record['repeated']} more times" if record.get("repeated") else ""
-    time = datetime.fromisoformat(record["time"]).astimezone()
-    parts = (f"{time:%Y-%m-%d %H:%M:%S.%f}"[:-3], door, who, record.get("rpc", "?"), outcome)
-    return "  ".join(map(one_line, parts)) + touched + repeated
-
-
-def _audit(path: Path | None, args: argparse.Namespace) -> int:
-    if path is None:
-        raise InvalidArgument("there is no audit log: audit.path is empty", field="audit.path")
-    if args.limit < 1:
-        raise InvalidArgument(f"--limit is {args.limit}; it must be at least 1", field="limit")
-    if not path.exists() and not args.follow:
-        raise InvalidArgument(f"there is no audit log {path}; name the --data-dir, or run as the daemon's user")
-    records: Iterator[dict[str, Any]] = (
-        record for record in read_audit(path, follow=args.follow) if "time" in record and _matches(record, args)
-    )
-    if not args.follow:
-        from collections import deque
-
-        records = iter(deque(records, maxlen=args.limit))
-    for record in records:
-        print(as_json(record, indent=None) if args.json else _audit_line(record), flush=args.follow)
-    return 0
-
-
 # --- the parser ---
 
 
-def add_identity_commands(
-    commands: Any, common: argparse.ArgumentParser, connect: Connect, audit_path: Callable[..., Path | None]
-) -> None:
+def add_identity_commands(commands: Any, common: argparse.ArgumentParser, connect: Connect) -> None:
     """Add the commands to a parser's; each sets `run` to what carries it out."""
 
     def with_client(command: Callable[[MemoryClient, argparse.Namespace], int]) -> Command:
@@ -523,34 +450,6 @@ def add_identity_commands(
     _add_token_file(parser)
     parser = add(token, "rotate", with_client(_rotate), "sign tokens with a new key")
     parser.add_argument("--drop-older", action="store_true", help="all tokens issued so far count no longer")
-
-    parser = commands.add_parser(
-        "audit",
-        parents=[common],
-        help="read the audit log",
-        description="read the audit log, also while the daemon is stopped",
-        epilog="examples:\n  memoryd audit --outcome refused --since 1h\n  memoryd audit --grant 3z7rg3dn --follow\n"
-        "  memoryd audit --id abcdefgh --json",
-        formatter_class=_HELP,
-    )
-    parser.set_defaults(run=lambda args: _audit(audit_path(args), args))
-    parser.add_argument("--json", action="store_true", help="print JSON lines as they stand in the log")
-    parser.add_argument("--follow", action="store_true", help="go on as the log grows")
-    parser.add_argument("--limit", metavar="N", type=int, default=1000, help="the last so many (1000)")
-    parser.add_argument("--since", metavar="TIME", type=_past, help="from then on: 1h, 2d, or a date")
-    parser.add_argument("--until", metavar="TIME", type=_past, help="before: 1h, 2d, or a date")
-    for name, text in (
-        ("grant", "the grant or the beginning of its id"),
-        ("call", "the call's id"),
-        ("id", "a memory or grant that was touched, or the beginning of its id"),
-        ("user", "the user"),
-        ("chat", "the chat"),
-        ("agent", "the agent"),
-        ("rpc", "the method, for example SearchMemories"),
-        ("door", "admin, sandbox, shared, tcp or daemon"),
-        ("outcome", "OK, a code such as NOT_FOUND, or refused"),
-    ):
-        parser.add_argument(f"--{name}", metavar="WHAT", default="", help=text)
 
 
 def _add_token_file(parser: argparse.ArgumentParser) -> None:

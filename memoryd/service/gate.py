@@ -194,6 +194,8 @@ class Gate(grpc.GenericRpcHandler):
 
     async def _carry_out(self, method: Method, session: Session, raw: bytes, context: Any, trail: Trail) -> Any:
         """Authorise the scope, charge the quota, validate, run."""
+        if session.grant is not None:
+            self._grants.check(session.grant.id, self._clock())  # the request may have taken its time to arrive
         request, malformed = None, None
         try:
             request = method.parse(raw)
