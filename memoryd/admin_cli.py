@@ -113,6 +113,10 @@ def _check(args: argparse.Namespace) -> int:
             unit = f" {key.unit}" if key.unit else ""
             print(f"{key.section}.{key.name} = {key.value!r}{unit}{changed}: {key.meaning}")
         print(f"\nsocket    {places.socket}")
+    if config.tcp.listen:
+        from memoryd.doors import server_credentials
+
+        server_credentials(config)
     embedder = make_embedder(config)
     embedder.close()
     if not args.json:

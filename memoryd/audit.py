@@ -43,6 +43,7 @@ def _line(trail: Trail, outcome: str, reason: str, ids: Sequence[str], most: int
         "agent_id": trail.agent_id,
         "user_id": trail.user_id,
         "chat_id": trail.chat_id,
+        "peer": trail.peer,
         "rpc": trail.rpc,
         "outcome": outcome,
         "reason": reason,
@@ -106,13 +107,13 @@ class AuditLog:
             trail.recorded = (trail.recorded or frozenset()) | {*ids, trail.token_id}
         return lambda: self._until(flushed)
 
-    def note(self, trail: Trail, outcome: str, reason: str = "") -> None:
-        """Write down what came of a call, unless its commits have said all of it."""
+    def note(self, trail: Trail, outcome: str, reason: str = "", field: str = "") -> None:
+        """Write down what came of a call, and of which field, unless its commits have said all of it."""
         written = trail.recorded
         if outcome == "OK" and written is not None and written >= {*trail.ids, trail.token_id}:
             return
         most = limits.MAX_AUDITED_READ_IDS if written is None else limits.MAX_AUDITED_IDS
-        line = _line(trail, outcome, reason, trail.ids, most)
+        line = _line(trail, outcome, reason, trail.ids, most, field=field)
         with self._lock:
             lines = self._repeated_before(trail.time - REPEAT)
             if outcome == "OK":
@@ -141,6 +142,11 @@ class AuditLog:
                 fault = self._append([])
             if fault:
                 raise Unavailable(f"the audit log cannot be written ({fault}); nothing was written")
+
+    @property
+    def fault(self) -> str:
+        """Why it cannot be written now; empty while it can."""
+        return self._fault
 
     def close(self) -> None:
         """Write what is still counted, and let go of the file."""

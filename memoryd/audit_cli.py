@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections import deque
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,13 @@ from memory_cli.parser import parse_expiry
 
 from memoryd.audit import read_audit
 from memoryd.errors import InvalidArgument
+from memoryd.v1 import (
+    admin_service_pb2,
+    context_service_pb2,
+    grant_service_pb2,
+    identity_service_pb2,
+    memory_service_pb2,
+)
 
 __all__ = ["add_audit_command"]
 
@@ -24,18 +32,32 @@ def _past(text: str) -> datetime:
     return datetime.now(UTC) - timedelta(days=given) if isinstance(given, float) else given
 
 
+_DOORS = ("admin", "sandbox", "shared", "tcp", "daemon")
+_CODES = ("NOT_FOUND", "INVALID_ARGUMENT", "ABORTED", "UNAVAILABLE", "INTERNAL", "CANCELLED")
 _REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNIMPLEMENTED"}
+_SERVICES = (
+    memory_service_pb2,
+    context_service_pb2,
+    identity_service_pb2,
+    grant_service_pb2,
+    admin_service_pb2,
+)
+_MODULES: tuple[Any, ...] = (
+    memory_service_pb2,
+    context_service_pb2,
+    identity_service_pb2,
+    grant_service_pb2,
+    admin_service_pb2,
+)
+_OUTCOMES = ("OK", "refused", *_CODES, *sorted(_REFUSED))
 
 
 def _matches(record: dict[str, Any], args: argparse.Namespace) -> bool:
-    outcome = record.get("outcome", "")
+    outcome, ids = record.get("outcome", ""), record.get("ids", ())
     time = record.get("time", "")
     return (
-        all(
-            record.get(field, "").startswith(wanted)
-            for field, wanted in (("grant_id", args.grant), ("call", args.call))
-            if wanted
-        )
+        all(record.get(field, "").startswith(wanted) for field, wanted in (("call", args.call),) if wanted)
+        and (not args.grant or any(item.startswith(args.grant) for item in (record.get("grant_id", ""), *ids)))
         and all(
             record.get(field, "") == wanted
             for field, wanted in (
@@ -48,7 +70,7 @@ def _matches(record: dict[str, Any], args: argparse.Namespace) -> bool:
             if wanted
         )
         and (not args.outcome or outcome == args.outcome or (args.outcome == "refused" and outcome in _REFUSED))
-        and (not args.id or any(item.startswith(args.id) for item in record.get("ids", ())))
+        and (not args.id or any(item.startswith(args.id) for item in ids))
         and (args.since is None or datetime.fromisoformat(time) >= args.since)
         and (args.until is None or datetime.fromisoformat(time) < args.until)
     )
@@ -61,10 +83,12 @@ def _audit_line(record: dict[str, Any]) -> str:
     ids = record.get("ids", [])
     more = record.get("id_count", len(ids)) - min(len(ids), 3)
     touched = "  " + " ".join(item[:8] for item in ids[:3]) + (f" and {more} more" if more > 0 else "") if ids else ""
+    field = f"  {record['field']}" if record.get("field") else ""
+    peer = f"  from {record['peer']}" if record.get("peer") else ""
     repeated = f"  {record['repeated']} more times" if record.get("repeated") else ""
     time = datetime.fromisoformat(record["time"]).astimezone()
     parts = (f"{time:%Y-%m-%d %H:%M:%S.%f}"[:-3], door, who, record.get("rpc", "?"), outcome)
-    return "  ".join(map(one_line, parts)) + touched + repeated
+    return "  ".join(map(one_line, parts)) + field + peer + touched + repeated
 
 
 def _audit(path: Path | None, args: argparse.Namespace) -> int:
@@ -74,13 +98,19 @@ def _audit(path: Path | None, args: argparse.Namespace) -> int:
         raise InvalidArgument(f"--limit is {args.limit}; it must be at least 1", field="limit")
     if not path.exists() and not args.follow:
         raise InvalidArgument(f"there is no audit log {path}; name the --data-dir, or run as the daemon's user")
-    records: Iterator[dict[str, Any]] = (
-        record for record in read_audit(path, follow=args.follow) if "time" in record and _matches(record, args)
-    )
-    if not args.follow:
-        records = iter(deque(records, maxlen=args.limit))
-    for record in records:
+    if args.since is not None and args.until is not None and args.since >= args.until:
+        raise InvalidArgument("--since is not before --until: 2h lies before 1h", field="since")
+
+    def matching(*, follow: bool) -> Iterator[dict[str, Any]]:
+        return (record for record in read_audit(path, follow=follow) if "time" in record and _matches(record, args))
+
+    known = sum(1 for _ in matching(follow=False))
+    shown = 0
+    for record in islice(matching(follow=args.follow), max(0, known - args.limit), None):
         print(as_json(record, indent=None) if args.json else _audit_line(record), flush=args.follow)
+        shown += 1
+    if not shown:
+        print("nothing found", file=sys.stderr)
     return 0
 
 
@@ -110,8 +140,17 @@ def add_audit_command(
         ("user", "the user"),
         ("chat", "the chat"),
         ("agent", "the agent"),
-        ("rpc", "the method, for example SearchMemories"),
-        ("door", "admin, sandbox, shared, tcp or daemon"),
-        ("outcome", "OK, a code such as NOT_FOUND, or refused"),
     ):
         parser.add_argument(f"--{name}", metavar="WHAT", default="", help=text)
+    parser.add_argument("--door", choices=_DOORS, default="", help="the way in; daemon: what it did by itself")
+    parser.add_argument("--outcome", choices=_OUTCOMES, default="", help="OK, refused, or one code", metavar="WHAT")
+    parser.add_argument("--rpc", metavar="NAME", type=_rpc, help="the method, for example SearchMemories")
+
+
+def _rpc(text: str) -> str:
+    """Return the name of a method, however its letters are cased."""
+    services = (service for module in _MODULES for service in module.DESCRIPTOR.services_by_name.values())
+    for name in chain(("gc", "unknown"), *(service.methods_by_name for service in services)):
+        if name.lower() == text.lower():
+            return str(name)
+    raise argparse.ArgumentTypeError(f"there is no method {text!r}; docs/api.md lists them")

@@ -297,6 +297,8 @@ def load_config(path: Path | None, env: Mapping[str, str]) -> Config:
     for section in sections:
         changed = {name: value for (of, name), value in found.items() if of == section}
         config = replace(config, **{section: replace(getattr(config, section), **changed)})
+    if config.shared.socket and not config.shared.socket.startswith("/"):
+        raise ConfigError(f"shared.socket is {config.shared.socket!r}; name an absolute path")
     tcp = config.tcp
     if tcp.listen:
         host, _, port = tcp.listen.rpartition(":")

@@ -154,7 +154,7 @@ class _Daemon:
             store_id=(await store.info()).store_id,
             sandboxes=self._places.sandboxes,
             clock=now_utc,
-            describe=lambda: self._describe(ports, doors),
+            describe=lambda: self._describe(ports, doors, audit),
         )
         try:
             self._faults = await doors.open(lease)
@@ -177,6 +177,8 @@ class _Daemon:
             socket=str(lease.path),
             database=str(self._places.database),
             sandboxes=len(doors.listeners),
+            shared=self._config.shared.socket,
+            tcp=self._config.tcp.listen,
             embedding=ports.embedder.provider,
             ready_s=round(time.monotonic() - self._began, 3),
         )
@@ -229,11 +231,13 @@ class _Daemon:
             if audit is not None:
                 audit.tell_repeats(now_utc())
 
-    async def _describe(self, ports: Ports, doors: Doors) -> dict[str, Any]:
+    async def _describe(self, ports: Ports, doors: Doors, audit: AuditLog | None) -> dict[str, Any]:
         info = await ports.store.info()
         warnings = [*([ports.vector_refusal] if ports.vector_refusal else []), *self._faults]
         if ports.embedder.fingerprint and not ports.vector_refusal and info.unembedded_count:
             warnings.append(f"{info.unembedded_count} memories have no vector and are found by their words only")
+        if audit is not None and audit.fault:
+            warnings.append(f"the audit log cannot be written: {audit.fault}")
         if ports.indexes.faults:
             warnings.append(f"{ports.indexes.faults} indexes were dropped after a fault and built anew; see the log")
         uptime = Duration()

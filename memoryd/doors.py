@@ -7,12 +7,14 @@ All of them serve the same methods through a gate each; see `service.gate` for t
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import grpc
+import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
@@ -55,6 +57,8 @@ SERVICES: tuple[Any, ...] = tuple(
     )
 )
 MOST_STREAMS = 64  # calls under way on one connection, so that one cannot take the whole door
+log = structlog.get_logger("memoryd.daemon")
+
 HANDSHAKE_MS = 5000  # who has not said hello by then is not waited for
 IDLE_MS = 60 * 1000  # a connection without calls for so long is closed, but for the host's; a client makes a new one
 AGE_MS = 60 * 60 * 1000  # of connections over TCP, so that a caller who drips cannot stay for ever
@@ -86,12 +90,15 @@ class _Certificate:
         tcp = config.tcp
         self._files = [Path(name) for name in (tcp.certificate_file, tcp.key_file, tcp.client_ca_file) if name]
         self._seen = self._stamps()
+        self._refused: list[tuple[int, int, int]] | None = None
 
     def _stamps(self) -> list[tuple[int, int, int]]:
         return [(found.st_mtime_ns, found.st_ino, found.st_size) for found in (file.stat() for file in self._files)]
 
     def read(self) -> Any:
-        """Return the configuration for gRPC; OSError if a file cannot be read."""
+        """Return the configuration for gRPC; OSError if a file cannot be read, ssl.SSLError if they are no pair."""
+        pair = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        pair.load_cert_chain(self._files[0], self._files[1])  # gRPC would not say what is wrong
         certificate, key, *ca = [file.read_bytes() for file in self._files]
         return grpc.ssl_server_certificate_configuration([(key, certificate)], ca[0] if ca else None)
 
@@ -99,13 +106,26 @@ class _Certificate:
         """Return the configuration if a file has changed since; else, and while it cannot be read, None."""
         try:
             stamps = self._stamps()
-            if stamps == self._seen:
-                return None
-            found = self.read()
         except OSError:
-            return None  # it is being replaced; the old one serves until the new one is there
+            return None  # it is gone for a moment
+        if stamps == self._seen:
+            return None
+        try:
+            found = self.read()
+        except OSError as error:  # it is being replaced; the old one serves until the new one is whole
+            if stamps != self._refused:
+                log.warning("certificate_not_renewed", error=_said(error))
+                self._refused = stamps
+            return None
         self._seen = stamps
+        log.info("certificate_renewed")
         return found
+
+
+def _said(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return f"certificate_file and key_file do not go together ({error.reason or 'not PEM'})"
+    return f"{error.filename} cannot be read: {error.strerror}"
 
 
 def server_credentials(config: Config) -> grpc.ServerCredentials:
@@ -114,7 +134,7 @@ def server_credentials(config: Config) -> grpc.ServerCredentials:
         certificate = _Certificate(config)
         found = certificate.read()
     except OSError as error:
-        raise ConfigError(f"tcp: {error.filename} cannot be read: {error.strerror}") from None
+        raise ConfigError(f"tcp: {_said(error)}") from None
     return grpc.dynamic_ssl_server_credentials(
         found, certificate.read_if_changed, require_client_authentication=bool(config.tcp.client_ca_file)
     )

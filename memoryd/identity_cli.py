@@ -15,7 +15,17 @@ from typing import Any
 
 from memory_cli.output import as_json, memory_line, one_line, shortest_ids
 from memory_cli.parser import parse_expiry
-from memory_client import Caveats, Grant, GrantSpec, GrantStatus, MemoryClient, attenuate, check_permissions
+from memory_client import (
+    Caveats,
+    Grant,
+    GrantSpec,
+    GrantStatus,
+    IssuedToken,
+    MemoryClient,
+    NotFound,
+    attenuate,
+    check_permissions,
+)
 
 from memoryd.errors import InvalidArgument, Unauthenticated
 from memoryd.grant import PRESETS, Quota, permission_names
@@ -24,6 +34,7 @@ from memoryd.token import parse_token
 __all__ = ["add_identity_commands"]
 
 SOCKET_IN_SANDBOX = "memory.sock"
+ID_LENGTH = 26
 PAGE = 1000
 _HELP = argparse.RawDescriptionHelpFormatter
 
@@ -169,6 +180,8 @@ def _show_grants(client: MemoryClient, args: argparse.Namespace, *, listeners_on
 
 
 def _open(client: MemoryClient, args: argparse.Namespace) -> int:
+    if not args.mount.startswith("/"):
+        raise InvalidArgument(f"--mount is {args.mount!r}; it must be an absolute path", field="mount")
     status = client.open_sandbox(_spec(args))
     grant = status.grant
     needs = _mounts(grant, status.directory, args.mount.rstrip("/"))
@@ -187,13 +200,25 @@ def _open(client: MemoryClient, args: argparse.Namespace) -> int:
 
 
 def _close(client: MemoryClient, args: argparse.Namespace) -> int:
-    closed = [client.revoke_grant(grant_id) for grant_id in args.id]
+    return _revoke_each(client, args.id, args, "closed {id} ({who})")
+
+
+def _revoke_each(client: MemoryClient, names: Sequence[str], args: argparse.Namespace, text: str) -> int:
+    """Revoke what is there of these grants, telling each, and what is not; return the exit code."""
+    revoked, code = [], 0
+    for name in names:
+        try:
+            grant = client.revoke_grant(name)
+        except (NotFound, InvalidArgument) as error:
+            print(f"memoryd: {error.message}", file=sys.stderr)
+            code = 1
+            continue
+        revoked.append(grant)
+        if not args.json:
+            print(text.format(id=grant.id[:8], who=_bound_to(grant)))
     if args.json:
-        print(as_json(closed))
-        return 0
-    for grant in closed:
-        print(f"closed {grant.id[:8]} ({_bound_to(grant)})")
-    return 0
+        print(as_json(revoked))
+    return code
 
 
 # --- grant ---
@@ -204,7 +229,7 @@ def _memories(client: MemoryClient, args: argparse.Namespace) -> int:
     token = ""
     while True:
         size = PAGE if args.all else min(PAGE, args.limit - len(found))
-        page = client.grant_memories(args.id, page_size=size, page_token=token)
+        page = client.grant_memories(args.id, page_size=size, page_token=token, include_deleted=args.deleted)
         found += page.memories
         token = page.next_page_token
         if not token or (not args.all and len(found) >= args.limit):
@@ -223,6 +248,10 @@ def _memories(client: MemoryClient, args: argparse.Namespace) -> int:
 
 
 def _forget(client: MemoryClient, args: argparse.Namespace) -> int:
+    if args.close and not args.dry_run:
+        client.revoke_grant(args.id)
+    elif any(status.grant.id.startswith(args.id.lower()) for status in client.grants().grants):
+        print("memoryd: the grant still counts, so more may follow; --close ends it first", file=sys.stderr)
     gone = client.delete_grant_memories(args.id, dry_run=args.dry_run, purge=args.now)
     if args.json:
         print(as_json(gone))
@@ -240,18 +269,23 @@ def _forget(client: MemoryClient, args: argparse.Namespace) -> int:
 # --- token ---
 
 
-def _deliver(token: str, out: Path | None) -> None:
-    """Print a token, or put it into a file that its owner alone may read, in place of the one that is there."""
-    if out is None:
-        print(token)
-        return
+def _to_file(out: Path, make: Callable[[], str]) -> None:
+    """
+    Put a token into a file that its owner alone may read, in place of the one that is there.
+
+    The file is made before the token, so that no token is made that cannot be handed over.
+    """
     part = out.with_name(out.name + ".part")
     try:
         part.unlink(missing_ok=True)
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(token + "\n")
-        part.replace(out)
+        try:
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write(make() + "\n")
+            part.replace(out)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise InvalidArgument(f"{out} cannot be written: {error.strerror}", field="out") from None
 
@@ -259,23 +293,28 @@ def _deliver(token: str, out: Path | None) -> None:
 def _issue(client: MemoryClient, args: argparse.Namespace) -> int:
     if args.grant and (args.user or args.chat or args.allow):
         raise InvalidArgument("--grant names a grant that is there; leave --user, --chat and --allow out")
-    if args.grant:
-        issued = client.issue_token(args.grant, expire_time=args.ttl, via=args.via)
+    target = args.grant or _spec(args)
+
+    def issue() -> IssuedToken:
+        end = args.ttl if args.grant else None  # of a new grant it is the grant's own
+        return client.issue_token(target, expire_time=end, via=args.via)
+
+    made: list[IssuedToken] = []
+    if args.out is None:
+        made.append(issue())
     else:
-        issued = client.issue_token(_spec(args), via=args.via)
+        _to_file(args.out, lambda: made.append(issue()) or made[0].token)  # type: ignore[func-returns-value]
+    issued = made[0]
     if args.json:
         shown = {"token_id": issued.token_id, "grant": issued.grant}
-        if args.out is None:
-            shown["token"] = issued.token
-        else:
-            _deliver(issued.token, args.out)
-        print(as_json(shown))
+        print(as_json(shown if args.out else {**shown, "token": issued.token}))
         return 0
-    _deliver(issued.token, args.out)
+    if args.out is None:
+        print(issued.token)
     grant = issued.grant
+    end = min((time for time in (args.ttl, grant.expire_time) if time is not None), default=None)
     print(
-        f"token {issued.token_id} of grant {grant.id} ({_bound_to(grant)}; {_allowed(grant)};"
-        f" until {_until(args.ttl or grant.expire_time)})",
+        f"token {issued.token_id} of grant {grant.id} ({_bound_to(grant)}; {_allowed(grant)}; until {_until(end)})",
         file=sys.stderr,
     )
     return 0
@@ -303,7 +342,17 @@ def _attenuate(args: argparse.Namespace) -> int:
         audience=args.audience,
         via=args.via,
     )
-    _deliver(attenuate(_given(args), caveats), args.out)
+    if args.ttl is not None and args.ttl <= datetime.now(UTC):
+        raise InvalidArgument("--ttl is over already", field="ttl")
+    if args.via not in {"", "shared", "tcp"} and len(args.via) != ID_LENGTH:
+        raise InvalidArgument(f"--via is {args.via!r}; it must be shared, tcp, or the whole id of a grant", field="via")
+    narrowed = attenuate(_given(args), caveats)
+    if args.out is not None:
+        _to_file(args.out, lambda: narrowed)
+    elif args.json:
+        print(as_json({"token": narrowed, "caveats": parse_token(narrowed).caveats}))
+    else:
+        print(narrowed)
     return 0
 
 
@@ -311,7 +360,7 @@ def _inspect(client: MemoryClient, args: argparse.Namespace) -> int:
     found = client.inspect_token(_given(args))
     if args.json:
         print(as_json(found))
-        return 0
+        return 0 if found.valid else 1
     print(f"token    {found.token_id}, signed with key {found.key_id}")
     print(f"counts   {'yes' if found.valid else f'no: {found.refusal}'}")
     if found.grant is not None:
@@ -319,7 +368,7 @@ def _inspect(client: MemoryClient, args: argparse.Namespace) -> int:
         print(f"grant    {grant.id} ({_bound_to(grant)}; {_allowed(grant)}; until {_until(grant.expire_time)})")
     for caveat in found.caveats:
         print(f"caveat   {one_line(caveat)}")
-    return 0
+    return 0 if found.valid else 1
 
 
 def _revoke(client: MemoryClient, args: argparse.Namespace) -> int:
@@ -331,13 +380,7 @@ def _revoke(client: MemoryClient, args: argparse.Namespace) -> int:
             raise InvalidArgument(error.message, field="token_file") from None
     if not names:
         raise InvalidArgument("name the grant, or a --token-file with a token of it", field="id")
-    revoked = [client.revoke_grant(name) for name in names]
-    if args.json:
-        print(as_json(revoked))
-        return 0
-    for grant in revoked:
-        print(f"revoked {grant.id[:8]} ({_bound_to(grant)}) and every token of it")
-    return 0
+    return _revoke_each(client, names, args, "revoked {id} ({who}) and every token of it")
 
 
 def _rotate(client: MemoryClient, args: argparse.Namespace) -> int:
@@ -400,16 +443,18 @@ def add_identity_commands(commands: Any, common: argparse.ArgumentParser, connec
     parser.add_argument("id", metavar="ID", help="the grant; 8 characters are enough")
     parser.add_argument("--limit", metavar="N", type=int, default=20, help="so many at the most (20)")
     parser.add_argument("--all", action="store_true", help="all of them")
+    parser.add_argument("--deleted", action="store_true", help="also those that were deleted and can be restored")
     parser = add(
         grant,
         "forget",
         with_client(_forget),
-        "delete all memories that came through a grant; close it first",
-        "examples:\n  memoryd grant forget 3z7rg3dn --dry-run\n  memoryd grant forget 3z7rg3dn --now",
+        "delete all memories that came through a grant",
+        "examples:\n  memoryd grant forget 3z7rg3dn --dry-run\n  memoryd grant forget 3z7rg3dn --close",
     )
     parser.add_argument("id", metavar="ID", help="the grant; 8 characters are enough")
     parser.add_argument("--dry-run", action="store_true", help="only count them")
     parser.add_argument("--now", action="store_true", help="erase them; they cannot be taken back")
+    parser.add_argument("--close", action="store_true", help="end the grant first, so that nothing more comes")
 
     token = group("token", "issue, narrow, inspect and revoke tokens for the shared socket and TCP")
     parser = add(
@@ -447,7 +492,7 @@ def add_identity_commands(commands: Any, common: argparse.ArgumentParser, connec
     _add_token_file(parser)
     parser = add(token, "revoke", with_client(_revoke), "end grants, and with them every token of theirs")
     parser.add_argument("id", nargs="*", metavar="ID", help="the grant; 8 characters are enough")
-    _add_token_file(parser)
+    parser.add_argument("--token-file", metavar="FILE", default="", help="a token of the grant; - for standard input")
     parser = add(token, "rotate", with_client(_rotate), "sign tokens with a new key")
     parser.add_argument("--drop-older", action="store_true", help="all tokens issued so far count no longer")
 

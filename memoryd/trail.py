@@ -36,6 +36,8 @@ class Trail:
     agent_id: str = ""
     user_id: str = ""
     chat_id: str = ""
+    peer: str = ""
+    """Whence a call over TCP came."""
     ids: list[str] = field(default_factory=list)
     changes: list[asyncio.Future[Any]] = field(default_factory=list)
     """What it began and goes on with even if its caller hangs up."""

@@ -349,7 +349,17 @@ def test_memoryd_audit_filters(folder):
         assert ["AddMemory"] == [r["rpc"] for r in audit("--id", made.id[:8])]
         assert ["GetMemory"] == [r["rpc"] for r in audit("--outcome", "refused", "--grant", grant[:8])]
         assert ["AddMemory"] == [r["rpc"] for r in audit("--rpc", "AddMemory", "--user", "alice", "--door", "sandbox")]
+        assert ["AddMemory"] == [r["rpc"] for r in audit("--rpc", "addmemory", "--user", "alice")]
+        assert {"OpenSandbox", "AddMemory", "GetMemory"} == {r["rpc"] for r in audit("--grant", grant)}
         assert [] == audit("--since", "2099-01-01")
+        for words in (
+            ["--outcome", "refsed"],
+            ["--door", "foo"],
+            ["--rpc", "Search"],
+            ["--since", "1h", "--until", "2h"],
+        ):
+            refused = subprocess.run(world.daemon.command("audit", *words), capture_output=True, check=False)
+            assert 2 == refused.returncode, words
         assert [] == audit("--until", "2001-01-01")
         assert 1 == len(audit("--limit", "1"))
         shown = subprocess.run(

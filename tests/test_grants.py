@@ -344,7 +344,7 @@ def test_closing_cuts_the_calls_that_are_under_way(world):
         while raw.recv(4096):
             pass  # what was sent before the end
     assert not os.path.exists(sandbox.directory)
-    with world.inside(sandbox) as inside, pytest.raises(Unavailable):
+    with world.inside(sandbox) as inside, pytest.raises(Unavailable, match="was closed or has expired"):
         inside.whoami()
 
 
@@ -497,8 +497,23 @@ def test_tcp_is_tls_or_nothing(world):
     with world.client(plain, world.token()) as caller:
         assert "alice" == caller.whoami().user_id
     stranger = MemoryClient(plain, user_id="", credentials=Credentials(token=world.token()), wait_for_ready=False)
-    with stranger, pytest.raises(Unavailable):  # the system does not know who signed for it
+    with stranger, pytest.raises(Unavailable, match="MEMORY_TLS_CA_FILE"):  # the system does not know who signed it
         stranger.whoami()
+
+
+def test_a_key_of_another_certificate_is_refused_at_the_start_and_not_taken_up_later(folder):
+    import trustme
+
+    other = trustme.CA().issue_cert("127.0.0.1")
+    with a_world(folder) as world:
+        cert = (folder / "cert.pem").read_bytes()
+        other.cert_chain_pems[0].write_to_path(str(folder / "cert.pem"))
+        with world.client(world.tcp, world.token()) as caller:
+            assert "alice" == caller.whoami().user_id  # the old pair serves on
+        assert "certificate_not_renewed" in world.daemon.log.read_text()
+        refused = subprocess.run(world.daemon.command("check"), capture_output=True, text=True, check=False)
+        assert (78, True) == (refused.returncode, "do not go together" in refused.stderr)
+        (folder / "cert.pem").write_bytes(cert)
 
 
 def test_a_client_without_a_certificate_is_not_let_in_where_one_is_asked_for(folder):
@@ -617,7 +632,16 @@ def test_the_commands_give_take_and_clean_up(world, folder):
     assert "revoked" in memoryd("token", "revoke", "--token-file", str(file)).stdout
     assert "counts   no: grant" in memoryd("token", "inspect", "--token-file", str(file)).stdout
     assert "older" not in memoryd("token", "rotate").stdout.partition("verify")[0]
+    assert "planted by eve" in memoryd("grant", "memories", grant_id, "--deleted").stdout
+    before = memoryd("grant", "list", "--json").stdout
+    assert 2 == memoryd("token", "issue", "--user", "eve", "--allow", "full", "--out", "/no/such/t").returncode
+    assert before == memoryd("grant", "list", "--json").stdout  # no token that nobody has
+    several = memoryd("sandbox", "close", "aaaaaaaa", grant_id)
+    assert (1, True, True) == (several.returncode, "closed" in several.stdout, "no grant" in several.stderr)
     for words, code in (
+        (("token", "attenuate", "--token-file", str(file), "--via", "foo"), 2),
+        (("token", "attenuate", "--token-file", str(file), "--ttl", "2020-01-01"), 2),
+        (("sandbox", "open", "--user", "x", "--allow", "search", "--mount", "relative"), 2),
         (("sandbox", "close", "aaaaaaaa"), 1),
         (("sandbox", "open", "--allow", "search"), 2),
         (("sandbox", "open", "--user", "x", "--allow", "everything"), 2),

@@ -260,9 +260,15 @@ class MemoryClient:
         """Sign tokens with a new key; with drop_older those issued so far count no longer (admin socket only)."""
         return self._send(grant_calls.rotate_token_keys(drop_older=drop_older))
 
-    def grant_memories(self, grant_id: str, *, page_size: int = 0, page_token: str = "") -> Page:
+    def grant_memories(
+        self, grant_id: str, *, page_size: int = 0, page_token: str = "", include_deleted: bool = False
+    ) -> Page:
         """Return one page of the memories that came through a grant (admin socket only)."""
-        return self._send(grant_calls.grant_memories(grant_id, page_size=page_size, page_token=page_token))
+        return self._send(
+            grant_calls.grant_memories(
+                grant_id, page_size=page_size, page_token=page_token, include_deleted=include_deleted
+            )
+        )
 
     def delete_grant_memories(self, grant_id: str, *, dry_run: bool = False, purge: bool = False) -> ForgottenGrant:
         """Delete all that came through a grant, or count it (admin socket only)."""

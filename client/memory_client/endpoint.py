@@ -74,6 +74,8 @@ def resolve_endpoint(endpoint: str | None, env: Mapping[str, str]) -> str:
             )
         return f"unix:{path}"
     host, separator, port = given.rpartition(":")
+    if "://" in given:
+        raise InvalidArgument(f"endpoint {given!r} has a scheme; write host:port, always TLS", field="endpoint")
     if not separator or not host or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
         raise InvalidArgument(f"endpoint {given!r} is neither unix:///path nor host:port", field="endpoint")
     return given

@@ -53,6 +53,12 @@ def error_of(failure: Any, target: str) -> MemorydError:
     if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}:
         if "permission denied" in message.lower():
             return PermissionDenied(f"this user may not open {target}; run as the user of memoryd")
+        if "CERTIFICATE_VERIFY_FAILED" in message:
+            return Unavailable(f"the certificate of {target} is not trusted; name who signed it in MEMORY_TLS_CA_FILE")
+        if "Hostname Verification" in message:
+            return Unavailable(f"the certificate of {target} is for another host; use the name that it is for")
+        if target.endswith("/memory.sock") and any(words in message.lower() for words in _NOT_SENT):
+            return Unavailable(f"nobody serves {target}: the sandbox was closed or has expired, or memoryd is stopped")
         if code is grpc.StatusCode.UNAVAILABLE and any(words in message.lower() for words in _NOT_SENT):
             why = message.rpartition("error: ")[2] or message  # gRPC tells the whole way there
             return Unavailable(f"cannot reach memoryd at {target}: {why}; start it, or set MEMORY_ENDPOINT")

@@ -208,12 +208,15 @@ def rotate_token_keys(*, drop_older: bool) -> Call[TokenKeys]:
     )
 
 
-def grant_memories(grant_id: str, *, page_size: int, page_token: str) -> Call[Page]:
+def grant_memories(grant_id: str, *, page_size: int, page_token: str, include_deleted: bool) -> Call[Page]:
     """ListGrantMemories."""
     pb = grant_service_pb2
     request = build(
         lambda: pb.ListGrantMemoriesRequest(
-            grant_id=grant_id, page_size=count(page_size, "page_size"), page_token=page_token
+            grant_id=grant_id,
+            page_size=count(page_size, "page_size"),
+            page_token=page_token,
+            include_deleted=include_deleted,
         )
     )
     return _call(

@@ -38,12 +38,20 @@ async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, 
     return _page(found, size, ports.secret, bound, now)
 
 
-async def page_of_grant(grant_id: str, ports: Ports, *, page_size: int, page_token: str, now: datetime) -> Page:
+async def page_of_grant(
+    grant_id: str, ports: Ports, *, page_size: int, page_token: str, deleted: bool, now: datetime
+) -> Page:
     """Return one page of what came through a grant; see ListGrantMemories in the contract."""
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
-    bound = hashlib.blake2b(f"grant {grant_id}".encode(), digest_size=16).digest()
+    bound = hashlib.blake2b(f"grant {grant_id} {deleted}".encode(), digest_size=16).digest()
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
-    return _page(await ports.store.of_grant(grant_id, limit=size + 1, after=after), size, ports.secret, bound, now)
+    return _page(
+        await ports.store.of_grant(grant_id, limit=size + 1, after=after, deleted=deleted),
+        size,
+        ports.secret,
+        bound,
+        now,
+    )
 
 
 def _page(found: list[Memory], size: int, secret: bytes, bound: bytes, now: datetime) -> Page:

@@ -19,6 +19,7 @@ from memoryd.grant import Door, Grant, Permission, TokenKey
 from memoryd.identity.grants import Grants
 from memoryd.model import DEFAULT_AGENT, Caller, Trust
 from memoryd.token import Caveats, Token, parse_token
+from memoryd.trail import Trail
 
 __all__ = ["AUTHORIZATION_KEY", "Entrance", "Session", "VerifiedTokens"]
 
@@ -59,7 +60,8 @@ class Session:
             raise ScopeMismatch("user_id is not the one that the caller is bound to; leave it out", field="user_id")
         chat = _nfc(chat_id) if chat_id else ""
         if chat and chat not in self.chat_ids:
-            raise ScopeMismatch("chat_id is not one that the caller is bound to; leave it out", field="chat_id")
+            bound = ", ".join(self.chat_ids[:5]) or "none"
+            raise ScopeMismatch(f"chat_id is not one that the caller is bound to ({bound})", field="chat_id")
         if not chat and len(self.chat_ids) == 1:
             chat = self.chat_ids[0]
         return grant.agent_id, grant.user_id, chat
@@ -125,15 +127,21 @@ class Entrance:
         self._verified_tokens = verified or VerifiedTokens()
         self._bound: Session | None = None  # of the grant as it was when last asked
 
-    def authenticate(self, metadata: Iterable[tuple[str, str | bytes]], now: datetime) -> Session:
-        """Return who calls; Unauthenticated if that cannot be established or counts no longer."""
+    def authenticate(
+        self, metadata: Iterable[tuple[str, str | bytes]], now: datetime, trail: Trail | None = None
+    ) -> Session:
+        """
+        Return who calls; Unauthenticated if that cannot be established or counts no longer.
+
+        The trail is told of a genuine token also where it does not count.
+        """
         text = ""
         for key, value in metadata:
             if key == AUTHORIZATION_KEY:
                 text = value if isinstance(value, str) else value.decode("latin-1")
                 break
         if text:
-            return self._by_token(text, now)
+            return self._by_token(text, now, trail)
         if self.door is Door.ADMIN:
             return self._host
         if self.door is not Door.SANDBOX:
@@ -145,7 +153,7 @@ class Entrance:
             self._bound = _session(Door.SANDBOX, grant)
         return self._in_time(self._bound, now)
 
-    def _by_token(self, text: str, now: datetime) -> Session:
+    def _by_token(self, text: str, now: datetime, trail: Trail | None) -> Session:
         if text[: len(_SCHEME)].lower() != _SCHEME:
             raise Unauthenticated("authorization is not 'Bearer' and a token")
         text = text[len(_SCHEME) :].strip()
@@ -153,8 +161,10 @@ class Entrance:
         known = self._verified_tokens.get(place)
         if known is None or not self._is_current(known):
             known = self._verified(parse_token(text))
+            _tell(trail, known.session)
             self._check_place(known)
             self._verified_tokens.put(place, known)  # only what counts at this door is remembered
+        _tell(trail, known.session)
         return self._in_time(known.session, now)
 
     def _is_current(self, known: _Known) -> bool:
@@ -202,6 +212,11 @@ class Entrance:
             return self._in_time(self._verified(token).session, now), ""
         except MemorydError as error:
             return None, error.message
+
+
+def _tell(trail: Trail | None, session: Session) -> None:
+    if trail is not None and session.grant is not None:
+        trail.grant_id, trail.token_id = session.grant.id, session.token_id
 
 
 def _session(door: Door, grant: Grant, token_id: str = "") -> Session:

@@ -154,7 +154,7 @@ class Gate(grpc.GenericRpcHandler):
             quiet = _is_refusal(error) and self._entrance.door is not Door.ADMIN
             told = log.debug if quiet else log.info  # the audit log has it, and counts those that repeat
             told(trail.rpc, **_line(trail, began), code=error.code, reason=error.reason, field=error.field)
-            self._note(trail, error.code, error.reason)
+            self._note(trail, error.code, error.reason, error.field)
             return error.with_traceback(None)
         except asyncio.CancelledError:
             log.info(trail.rpc, **_line(trail, began), code="CANCELLED")
@@ -174,7 +174,9 @@ class Gate(grpc.GenericRpcHandler):
         return response.SerializeToString()  # type: ignore[no-any-return]  # a protobuf message
 
     async def _answer(self, method: Method, messages: AsyncIterator[bytes], context: Any, trail: Trail) -> Any:
-        session = self._entrance.authenticate(context.invocation_metadata(), trail.time)
+        if self._entrance.door is Door.TCP:
+            trail.peer = context.peer()
+        session = self._entrance.authenticate(context.invocation_metadata(), trail.time, trail)
         grant = session.grant
         trail.token_id = session.token_id
         if grant is not None:
@@ -224,9 +226,9 @@ class Gate(grpc.GenericRpcHandler):
             grant_id=entrance.grant_id,
         )
 
-    def _note(self, trail: Trail, outcome: str, reason: str = "") -> None:
+    def _note(self, trail: Trail, outcome: str, reason: str = "", field: str = "") -> None:
         if self._audit is not None:
-            self._audit.note(trail, outcome, reason)
+            self._audit.note(trail, outcome, reason, field)
 
 
 def _is_refusal(error: MemorydError) -> bool:

@@ -79,7 +79,12 @@ class GrantService:
     async def ListGrantMemories(self, request: pb.ListGrantMemoriesRequest, call: Call) -> pb.ListGrantMemoriesResponse:
         grant = self._grants.find(request.grant_id)
         page = await page_of_grant(
-            grant.id, self._ports, page_size=request.page_size, page_token=request.page_token, now=call.now
+            grant.id,
+            self._ports,
+            page_size=request.page_size,
+            page_token=request.page_token,
+            deleted=request.include_deleted,
+            now=call.now,
         )
         call.touched([memory.id for memory in page.memories])
         return pb.ListGrantMemoriesResponse(

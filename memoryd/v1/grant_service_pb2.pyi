@@ -462,20 +462,24 @@ class ListGrantMemoriesRequest(google.protobuf.message.Message):
     GRANT_ID_FIELD_NUMBER: builtins.int
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    INCLUDE_DELETED_FIELD_NUMBER: builtins.int
     grant_id: builtins.str
     """The id, or a unique prefix of at least 8 characters. Required."""
     page_size: builtins.int
     """How many on a page at the most, 1 to 1,000. Zero: 20. A page also ends at 1 MiB."""
     page_token: builtins.str
     """next_page_token of the page before, of the same grant. Empty: from the newest."""
+    include_deleted: builtins.bool
+    """Also list those that were deleted and can be restored."""
     def __init__(
         self,
         *,
         grant_id: builtins.str = ...,
         page_size: builtins.int = ...,
         page_token: builtins.str = ...,
+        include_deleted: builtins.bool = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["grant_id", b"grant_id", "page_size", b"page_size", "page_token", b"page_token"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["grant_id", b"grant_id", "include_deleted", b"include_deleted", "page_size", b"page_size", "page_token", b"page_token"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ListGrantMemoriesRequest: typing_extensions.TypeAlias = ListGrantMemoriesRequest
@@ -492,7 +496,7 @@ class ListGrantMemoriesResponse(google.protobuf.message.Message):
     """Token of the next page. Empty: this is the last."""
     @property
     def memories(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.Memory]:
-        """Newest first, in every state but deleted."""
+        """Newest first, in every state; deleted ones only if asked for."""
 
     def __init__(
         self,

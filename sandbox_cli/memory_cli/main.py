@@ -45,7 +45,8 @@ def _client(args: argparse.Namespace) -> Any:
         wait_for_ready=False,
     )
     identity = client.identity
-    if is_admin(client.target) and not identity.user_id:
+    token = os.environ.get("MEMORY_TOKEN_FILE") or os.environ.get("MEMORY_TOKEN")
+    if is_admin(client.target) and not identity.user_id and not token:
         client = client.acting_for(user_id=_login(), chat_id=identity.chat_id, agent_id=identity.agent_id)
     return client
 

@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["DURATION_DAYS", "make_parser", "parse_expiry"]
 
-DURATION_DAYS = {"m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
+DURATION_DAYS = {"s": 1 / 86_400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
 KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode")
 
 EXIT_CODES = """\
@@ -22,12 +22,14 @@ exit codes:
 environment:
   MEMORY_ENDPOINT   unix:///path or host:port (unset: the default socket)
   MEMORY_USER_ID, MEMORY_CHAT_ID, MEMORY_AGENT_ID   who asks, and where
+  MEMORY_TOKEN_FILE   a file with a token, for doors that ask for one
+  MEMORY_TLS_CA_FILE  over TCP: whom to trust
 """
 
 
 def parse_expiry(text: str) -> float | datetime:
     """Return days for `2w`, `3d`, `12h`, `90m`, `1y`, or the time of `2026-12-31` (local without a zone)."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdwy])", text.strip())
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdwy])", text.strip())
     if match:
         return float(match[1]) * DURATION_DAYS[match[2]]
     return parse_time(text)
@@ -38,7 +40,9 @@ def parse_time(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither 2w, 3d, 12h nor a date such as 2026-12-31") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither 2w, 3d, 12h or 90m nor a date such as 2026-12-31"
+        ) from None
 
 
 def _pair(text: str) -> tuple[str, str]:
