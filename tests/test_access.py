@@ -349,8 +349,9 @@ def test_calls_of_one_grant_under_way_are_bounded_at_every_door(world):
         yield b""
 
     calls = [channel.stream_unary(path).future(nothing(), metadata=metadata, timeout=20) for _ in range(64)]
-    time.sleep(1)
-    full = ask(world.channel(world.shared), "IdentityService/WhoAmI", {}, token)
+    full, deadline = OK, time.monotonic() + 8
+    while full == OK and time.monotonic() < deadline:  # until all of them have arrived
+        full = ask(world.channel(world.shared), "IdentityService/WhoAmI", {}, token)
     other = ask(world.channel(world.shared), "IdentityService/WhoAmI", {}, world.token())
     silent.set()
     for call in calls:

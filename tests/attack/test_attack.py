@@ -270,7 +270,7 @@ def test_no_secret_of_fifty_users_is_ever_seen_by_another(tmp_path_factory):
         for name in people:
             kept = [m.id for m in boxes[name].pages() if secret[name] in m.content]
             assert sorted(ids[name]) == sorted(kept)
-            assert not [m for m in boxes[name].pages() if "planted" in m.content and f"for {name}" in m.content]
+            assert not [m for m in boxes[name].pages() if m.content == f"planted for {name}"]
             boxes[name].close()
         figures.append(f"canaries: {CANARY_CALLS} random calls of {USERS} users; each saw its own alone")
 
