@@ -497,7 +497,7 @@ def test_tcp_is_tls_or_nothing(world):
         assert not raw.recv(100).startswith(b"\x00\x00")  # no HTTP/2 settings in the clear
     with world.client(plain, world.token()) as caller:
         assert "alice" == caller.whoami().user_id
-    stranger = MemoryClient(plain, user_id="", credentials=Credentials(token=world.token()), wait_for_ready=False)
+    stranger = MemoryClient(world.tcp, user_id="", credentials=Credentials(token=world.token()), wait_for_ready=False)
     with stranger, pytest.raises(Unavailable, match="MEMORY_TLS_CA_FILE"):  # the system does not know who signed it
         stranger.whoami()
 
