@@ -35,13 +35,6 @@ def _past(text: str) -> datetime:
 _DOORS = ("admin", "sandbox", "shared", "tcp", "daemon")
 _CODES = ("NOT_FOUND", "INVALID_ARGUMENT", "ABORTED", "UNAVAILABLE", "INTERNAL", "CANCELLED")
 _REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNIMPLEMENTED"}
-_SERVICES = (
-    memory_service_pb2,
-    context_service_pb2,
-    identity_service_pb2,
-    grant_service_pb2,
-    admin_service_pb2,
-)
 _MODULES: tuple[Any, ...] = (
     memory_service_pb2,
     context_service_pb2,
@@ -56,7 +49,7 @@ def _matches(record: dict[str, Any], args: argparse.Namespace) -> bool:
     outcome, ids = record.get("outcome", ""), record.get("ids", ())
     time = record.get("time", "")
     return (
-        all(record.get(field, "").startswith(wanted) for field, wanted in (("call", args.call),) if wanted)
+        record.get("call", "").startswith(args.call)
         and (not args.grant or any(item.startswith(args.grant) for item in (record.get("grant_id", ""), *ids)))
         and all(
             record.get(field, "") == wanted

@@ -94,7 +94,7 @@ class _Daemon:
                 opened, min_free_bytes=self._config.store.min_free_bytes, on_fatal=self._on_fatal, journal=audit
             )
             try:
-                await self._serve(lease, store, embedder, audit)
+                await self._serve(lease, store, opened.store_id, embedder, audit)
             finally:
                 embedder.close()
                 await self._close(store)
@@ -143,7 +143,9 @@ class _Daemon:
             on_fault=lambda fault: log.error("audit_not_written", error=fault, required=config.required),
         )
 
-    async def _serve(self, lease: SocketLease, store: DuckDBStore, embedder: Embedder, audit: AuditLog | None) -> None:
+    async def _serve(
+        self, lease: SocketLease, store: DuckDBStore, store_id: str, embedder: Embedder, audit: AuditLog | None
+    ) -> None:
         ports = await make_ports(self._config, store, embedder, now_utc())
         grants = Grants(ports, await store.grants(), await store.token_keys(), time.monotonic)
         doors = Doors(
@@ -151,7 +153,7 @@ class _Daemon:
             ports,
             grants,
             audit,
-            store_id=(await store.info()).store_id,
+            store_id=store_id,
             sandboxes=self._places.sandboxes,
             clock=now_utc,
             describe=lambda: self._describe(ports, doors, audit),

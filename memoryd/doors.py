@@ -56,9 +56,9 @@ SERVICES: tuple[Any, ...] = tuple(
         (admin_service_pb2, "AdminService"),
     )
 )
-MOST_STREAMS = 64  # calls under way on one connection, so that one cannot take the whole door
 log = structlog.get_logger("memoryd.daemon")
 
+MOST_STREAMS = 64  # calls under way on one connection, so that one cannot take the whole door
 HANDSHAKE_MS = 5000  # who has not said hello by then is not waited for
 IDLE_MS = 60 * 1000  # a connection without calls for so long is closed, but for the host's; a client makes a new one
 AGE_MS = 60 * 60 * 1000  # of connections over TCP, so that a caller who drips cannot stay for ever

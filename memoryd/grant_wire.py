@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from memoryd.grant import Door, Grant, GrantSpec, GrantStatus, GrantUsage, Permission, Quota, check_permissions
-from memoryd.grant import permission_names as names_of
+from memoryd.grant import (
+    Door,
+    Grant,
+    GrantSpec,
+    GrantStatus,
+    GrantUsage,
+    Permission,
+    Quota,
+    check_permissions,
+    permission_names,
+)
 from memoryd.v1 import grant_pb2, grant_service_pb2
 from memoryd.wire import enum_codes, set_time, time_from_pb
 
@@ -121,7 +130,7 @@ def spec_to_pb(spec: GrantSpec) -> grant_service_pb2.GrantSpec:
         agent_id=spec.agent_id,
         user_id=spec.user_id,
         chat_ids=spec.chat_ids,
-        permissions=names_of(spec.permissions),
+        permissions=permission_names(spec.permissions),
         quota=grant_service_pb2.QuotaSpec(**dict(spec.quota)),  # type: ignore[arg-type]  # its fields by their names
         label=spec.label,
     )

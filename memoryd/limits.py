@@ -37,7 +37,6 @@ REQUEST_KEEP_DAYS = 7  # for so long a request_id gets its first answer
 MAX_GRANT_CHATS = 64  # chats that one grant is bound to
 MAX_LABEL_BYTES = 128  # a line that says what a grant is for
 MAX_QUOTA = 2**40  # far beyond what a store holds
-MAX_GRANT_DAYS = 3650  # ten years; what should last longer is not given with an end
 MAX_TOKEN_BYTES = 4 * 1024  # a quarter of a call's metadata
 MAX_TOKEN_CAVEATS = 32
 MAX_AUDITED_IDS = 100  # of a write: a batch
