@@ -177,3 +177,256 @@ class RunGcResponse(google.protobuf.message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___RunGcResponse: typing_extensions.TypeAlias = RunGcResponse
+
+@typing.final
+class RunDecayRequest(google.protobuf.message.Message):
+    """How to decay."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    dry_run: builtins.bool
+    """Only tell what would go."""
+    def __init__(
+        self,
+        *,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___RunDecayRequest: typing_extensions.TypeAlias = RunDecayRequest
+
+@typing.final
+class Faded(google.protobuf.message.Message):
+    """A memory that has faded."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    ID_FIELD_NUMBER: builtins.int
+    OWNER_FIELD_NUMBER: builtins.int
+    CONFIDENCE_FIELD_NUMBER: builtins.int
+    id: builtins.str
+    """Its id."""
+    owner: builtins.str
+    """Whose it is: the user, or the chat of a group memory."""
+    confidence: builtins.float
+    """What its confidence has become, 0 to 1."""
+    def __init__(
+        self,
+        *,
+        id: builtins.str = ...,
+        owner: builtins.str = ...,
+        confidence: builtins.float = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["confidence", b"confidence", "id", b"id", "owner", b"owner"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___Faded: typing_extensions.TypeAlias = Faded
+
+@typing.final
+class RunDecayResponse(google.protobuf.message.Message):
+    """What was forgotten, or would be."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    EXAMINED_COUNT_FIELD_NUMBER: builtins.int
+    DECAYED_COUNT_FIELD_NUMBER: builtins.int
+    FADED_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    examined_count: builtins.int
+    """Memories that were looked at."""
+    decayed_count: builtins.int
+    """Memories that went."""
+    dry_run: builtins.bool
+    """Whether nothing went because dry_run was set."""
+    @property
+    def faded(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Faded]:
+        """The first 1,000 of them, least confidence first."""
+
+    def __init__(
+        self,
+        *,
+        examined_count: builtins.int = ...,
+        decayed_count: builtins.int = ...,
+        faded: collections.abc.Iterable[Global___Faded] | None = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["decayed_count", b"decayed_count", "dry_run", b"dry_run", "examined_count", b"examined_count", "faded", b"faded"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___RunDecayResponse: typing_extensions.TypeAlias = RunDecayResponse
+
+@typing.final
+class RunEnrichmentRequest(google.protobuf.message.Message):
+    """How to enrich."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    dry_run: builtins.bool
+    """Only count; link nothing."""
+    def __init__(
+        self,
+        *,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___RunEnrichmentRequest: typing_extensions.TypeAlias = RunEnrichmentRequest
+
+@typing.final
+class RunEnrichmentResponse(google.protobuf.message.Message):
+    """What was found."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    EXAMINED_COUNT_FIELD_NUMBER: builtins.int
+    LINKED_COUNT_FIELD_NUMBER: builtins.int
+    SKIPPED_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    examined_count: builtins.int
+    """Memories that were looked at; at most 50 a run."""
+    linked_count: builtins.int
+    """Entities that were newly linked."""
+    skipped: builtins.str
+    """Why nothing was done. Empty: it was."""
+    dry_run: builtins.bool
+    """Whether nothing was linked because dry_run was set."""
+    def __init__(
+        self,
+        *,
+        examined_count: builtins.int = ...,
+        linked_count: builtins.int = ...,
+        skipped: builtins.str = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run", "examined_count", b"examined_count", "linked_count", b"linked_count", "skipped", b"skipped"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___RunEnrichmentResponse: typing_extensions.TypeAlias = RunEnrichmentResponse
+
+@typing.final
+class CompactStoreRequest(google.protobuf.message.Message):
+    """Nothing to say."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+
+Global___CompactStoreRequest: typing_extensions.TypeAlias = CompactStoreRequest
+
+@typing.final
+class CompactStoreResponse(google.protobuf.message.Message):
+    """What it did."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    BEFORE_BYTES_FIELD_NUMBER: builtins.int
+    AFTER_BYTES_FIELD_NUMBER: builtins.int
+    PAUSE_FIELD_NUMBER: builtins.int
+    BACKUPS_FIELD_NUMBER: builtins.int
+    before_bytes: builtins.int
+    """Bytes of the files before."""
+    after_bytes: builtins.int
+    """Bytes of the files after."""
+    @property
+    def pause(self) -> google.protobuf.duration_pb2.Duration:
+        """How long writes waited."""
+
+    @property
+    def backups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Files beside the database that may still hold what was purged."""
+
+    def __init__(
+        self,
+        *,
+        before_bytes: builtins.int = ...,
+        after_bytes: builtins.int = ...,
+        pause: google.protobuf.duration_pb2.Duration | None = ...,
+        backups: collections.abc.Iterable[builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["pause", b"pause"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["after_bytes", b"after_bytes", "backups", b"backups", "before_bytes", b"before_bytes", "pause", b"pause"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___CompactStoreResponse: typing_extensions.TypeAlias = CompactStoreResponse
+
+@typing.final
+class VerifyForgottenRequest(google.protobuf.message.Message):
+    """What to look for."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    ID_FIELD_NUMBER: builtins.int
+    TEXT_FIELD_NUMBER: builtins.int
+    id: builtins.str
+    """The id of a purged memory, all 26 characters. Required."""
+    text: builtins.str
+    """Words of it to look for too; they are compared byte by byte and not kept. Empty: none."""
+    def __init__(
+        self,
+        *,
+        id: builtins.str = ...,
+        text: builtins.str = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["id", b"id", "text", b"text"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___VerifyForgottenRequest: typing_extensions.TypeAlias = VerifyForgottenRequest
+
+@typing.final
+class Trace(google.protobuf.message.Message):
+    """Where something was found."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PLACE_FIELD_NUMBER: builtins.int
+    DETAIL_FIELD_NUMBER: builtins.int
+    place: builtins.str
+    """The table, "index", or the name of a file."""
+    detail: builtins.str
+    """What was found there, and what removes it."""
+    def __init__(
+        self,
+        *,
+        place: builtins.str = ...,
+        detail: builtins.str = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["detail", b"detail", "place", b"place"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___Trace: typing_extensions.TypeAlias = Trace
+
+@typing.final
+class VerifyForgottenResponse(google.protobuf.message.Message):
+    """What was found."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    TRACES_FIELD_NUMBER: builtins.int
+    FILE_COUNT_FIELD_NUMBER: builtins.int
+    BYTE_COUNT_FIELD_NUMBER: builtins.int
+    file_count: builtins.int
+    """How many files were read."""
+    byte_count: builtins.int
+    """How many bytes of them."""
+    @property
+    def traces(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Trace]:
+        """Every trace. Empty: none is left."""
+
+    def __init__(
+        self,
+        *,
+        traces: collections.abc.Iterable[Global___Trace] | None = ...,
+        file_count: builtins.int = ...,
+        byte_count: builtins.int = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["byte_count", b"byte_count", "file_count", b"file_count", "traces", b"traces"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___VerifyForgottenResponse: typing_extensions.TypeAlias = VerifyForgottenResponse

@@ -45,6 +45,26 @@ class AdminServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_admin__service__pb2.RunGcRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.RunGcResponse.FromString,
                 _registered_method=True)
+        self.RunDecay = channel.unary_unary(
+                '/memoryd.v1.AdminService/RunDecay',
+                request_serializer=memoryd_dot_v1_dot_admin__service__pb2.RunDecayRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.RunDecayResponse.FromString,
+                _registered_method=True)
+        self.RunEnrichment = channel.unary_unary(
+                '/memoryd.v1.AdminService/RunEnrichment',
+                request_serializer=memoryd_dot_v1_dot_admin__service__pb2.RunEnrichmentRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.RunEnrichmentResponse.FromString,
+                _registered_method=True)
+        self.CompactStore = channel.unary_unary(
+                '/memoryd.v1.AdminService/CompactStore',
+                request_serializer=memoryd_dot_v1_dot_admin__service__pb2.CompactStoreRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.CompactStoreResponse.FromString,
+                _registered_method=True)
+        self.VerifyForgotten = channel.unary_unary(
+                '/memoryd.v1.AdminService/VerifyForgotten',
+                request_serializer=memoryd_dot_v1_dot_admin__service__pb2.VerifyForgottenRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.VerifyForgottenResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -66,6 +86,40 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RunDecay(self, request, context):
+        """Forgets what has faded: memories whose confidence has decayed below the preset's threshold (memory.decay). They can
+        be restored until they are purged. Idempotent: how often it runs changes nothing. The caller must be on the admin
+        socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RunEnrichment(self, request, context):
+        """Looks again, with every finder of entities.accurate, for the entities of facts that name few. Idempotent. The caller
+        must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompactStore(self, request, context):
+        """Writes the database anew without the bytes of what was purged, and takes the new file's place. Calls go on
+        meanwhile; writes wait for a moment at the end. Idempotent. The caller must be on the admin socket.
+        Errors: UNAVAILABLE (UNAVAILABLE): there is no room for a second copy, or another one is under way.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VerifyForgotten(self, request, context):
+        """Looks for what is left of a purged memory: in the tables, in the indexes, and byte by byte in the files of the
+        store. Changes nothing. The caller must be on the admin socket.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -78,6 +132,26 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.RunGc,
                     request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.RunGcRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_admin__service__pb2.RunGcResponse.SerializeToString,
+            ),
+            'RunDecay': grpc.unary_unary_rpc_method_handler(
+                    servicer.RunDecay,
+                    request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.RunDecayRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_admin__service__pb2.RunDecayResponse.SerializeToString,
+            ),
+            'RunEnrichment': grpc.unary_unary_rpc_method_handler(
+                    servicer.RunEnrichment,
+                    request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.RunEnrichmentRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_admin__service__pb2.RunEnrichmentResponse.SerializeToString,
+            ),
+            'CompactStore': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompactStore,
+                    request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.CompactStoreRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_admin__service__pb2.CompactStoreResponse.SerializeToString,
+            ),
+            'VerifyForgotten': grpc.unary_unary_rpc_method_handler(
+                    servicer.VerifyForgotten,
+                    request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.VerifyForgottenRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_admin__service__pb2.VerifyForgottenResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -135,6 +209,114 @@ class AdminService(object):
             '/memoryd.v1.AdminService/RunGc',
             memoryd_dot_v1_dot_admin__service__pb2.RunGcRequest.SerializeToString,
             memoryd_dot_v1_dot_admin__service__pb2.RunGcResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RunDecay(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.AdminService/RunDecay',
+            memoryd_dot_v1_dot_admin__service__pb2.RunDecayRequest.SerializeToString,
+            memoryd_dot_v1_dot_admin__service__pb2.RunDecayResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RunEnrichment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.AdminService/RunEnrichment',
+            memoryd_dot_v1_dot_admin__service__pb2.RunEnrichmentRequest.SerializeToString,
+            memoryd_dot_v1_dot_admin__service__pb2.RunEnrichmentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompactStore(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.AdminService/CompactStore',
+            memoryd_dot_v1_dot_admin__service__pb2.CompactStoreRequest.SerializeToString,
+            memoryd_dot_v1_dot_admin__service__pb2.CompactStoreResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VerifyForgotten(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.AdminService/VerifyForgotten',
+            memoryd_dot_v1_dot_admin__service__pb2.VerifyForgottenRequest.SerializeToString,
+            memoryd_dot_v1_dot_admin__service__pb2.VerifyForgottenResponse.FromString,
             options,
             channel_credentials,
             insecure,

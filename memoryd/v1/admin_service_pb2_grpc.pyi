@@ -33,6 +33,24 @@ class AdminServiceStub:
     """Erases what expired, was superseded or was deleted and is past its grace. Idempotent. The caller must be on the
     admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
     """
+    RunDecay: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunDecayRequest, memoryd.v1.admin_service_pb2.RunDecayResponse]
+    """Forgets what has faded: memories whose confidence has decayed below the preset's threshold (memory.decay). They can
+    be restored until they are purged. Idempotent: how often it runs changes nothing. The caller must be on the admin
+    socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+    """
+    RunEnrichment: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunEnrichmentRequest, memoryd.v1.admin_service_pb2.RunEnrichmentResponse]
+    """Looks again, with every finder of entities.accurate, for the entities of facts that name few. Idempotent. The caller
+    must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+    """
+    CompactStore: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.CompactStoreRequest, memoryd.v1.admin_service_pb2.CompactStoreResponse]
+    """Writes the database anew without the bytes of what was purged, and takes the new file's place. Calls go on
+    meanwhile; writes wait for a moment at the end. Idempotent. The caller must be on the admin socket.
+    Errors: UNAVAILABLE (UNAVAILABLE): there is no room for a second copy, or another one is under way.
+    """
+    VerifyForgotten: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.VerifyForgottenRequest, memoryd.v1.admin_service_pb2.VerifyForgottenResponse]
+    """Looks for what is left of a purged memory: in the tables, in the indexes, and byte by byte in the files of the
+    store. Changes nothing. The caller must be on the admin socket.
+    """
 
 @typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -44,6 +62,24 @@ class AdminServiceAsyncStub(AdminServiceStub):
     RunGc: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunGcRequest, memoryd.v1.admin_service_pb2.RunGcResponse]  # type: ignore[assignment]
     """Erases what expired, was superseded or was deleted and is past its grace. Idempotent. The caller must be on the
     admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+    """
+    RunDecay: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunDecayRequest, memoryd.v1.admin_service_pb2.RunDecayResponse]  # type: ignore[assignment]
+    """Forgets what has faded: memories whose confidence has decayed below the preset's threshold (memory.decay). They can
+    be restored until they are purged. Idempotent: how often it runs changes nothing. The caller must be on the admin
+    socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+    """
+    RunEnrichment: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunEnrichmentRequest, memoryd.v1.admin_service_pb2.RunEnrichmentResponse]  # type: ignore[assignment]
+    """Looks again, with every finder of entities.accurate, for the entities of facts that name few. Idempotent. The caller
+    must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+    """
+    CompactStore: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.CompactStoreRequest, memoryd.v1.admin_service_pb2.CompactStoreResponse]  # type: ignore[assignment]
+    """Writes the database anew without the bytes of what was purged, and takes the new file's place. Calls go on
+    meanwhile; writes wait for a moment at the end. Idempotent. The caller must be on the admin socket.
+    Errors: UNAVAILABLE (UNAVAILABLE): there is no room for a second copy, or another one is under way.
+    """
+    VerifyForgotten: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.VerifyForgottenRequest, memoryd.v1.admin_service_pb2.VerifyForgottenResponse]  # type: ignore[assignment]
+    """Looks for what is left of a purged memory: in the tables, in the indexes, and byte by byte in the files of the
+    store. Changes nothing. The caller must be on the admin socket.
     """
 
 class AdminServiceServicer(metaclass=abc.ABCMeta):
@@ -65,6 +101,48 @@ class AdminServiceServicer(metaclass=abc.ABCMeta):
     ) -> typing.Union[memoryd.v1.admin_service_pb2.RunGcResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.RunGcResponse]]:
         """Erases what expired, was superseded or was deleted and is past its grace. Idempotent. The caller must be on the
         admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+        """
+
+    @abc.abstractmethod
+    def RunDecay(
+        self,
+        request: memoryd.v1.admin_service_pb2.RunDecayRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.admin_service_pb2.RunDecayResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.RunDecayResponse]]:
+        """Forgets what has faded: memories whose confidence has decayed below the preset's threshold (memory.decay). They can
+        be restored until they are purged. Idempotent: how often it runs changes nothing. The caller must be on the admin
+        socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+        """
+
+    @abc.abstractmethod
+    def RunEnrichment(
+        self,
+        request: memoryd.v1.admin_service_pb2.RunEnrichmentRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.admin_service_pb2.RunEnrichmentResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.RunEnrichmentResponse]]:
+        """Looks again, with every finder of entities.accurate, for the entities of facts that name few. Idempotent. The caller
+        must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+        """
+
+    @abc.abstractmethod
+    def CompactStore(
+        self,
+        request: memoryd.v1.admin_service_pb2.CompactStoreRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.admin_service_pb2.CompactStoreResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.CompactStoreResponse]]:
+        """Writes the database anew without the bytes of what was purged, and takes the new file's place. Calls go on
+        meanwhile; writes wait for a moment at the end. Idempotent. The caller must be on the admin socket.
+        Errors: UNAVAILABLE (UNAVAILABLE): there is no room for a second copy, or another one is under way.
+        """
+
+    @abc.abstractmethod
+    def VerifyForgotten(
+        self,
+        request: memoryd.v1.admin_service_pb2.VerifyForgottenRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.admin_service_pb2.VerifyForgottenResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.VerifyForgottenResponse]]:
+        """Looks for what is left of a purged memory: in the tables, in the indexes, and byte by byte in the files of the
+        store. Changes nothing. The caller must be on the admin socket.
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

@@ -54,6 +54,10 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """No grant has that id. Stop."""
     ERROR_REASON_TRUST_TOO_LOW: _ErrorReason.ValueType  # 15
     """What was stored, deleted or replaced with higher trust is not replaced, purged or restored with less. Stop."""
+    ERROR_REASON_ENTITY_NOT_FOUND: _ErrorReason.ValueType  # 16
+    """Nobody and nothing is known by that name, or it is not yours to see. Stop."""
+    ERROR_REASON_NAME_AMBIGUOUS: _ErrorReason.ValueType  # 17
+    """Several entities are called so; the message lists them. Name one by its id."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason of an error; the name without its prefix is ErrorInfo.reason."""
@@ -90,4 +94,8 @@ ERROR_REASON_GRANT_NOT_FOUND: ErrorReason.ValueType  # 14
 """No grant has that id. Stop."""
 ERROR_REASON_TRUST_TOO_LOW: ErrorReason.ValueType  # 15
 """What was stored, deleted or replaced with higher trust is not replaced, purged or restored with less. Stop."""
+ERROR_REASON_ENTITY_NOT_FOUND: ErrorReason.ValueType  # 16
+"""Nobody and nothing is known by that name, or it is not yours to see. Stop."""
+ERROR_REASON_NAME_AMBIGUOUS: ErrorReason.ValueType  # 17
+"""Several entities are called so; the message lists them. Name one by its id."""
 Global___ErrorReason: typing_extensions.TypeAlias = ErrorReason

@@ -31,9 +31,9 @@ class _PermissionEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enu
     PERMISSION_SEARCH: _Permission.ValueType  # 1
     """SearchMemories."""
     PERMISSION_LIST: _Permission.ValueType  # 2
-    """ListMemories."""
+    """ListMemories and ListPeople."""
     PERMISSION_GET: _Permission.ValueType  # 3
-    """GetMemory."""
+    """GetMemory, GetMemoryHistory and GetEntity."""
     PERMISSION_STATS: _Permission.ValueType  # 4
     """GetMemoryStats."""
     PERMISSION_CONTEXT: _Permission.ValueType  # 5
@@ -41,7 +41,9 @@ class _PermissionEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enu
     PERMISSION_ADD: _Permission.ValueType  # 6
     """AddMemory and BatchAddMemories."""
     PERMISSION_DELETE: _Permission.ValueType  # 7
-    """DeleteMemory and RestoreMemory."""
+    """DeleteMemory, DeleteMemories, RestoreMemory and ForgetPerson."""
+    PERMISSION_CORRECT: _Permission.ValueType  # 8
+    """CorrectMemory, ConfirmMemory, RenameEntity, MergeEntities and UnmergeEntity."""
 
 class Permission(_Permission, metaclass=_PermissionEnumTypeWrapper):
     """What a caller may do."""
@@ -51,9 +53,9 @@ PERMISSION_UNSPECIFIED: Permission.ValueType  # 0
 PERMISSION_SEARCH: Permission.ValueType  # 1
 """SearchMemories."""
 PERMISSION_LIST: Permission.ValueType  # 2
-"""ListMemories."""
+"""ListMemories and ListPeople."""
 PERMISSION_GET: Permission.ValueType  # 3
-"""GetMemory."""
+"""GetMemory, GetMemoryHistory and GetEntity."""
 PERMISSION_STATS: Permission.ValueType  # 4
 """GetMemoryStats."""
 PERMISSION_CONTEXT: Permission.ValueType  # 5
@@ -61,7 +63,9 @@ PERMISSION_CONTEXT: Permission.ValueType  # 5
 PERMISSION_ADD: Permission.ValueType  # 6
 """AddMemory and BatchAddMemories."""
 PERMISSION_DELETE: Permission.ValueType  # 7
-"""DeleteMemory and RestoreMemory."""
+"""DeleteMemory, DeleteMemories, RestoreMemory and ForgetPerson."""
+PERMISSION_CORRECT: Permission.ValueType  # 8
+"""CorrectMemory, ConfirmMemory, RenameEntity, MergeEntities and UnmergeEntity."""
 Global___Permission: typing_extensions.TypeAlias = Permission
 
 class _Door:

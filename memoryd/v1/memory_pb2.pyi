@@ -320,6 +320,8 @@ class Memory(google.protobuf.message.Message):
     SUPERSEDED_BY_FIELD_NUMBER: builtins.int
     CONTESTED_WITH_FIELD_NUMBER: builtins.int
     JUDGEMENT_FIELD_NUMBER: builtins.int
+    DELETE_REASON_FIELD_NUMBER: builtins.int
+    ENTITIES_FIELD_NUMBER: builtins.int
     id: builtins.str
     """26 characters, random. Any unique prefix of at least 8 addresses it too. Output only."""
     agent_id: builtins.str
@@ -348,6 +350,8 @@ class Memory(google.protobuf.message.Message):
     """How often a search or a context returned it. Output only."""
     superseded_by: builtins.str
     """The memory that replaced it. Empty: none. Output only."""
+    delete_reason: builtins.str
+    """Why it went, of a deleted memory: "deleted", "decayed", "evicted" or "forgotten" (with a person). Output only."""
     @property
     def scope(self) -> Global___Scope:
         """Who may recall it. Output only."""
@@ -412,6 +416,10 @@ class Memory(google.protobuf.message.Message):
     def judgement(self) -> Global___Judgement:
         """Why it was superseded or contested. Output only."""
 
+    @property
+    def entities(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___EntityRef]:
+        """Whom and what it names; its subjects are the names of those it is about. Output only."""
+
     def __init__(
         self,
         *,
@@ -445,16 +453,45 @@ class Memory(google.protobuf.message.Message):
         superseded_by: builtins.str = ...,
         contested_with: collections.abc.Iterable[builtins.str] | None = ...,
         judgement: Global___Judgement | None = ...,
+        delete_reason: builtins.str = ...,
+        entities: collections.abc.Iterable[Global___EntityRef] | None = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate", "create_time", b"create_time", "decay_rate", b"decay_rate", "delete_time", b"delete_time", "event_time", b"event_time", "expire_time", b"expire_time", "judgement", b"judgement", "purge_time", b"purge_time", "recall_time", b"recall_time", "reinforce_time", b"reinforce_time", "scope", b"scope", "source", b"source", "supersede_time", b"supersede_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate", "agent_id", b"agent_id", "category", b"category", "confidence", b"confidence", "content", b"content", "contested_with", b"contested_with", "create_time", b"create_time", "decay_rate", b"decay_rate", "delete_time", b"delete_time", "event_time", b"event_time", "expire_time", b"expire_time", "grant_id", b"grant_id", "id", b"id", "judgement", b"judgement", "key", b"key", "kind", b"kind", "metadata", b"metadata", "protected", b"protected", "purge_time", b"purge_time", "recall_count", b"recall_count", "recall_time", b"recall_time", "reinforce_time", b"reinforce_time", "scope", b"scope", "source", b"source", "state", b"state", "subjects", b"subjects", "supersede_time", b"supersede_time", "superseded_by", b"superseded_by", "supersedes", b"supersedes", "tags", b"tags", "trust", b"trust"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate", "agent_id", b"agent_id", "category", b"category", "confidence", b"confidence", "content", b"content", "contested_with", b"contested_with", "create_time", b"create_time", "decay_rate", b"decay_rate", "delete_reason", b"delete_reason", "delete_time", b"delete_time", "entities", b"entities", "event_time", b"event_time", "expire_time", b"expire_time", "grant_id", b"grant_id", "id", b"id", "judgement", b"judgement", "key", b"key", "kind", b"kind", "metadata", b"metadata", "protected", b"protected", "purge_time", b"purge_time", "recall_count", b"recall_count", "recall_time", b"recall_time", "reinforce_time", b"reinforce_time", "scope", b"scope", "source", b"source", "state", b"state", "subjects", b"subjects", "supersede_time", b"supersede_time", "superseded_by", b"superseded_by", "supersedes", b"supersedes", "tags", b"tags", "trust", b"trust"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__decay_rate: typing_extensions.TypeAlias = typing.Literal["decay_rate"]
     _WhichOneofArgType__decay_rate: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate"]
     def WhichOneof(self, oneof_group: _WhichOneofArgType__decay_rate) -> _WhichOneofReturnType__decay_rate | None: ...
 
 Global___Memory: typing_extensions.TypeAlias = Memory
+
+@typing.final
+class EntityRef(google.protobuf.message.Message):
+    """Somebody or something that a memory names."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    ID_FIELD_NUMBER: builtins.int
+    NAME_FIELD_NUMBER: builtins.int
+    ABOUT_FIELD_NUMBER: builtins.int
+    id: builtins.str
+    """The id of the entity."""
+    name: builtins.str
+    """Its name as it is known now."""
+    about: builtins.bool
+    """Whether the memory is about it; else it only mentions it."""
+    def __init__(
+        self,
+        *,
+        id: builtins.str = ...,
+        name: builtins.str = ...,
+        about: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["about", b"about", "id", b"id", "name", b"name"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___EntityRef: typing_extensions.TypeAlias = EntityRef
 
 @typing.final
 class MemoryFilter(google.protobuf.message.Message):
@@ -496,7 +533,9 @@ class MemoryFilter(google.protobuf.message.Message):
 
     @property
     def subjects(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Subjects, compared without regard to case: any of these."""
+        """Subjects, any of these: as the caller wrote them (without regard to case), or who is known by that name,
+        nickname, relation ("my wife") or entity id.
+        """
 
     @property
     def tags(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
@@ -628,7 +667,7 @@ class AddResult(google.protobuf.message.Message):
     outcome: Global___Outcome.ValueType
     """What became of it."""
     rejection: builtins.str
-    """Why it was REJECTED, for example "quota" or "disabled". Empty otherwise."""
+    """Why it was REJECTED: "quota", "disabled", "secret" or "forgotten". Empty otherwise."""
     @property
     def memory(self) -> Global___Memory:
         """The memory as it is now. Unset where the outcome is REJECTED."""

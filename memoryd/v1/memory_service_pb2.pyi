@@ -580,6 +580,312 @@ class RestoreMemoryResponse(google.protobuf.message.Message):
 Global___RestoreMemoryResponse: typing_extensions.TypeAlias = RestoreMemoryResponse
 
 @typing.final
+class DeleteMemoriesRequest(google.protobuf.message.Message):
+    """What to delete. At least one of filter, text, source, grant_id and shared must be set; all that is set must match."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    FILTER_FIELD_NUMBER: builtins.int
+    TEXT_FIELD_NUMBER: builtins.int
+    SOURCE_FIELD_NUMBER: builtins.int
+    GRANT_ID_FIELD_NUMBER: builtins.int
+    SHARED_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    PURGE_FIELD_NUMBER: builtins.int
+    REQUEST_ID_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent it belongs to. Empty: "default"."""
+    user_id: builtins.str
+    """The user who asks."""
+    chat_id: builtins.str
+    """The chat in which is asked."""
+    text: builtins.str
+    """Text that the content holds, taken literally, without regard to case; at least 3 characters."""
+    grant_id: builtins.str
+    """The grant it came through."""
+    shared: builtins.bool
+    """Unset: personal and group memories. True: only group memories; false: only personal ones."""
+    dry_run: builtins.bool
+    """Only tell what would go."""
+    purge: builtins.bool
+    """Erase at once instead; it cannot be restored then."""
+    request_id: builtins.str
+    """A UUID of the caller's: the same id gets the first answer, for 7 days."""
+    @property
+    def filter(self) -> memoryd.v1.memory_pb2.MemoryFilter:
+        """What the memories are like: kinds, subjects, labels, times. Without kinds, messages stay."""
+
+    @property
+    def source(self) -> memoryd.v1.memory_pb2.Source:
+        """Who stated it and where: every field that is set must be equal; of message_ids any one."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        filter: memoryd.v1.memory_pb2.MemoryFilter | None = ...,
+        text: builtins.str = ...,
+        source: memoryd.v1.memory_pb2.Source | None = ...,
+        grant_id: builtins.str = ...,
+        shared: builtins.bool | None = ...,
+        dry_run: builtins.bool = ...,
+        purge: builtins.bool = ...,
+        request_id: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_shared", b"_shared", "filter", b"filter", "shared", b"shared", "source", b"source"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_shared", b"_shared", "agent_id", b"agent_id", "chat_id", b"chat_id", "dry_run", b"dry_run", "filter", b"filter", "grant_id", b"grant_id", "purge", b"purge", "request_id", b"request_id", "shared", b"shared", "source", b"source", "text", b"text", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__shared: typing_extensions.TypeAlias = typing.Literal["shared"]
+    _WhichOneofArgType__shared: typing_extensions.TypeAlias = typing.Literal["_shared", b"_shared"]
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__shared) -> _WhichOneofReturnType__shared | None: ...
+
+Global___DeleteMemoriesRequest: typing_extensions.TypeAlias = DeleteMemoriesRequest
+
+@typing.final
+class DeleteMemoriesResponse(google.protobuf.message.Message):
+    """What went, or would."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    DELETED_IDS_FIELD_NUMBER: builtins.int
+    DELETED_COUNT_FIELD_NUMBER: builtins.int
+    PURGE_TIME_FIELD_NUMBER: builtins.int
+    MEMORIES_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    BACKUPS_FIELD_NUMBER: builtins.int
+    deleted_count: builtins.int
+    """How many in all."""
+    dry_run: builtins.bool
+    """Whether nothing was deleted because dry_run was set."""
+    @property
+    def deleted_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The first 1,000 ids, newest first."""
+
+    @property
+    def purge_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """Until when they can be restored. Unset where they were purged and in a dry run."""
+
+    @property
+    def memories(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.Memory]:
+        """The first 100 memories as they were, newest first; only in a dry run."""
+
+    @property
+    def backups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Files beside the database that may still hold what was purged."""
+
+    def __init__(
+        self,
+        *,
+        deleted_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        deleted_count: builtins.int = ...,
+        purge_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        memories: collections.abc.Iterable[memoryd.v1.memory_pb2.Memory] | None = ...,
+        dry_run: builtins.bool = ...,
+        backups: collections.abc.Iterable[builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["purge_time", b"purge_time"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["backups", b"backups", "deleted_count", b"deleted_count", "deleted_ids", b"deleted_ids", "dry_run", b"dry_run", "memories", b"memories", "purge_time", b"purge_time"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___DeleteMemoriesResponse: typing_extensions.TypeAlias = DeleteMemoriesResponse
+
+@typing.final
+class GetMemoryHistoryRequest(google.protobuf.message.Message):
+    """Whose history to return."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    ID_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent it belongs to. Empty: "default"."""
+    user_id: builtins.str
+    """The user who asks."""
+    chat_id: builtins.str
+    """The chat in which is asked."""
+    id: builtins.str
+    """The id, or a unique prefix of at least 8 characters. Required."""
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        id: builtins.str = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "id", b"id", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___GetMemoryHistoryRequest: typing_extensions.TypeAlias = GetMemoryHistoryRequest
+
+@typing.final
+class GetMemoryHistoryResponse(google.protobuf.message.Message):
+    """The history."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MEMORIES_FIELD_NUMBER: builtins.int
+    MISSING_IDS_FIELD_NUMBER: builtins.int
+    @property
+    def memories(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.Memory]:
+        """The memory, its predecessors and successors, oldest first; each says by its judgement why it was replaced."""
+
+    @property
+    def missing_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Ids that the history names and that are deleted or purged."""
+
+    def __init__(
+        self,
+        *,
+        memories: collections.abc.Iterable[memoryd.v1.memory_pb2.Memory] | None = ...,
+        missing_ids: collections.abc.Iterable[builtins.str] | None = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["memories", b"memories", "missing_ids", b"missing_ids"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___GetMemoryHistoryResponse: typing_extensions.TypeAlias = GetMemoryHistoryResponse
+
+@typing.final
+class CorrectMemoryRequest(google.protobuf.message.Message):
+    """Which memory to correct, and what it should say."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    ID_FIELD_NUMBER: builtins.int
+    CONTENT_FIELD_NUMBER: builtins.int
+    REQUEST_ID_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent it belongs to. Empty: "default"."""
+    user_id: builtins.str
+    """The user who asks."""
+    chat_id: builtins.str
+    """The chat in which is asked."""
+    id: builtins.str
+    """The id, or a unique prefix of at least 8 characters. Required."""
+    content: builtins.str
+    """What it should say; at most 8,192 bytes of UTF-8. Required."""
+    request_id: builtins.str
+    """A UUID of the caller's: the same id gets the first answer, for 7 days."""
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        id: builtins.str = ...,
+        content: builtins.str = ...,
+        request_id: builtins.str = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "content", b"content", "id", b"id", "request_id", b"request_id", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___CorrectMemoryRequest: typing_extensions.TypeAlias = CorrectMemoryRequest
+
+@typing.final
+class CorrectMemoryResponse(google.protobuf.message.Message):
+    """What became of the correction."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    RESULT_FIELD_NUMBER: builtins.int
+    @property
+    def result(self) -> memoryd.v1.memory_pb2.AddResult:
+        """The outcome and the memory that now says it."""
+
+    def __init__(
+        self,
+        *,
+        result: memoryd.v1.memory_pb2.AddResult | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["result", b"result"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["result", b"result"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___CorrectMemoryResponse: typing_extensions.TypeAlias = CorrectMemoryResponse
+
+@typing.final
+class ConfirmMemoryRequest(google.protobuf.message.Message):
+    """Which memory to confirm."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    ID_FIELD_NUMBER: builtins.int
+    PROTECT_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent it belongs to. Empty: "default"."""
+    user_id: builtins.str
+    """The user who asks."""
+    chat_id: builtins.str
+    """The chat in which is asked."""
+    id: builtins.str
+    """The id, or a unique prefix of at least 8 characters. Required."""
+    protect: builtins.bool
+    """Whether decay, eviction and extraction shall leave it alone. Unset: true."""
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        id: builtins.str = ...,
+        protect: builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_protect", b"_protect", "protect", b"protect"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_protect", b"_protect", "agent_id", b"agent_id", "chat_id", b"chat_id", "id", b"id", "protect", b"protect", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__protect: typing_extensions.TypeAlias = typing.Literal["protect"]
+    _WhichOneofArgType__protect: typing_extensions.TypeAlias = typing.Literal["_protect", b"_protect"]
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__protect) -> _WhichOneofReturnType__protect | None: ...
+
+Global___ConfirmMemoryRequest: typing_extensions.TypeAlias = ConfirmMemoryRequest
+
+@typing.final
+class ConfirmMemoryResponse(google.protobuf.message.Message):
+    """What was confirmed."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MEMORY_FIELD_NUMBER: builtins.int
+    SUPERSEDED_IDS_FIELD_NUMBER: builtins.int
+    @property
+    def memory(self) -> memoryd.v1.memory_pb2.Memory:
+        """The memory as it is now."""
+
+    @property
+    def superseded_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The memories that contested it and are superseded now."""
+
+    def __init__(
+        self,
+        *,
+        memory: memoryd.v1.memory_pb2.Memory | None = ...,
+        superseded_ids: collections.abc.Iterable[builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["memory", b"memory"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["memory", b"memory", "superseded_ids", b"superseded_ids"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ConfirmMemoryResponse: typing_extensions.TypeAlias = ConfirmMemoryResponse
+
+@typing.final
 class GetMemoryStatsRequest(google.protobuf.message.Message):
     """Whose memories to count."""
 

@@ -82,6 +82,26 @@ class MemoryServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_memory__service__pb2.RestoreMemoryRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.RestoreMemoryResponse.FromString,
                 _registered_method=True)
+        self.DeleteMemories = channel.unary_unary(
+                '/memoryd.v1.MemoryService/DeleteMemories',
+                request_serializer=memoryd_dot_v1_dot_memory__service__pb2.DeleteMemoriesRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.DeleteMemoriesResponse.FromString,
+                _registered_method=True)
+        self.GetMemoryHistory = channel.unary_unary(
+                '/memoryd.v1.MemoryService/GetMemoryHistory',
+                request_serializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryHistoryRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryHistoryResponse.FromString,
+                _registered_method=True)
+        self.CorrectMemory = channel.unary_unary(
+                '/memoryd.v1.MemoryService/CorrectMemory',
+                request_serializer=memoryd_dot_v1_dot_memory__service__pb2.CorrectMemoryRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.CorrectMemoryResponse.FromString,
+                _registered_method=True)
+        self.ConfirmMemory = channel.unary_unary(
+                '/memoryd.v1.MemoryService/ConfirmMemory',
+                request_serializer=memoryd_dot_v1_dot_memory__service__pb2.ConfirmMemoryRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.ConfirmMemoryResponse.FromString,
+                _registered_method=True)
         self.GetMemoryStats = channel.unary_unary(
                 '/memoryd.v1.MemoryService/GetMemoryStats',
                 request_serializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsRequest.SerializeToString,
@@ -106,11 +126,14 @@ class MemoryServiceServicer(object):
     """
 
     def AddMemory(self, request, context):
-        """Stores a statement, or strengthens or replaces the memory that it repeats or contradicts. Durable when it
-        returns and found by the next search. Idempotent with a request_id. The caller must hold "add".
+        """Stores a statement, or strengthens or replaces the memory that it repeats or contradicts. What may contradict and
+        cannot be decided is stored and marked as contested, both ways. A statement that holds a credential is REJECTED
+        ("secret"); one with source.channel "extraction" that repeats what was deleted is REJECTED ("forgotten"). Durable
+        when it returns and found by the next search. Idempotent with a request_id. The caller must hold "add".
         Errors: RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large; shrink it. ABORTED
         (REQUEST_ID_REUSED): the request_id came with another request before; make a new one. PERMISSION_DENIED
-        (TRUST_TOO_LOW): the key is held by a memory of higher trust; take another key.
+        (TRUST_TOO_LOW): the key is held by a memory of higher trust; take another key. RESOURCE_EXHAUSTED
+        (LIMIT_EXCEEDED), metadata "limit" is "max_entries": the scope is full of protected memories; delete some.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -170,6 +193,46 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DeleteMemories(self, request, context):
+        """Hides, or with purge erases, all that the caller sees and a filter describes. An empty filter is refused.
+        Idempotent with a request_id (but for a purge). The caller must hold "delete".
+        Errors: INVALID_ARGUMENT (INVALID_FIELD): the filter is empty or its text is too short; say what shall go.
+        PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust and is not purged; delete it without purge.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetMemoryHistory(self, request, context):
+        """Returns a memory with all that it replaced and that replaced it, as far as it is not deleted or purged.
+        Idempotent. The caller must hold "get".
+        Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CorrectMemory(self, request, context):
+        """Replaces what a live memory says; scope, subjects and labels stay. Idempotent with a request_id. The caller must
+        hold "correct". Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+        PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; add a statement of your own. ABORTED (CONFLICT): it was
+        superseded meanwhile; read its history.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ConfirmMemory(self, request, context):
+        """Says that a live memory is true: its confidence becomes 1, and, unless protect is false, nothing automatic ends it
+        any more. What contests it is superseded. Idempotent. The caller must hold "correct".
+        Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+        PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; stop. ABORTED (CONFLICT): it is superseded or expired;
+        restore it first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetMemoryStats(self, request, context):
         """Counts what the caller sees. Idempotent. The caller must hold "stats".
         """
@@ -214,6 +277,26 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.RestoreMemory,
                     request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.RestoreMemoryRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_memory__service__pb2.RestoreMemoryResponse.SerializeToString,
+            ),
+            'DeleteMemories': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteMemories,
+                    request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.DeleteMemoriesRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_memory__service__pb2.DeleteMemoriesResponse.SerializeToString,
+            ),
+            'GetMemoryHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMemoryHistory,
+                    request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryHistoryRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryHistoryResponse.SerializeToString,
+            ),
+            'CorrectMemory': grpc.unary_unary_rpc_method_handler(
+                    servicer.CorrectMemory,
+                    request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.CorrectMemoryRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_memory__service__pb2.CorrectMemoryResponse.SerializeToString,
+            ),
+            'ConfirmMemory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ConfirmMemory,
+                    request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.ConfirmMemoryRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_memory__service__pb2.ConfirmMemoryResponse.SerializeToString,
             ),
             'GetMemoryStats': grpc.unary_unary_rpc_method_handler(
                     servicer.GetMemoryStats,
@@ -423,6 +506,114 @@ class MemoryService(object):
             '/memoryd.v1.MemoryService/RestoreMemory',
             memoryd_dot_v1_dot_memory__service__pb2.RestoreMemoryRequest.SerializeToString,
             memoryd_dot_v1_dot_memory__service__pb2.RestoreMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteMemories(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.MemoryService/DeleteMemories',
+            memoryd_dot_v1_dot_memory__service__pb2.DeleteMemoriesRequest.SerializeToString,
+            memoryd_dot_v1_dot_memory__service__pb2.DeleteMemoriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMemoryHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.MemoryService/GetMemoryHistory',
+            memoryd_dot_v1_dot_memory__service__pb2.GetMemoryHistoryRequest.SerializeToString,
+            memoryd_dot_v1_dot_memory__service__pb2.GetMemoryHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CorrectMemory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.MemoryService/CorrectMemory',
+            memoryd_dot_v1_dot_memory__service__pb2.CorrectMemoryRequest.SerializeToString,
+            memoryd_dot_v1_dot_memory__service__pb2.CorrectMemoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ConfirmMemory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.MemoryService/ConfirmMemory',
+            memoryd_dot_v1_dot_memory__service__pb2.ConfirmMemoryRequest.SerializeToString,
+            memoryd_dot_v1_dot_memory__service__pb2.ConfirmMemoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -41,11 +41,14 @@ class MemoryServiceStub:
     @typing.overload
     def __new__(cls, channel: grpc.aio.Channel) -> MemoryServiceAsyncStub: ...
     AddMemory: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.AddMemoryRequest, memoryd.v1.memory_service_pb2.AddMemoryResponse]
-    """Stores a statement, or strengthens or replaces the memory that it repeats or contradicts. Durable when it
-    returns and found by the next search. Idempotent with a request_id. The caller must hold "add".
+    """Stores a statement, or strengthens or replaces the memory that it repeats or contradicts. What may contradict and
+    cannot be decided is stored and marked as contested, both ways. A statement that holds a credential is REJECTED
+    ("secret"); one with source.channel "extraction" that repeats what was deleted is REJECTED ("forgotten"). Durable
+    when it returns and found by the next search. Idempotent with a request_id. The caller must hold "add".
     Errors: RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large; shrink it. ABORTED
     (REQUEST_ID_REUSED): the request_id came with another request before; make a new one. PERMISSION_DENIED
-    (TRUST_TOO_LOW): the key is held by a memory of higher trust; take another key.
+    (TRUST_TOO_LOW): the key is held by a memory of higher trust; take another key. RESOURCE_EXHAUSTED
+    (LIMIT_EXCEEDED), metadata "limit" is "max_entries": the scope is full of protected memories; delete some.
     """
     BatchAddMemories: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.BatchAddMemoriesRequest, memoryd.v1.memory_service_pb2.BatchAddMemoriesResponse]
     """Stores up to 100 statements in order and in one transaction; one malformed item fails them all. Idempotent
@@ -77,6 +80,30 @@ class MemoryServiceStub:
     ABORTED (CONFLICT): its key is taken by another live memory; delete that one first. PERMISSION_DENIED
     (TRUST_TOO_LOW): it was deleted or replaced with higher trust; stop.
     """
+    DeleteMemories: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.DeleteMemoriesRequest, memoryd.v1.memory_service_pb2.DeleteMemoriesResponse]
+    """Hides, or with purge erases, all that the caller sees and a filter describes. An empty filter is refused.
+    Idempotent with a request_id (but for a purge). The caller must hold "delete".
+    Errors: INVALID_ARGUMENT (INVALID_FIELD): the filter is empty or its text is too short; say what shall go.
+    PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust and is not purged; delete it without purge.
+    """
+    GetMemoryHistory: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryHistoryRequest, memoryd.v1.memory_service_pb2.GetMemoryHistoryResponse]
+    """Returns a memory with all that it replaced and that replaced it, as far as it is not deleted or purged.
+    Idempotent. The caller must hold "get".
+    Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+    """
+    CorrectMemory: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.CorrectMemoryRequest, memoryd.v1.memory_service_pb2.CorrectMemoryResponse]
+    """Replaces what a live memory says; scope, subjects and labels stay. Idempotent with a request_id. The caller must
+    hold "correct". Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+    PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; add a statement of your own. ABORTED (CONFLICT): it was
+    superseded meanwhile; read its history.
+    """
+    ConfirmMemory: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.ConfirmMemoryRequest, memoryd.v1.memory_service_pb2.ConfirmMemoryResponse]
+    """Says that a live memory is true: its confidence becomes 1, and, unless protect is false, nothing automatic ends it
+    any more. What contests it is superseded. Idempotent. The caller must hold "correct".
+    Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+    PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; stop. ABORTED (CONFLICT): it is superseded or expired;
+    restore it first.
+    """
     GetMemoryStats: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryStatsRequest, memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]
     """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
 
@@ -99,11 +126,14 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
 
     def __init__(self, channel: grpc.aio.Channel) -> None: ...
     AddMemory: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.AddMemoryRequest, memoryd.v1.memory_service_pb2.AddMemoryResponse]  # type: ignore[assignment]
-    """Stores a statement, or strengthens or replaces the memory that it repeats or contradicts. Durable when it
-    returns and found by the next search. Idempotent with a request_id. The caller must hold "add".
+    """Stores a statement, or strengthens or replaces the memory that it repeats or contradicts. What may contradict and
+    cannot be decided is stored and marked as contested, both ways. A statement that holds a credential is REJECTED
+    ("secret"); one with source.channel "extraction" that repeats what was deleted is REJECTED ("forgotten"). Durable
+    when it returns and found by the next search. Idempotent with a request_id. The caller must hold "add".
     Errors: RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large; shrink it. ABORTED
     (REQUEST_ID_REUSED): the request_id came with another request before; make a new one. PERMISSION_DENIED
-    (TRUST_TOO_LOW): the key is held by a memory of higher trust; take another key.
+    (TRUST_TOO_LOW): the key is held by a memory of higher trust; take another key. RESOURCE_EXHAUSTED
+    (LIMIT_EXCEEDED), metadata "limit" is "max_entries": the scope is full of protected memories; delete some.
     """
     BatchAddMemories: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.BatchAddMemoriesRequest, memoryd.v1.memory_service_pb2.BatchAddMemoriesResponse]  # type: ignore[assignment]
     """Stores up to 100 statements in order and in one transaction; one malformed item fails them all. Idempotent
@@ -135,6 +165,30 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     ABORTED (CONFLICT): its key is taken by another live memory; delete that one first. PERMISSION_DENIED
     (TRUST_TOO_LOW): it was deleted or replaced with higher trust; stop.
     """
+    DeleteMemories: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.DeleteMemoriesRequest, memoryd.v1.memory_service_pb2.DeleteMemoriesResponse]  # type: ignore[assignment]
+    """Hides, or with purge erases, all that the caller sees and a filter describes. An empty filter is refused.
+    Idempotent with a request_id (but for a purge). The caller must hold "delete".
+    Errors: INVALID_ARGUMENT (INVALID_FIELD): the filter is empty or its text is too short; say what shall go.
+    PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust and is not purged; delete it without purge.
+    """
+    GetMemoryHistory: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryHistoryRequest, memoryd.v1.memory_service_pb2.GetMemoryHistoryResponse]  # type: ignore[assignment]
+    """Returns a memory with all that it replaced and that replaced it, as far as it is not deleted or purged.
+    Idempotent. The caller must hold "get".
+    Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+    """
+    CorrectMemory: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.CorrectMemoryRequest, memoryd.v1.memory_service_pb2.CorrectMemoryResponse]  # type: ignore[assignment]
+    """Replaces what a live memory says; scope, subjects and labels stay. Idempotent with a request_id. The caller must
+    hold "correct". Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+    PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; add a statement of your own. ABORTED (CONFLICT): it was
+    superseded meanwhile; read its history.
+    """
+    ConfirmMemory: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.ConfirmMemoryRequest, memoryd.v1.memory_service_pb2.ConfirmMemoryResponse]  # type: ignore[assignment]
+    """Says that a live memory is true: its confidence becomes 1, and, unless protect is false, nothing automatic ends it
+    any more. What contests it is superseded. Idempotent. The caller must hold "correct".
+    Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+    PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; stop. ABORTED (CONFLICT): it is superseded or expired;
+    restore it first.
+    """
     GetMemoryStats: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryStatsRequest, memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]  # type: ignore[assignment]
     """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
 
@@ -160,11 +214,14 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.memory_service_pb2.AddMemoryRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.memory_service_pb2.AddMemoryResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.AddMemoryResponse]]:
-        """Stores a statement, or strengthens or replaces the memory that it repeats or contradicts. Durable when it
-        returns and found by the next search. Idempotent with a request_id. The caller must hold "add".
+        """Stores a statement, or strengthens or replaces the memory that it repeats or contradicts. What may contradict and
+        cannot be decided is stored and marked as contested, both ways. A statement that holds a credential is REJECTED
+        ("secret"); one with source.channel "extraction" that repeats what was deleted is REJECTED ("forgotten"). Durable
+        when it returns and found by the next search. Idempotent with a request_id. The caller must hold "add".
         Errors: RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): something is too large; shrink it. ABORTED
         (REQUEST_ID_REUSED): the request_id came with another request before; make a new one. PERMISSION_DENIED
-        (TRUST_TOO_LOW): the key is held by a memory of higher trust; take another key.
+        (TRUST_TOO_LOW): the key is held by a memory of higher trust; take another key. RESOURCE_EXHAUSTED
+        (LIMIT_EXCEEDED), metadata "limit" is "max_entries": the scope is full of protected memories; delete some.
         """
 
     @abc.abstractmethod
@@ -231,6 +288,54 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
         ABORTED (CONFLICT): its key is taken by another live memory; delete that one first. PERMISSION_DENIED
         (TRUST_TOO_LOW): it was deleted or replaced with higher trust; stop.
+        """
+
+    @abc.abstractmethod
+    def DeleteMemories(
+        self,
+        request: memoryd.v1.memory_service_pb2.DeleteMemoriesRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.memory_service_pb2.DeleteMemoriesResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.DeleteMemoriesResponse]]:
+        """Hides, or with purge erases, all that the caller sees and a filter describes. An empty filter is refused.
+        Idempotent with a request_id (but for a purge). The caller must hold "delete".
+        Errors: INVALID_ARGUMENT (INVALID_FIELD): the filter is empty or its text is too short; say what shall go.
+        PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust and is not purged; delete it without purge.
+        """
+
+    @abc.abstractmethod
+    def GetMemoryHistory(
+        self,
+        request: memoryd.v1.memory_service_pb2.GetMemoryHistoryRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.memory_service_pb2.GetMemoryHistoryResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.GetMemoryHistoryResponse]]:
+        """Returns a memory with all that it replaced and that replaced it, as far as it is not deleted or purged.
+        Idempotent. The caller must hold "get".
+        Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+        """
+
+    @abc.abstractmethod
+    def CorrectMemory(
+        self,
+        request: memoryd.v1.memory_service_pb2.CorrectMemoryRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.memory_service_pb2.CorrectMemoryResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.CorrectMemoryResponse]]:
+        """Replaces what a live memory says; scope, subjects and labels stay. Idempotent with a request_id. The caller must
+        hold "correct". Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+        PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; add a statement of your own. ABORTED (CONFLICT): it was
+        superseded meanwhile; read its history.
+        """
+
+    @abc.abstractmethod
+    def ConfirmMemory(
+        self,
+        request: memoryd.v1.memory_service_pb2.ConfirmMemoryRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.memory_service_pb2.ConfirmMemoryResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.ConfirmMemoryResponse]]:
+        """Says that a live memory is true: its confidence becomes 1, and, unless protect is false, nothing automatic ends it
+        any more. What contests it is superseded. Idempotent. The caller must hold "correct".
+        Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
+        PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; stop. ABORTED (CONFLICT): it is superseded or expired;
+        restore it first.
         """
 
     @abc.abstractmethod
