@@ -9,11 +9,9 @@ overlapping pairs, as no spaces tell their words apart.
 from __future__ import annotations
 
 import re
-import threading
 import unicodedata
 
-import Stemmer
-
+from memoryd.knowledge.stems import stem
 from memoryd.model import Memory
 
 __all__ = ["analyse", "analyse_query", "embedded_text", "indexed_text"]
@@ -33,14 +31,6 @@ MONTHS = (
 _WORD = re.compile(r"\w+")
 _CJK = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
 _CJK_RUN = re.compile(f"({_CJK}+)")
-_local = threading.local()
-
-
-def _stem(words: list[str]) -> list[str]:
-    stemmer = getattr(_local, "stemmer", None)
-    if stemmer is None:  # a stemmer keeps a buffer, so each thread has its own
-        stemmer = _local.stemmer = Stemmer.Stemmer("english", 10_000)
-    return list(stemmer.stemWords(words))
 
 
 def _words(text: str) -> tuple[list[str], list[str]]:
@@ -67,7 +57,7 @@ def _pairs(run: str) -> list[str]:
 def analyse(text: str) -> list[str]:
     """Return the words of a text to be found, in order, repeated as they occur."""
     words, runs = _words(text)
-    terms = _stem(words)
+    terms = stem(words)
     for run in runs:
         terms.extend(run)
         terms.extend(_pairs(run))
@@ -77,7 +67,7 @@ def analyse(text: str) -> list[str]:
 def analyse_query(text: str) -> list[str]:
     """Return the distinct words of a query; of a CJK run its pairs, or its one character."""
     words, runs = _words(text)
-    terms = _stem(words)
+    terms = stem(words)
     for run in runs:
         terms.extend(_pairs(run) or run)
     return list(dict.fromkeys(terms))

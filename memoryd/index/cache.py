@@ -12,14 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.change import Applied, ChangeSet, Snapshot
+from memoryd.change import Applied, ChangeSet, Recalled, Snapshot
 from memoryd.index.postings import CorpusStats
-from memoryd.index.scope import BYTES_A_DOCUMENT, Found, Question, ScopeIndex
+from memoryd.index.scope import BYTES_A_DOCUMENT, Found, Question, ScopeIndex, best_of
 from memoryd.model import Owner
 
 __all__ = ["ScopeIndexes"]
@@ -102,7 +101,13 @@ class ScopeIndexes:
     def _build(self, snapshot: Snapshot) -> ScopeIndex | None:
         if snapshot.count * (5 * self._dimensions + BYTES_A_DOCUMENT) + 2 * snapshot.text_bytes > self._budget:
             return None
-        index = ScopeIndex(snapshot.chunks, dimensions=self._dimensions, fingerprint=self._fingerprint)
+        index = ScopeIndex(
+            snapshot.chunks,
+            dimensions=self._dimensions,
+            fingerprint=self._fingerprint,
+            entities=snapshot.entities,
+            tombstones=snapshot.tombstones,
+        )
         index.commit_seq = snapshot.commit_seq
         return index if index.nbytes <= self._budget else None
 
@@ -153,8 +158,18 @@ class ScopeIndexes:
         for memory in change.purges:
             if memory.owner == owner:
                 index.remove(memory.id)
+        for entity in change.entities:
+            if entity.owner == owner:
+                index.people.put(entity)
+        index.people.forget(entity.id for entity in change.forget_entities)
+        index.tombstones |= {stone.digest for stone in change.tombstones if stone.owner == owner}
+        index.tombstones -= {stone.digest for stone in change.lift if stone.owner == owner}
 
-    def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
+    def holds(self, memory_id: str) -> bool:
+        """Whether an index that is in memory holds a memory."""
+        return any(index.memory(memory_id) is not None for index in self._ready.values())
+
+    def note_recalls(self, recalls: Mapping[str, Recalled]) -> None:
         """Bring the counts of recalls in the indexes up to what was written down."""
         for index in self._ready.values():
             index.note_recalls(recalls)
@@ -170,9 +185,7 @@ class ScopeIndexes:
 def _search(indexes: Sequence[ScopeIndex], question: Question, explain: bool) -> list[Found]:
     corpora = [index.corpus(question.terms) for index in indexes]
     stats = sum(corpora[1:], corpora[0]) if corpora else CorpusStats(0, 0, 0, ())
-    found = [hit for index in indexes for hit in index.search(question, stats)]
-    found.sort(key=lambda hit: hit.order)
-    found = found[: question.limit]
+    found = best_of([one for index in indexes for one in index.candidates(question, stats)], question.limit)
     return _with_ranks(found, [index.legs(question, stats) for index in indexes]) if explain else found
 
 
@@ -191,4 +204,6 @@ def _owners(change: ChangeSet) -> set[Owner]:
         *(entry.memory.owner for entry in change.inserts),
         *(entry.memory.owner for entry in change.updates),
         *(memory.owner for memory in change.purges),
+        *(entity.owner for entity in (*change.entities, *change.forget_entities)),
+        *(tombstone.owner for tombstone in (*change.tombstones, *change.lift)),
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import marshal
 from datetime import datetime
 
+from memoryd.entity import EntityType, Form, Mention
 from memoryd.model import Judgement, Kind, Memory, Scope, Source, Trust
 from memoryd.times import from_us, to_us
 
@@ -17,6 +18,15 @@ __all__ = ["pack", "unpack"]
 _NO_SOURCE = Source()
 _KINDS = {kind.value: kind for kind in Kind}
 _TRUSTS = {trust.value: trust for trust in Trust}
+
+
+_FORMS = {form.value: form for form in Form}
+_TYPES = {kind.value: kind for kind in EntityType}
+
+
+def mention_of(entity_id: str, text: str, form: str, kind: str, about: bool, same_as: str) -> Mention:
+    """Return the mention of these values."""
+    return Mention(entity_id, text, _FORMS[form], _TYPES[kind], about, same_as)
 
 
 def _us(time: datetime | None) -> int | None:
@@ -39,6 +49,9 @@ def pack(memory: Memory) -> bytes:
         _us(memory.recall_time), memory.recall_count, _us(memory.reinforce_time), _us(memory.expire_time),
         _us(memory.supersede_time), memory.supersedes, memory.superseded_by, memory.contested_with,
         None if judgement is None else (judgement.rule, judgement.reason, judgement.evidence),
+        _us(memory.trusted_recall_time), memory.claims,
+        tuple((m.entity_id, m.text, m.form.value, m.type.value, m.about, m.same_as) for m in memory.mentions),
+        _us(memory.enrich_time),
     ))  # fmt: skip
 
 
@@ -47,7 +60,7 @@ def unpack(packed: bytes) -> Memory:
     (
         memory_id, agent_id, user_id, chat_id, content, created, happened, kind, subjects, tags, category, metadata,
         key, source, confidence, decay_rate, trust, grant_id, protected, recalled, recall_count, reinforced, expires,
-        superseded, supersedes, superseded_by, contested_with, judgement,
+        superseded, supersedes, superseded_by, contested_with, judgement, trusted, claims, mentions, enriched,
     ) = marshal.loads(packed)  # noqa: S302  made by pack() in this process, never read from outside  # fmt: skip
     return Memory(
         id=memory_id,
@@ -77,4 +90,8 @@ def unpack(packed: bytes) -> Memory:
         superseded_by=superseded_by,
         contested_with=contested_with,
         judgement=None if judgement is None else Judgement(*judgement),
+        trusted_recall_time=_time(trusted),
+        claims=claims,
+        mentions=tuple(mention_of(*mention) for mention in mentions) if mentions else (),
+        enrich_time=_time(enriched),
     )

@@ -18,21 +18,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd import limits
-from memoryd.change import Entry
+from memoryd.change import Entry, Recalled
 from memoryd.checks import text_digest
-from memoryd.facets import facets_of, required_facets, subject_facets
+from memoryd.entity import Entity
+from memoryd.facets import facets_of, required_facets, whom_facets
 from memoryd.index.arrays import Growable
+from memoryd.index.directory import Directory
 from memoryd.index.postings import CorpusStats, Postings
 from memoryd.index.records import pack, unpack
 from memoryd.index.vectors import Vectors
 from memoryd.model import Filter, Kind, Memory
 from memoryd.times import to_us
 
-__all__ = ["Found", "Question", "ScopeIndex"]
+__all__ = ["Candidate", "Found", "Question", "ScopeIndex", "best_of"]
 
+EVERY_KIND = Filter(kinds=frozenset(Kind))
+STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
 NEVER = np.iinfo(np.int64).max
 KINDS = tuple(Kind)
 KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
+STATEMENT_CODES = frozenset(KIND_CODES[kind] for kind in STATEMENTS.kinds)
+PAIR_DEPTH = 30  # hits among which an older statement is told from a newer one
+PAIR_SIMILARITY = 0.6  # cosine from which two statements are of one shape (measured on letta-evals, see benchmarks.md)
 TIE = 1e-5  # scores closer than this are compared in float64
 BYTES_A_FACET = 300  # a growing array and its name
 BYTES_A_DOCUMENT = 700  # records' and dictionaries' overhead a document, measured
@@ -54,7 +61,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One document that was found; ordered by score, then oldest first."""
+    """One document that was found."""
 
     score: float
     similarity: float
@@ -64,17 +71,34 @@ class Found:
     vector_rank: int = 0
     keyword_rank: int = 0
 
-    @property
-    def order(self) -> tuple[float, int, str]:
-        """What hits are sorted by."""
-        return (-self.score, self.create_us, self.memory.id)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """One document that may become a hit."""
+
+    score: float
+    create_us: int
+    index: ScopeIndex
+    row: int
+    similarity: float
+    lexical: float
 
 
 class ScopeIndex:
     """Documents 0 … count − 1 of one owner, in the order in which they came."""
 
-    def __init__(self, chunks: Iterable[Sequence[Entry]] = (), *, dimensions: int = 0, fingerprint: str = "") -> None:
+    def __init__(
+        self,
+        chunks: Iterable[Sequence[Entry]] = (),
+        *,
+        dimensions: int = 0,
+        fingerprint: str = "",
+        entities: Iterable[Entity] = (),
+        tombstones: Iterable[bytes] = (),
+    ) -> None:
         """Index entries, chunk after chunk; vectors with another fingerprint than this one are left out."""
+        self.people = Directory(entities)
+        self.tombstones = set(tombstones)
         self.commit_seq = 0
         self.dimensions = dimensions
         self.fingerprint = fingerprint
@@ -82,6 +106,8 @@ class ScopeIndex:
         self._documents: dict[str, int] = {}
         self._texts: dict[bytes, tuple[int, ...]] = {}
         self._keys: dict[str, tuple[int, ...]] = {}
+        self._claims: dict[str, list[int]] = {}
+        self._contested: set[int] = set()
         self._facets: dict[str, Growable] = {}
         self._record_bytes = 0
         self._moving = threading.Lock()  # held while a memory is between its old and its new place
@@ -121,6 +147,11 @@ class ScopeIndex:
         self._texts[digest] = (*self._texts.get(digest, ()), document)
         if memory.key:
             self._keys[memory.key] = (*self._keys.get(memory.key, ()), document)
+        for claim in memory.claims:
+            self._claims.setdefault(claim, []).append(document)
+        self.people.add(memory)
+        if memory.contested_with:
+            self._contested.add(document)
         self._of_kind[KIND_CODES[memory.kind]] += 1
         self._expiring += memory.expire_time is not None
         self._hidden_superseded += memory.supersede_time is not None
@@ -196,6 +227,8 @@ class ScopeIndex:
         document = self._documents.pop(memory_id, None)
         if document is None:
             return
+        self.people.remove(memory_id)
+        self._contested.discard(document)
         self._alive.view()[document] = False
         self._dead += 1
         length = int(self.postings.lengths.view()[document])
@@ -207,13 +240,20 @@ class ScopeIndex:
         """Whether a quarter of it is dead, so that building it anew pays."""
         return self._dead > 256 and self._dead * 4 > self.count  # noqa: PLR2004  a few hundred dead cost nothing
 
-    def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
-        """Add to recall_count and move recall_time on."""
+    def note_recalls(self, recalls: Mapping[str, Recalled]) -> None:
+        """Add to recall_count and move the recall times on."""
         for memory_id in recalls.keys() & self._documents.keys():
             document = self._documents[memory_id]
             memory = unpack(self._records[document])
-            time, count = recalls[memory_id]
-            self._records[document] = pack(replace(memory, recall_time=time, recall_count=memory.recall_count + count))
+            time, count, trusted = recalls[memory_id]
+            self._records[document] = pack(
+                replace(
+                    memory,
+                    recall_time=time,
+                    recall_count=memory.recall_count + count,
+                    trusted_recall_time=trusted or memory.trusted_recall_time,
+                )
+            )
 
     # --- asking it ---
 
@@ -229,6 +269,46 @@ class ScopeIndex:
     def of_key(self, key: str, now: datetime) -> list[Memory]:
         """Return the live memory of that key: none or one."""
         return self._memories(document for document in self._keys.get(key, ()) if self._live(document, now))
+
+    def memory(self, memory_id: str) -> Memory | None:
+        """Return a memory that can be recalled, also a superseded or expired one; None if it is not there."""
+        document = self._documents.get(memory_id)
+        return None if document is None else unpack(self._records[document])
+
+    def live(self, now: datetime) -> list[Memory]:
+        """Return every live memory, oldest first."""
+        return [unpack(self._records[int(n)]) for n in np.flatnonzero(self._mask(EVERY_KIND, now))]
+
+    def live_count(self, now: datetime) -> int:
+        """How many live memories there are."""
+        return int(np.count_nonzero(self._mask(EVERY_KIND, now)))
+
+    def akin(
+        self, vector: NDArray[np.float32] | None, claims: Sequence[str], now: datetime, *, limit: int, floor: float
+    ) -> list[tuple[Memory, float]]:
+        """
+        Return the live statements that a new one is judged beside, and their cosines, nearest first.
+
+        They are those that speak of one of its attributes, newest first up to `limit`, and the `limit` nearest that
+        are not below `floor`. Messages and reflections are no statements.
+        """
+        mask = self._mask(STATEMENTS, now)
+        spoken = [n for claim in claims for n in self._claims.get(claim, ()) if n < len(mask) and mask[n]]
+        rows = {*sorted(spoken)[-limit:]}
+        cosines: dict[int, float] = {}
+        if vector is not None and self.vectors is not None and len(mask):
+            similar = self.vectors.compare(vector, len(mask))
+            values = np.where(mask, similar.values, -1.0)
+            if len(values) > limit:
+                rows.update(np.argpartition(values, -limit)[-limit:].tolist())
+            else:
+                rows.update(range(len(values)))
+            chosen = np.array(sorted(row for row in rows if mask[row]), dtype=np.int64)
+            cosines = dict(zip(chosen.tolist(), similar.exact(chosen).tolist(), strict=True))
+        kept = {*spoken}
+        found = [(n, cosines.get(n, 0.0)) for n in rows if n in kept or cosines.get(n, -1.0) >= floor]
+        found.sort(key=lambda item: (-item[1], item[0]))
+        return [(unpack(self._records[n]), cosine) for n, cosine in found]
 
     def _memories(self, documents: Iterable[int]) -> list[Memory]:
         return sorted((unpack(self._records[n]) for n in documents), key=lambda memory: memory.create_time)
@@ -267,7 +347,7 @@ class ScopeIndex:
             if end is not None:
                 mask &= column.view(count) < to_us(end)
         if wanted.subjects:
-            mask &= self._having(subject_facets(wanted.subjects), count)
+            mask &= self._having(whom_facets(wanted), count)
         for facet in required_facets(wanted):
             mask &= self._having([facet], count)
         return mask
@@ -291,11 +371,20 @@ class ScopeIndex:
         return self.vectors.compare(question.vector, len(mask)).exact(rows), lexical
 
     def search(self, question: Question, stats: CorpusStats) -> list[Found]:
-        """Return the best documents by the weighted sum of the legs, best first, at most `limit`."""
+        """Return the best documents of this scope alone, at most `limit`."""
+        return best_of(self.candidates(question, stats), question.limit)
+
+    def candidates(self, question: Question, stats: CorpusStats) -> list[Candidate]:
+        """
+        Return the best documents by the weighted sum of the legs, best first.
+
+        They are more than `limit`, so that a newer statement can be told from the older one beside it.
+        """
         mask = self._mask(question.filter, question.now)
         count = len(mask)
         if not count:
             return []
+        depth = max(question.limit, PAIR_DEPTH)
         lexical = self.postings.score(question.terms, stats, count)
         similar = None
         score: NDArray[np.float32] = np.float32(question.keyword_weight) * lexical
@@ -306,33 +395,109 @@ class ScopeIndex:
             slack += question.vector_weight * similar.slack
         score[~mask] = -1
         floor = max(question.min_score, 0.0)
-        if count > question.limit:
-            floor = max(floor, float(np.partition(score, count - question.limit)[count - question.limit]) - slack)
+        if count > depth:
+            floor = max(floor, float(np.partition(score, count - depth)[count - depth]) - slack)
         # whatever could still be among the best is compared exactly
         possible = mask & (score >= floor - slack)
         if similar is None or not similar.slack:
             possible &= score > 0
         rows = np.flatnonzero(possible)
+        rows = self._with_contested(rows, mask)
         cosines = np.zeros(len(rows)) if similar is None else similar.exact(rows)
         totals = question.keyword_weight * lexical[rows].astype(np.float64) + question.vector_weight * np.maximum(
             cosines, 0
         )
         totals = np.round(totals, 6)  # so that equal texts tie, in whatever order they are summed
-        best = np.lexsort((rows, self._created.view()[rows], -totals))[: question.limit]
+        best = np.lexsort((rows, self._created.view()[rows], -totals))
         found = []
-        for n in best:
+        for n in best[: depth + len(self._contested)]:
             row, total = int(rows[n]), float(totals[n])
             if total <= 0 or total < question.min_score:
                 break
-            hit = Found(
-                total,
-                float(cosines[n]),
-                float(lexical[row]),
-                int(self._created.view()[row]),
-                unpack(self._records[row]),
-            )
-            found.append(hit)
+            created = int(self._created.view()[row])
+            found.append(Candidate(total, created, self, row, float(cosines[n]), float(lexical[row])))
         return found
+
+    def _with_contested(self, rows: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return rows with what contests any of them, as far as it passes the filter."""
+        if not self._contested:
+            return rows
+        partners = {
+            self._documents.get(partner, -1)
+            for row in self._contested.intersection(rows.tolist())
+            for partner in unpack(self._records[row]).contested_with
+        }
+        more = [row for row in partners if 0 <= row < len(mask) and mask[row]]
+        return np.union1d(rows, np.array(more, dtype=np.int64)) if more else rows
+
+    def pairs(self, rows: Sequence[int]) -> list[tuple[int, int]]:
+        """
+        Return the pairs of an older and a newer statement, among these documents, of which the newer stands first.
+
+        They are those that contest each other, and those that say another thing of the same shape: each the other's
+        nearest on its side of time, and about somebody or something that both name.
+        """
+        pairs = []
+        for row in self._contested.intersection(rows):
+            partners = {self._documents.get(partner, -1) for partner in unpack(self._records[row]).contested_with}
+            pairs += [(row, other) for other in partners.intersection(rows) if self._before(row, other)]
+        if self.vectors is None or len(rows) < 2:  # noqa: PLR2004  a pair
+            return pairs
+        statements = [row for row in rows if self._kinds.view()[row] in STATEMENT_CODES]
+        chosen = np.array(sorted(statements, key=lambda row: (int(self._created.view()[row]), row)), dtype=np.int64)
+        vectors = self.vectors.rows(chosen)
+        alike = vectors @ vectors.T
+        older = np.tril(alike, -1)  # of each its cosines with those before it
+        newer = np.triu(alike, 1)
+        for n in np.flatnonzero(older.max(axis=1, initial=0.0) >= PAIR_SIMILARITY):
+            nearest = int(older[n].argmax())
+            if int(newer[nearest].argmax()) == n and self._share_something(int(chosen[nearest]), int(chosen[n])):
+                pairs.append((int(chosen[nearest]), int(chosen[n])))
+        return pairs
+
+    def _before(self, row: int, other: int) -> bool:
+        created = self._created.view()
+        return (int(created[row]), row) < (int(created[other]), other)
+
+    def _share_something(self, row: int, other: int) -> bool:
+        """Whether two documents name one thing or speak of one attribute."""
+        one, two = unpack(self._records[row]), unpack(self._records[other])
+        if {*one.claims} & {*two.claims}:
+            return True
+        return bool({m.entity_id for m in one.mentions} & {m.entity_id for m in two.mentions})
+
+    def found(self, candidate: Candidate) -> Found:
+        """Return a candidate with its memory."""
+        return Found(
+            candidate.score,
+            candidate.similarity,
+            candidate.lexical,
+            candidate.create_us,
+            unpack(self._records[candidate.row]),
+        )
+
+
+def best_of(candidates: list[Candidate], limit: int) -> list[Found]:
+    """Return the best of the candidates of one or two scopes, newer statements before the older ones of their shape."""
+    ordered = sorted(candidates, key=lambda one: (-one.score, one.create_us))
+    return [one.index.found(one) for one in _newer_first(ordered)[:limit]]
+
+
+def _newer_first(candidates: list[Candidate]) -> list[Candidate]:
+    """Return candidates, best first, so that of a pair the newer never stands below the older; scores stay."""
+    ordered = list(candidates)
+    by_index: dict[int, list[Candidate]] = {}
+    for candidate in candidates:
+        by_index.setdefault(id(candidate.index), []).append(candidate)
+    for some in by_index.values():
+        places = {candidate.row: candidate for candidate in some}
+        pairs = some[0].index.pairs(list(places))
+        pairs.sort(key=lambda pair: places[pair[1]].create_us)  # so that a chain ends with the newest first
+        for older, newer in pairs:
+            above, below = ordered.index(places[older]), ordered.index(places[newer])
+            if below > above:
+                ordered.insert(above, ordered.pop(below))
+    return ordered
 
 
 def _or_never(time: datetime | None) -> int:

@@ -1,0 +1,281 @@
+"""
+Who is known in one scope, by which names: read off the memories that are there, and what was decided by hand.
+
+It follows every change of its scope, so that a name is known exactly as long as a memory says it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import TypeVar
+
+from memoryd.checks import fold
+from memoryd.entity import Entity, EntityType, Form, Mention
+from memoryd.knowledge.names import fullest
+from memoryd.knowledge.relations import ONE_AT_A_TIME
+from memoryd.model import Memory
+from memoryd.times import to_us
+
+__all__ = ["Directory"]
+
+T = TypeVar("T")
+
+
+class _Known:
+    """What memories say of one entity id."""
+
+    __slots__ = ("forms", "live", "relations", "types")
+
+    def __init__(self) -> None:
+        self.forms: Counter[tuple[Form, str]] = Counter()
+        self.types: Counter[EntityType] = Counter()
+        self.relations: dict[str, dict[str, tuple[int, int]]] = {}
+        """Relation → the live memories that say it, with how much their trust weighs and their times."""
+        self.live: dict[str, int] = {}
+        """The memories that can be recalled and name it, with the time of which they tell."""
+
+
+class Directory:
+    """The entities of one owner."""
+
+    def __init__(self, rows: Iterable[Entity] = ()) -> None:
+        self._of_memory: dict[str, tuple[tuple[Mention, ...], bool]] = {}
+        self._known: dict[str, _Known] = {}
+        self._called: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """Folded name, handle or address → the ids that memories call so."""
+        self._first_names: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._related: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._same: Counter[tuple[str, str]] = Counter()
+        self._rows: dict[str, Entity] = {}
+        self._roots: dict[str, str] | None = None
+        self._groups: dict[str, set[str]] = {}
+        """Root → all that are one with it, where they are several."""
+        for row in rows:
+            self.put(row)
+
+    def __len__(self) -> int:
+        """How many ids memories name."""
+        return len(self._known)
+
+    # --- following the scope ---
+
+    def put(self, row: Entity) -> None:
+        """Take in what was decided of an entity."""
+        self._rows[row.id] = row
+        self._roots = None
+
+    def forget(self, entity_ids: Iterable[str]) -> None:
+        """Drop what was decided of entities."""
+        for entity_id in entity_ids:
+            self._rows.pop(entity_id, None)
+        self._roots = None
+
+    def add(self, memory: Memory) -> None:
+        """Take in what a memory names; a superseded one gives names, but no relations any more."""
+        if not memory.mentions:
+            return
+        live = memory.supersede_time is None
+        self._of_memory[memory.id] = (memory.mentions, live)
+        for mention in memory.mentions:
+            known = self._known.setdefault(mention.entity_id, _Known())
+            known.types[mention.type] += 1
+            if live:
+                known.live[memory.id] = to_us(memory.event_time)
+            if mention.form is Form.RELATION:
+                if live:
+                    said = (memory.trust.weight, to_us(memory.create_time))
+                    known.relations.setdefault(mention.text, {})[memory.id] = said
+                    self._related[mention.text][mention.entity_id] += 1
+            else:
+                known.forms[mention.form, mention.text] += 1
+                self._called[fold(mention.text)][mention.entity_id] += 1
+                if mention.form is Form.NAME:
+                    self._first_names[fold(mention.text).split()[0]][mention.entity_id] += 1
+            if mention.same_as:
+                self._same[mention.same_as, mention.entity_id] += 1
+                self._roots = None
+
+    def remove(self, memory_id: str) -> None:
+        """Forget what a memory named."""
+        mentions, live = self._of_memory.pop(memory_id, ((), False))
+        for mention in mentions:
+            known = self._known[mention.entity_id]
+            _drop(known.types, mention.type)
+            known.live.pop(memory_id, None)
+            if mention.form is Form.RELATION:
+                if live:
+                    known.relations.get(mention.text, {}).pop(memory_id, None)
+                    _drop(self._related[mention.text], mention.entity_id)
+            else:
+                _drop(known.forms, (mention.form, mention.text))
+                _drop(self._called[fold(mention.text)], mention.entity_id)
+                if mention.form is Form.NAME:
+                    _drop(self._first_names[fold(mention.text).split()[0]], mention.entity_id)
+            if mention.same_as:
+                _drop(self._same, (mention.same_as, mention.entity_id))
+                self._roots = None
+            if not known.types:
+                del self._known[mention.entity_id]
+
+    # --- who is who ---
+
+    def root(self, entity_id: str) -> str:
+        """Return the id that stands for all that are one with this one."""
+        if self._roots is None:
+            self._roots = self._unite()
+        return self._roots.get(entity_id, entity_id)
+
+    def _unite(self) -> dict[str, str]:
+        roots: dict[str, str] = {}
+
+        def find(one: str) -> str:
+            while roots.get(one, one) != one:
+                one = roots[one]
+            return one
+
+        apart = {frozenset((row.id, other)) for row in self._rows.values() for other in row.apart}
+        merges = [(row.id, row.merged_into) for row in self._rows.values() if row.merged_into]
+        for one, other in [*merges, *sorted(self._same)]:
+            if frozenset((one, other)) not in apart:
+                a, b = find(one), find(other)
+                if a != b:
+                    roots[a] = b
+        united = {one: find(one) for one in roots}
+        self._groups = {}
+        for one, root in united.items():
+            self._groups.setdefault(root, {root}).add(one)
+        return united
+
+    def members(self, entity_id: str) -> frozenset[str]:
+        """Return all ids that are one with this one, itself too."""
+        root = self.root(entity_id)
+        return frozenset(self._groups.get(root, {root}))
+
+    def row(self, entity_id: str) -> Entity | None:
+        """Return what was decided of an entity by hand."""
+        return self._rows.get(entity_id)
+
+    @property
+    def rows(self) -> list[Entity]:
+        """All that was decided by hand."""
+        return list(self._rows.values())
+
+    @property
+    def roots(self) -> list[str]:
+        """One id an entity that memories name or that was named by hand."""
+        named = [row.id for row in self._rows.values() if row.name]
+        return sorted({self.root(one) for one in [*self._known, *named]})
+
+    def has(self, entity_id: str) -> bool:
+        """Whether an id is known."""
+        return entity_id in self._known or entity_id in self._rows
+
+    def called(self, name: str) -> set[str]:
+        """Return the roots that are called exactly so: a name, a handle, an address."""
+        found = {self.root(one) for one in self._called.get(fold(name), ())}
+        return found | {self.root(row.id) for row in self._rows.values() if row.name and fold(row.name) == fold(name)}
+
+    def first_named(self, first_names: Iterable[str]) -> set[str]:
+        """Return the roots of which a name begins with one of these words."""
+        found = {self.root(one) for first in first_names for one in self._first_names.get(first, ())}
+        for row in self._rows.values():
+            if row.name and fold(row.name).split()[0] in first_names:
+                found.add(self.root(row.id))
+        return found
+
+    def related(self, relation: str) -> set[str]:
+        """
+        Return the roots that have a relation now.
+
+        Of a relation that one has at a time it is the last one said, by whoever is trusted most: no sandbox takes the
+        place of somebody whom the host has named.
+        """
+        latest: dict[str, tuple[int, int]] = {}
+        for one in self._related.get(relation, ()):
+            times = self._known[one].relations.get(relation, {}).values()
+            root = self.root(one)
+            latest[root] = max([latest.get(root, (-1, 0)), *times])
+        if relation in ONE_AT_A_TIME and latest:
+            last = max(latest.values())
+            return {root for root, said in latest.items() if said == last}
+        return set(latest)
+
+    # --- what is known of them ---
+
+    def names(self, entity_id: str, *, form: Form = Form.NAME) -> list[str]:
+        """Return what memories call an entity by one form, most often first; a name given by hand before all."""
+        counts: Counter[str] = Counter()
+        given = []
+        for one in self.members(entity_id):
+            row = self._rows.get(one)
+            if row is not None and row.name and form is Form.NAME:
+                given.append((one != self.root(entity_id), row.name))
+            known = self._known.get(one)
+            if known is not None:
+                counts.update({text: count for (of, text), count in known.forms.items() if of is form})
+        ordered = [name for _, name in sorted(given)]
+        return [*ordered, *(name for name, _ in sorted(counts.items(), key=_by_use) if name not in ordered)]
+
+    def relations(self, entity_id: str) -> list[str]:
+        """Return the relations that an entity has now."""
+        said = {r for one in self.members(entity_id) if one in self._known for r in self._known[one].relations}
+        root = self.root(entity_id)
+        return sorted(relation for relation in said if root in self.related(relation))
+
+    def ever_related(self, entity_id: str) -> set[str]:
+        """Return the relations that live memories say of an entity, also those that another has now."""
+        return {
+            relation
+            for one in self.members(entity_id)
+            if one in self._known
+            for relation, memories in self._known[one].relations.items()
+            if memories
+        }
+
+    def name(self, entity_id: str) -> str:
+        """Return what an entity is called: the given name, else the fullest in use, else its relation or address."""
+        root = self.root(entity_id)
+        row = self._rows.get(root)
+        if row is not None and row.name:
+            return row.name
+        known = self._known.get(root)
+        own = {text for form, text in known.forms if form is Form.NAME} if known is not None else set()
+        names = [name for name in self.names(root) if not own or name in own]
+        if names:
+            return fullest(names)
+        for form in (Form.HANDLE, Form.EMAIL, Form.HASHTAG, Form.URL):
+            named = self.names(root, form=form)
+            if named:
+                return named[0]
+        relations = self.relations(root) or sorted(self.ever_related(root))
+        return relations[0] if relations else root
+
+    def type(self, entity_id: str) -> EntityType:
+        """Return what sort of thing it is: a person if any memory says so, else what most say."""
+        counts: Counter[EntityType] = Counter()
+        for one in self.members(entity_id):
+            if one in self._known:
+                counts.update(self._known[one].types)
+        if counts[EntityType.PERSON]:
+            return EntityType.PERSON
+        return max(counts, key=lambda kind: counts[kind]) if counts else EntityType.OTHER
+
+    def live(self, entity_id: str) -> dict[str, int]:
+        """Return the memories that can be recalled and name an entity, with the microsecond of which they tell."""
+        return {
+            memory_id: time
+            for one in self.members(entity_id)
+            if one in self._known
+            for memory_id, time in self._known[one].live.items()
+        }
+
+
+def _by_use(item: tuple[str, int]) -> tuple[int, str]:
+    return (-item[1], item[0])
+
+
+def _drop(counter: Counter[T], key: T) -> None:
+    counter[key] -= 1
+    if counter[key] <= 0:
+        del counter[key]

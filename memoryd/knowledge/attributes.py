@@ -1,0 +1,189 @@
+"""
+The tables of `claims`: what simple sentences say of somebody, and how many values each attribute has at a time.
+
+In a pattern, `~word` stands for any word or phrase of a vocabulary below.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from memoryd.knowledge.words import DAYS, NUMBER_WORDS
+
+__all__ = ["PREDICATES", "SINGULAR", "TIME", "Holds", "expanded"]
+
+
+class Holds(Enum):
+    """How many values an attribute has at a time."""
+
+    ONE = "one"
+    MAYBE_ONE = "maybe_one"
+    """Mostly one: another value is a change if the words say so, else a doubt."""
+    MANY = "many"
+
+
+_VOCABULARIES = {
+    "be": "am is are was were 's be",
+    "became": "am/is/are/was/were/became/have become/has become",
+    "have": "have has",
+    "own": "have has own owns got",
+    "just": "just recently finally",
+    "their": "my his her their the our",
+    "live": "live lives lived living reside resides based",
+    "move": "moved relocated",
+    "work": "work works worked working employed",
+    "join": (
+        "joined/started at/started for/started working at/started working for/got a job at/got a job with"
+        "/got a new job at/got a new job with/accepted an offer from"
+    ),
+    "leave": (
+        "left/quit/resigned from/retired from/was laid off from/was laid off by/was fired from"
+        "/was fired by/got fired from/got laid off from"
+    ),
+    "profession": (
+        "teacher doctor nurse lawyer chef developer designer manager director professor student writer"
+        " author artist pilot driver farmer baker butcher accountant architect consultant dentist surgeon"
+        " pharmacist plumber electrician carpenter painter musician singer actor actress journalist"
+        " editor translator librarian firefighter soldier waiter waitress barista bartender cashier clerk"
+        " secretary assistant intern freelancer contractor founder ceo cto cfo programmer tutor coach"
+        " trainer therapist psychologist veterinarian vet scientist researcher realtor banker broker"
+        " trader sculptor pianist violinist cellist guitarist unemployed retired"
+    ),
+    "wedded": "married divorced single engaged widowed separated",
+    "diet": ("vegan vegetarian pescatarian pescetarian omnivore carnivore flexitarian keto gluten-free halal kosher"),
+    "like": (
+        "a fan of/a big fan of/a huge fan of/fond of/keen on/into/crazy about/like/likes/liked/love/loves"
+        "/loved/enjoy/enjoys/enjoyed/enjoying/adore/adores"
+    ),
+    "dislike": ("dislike/dislikes/hate/hates/detest/detests/despise/despises/avoid/avoids/can not stand/can not bear"),
+    "prefer": "prefer prefers preferred",
+    "over": "over/to/rather than/instead of/than",
+    "plan": "planning plan plans going intend intends hoping hope hopes want wants",
+    "travel": "flying travelling traveling going heading",
+    "end": "cancelled/canceled/called off/dropped/gave up/given up/stopped/sold/quit",
+    "after": "because/after/since/to/for/altogether/yesterday/today/last",
+    "drive": "drive drives drove",
+    "use": "use uses using",
+    "run": "use uses using run runs running",
+    "switch": "switched changed migrated moved went converted",
+    "speak": "speak/speaks/am fluent in/is fluent in/am learning/is learning/learn/learns",
+    "masses": "kg kgs kilo kilos kilogram kilograms lb lbs pound pounds stone",
+    "lengths": ("cm centimeter centimeters centimetre centimetres m meter meters metre metres feet foot ft inches in"),
+    "habit": (
+        "wake up/wakes up/get up/gets up/go to bed/goes to bed/go to sleep/goes to sleep/start work"
+        "/starts work/finish work/finishes work/leave work/leaves work/have lunch/has lunch/eat dinner"
+        "/eats dinner/have dinner/has dinner"
+    ),
+    "measured": (
+        "run runs walk walks swim swims cycle cycles jog jogs sleep sleeps drink drinks smoke smokes read"
+        " reads practice practices practise meditate meditates study studies earn earns pay pays spend"
+        " spends charge charges"
+    ),
+    "often": "usually always normally",
+    "allergy": "allergy allergies",
+    "outgrow": "outgrew/outgrown/overcame/got over",
+    "single": (
+        "name/nickname/email/e-mail/number/address/birthday/job/title/role/employer/company/team/manager"
+        "/boss/wife/husband/partner/spouse/girlfriend/boyfriend/mother/father/mom/mum/dad/fiance/fiancee"
+        "/landlord/doctor/dentist/editor/language/timezone/budget/deadline/goal/major/size/weight/height"
+        "/age/salary/rent/status/hometown/nationality/diet/plan/schedule/standup/stand-up/meeting"
+        "/appointment/flight/train/exam/interview/wedding/anniversary/class/lesson/gym/school/university"
+        "/phone/laptop/car/bike/shift/city/country/browser/bank/office/branch/version/database/port/limit"
+        "/theme/birth date/job title/time zone/blood type/password manager/phone number/shoe size"
+    ),
+    "when": " ".join(sorted(DAYS)),
+    "number": " ".join(NUMBER_WORDS),
+}
+"""Words between spaces; where there are phrases among them, between slashes."""
+TIME = (
+    r"(?:\d{1,2}(?:[:.]\d\d)?(?: ?(?:am|pm|a\.m\.|p\.m\.|o'clock|h))?(?![\w.])|noon|midnight|half past \w+"
+    r"|quarter (?:to|past) \w+)"
+)
+
+
+def _any_of(name: str) -> str:
+    text = _VOCABULARIES[name]
+    words = sorted(text.split("/" if "/" in text else None), key=len, reverse=True)
+    return "|".join(re.escape(word).replace("\\ ", " ") for word in words)
+
+
+def expanded(pattern: str) -> str:
+    """Return a pattern with its vocabularies written out."""
+    return re.sub(r"~([a-z]+)", lambda match: f"(?:{_any_of(match[1])})", pattern)
+
+
+_ADVERBS = r"(?:(?:currently|now|still|just|recently|really|also|always|usually|mostly|actually|absolutely|finally) )*"
+_NAMED = r"(?P<v>(?-i:[A-Z]).+)"
+_JOB = r"(?:[\w-]+ )*?(?:\w+(?:ologist|ician|ographer|eer|yst)|~profession)"
+_AMOUNT = r"(?:[$€£]?\d+(?:[.,]\d+)?k?|~number)\b"
+_BY = r"(?:to work in |in )?(?:an? |my )?"
+PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
+    (re.compile(f"{_ADVERBS}(?:{expanded(pattern)})$", re.IGNORECASE), attribute, holds)
+    for pattern, attribute, holds in (
+        (r"(?:~be )?~live(?: \w+ly)? (?:in|at|near|on) (?P<v>.+)", "home", Holds.ONE),
+        (
+            r"(?:~have )?(?:~just )?~move(?: (?:house|home))? from (?P<left>.+?) (?:back )?to (?P<v>.+)",
+            "home",
+            Holds.ONE,
+        ),
+        (r"(?:~have )?(?:~just )?~move (?:back )?(?:in)?to (?P<v>.+)", "home", Holds.ONE),
+        (r"(?:~have )?(?:~just )?settled (?:down )?in (?P<v>.+)", "home", Holds.ONE),
+        (r"(?:~have )?(?:legally )?changed ~their name to (?P<v>.+)", "name", Holds.ONE),
+        (r"(?:asked|said|wants?|~prefer)(?: \w+)? to (?:be called|go by|call \w+) (?P<v>.+)", "name", Holds.ONE),
+        (r"(?:~be )?~work(?: as an? [\w ]+?)? (?:at|for) (?P<v>.+)", "employer", Holds.ONE),
+        (rf"(?:~have )?(?:~just )?~join {_NAMED}", "employer", Holds.ONE),
+        (rf"(?:~have )?(?:~just )?~leave {_NAMED}", "-employer", Holds.ONE),
+        (r"(?:~be )?~work as (?:an? |the )?(?P<v>.+)", "occupation", Holds.MAYBE_ONE),
+        (r"(?:was |got |been |have been |has been )?promoted to (?P<v>.+)", "occupation", Holds.MAYBE_ONE),
+        (rf"~became (?:an? |the |now an? )?(?P<v>{_JOB})", "occupation", Holds.MAYBE_ONE),
+        (
+            (
+                r"(?:~be|turned|turns|just turned|will be) (?P<v>\d{1,3})(?: (?:years?|yrs?)(?: old| of age)?| yo"
+                r"|-years?-old)?(?: (?:today|yesterday|last \w+|this \w+|in \w+))?"
+            ),
+            "age",
+            Holds.ONE,
+        ),
+        (r"~be (?P<v>\d{1,2} (?:months?|weeks?|days?) old)", "age", Holds.ONE),
+        (r"(?:~be (?:called|named)|go by|goes by) (?P<v>.+)", "name", Holds.ONE),
+        (r"(?:~be|got|have been|has been) (?:\w+ly )?(?P<v>~wedded)(?: (?:to|from) .+)?", "marital status", Holds.ONE),
+        (r"(?:got|have gotten) (?P<v>~wedded)(?: .*)?", "marital status", Holds.ONE),
+        (
+            r"(?:~became|went|turned|have been|has been) (?:an? |mostly |strictly |fully )*(?P<v>~diet)(?: \w+)?",
+            "diet",
+            Holds.ONE,
+        ),
+        (r"~be (?:\w+ly |very )?allergic to (?P<v>.+)", "allergy", Holds.MANY),
+        (r"(?:~have|having|suffers? from) (?:an? |\w+ )?(?P<v>[\w ]+?) ~allergy", "allergy", Holds.MANY),
+        (r"(?:~have )?~outgrow ~their (?P<v>[\w ]+?) allergy", "-allergy", Holds.MANY),
+        (r"(?:~be )?~like (?P<v>.+)", "likes", Holds.MANY),
+        (r"~dislike (?P<v>.+)", "!likes", Holds.MANY),
+        (r"(?:would )?~prefer (?P<v>.+?)(?: ~over (?P<left>.+))?", "prefers", Holds.MANY),
+        (r"(?:~be )?~plan to (?P<v>.+)", "plans", Holds.MANY),
+        (r"~be ~travel to (?P<v>(?-i:[A-Z])\w+.*)", "trip", Holds.MANY),
+        (r"(?:~have )?~end (?:~their )?(?P<v>.+?)(?: ~after ?.*)?", "-*", Holds.MANY),
+        (r"~own (?P<v>(?:\d+|~number) (?P<of>[a-z][\w-]*(?: [a-z][\w-]*)?))", "number of {of}", Holds.ONE),
+        (r"(?:~own|adopted|bought) (?P<v>an? .+)", "has", Holds.MANY),
+        (rf"~drive {_BY}(?P<v>.+)", "vehicle", Holds.MAYBE_ONE),
+        (r"(?:~be )?~run (?P<v>.+?) (?:as|for) (?:~their |an? )?(?P<of>.+)", "uses for {of}", Holds.ONE),
+        (r"~switch from (?P<left>.+?) to (?P<v>.+)", "uses", Holds.MAYBE_ONE),
+        (r"(?:~be )?~use (?P<v>.+)", "uses", Holds.MANY),
+        (r"~speak (?P<v>.+)", "languages", Holds.MANY),
+        (r"(?:weighs?|~be) (?P<v>\d+(?:[.,]\d+)? ?~masses)(?: .*)?", "weight", Holds.ONE),
+        (r"~be (?P<v>\d+(?:[.,]\d+)? ?~lengths\b.*?)(?: tall)?", "height", Holds.ONE),
+        (r"~be born (?:on|in) (?P<v>.*(?:\d|~when).*)", "birthday", Holds.ONE),
+        (r"~be born in (?P<v>.+)", "birthplace", Holds.ONE),
+        (r"(?:~be|comes?) (?:originally )?from (?P<v>.+)", "origin", Holds.ONE),
+        (
+            rf"(?P<of>(?:~often )?(?:~habit|takes? (?:my|his|her) \w+)) (?:at|around|by) (?P<v>{TIME})",
+            "time of {of}",
+            Holds.ONE,
+        ),
+        (rf"(?P<of>~measured) (?:about |around |only |roughly )?(?P<v>{_AMOUNT}.*)", "amount of {of}", Holds.ONE),
+    )
+)
+"""What a subject does or is: the text after it, its attribute, and how many values that has."""
+
+SINGULAR = re.compile(expanded(r"^(?:[\w.-]+ ){0,3}(?:~single|default \w+)$"))
+"""Things of which one has one, so that another value of them is a change."""

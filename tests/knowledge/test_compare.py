@@ -1,0 +1,52 @@
+"""What the words of two statements say of each other: pairs.txt, and the rules one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memoryd.embedding.onnx import builtin_encoder
+from memoryd.knowledge.compare import Relation, compare
+
+LABELS = {"changed": Relation.CHANGED, "same": Relation.SAME, "doubt": Relation.DOUBTFUL, "both": Relation.APART}
+WORDS = {relation: label for label, relation in LABELS.items()}
+
+
+def pairs():
+    label = ""
+    for line in (Path(__file__).parent / "pairs.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            label = line.strip("[]")
+        elif line and not line.startswith("#"):
+            text, _, answer = line.removeprefix("!").partition("=>")
+            old, new = (part.strip() for part in text.split("|"))
+            yield label, old, new, answer.strip() or label
+
+
+@pytest.fixture(scope="module")
+def similarity():
+    encoder = builtin_encoder()
+    texts = sorted({text for _, old, new, _ in pairs() for text in (old, new)})
+    vectors = {}
+    for n in range(0, len(texts), 16):
+        some = texts[n : n + 16]
+        vectors |= dict(zip(some, encoder.encode(some, query=False), strict=True))
+    return lambda one, other: float(vectors[one] @ vectors[other])
+
+
+def test_every_pair_is_answered_as_the_table_says_its_misses_too(similarity):
+    answers = {
+        (old, new): WORDS[compare(new, old, similarity=similarity(old, new)).relation] for _, old, new, _ in pairs()
+    }
+
+    assert {(old, new): expected for _, old, new, expected in pairs()} == answers
+
+
+def test_the_table_is_as_large_as_it_claims():
+    found = list(pairs())
+
+    assert len(found) >= 300
+    assert sum(label == "both" for label, *_ in found) * 2 >= len(found) * 0.9
+    assert len({(old, new) for _, old, new, _ in found}) == len(found)
+    assert sum(label != answer for label, _, _, answer in found) <= len(found) // 20
