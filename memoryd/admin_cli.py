@@ -19,6 +19,7 @@ from memoryd.errors import InvalidArgument, MemorydError
 from memoryd.identity_cli import add_identity_commands
 from memoryd.paths import Places
 from memoryd.refusal import Refusal
+from memoryd.upkeep_cli import add_upkeep_commands
 
 __all__ = ["make_parser", "run"]
 
@@ -69,6 +70,7 @@ def make_parser() -> argparse.ArgumentParser:
     gc.add_argument("--dry-run", action="store_true", help="only count it")
     gc.add_argument("--json", action="store_true", help="print JSON")
     gc.set_defaults(run=_gc)
+    add_upkeep_commands(commands, common, _client)
     add_identity_commands(commands, common, _client)
     add_audit_command(commands, common, _audit_path)
     completion = commands.add_parser("completion", help="print the completion script of a shell")
@@ -154,7 +156,7 @@ def _client(args: argparse.Namespace) -> Any:
     named = args.socket or config.daemon.socket
     candidates = [places.socket] if named else list(paths.socket_candidates(os.environ))
     found = next((path for path in candidates if path.is_socket()), candidates[0])
-    timeout_s = LONG_WORK_S if args.command in {"gc", "grant"} else PATIENCE_S
+    timeout_s = LONG_WORK_S if args.command in {"gc", "grant", "decay", "enrich", "compact", "verify"} else PATIENCE_S
     # no token: on the admin socket it would only take away what the host may do
     return MemoryClient(
         f"unix://{found.absolute()}", wait_for_ready=False, timeout_s=timeout_s, credentials=Credentials()

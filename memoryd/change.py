@@ -6,11 +6,12 @@ The store makes it durable, then the index learns of it; neither decides anythin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from memoryd.entity import Entity
 from memoryd.grant import Grant, TokenKey
 from memoryd.model import Memory, Outcome, Owner
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Applied", "ChangeSet", "Entry", "RecordedRequest", "Snapshot"]
+__all__ = ["Applied", "ChangeSet", "Entry", "Recalled", "RecordedRequest", "Snapshot", "Tombstone"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +49,18 @@ class RecordedRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A salted digest of what was deleted in one scope; it says nothing of it to anybody without the store's secret."""
+
+    owner: Owner
+    digest: bytes
+
+
+Recalled = tuple[datetime, int, datetime | None]
+"""When a memory was last recalled, how often since, and when last by the host."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeSet:
     """Inserts, updates and purges of memories, the request that asked for them, and who was given what."""
 
@@ -62,13 +75,27 @@ class ChangeSet:
     """Ended grants to remove for good, by id."""
     token_keys: tuple[TokenKey, ...] | None = None
     """All that count from now on; None: as they are."""
+    entities: tuple[Entity, ...] = ()
+    """What was decided of entities by hand: new, and the new state of known ones."""
+    forget_entities: tuple[Entity, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
+    """What shall not be learnt again."""
+    lift: tuple[Tombstone, ...] = ()
+    """What may be learnt again."""
+    jobs: Mapping[str, datetime] = field(default_factory=dict)
+    """When jobs ran, by name."""
 
     @property
     def ids(self) -> tuple[str, ...]:
         """Every memory and grant that it touches."""
         entries = (*self.inserts, *self.updates)
         memories = (*(entry.memory for entry in entries), *self.purges)
-        return (*(memory.id for memory in memories), *(grant.id for grant in self.grants), *self.forget_grants)
+        return (
+            *(memory.id for memory in memories),
+            *(grant.id for grant in self.grants),
+            *self.forget_grants,
+            *(entity.id for entity in (*self.entities, *self.forget_entities)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +115,7 @@ class Snapshot:
     text_bytes: int
     """Bytes of all texts, roughly what the records and terms of an index take."""
     chunks: Iterable[Sequence[Entry]]
+    entities: Sequence[Entity] = ()
+    """What was decided of the owner's entities by hand."""
+    tombstones: frozenset[bytes] = frozenset()
+    """Digests of what was deleted."""

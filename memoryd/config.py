@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
+from zoneinfo import available_timezones
 
 from memoryd import limits
 from memoryd.refusal import Refusal
@@ -21,7 +22,10 @@ __all__ = ["Config", "ConfigError", "Key", "load_config"]
 
 MIB = 1024 * 1024
 MAX_PORT = 65_535
+CRON_FIELDS = 5
 LOG_FORMATS = ("auto", "json", "console")
+POLICIES = ("supersede", "demote")
+DECAYS = ("gentle", "ebbinghaus", "step", "off")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -133,6 +137,41 @@ class MemoryConfig:
         180.0, "days", "a superseded memory is kept for so long; 0: for ever", most=36_525
     )
     expired_grace_days: float = _key(30.0, "days", "an expired memory is kept for so long", most=36_525)
+    max_entries: int = _key(0, "memories", "live ones of one owner; above it the least valuable go; 0: no cap")
+    dedup_cosine: float = _key(
+        0.85, "cosine", "above it, statements that differ in nothing that counts are one", most=1
+    )
+    dedup_jaccard: float = _key(0.75, "share", "of words; from it, the same of longer statements", most=1)
+    supersede_policy: str = _key(
+        "supersede", "name", "what is contradicted is superseded, or demoted to confidence 0.3", one_of=POLICIES
+    )
+    decay: str = _key("gentle", "name", "how confidence fades", one_of=DECAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesConfig:
+    """Who finds names in statements."""
+
+    spacy_model: str = _key("en_core_web_sm", "name", "spaCy's pipeline: a package or a directory")
+
+
+@dataclass(frozen=True, slots=True)
+class StrategiesConfig:
+    """Which finders look when."""
+
+    fast: tuple[str, ...] = _key(("regex",), "names", "before an answer")
+    accurate: tuple[str, ...] = _key(("regex", "spacy"), "names", "in the background, as far as they are installed")
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleConfig:
+    """When the daemon looks after its store by itself: cron expressions; empty: never."""
+
+    timezone: str = _key("local", "name", "of the expressions: local, or an IANA name such as Europe/Berlin")
+    enrichment: str = _key("0 2 * * *", "cron", "look again for entities")
+    decay: str = _key("0 4 * * *", "cron", "forget what has faded")
+    gc: str = _key("30 4 * * *", "cron", "erase what is past its grace")
+    compaction: str = _key("0 5 * * 0", "cron", "write the database anew without what was purged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +203,9 @@ class Config:
     index: IndexConfig = IndexConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
     memory: MemoryConfig = MemoryConfig()
+    entities: EntitiesConfig = EntitiesConfig()
+    strategies: StrategiesConfig = field(default=StrategiesConfig(), metadata={"label": "entities.strategies"})
+    schedule: ScheduleConfig = ScheduleConfig()
     context: ContextConfig = ContextConfig()
     disabled_agents: frozenset[str] = frozenset()
     """Agents whose statements are declined: [agents.NAME.memory] enabled = false."""
@@ -175,7 +217,7 @@ class Config:
             for item in fields(values):
                 meta = item.metadata
                 yield Key(
-                    section.name,
+                    _label(section),
                     item.name,
                     getattr(values, item.name),
                     item.default,
@@ -204,13 +246,15 @@ class Key:
     @property
     def variable(self) -> str:
         """The environment variable that overrides it."""
-        return f"MEMORYD_{self.section}_{self.name}".upper()
+        return f"MEMORYD_{self.section.replace('.', '_')}_{self.name}".upper()
 
     def check(self, value: Any, where: str) -> Any:
         """Return value as the key's type; ConfigError if it is none."""
         kind = type(self.default)
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
+        if kind is tuple and isinstance(value, list) and all(isinstance(item, str) for item in value):
+            value = tuple(value)
         if type(value) is not kind:
             raise ConfigError(f"{where}: {self.section}.{self.name} must be {_ARTICLES[kind]}, not {value!r}")
         if kind in {int, float} and not self.least <= value <= self.most:
@@ -230,17 +274,35 @@ class Key:
         if kind is bool:
             words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
             return words.get(text.strip().lower(), text)
+        if kind is tuple:
+            return tuple(item.strip() for item in text.split(",") if item.strip())
         try:
             return kind(text)
         except ValueError:
             return text  # check() says what it must be
 
 
-_ARTICLES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+_ARTICLES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of names"}
 
 
 def _sections() -> list[Field[Any]]:
     return [item for item in fields(Config) if item.name != "disabled_agents"]
+
+
+def _label(section: Field[Any]) -> str:
+    """Return how a section is called in the file."""
+    return str(section.metadata.get("label", section.name))
+
+
+def _tables(raw: dict[str, Any], known: list[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the sections of a file, those within others too: [entities.strategies]."""
+    for name, content in raw.items():
+        if not isinstance(content, dict) or name == "agents":
+            yield name, content
+            continue
+        inner = {key: value for key, value in content.items() if f"{name}.{key}" in known}
+        yield name, {key: value for key, value in content.items() if key not in inner}
+        yield from ((f"{name}.{key}", value) for key, value in inner.items())
 
 
 def _disabled(path: Path | None, agents: Any) -> frozenset[str]:
@@ -271,9 +333,9 @@ def load_config(path: Path | None, env: Mapping[str, str]) -> Config:
     """Return the configuration of a file (None: defaults), overridden by the environment; ConfigError if unusable."""
     config = Config()
     keys = {(key.section, key.name): key for key in config.entries()}
-    sections = [item.name for item in _sections()]
+    sections = [_label(item) for item in _sections()]
     found: dict[tuple[str, str], Any] = {}
-    for section, content in _read(path).items():
+    for section, content in _tables(_read(path), sections):
         if section == "agents":
             config = replace(config, disabled_agents=_disabled(path, content))
             continue
@@ -292,11 +354,12 @@ def load_config(path: Path | None, env: Mapping[str, str]) -> Config:
         if variable in variables:
             place, key = variables[variable]
             found[place] = key.check(key.parse(text), variable)
-        elif variable.startswith(tuple(f"MEMORYD_{section}_".upper() for section in sections)):
+        elif variable.startswith(tuple(f"MEMORYD_{section.replace('.', '_')}_".upper() for section in sections)):
             raise ConfigError(f"the environment sets {variable}, which is no key{_nearest(variable, list(variables))}")
-    for section in sections:
-        changed = {name: value for (of, name), value in found.items() if of == section}
-        config = replace(config, **{section: replace(getattr(config, section), **changed)})
+    for item in _sections():
+        changed = {name: value for (of, name), value in found.items() if of == _label(item)}
+        config = replace(config, **{item.name: replace(getattr(config, item.name), **changed)})
+    check_schedule(config)
     if config.shared.socket and not config.shared.socket.startswith("/"):
         raise ConfigError(f"shared.socket is {config.shared.socket!r}; name an absolute path")
     tcp = config.tcp
@@ -309,6 +372,19 @@ def load_config(path: Path | None, env: Mapping[str, str]) -> Config:
     if not config.store.path.strip() or "\0" in config.store.path:
         raise ConfigError("store.path is empty; name the database file")
     return config
+
+
+def check_schedule(config: Config) -> None:
+    """Raise ConfigError for an expression or a time zone that is none."""
+    zone = config.schedule.timezone
+    if zone != "local" and zone not in available_timezones():
+        raise ConfigError(f"schedule.timezone is {zone!r}; write local, or an IANA name such as Europe/Berlin")
+    for item in fields(config.schedule):
+        expression = getattr(config.schedule, item.name)
+        if item.name != "timezone" and expression and len(expression.split()) != CRON_FIELDS:
+            raise ConfigError(
+                f"schedule.{item.name} is {expression!r}; write five fields, as in '0 4 * * *', or '' for never"
+            )
 
 
 def _read(path: Path | None) -> dict[str, Any]:

@@ -26,13 +26,18 @@ import structlog
 from google.protobuf.duration_pb2 import Duration
 
 from memoryd.audit import AuditLog
+from memoryd.change import ChangeSet
 from memoryd.config import Config
+from memoryd.domain.enrich import enrich
 from memoryd.domain.forget import collect
 from memoryd.domain.ports import Ports
+from memoryd.domain.sweep import decay
+from memoryd.domain.verify import compact
 from memoryd.doors import Doors
 from memoryd.embedding.base import Embedder
 from memoryd.identity.grants import Grants
 from memoryd.paths import Places
+from memoryd.schedule import due_jobs, expressions_of
 from memoryd.sockets import SocketLease
 from memoryd.store.duckdb import DuckDBStore, Opened, open_store
 from memoryd.supervision import feed_watchdog, notify, watchdog_interval_s
@@ -44,6 +49,7 @@ __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
 EXIT_OK = 0
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor starts the daemon anew
 RECALL_FLUSH_S = 3.0
+SCHEDULE_S = 30.0  # so late may a job begin
 TEND_S = 1.0  # a socket whose grant has expired serves nobody anyway; within so long it is gone
 REOPEN_AFTER = 10  # of those, and a socket that could not be opened is tried again
 
@@ -81,6 +87,7 @@ class _Daemon:
 
     async def run(self) -> int:
         """Serve until a signal or a fatal fault; return the exit code."""
+        expressions_of(self._config)  # refused before anything is opened
         lease = SocketLease(self._places.socket)
         try:
             opened, embedder = await self._open()
@@ -194,6 +201,7 @@ class _Daemon:
         interval = watchdog_interval_s(self._env)
         if interval is not None:
             self._start(feed_watchdog(self._env, interval, lambda: _self_check(ports)))
+        self._start(self._keep_house(ports, doors))
         if self._config.memory.auto_gc:
             self._start(_collect_at_start(ports, doors, self._config.sandbox.ended_grace_days))
         await self._stop.wait()
@@ -232,6 +240,17 @@ class _Daemon:
                 self._faults = await doors.register.reopen(now_utc())
             if audit is not None:
                 audit.tell_repeats(now_utc())
+
+    async def _keep_house(self, ports: Ports, doors: Doors) -> None:
+        """Run the jobs of the schedule when they are due, those first that were missed while the daemon was down."""
+        while True:
+            await asyncio.sleep(SCHEDULE_S)
+            ran = await ports.store.jobs()
+            new = {name: now_utc() for name in expressions_of(self._config) if name not in ran}
+            if new:
+                await ports.store.commit(ChangeSet(jobs=new))
+            for name in due_jobs(self._config, ran, now_utc()):
+                await _run_job(name, ports, doors, self._config)
 
     async def _describe(self, ports: Ports, doors: Doors, audit: AuditLog | None) -> dict[str, Any]:
         info = await ports.store.info()
@@ -290,6 +309,28 @@ async def _flush(ports: Ports) -> None:
         ports.indexes.note_recalls(recalls)
     except Exception as error:  # noqa: BLE001  counts of recalls may be lost, a search may not fail for them
         log.warning("recalls_not_counted", error=type(error).__name__, count=len(recalls))
+
+
+async def _run_job(name: str, ports: Ports, doors: Doors, config: Config) -> None:
+    """Run one job of the schedule and write down that it ran; a fault is logged, and the next time comes."""
+    trail = Trail(time=now_utc(), call=secrets.token_hex(6), rpc=name, door="daemon")
+    began = time.monotonic()
+    try:
+        with following(trail):
+            if name == "enrichment":
+                report: object = await enrich(ports, now=trail.time)
+            elif name == "decay":
+                report = len((await decay(ports, now=trail.time)).faded)
+            elif name == "gc":
+                report = await collect(ports, now=trail.time)
+                await doors.register.collect(trail.time, grace_days=config.sandbox.ended_grace_days)
+            else:
+                report = await compact(ports, now=trail.time)
+            await ports.store.commit(ChangeSet(jobs={name: trail.time}))
+    except Exception as error:  # noqa: BLE001  the daemon serves all the same, and tries again when it is next due
+        log.error("job_failed", job=name, error=type(error).__name__)  # noqa: TRY400  a trace may hold content
+        return
+    log.info("job_done", job=name, report=str(report), duration_s=round(time.monotonic() - began, 3))
 
 
 async def _collect_at_start(ports: Ports, doors: Doors, ended_grace_days: float) -> None:

@@ -29,6 +29,7 @@ from memoryd.identity.register import Register
 from memoryd.identity.sessions import Entrance, VerifiedTokens
 from memoryd.service.admin import AdminService
 from memoryd.service.context import ContextService
+from memoryd.service.entity import EntityService
 from memoryd.service.gate import Gate
 from memoryd.service.grants import GrantService
 from memoryd.service.identity import IdentityService
@@ -38,6 +39,7 @@ from memoryd.sockets import SocketLease
 from memoryd.v1 import (
     admin_service_pb2,
     context_service_pb2,
+    entity_service_pb2,
     grant_service_pb2,
     identity_service_pb2,
     memory_service_pb2,
@@ -50,6 +52,7 @@ SERVICES: tuple[Any, ...] = tuple(
     module.DESCRIPTOR.services_by_name[name]
     for module, name in (
         (memory_service_pb2, "MemoryService"),
+        (entity_service_pb2, "EntityService"),
         (context_service_pb2, "ContextService"),
         (identity_service_pb2, "IdentityService"),
         (grant_service_pb2, "GrantService"),
@@ -176,6 +179,7 @@ class Doors:
         )
         services = (
             MemoryService(ports),
+            EntityService(ports),
             ContextService(ports),
             IdentityService(grants),
             GrantService(ports, grants, self.register),

@@ -5,9 +5,11 @@ MemorydError
 ├── InvalidArgument      fix the request; `field` says which part
 │   ├── IdentityMissing      say who asks
 │   ├── PageTokenInvalid     list again from the start
-│   └── AmbiguousId          give more of the id
+│   ├── AmbiguousId          give more of the id
+│   └── AmbiguousName        several are called so; name one by its id
 ├── NotFound             stop; also said of what exists and is not yours
-│   └── GrantNotFound        no grant has that id
+│   ├── GrantNotFound        no grant has that id
+│   └── EntityNotFound       nobody and nothing is known by that name
 ├── Unauthenticated      get a new token
 ├── PermissionDenied     stop
 │   ├── ScopeMismatch        a named identity is not the bound one
@@ -28,7 +30,9 @@ from typing import ClassVar
 
 __all__ = [
     "AmbiguousId",
+    "AmbiguousName",
     "Conflict",
+    "EntityNotFound",
     "GrantNotFound",
     "IdentityMissing",
     "InternalError",
@@ -91,11 +95,23 @@ class AmbiguousId(InvalidArgument):
     reason = "ID_AMBIGUOUS"
 
 
+class AmbiguousName(InvalidArgument):
+    """Several entities are called so."""
+
+    reason = "NAME_AMBIGUOUS"
+
+
 class NotFound(MemorydError):
     """It is not there, or not visible to the caller, which is the same."""
 
     code = "NOT_FOUND"
     reason = "MEMORY_NOT_FOUND"
+
+
+class EntityNotFound(NotFound):
+    """Nobody and nothing is known by that name."""
+
+    reason = "ENTITY_NOT_FOUND"
 
 
 class GrantNotFound(NotFound):

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from memoryd.checks import fold
 from memoryd.model import Filter, Memory
 
-__all__ = ["facets_of", "required_facets", "subject_facets"]
+__all__ = ["entity_facets", "facets_of", "required_facets", "subject_facets", "whom_facets"]
 
 
 def subject_facets(subjects: tuple[str, ...]) -> list[str]:
     """Return the facets of subjects, which are compared without regard to case."""
     return [f"subject:{subject}" for subject in dict.fromkeys(map(fold, subjects))] if subjects else []
+
+
+def entity_facets(entity_ids: Iterable[str]) -> list[str]:
+    """Return the facets of entities."""
+    return [f"entity:{entity_id}" for entity_id in sorted(entity_ids)]
+
+
+def whom_facets(wanted: Filter) -> list[str]:
+    """Return the facets of which one will do, for whom a filter asks."""
+    return subject_facets(wanted.subjects) + entity_facets(wanted.entity_ids)
 
 
 def _exact_facets(of: Memory | Filter) -> list[str]:
@@ -23,7 +35,10 @@ def _exact_facets(of: Memory | Filter) -> list[str]:
 
 def facets_of(memory: Memory) -> list[str]:
     """Return every facet that a memory has."""
-    return subject_facets(memory.subjects) + _exact_facets(memory)
+    facets = subject_facets(memory.subjects) + _exact_facets(memory)
+    if memory.mentions:
+        facets += entity_facets({mention.entity_id for mention in memory.mentions})
+    return facets
 
 
 def required_facets(wanted: Filter) -> list[str]:

@@ -39,6 +39,7 @@ class Permission(Enum):
     STATS = "stats"
     CONTEXT = "context"
     ADD = "add"
+    CORRECT = "correct"
     DELETE = "delete"
 
 

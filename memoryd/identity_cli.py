@@ -71,7 +71,7 @@ def _add_spec(parser: argparse.ArgumentParser, *, required: bool) -> None:
         action="append",
         default=[],
         required=required,
-        help="search, list, get, stats, context, add, delete, or read-only, append-only, full; with commas",
+        help="search, list, get, stats, context, add, correct, delete, or read-only, append-only, full; with commas",
     )
     what.add_argument("--ttl", metavar="TIME", type=_moment, help="until when: 8h, 2w, or a date (default: no end)")
     what.add_argument("--label", metavar="TEXT", default="", help="what it is for, in your words")

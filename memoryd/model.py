@@ -24,6 +24,7 @@ from memoryd.checks import (
     check_time,
     fold,
 )
+from memoryd.entity import EntityRef, Mention
 from memoryd.errors import IdentityMissing, InvalidArgument, LimitExceeded
 from memoryd.grant import NO_LIMITS, Quota
 
@@ -54,6 +55,7 @@ __all__ = [
 ]
 
 DEFAULT_AGENT = "default"
+_OWN = {"internal": True}  # a field that the daemon keeps for itself
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -84,9 +86,14 @@ class Trust(Enum):
     SANDBOX = "sandbox"
     IMPORTED = "imported"
 
+    @property
+    def weight(self) -> int:
+        """What it weighs: the host before imports before sandboxes."""
+        return _WEIGHTS[self.value]
+
     def outranks(self, other: Trust) -> bool:
-        """Whether it weighs more: the host before imports before sandboxes."""
-        return _WEIGHTS[self.value] > _WEIGHTS[other.value]
+        """Whether it weighs more."""
+        return self.weight > other.weight
 
 
 _WEIGHTS = {"host": 2, "imported": 1, "sandbox": 0}
@@ -260,8 +267,20 @@ class Memory:
     superseded_by: str = ""
     contested_with: tuple[str, ...] = ()
     judgement: Judgement | None = None
-    delete_trust: Trust | None = None
+    delete_trust: Trust | None = field(default=None, metadata=_OWN)
     """With which trust it was deleted: with less it is not restored."""
+    delete_reason: str = ""
+    """Why it went: "deleted", "decayed", "evicted" or "forgotten"; empty while it is there."""
+    trusted_recall_time: datetime | None = field(default=None, metadata=_OWN)
+    """When the host last recalled it; what a sandbox recalls does not keep a memory from fading."""
+    claims: tuple[str, ...] = field(default=(), metadata=_OWN)
+    """The attributes that it speaks of, as `knowledge.claims` reads them: what it is found by when judged."""
+    mentions: tuple[Mention, ...] = field(default=(), metadata=_OWN)
+    """The entities that it names."""
+    enrich_time: datetime | None = field(default=None, metadata=_OWN)
+    """When every finder last looked at it."""
+    entities: tuple[EntityRef, ...] = ()
+    """Its mentions as an answer shows them; never stored."""
 
     @property
     def text_bytes(self) -> int:
@@ -364,6 +383,8 @@ class Filter:
 
     kinds: frozenset[Kind] = frozenset()
     subjects: tuple[str, ...] = ()
+    entity_ids: frozenset[str] = frozenset()
+    """Whom the subjects mean, as far as they are known; a memory that names one of them passes too."""
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     category: str = ""
@@ -403,7 +424,11 @@ class Filter:
             and (self.include_superseded or memory.supersede_time is None)
             and (self.include_expired or not expired)
             and memory.kind in self.wanted_kinds
-            and (not self.subjects or bool({*map(fold, self.subjects)} & {*map(fold, memory.subjects)}))
+            and (
+                not self.subjects
+                or bool({*map(fold, self.subjects)} & {*map(fold, memory.subjects)})
+                or any(mention.entity_id in self.entity_ids for mention in memory.mentions)
+            )
             and set(self.tags) <= set(memory.tags)
             and self.metadata.items() <= dict(memory.metadata).items()
             and (not self.category or self.category == memory.category)

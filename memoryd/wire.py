@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from memoryd.entity import EntityRef
 from memoryd.errors import InvalidArgument
 from memoryd.model import (
     AddResult,
@@ -49,6 +50,8 @@ __all__ = [
     "section_from_pb",
     "section_to_pb",
     "set_time",
+    "source_from_pb",
+    "source_to_pb",
     "stats_from_pb",
     "stats_to_pb",
     "time_from_pb",
@@ -119,7 +122,7 @@ def memory_to_pb(memory: Memory) -> memory_pb2.Memory:
         category=memory.category,
         metadata=memory.metadata,
         key=memory.key,
-        source=_source_to_pb(memory.source),
+        source=source_to_pb(memory.source),
         confidence=memory.confidence,
         decay_rate=memory.decay_rate,
         trust=TRUST_TO_PB[memory.trust],
@@ -129,6 +132,8 @@ def memory_to_pb(memory: Memory) -> memory_pb2.Memory:
         supersedes=memory.supersedes,
         superseded_by=memory.superseded_by,
         contested_with=memory.contested_with,
+        delete_reason=memory.delete_reason,
+        entities=[memory_pb2.EntityRef(id=ref.id, name=ref.name, about=ref.about) for ref in memory.entities],
     )
     for field in _TIMES:
         set_time(message, field, getattr(memory, field))
@@ -155,7 +160,7 @@ def memory_from_pb(message: memory_pb2.Memory) -> Memory:
         category=message.category,
         metadata=dict(message.metadata),
         key=message.key,
-        source=_source_from_pb(message.source),
+        source=source_from_pb(message.source),
         confidence=message.confidence,
         decay_rate=message.decay_rate if message.HasField("decay_rate") else None,
         trust=TRUST_FROM_PB.get(message.trust, Trust.SANDBOX),
@@ -174,10 +179,13 @@ def memory_from_pb(message: memory_pb2.Memory) -> Memory:
         superseded_by=message.superseded_by,
         contested_with=tuple(message.contested_with),
         judgement=Judgement(judgement.rule, judgement.reason, judgement.evidence) if judgement.rule else None,
+        delete_reason=message.delete_reason,
+        entities=tuple(EntityRef(ref.id, ref.name, ref.about) for ref in message.entities),
     )
 
 
-def _source_to_pb(source: Source) -> memory_pb2.Source:
+def source_to_pb(source: Source) -> memory_pb2.Source:
+    """Return who stated something and where as message."""
     return memory_pb2.Source(
         speaker=source.speaker,
         channel=source.channel,
@@ -187,7 +195,8 @@ def _source_to_pb(source: Source) -> memory_pb2.Source:
     )
 
 
-def _source_from_pb(message: memory_pb2.Source) -> Source:
+def source_from_pb(message: memory_pb2.Source) -> Source:
+    """Return a message as who stated something and where, checked."""
     return Source(message.speaker, message.channel, message.thread_id, message.session_id, tuple(message.message_ids))
 
 
@@ -202,7 +211,7 @@ def draft_to_pb(draft: Draft) -> memory_service_pb2.AddMemoryRequest:
         category=draft.category,
         metadata=draft.metadata,
         key=draft.key,
-        source=_source_to_pb(draft.source),
+        source=source_to_pb(draft.source),
         confidence=draft.confidence,
         decay_rate=draft.decay_rate,
         expires_days=draft.expires_days,
@@ -223,7 +232,7 @@ def draft_from_pb(request: memory_service_pb2.AddMemoryRequest) -> Draft:
         category=request.category,
         metadata=dict(request.metadata),
         key=request.key,
-        source=_source_from_pb(request.source) if request.HasField("source") else Source(),
+        source=source_from_pb(request.source) if request.HasField("source") else Source(),
         event_time=time_from_pb(request, "event_time"),
         confidence=request.confidence if request.HasField("confidence") else 1.0,
         decay_rate=request.decay_rate if request.HasField("decay_rate") else None,
@@ -247,7 +256,7 @@ def filter_to_pb(wanted: Filter) -> memory_pb2.MemoryFilter:
 
 
 def filter_from_pb(request: Any) -> Filter:
-    """Return the filter of a search or list request, checked."""
+    """Return the filter of a search, list or delete request, checked."""
     message: memory_pb2.MemoryFilter = request.filter
     times: dict[str, Any] = {field: time_from_pb(message, field) for field in _FILTER_TIMES}
     return Filter(
@@ -256,8 +265,8 @@ def filter_from_pb(request: Any) -> Filter:
         tags=tuple(message.tags),
         metadata=dict(message.metadata),
         category=message.category,
-        include_expired=request.include_expired,
-        include_superseded=request.include_superseded,
+        include_expired=getattr(request, "include_expired", True),
+        include_superseded=getattr(request, "include_superseded", True),
         **times,
     )
 

@@ -11,12 +11,15 @@ import structlog
 
 from memoryd.config import Config
 from memoryd.domain.ports import Policy, Ports, Stamps
+from memoryd.domain.rules import Rules
 from memoryd.domain.usage import Usage
 from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder
 from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.onnx import builtin_encoder, directory_encoder
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.index.cache import ScopeIndexes
+from memoryd.knowledge.finders import load_finders
+from memoryd.knowledge.secrets import SecretDetector
 from memoryd.store.base import Store
 
 __all__ = ["make_embedder", "make_ports", "new_id", "now_utc"]
@@ -99,7 +102,17 @@ async def make_ports(config: Config, store: Store, embedder: Embedder, now: date
         max_memories=config.context.max_memories,
         max_tokens=config.context.max_tokens,
         disabled_agents=config.disabled_agents,
+        max_entries=config.memory.max_entries,
+        rules=Rules(
+            decay=config.memory.decay,
+            demote=config.memory.supersede_policy == "demote",
+            dedup_cosine=config.memory.dedup_cosine,
+            dedup_jaccard=config.memory.dedup_jaccard,
+        ),
     )
+    model = config.entities.spacy_model
+    fast = load_finders(config.strategies.fast, model=model)
+    more = [name for name in config.strategies.accurate if name not in config.strategies.fast]
     return Ports(
         store=store,
         indexes=indexes,
@@ -110,4 +123,7 @@ async def make_ports(config: Config, store: Store, embedder: Embedder, now: date
         policy=policy,
         vector_refusal=refusal,
         usage=usage,
+        finders=fast,
+        accurate_finders=load_finders(more, model=model, optional=True),
+        secrets=SecretDetector(),
     )

@@ -39,6 +39,9 @@ __all__ = [
     "backoff_s",
     "build",
     "count",
+    "filter_of",
+    "memory_call",
+    "request_id_of",
     "stamped",
 ]
 
@@ -145,7 +148,8 @@ def count(value: int, name: str) -> int:
     return max(value, -1)
 
 
-def _filter(wanted: Filter) -> Filter:
+def filter_of(wanted: Filter) -> Filter:
+    """Return a filter; InvalidArgument for anything else."""
     if not isinstance(wanted, Filter):
         raise InvalidArgument(f"filter must be a Filter, not {type(wanted).__name__}", field="filter")
     return wanted
@@ -161,11 +165,15 @@ def build(make: Callable[[], Any], identity: Identity | None = None) -> Any:
         raise InvalidArgument(str(error)) from None
 
 
-def _request_id(given: str) -> str:
+def request_id_of(given: str) -> str:
+    """Return the id that was given, or a new one."""
     return given or str(uuid.uuid4())
 
 
-def _memory(method: str, request: Any, response: Any, parse: Callable[[Any], T], *, retryable: bool = True) -> Call[T]:
+def memory_call(
+    method: str, request: Any, response: Any, parse: Callable[[Any], T], *, retryable: bool = True
+) -> Call[T]:
+    """Return a call of MemoryService."""
     return Call("MemoryService", method, request, response, parse, retryable)
 
 
@@ -175,11 +183,11 @@ def add(identity: Identity, draft: Draft, request_id: str) -> Call[AddResult]:
 
     def make() -> Any:
         request = draft_to_pb(draft)
-        request.request_id = _request_id(request_id)
+        request.request_id = request_id_of(request_id)
         return request
 
     request = build(make, identity)
-    return _memory("AddMemory", request, pb.AddMemoryResponse, lambda answer: result_from_pb(answer.result))
+    return memory_call("AddMemory", request, pb.AddMemoryResponse, lambda answer: result_from_pb(answer.result))
 
 
 def add_batch(identity: Identity, drafts: Sequence[Draft], request_id: str) -> Call[list[AddResult]]:
@@ -190,10 +198,10 @@ def add_batch(identity: Identity, drafts: Sequence[Draft], request_id: str) -> C
         if not all(isinstance(draft, Draft) for draft in drafts):
             raise InvalidArgument("add_batch takes a list of Draft", field="requests")
         return pb.BatchAddMemoriesRequest(
-            requests=[draft_to_pb(draft) for draft in drafts], request_id=_request_id(request_id)
+            requests=[draft_to_pb(draft) for draft in drafts], request_id=request_id_of(request_id)
         )
 
-    return _memory(
+    return memory_call(
         "BatchAddMemories",
         build(make, identity),
         pb.BatchAddMemoriesResponse,
@@ -211,7 +219,7 @@ def search(
         return pb.SearchMemoriesRequest(
             query=query,
             limit=count(limit, "limit"),
-            filter=filter_to_pb(_filter(wanted)),
+            filter=filter_to_pb(filter_of(wanted)),
             min_score=min_score,
             include_expired=wanted.include_expired,
             include_superseded=wanted.include_superseded,
@@ -221,7 +229,7 @@ def search(
     def parse(answer: Any) -> SearchResult:
         return SearchResult(tuple(map(hit_from_pb, answer.hits)), legs_from_pb(answer.unavailable_legs))
 
-    return _memory("SearchMemories", build(make, identity), pb.SearchMemoriesResponse, parse)
+    return memory_call("SearchMemories", build(make, identity), pb.SearchMemoriesResponse, parse)
 
 
 def page(identity: Identity, *, page_size: int, page_token: str, wanted: Filter) -> Call[Page]:
@@ -232,7 +240,7 @@ def page(identity: Identity, *, page_size: int, page_token: str, wanted: Filter)
         return pb.ListMemoriesRequest(
             page_size=count(page_size, "page_size"),
             page_token=page_token,
-            filter=filter_to_pb(_filter(wanted)),
+            filter=filter_to_pb(filter_of(wanted)),
             include_expired=wanted.include_expired,
             include_superseded=wanted.include_superseded,
         )
@@ -240,14 +248,14 @@ def page(identity: Identity, *, page_size: int, page_token: str, wanted: Filter)
     def parse(answer: Any) -> Page:
         return Page(tuple(map(memory_from_pb, answer.memories)), answer.next_page_token)
 
-    return _memory("ListMemories", build(make, identity), pb.ListMemoriesResponse, parse)
+    return memory_call("ListMemories", build(make, identity), pb.ListMemoriesResponse, parse)
 
 
 def get(identity: Identity, memory_id: str) -> Call[Memory]:
     """GetMemory."""
     pb = memory_service_pb2
     request = build(lambda: pb.GetMemoryRequest(id=memory_id), identity)
-    return _memory("GetMemory", request, pb.GetMemoryResponse, lambda answer: memory_from_pb(answer.memory))
+    return memory_call("GetMemory", request, pb.GetMemoryResponse, lambda answer: memory_from_pb(answer.memory))
 
 
 def delete(identity: Identity, memory_id: str, *, allow_missing: bool, purge: bool, request_id: str) -> Call[Deleted]:
@@ -256,14 +264,14 @@ def delete(identity: Identity, memory_id: str, *, allow_missing: bool, purge: bo
 
     def make() -> Any:
         return pb.DeleteMemoryRequest(
-            id=memory_id, allow_missing=allow_missing, purge=purge, request_id=_request_id(request_id)
+            id=memory_id, allow_missing=allow_missing, purge=purge, request_id=request_id_of(request_id)
         )
 
     def parse(answer: Any) -> Deleted:
         return Deleted(tuple(answer.deleted_ids), time_from_pb(answer, "purge_time"))
 
     # a purge erases the note of its request too, so that a second one finds nothing
-    return _memory(
+    return memory_call(
         "DeleteMemory", build(make, identity), pb.DeleteMemoryResponse, parse, retryable=allow_missing or not purge
     )
 
@@ -271,14 +279,14 @@ def delete(identity: Identity, memory_id: str, *, allow_missing: bool, purge: bo
 def restore(identity: Identity, memory_id: str, request_id: str) -> Call[Memory]:
     """RestoreMemory."""
     pb = memory_service_pb2
-    request = build(lambda: pb.RestoreMemoryRequest(id=memory_id, request_id=_request_id(request_id)), identity)
-    return _memory("RestoreMemory", request, pb.RestoreMemoryResponse, lambda answer: memory_from_pb(answer.memory))
+    request = build(lambda: pb.RestoreMemoryRequest(id=memory_id, request_id=request_id_of(request_id)), identity)
+    return memory_call("RestoreMemory", request, pb.RestoreMemoryResponse, lambda answer: memory_from_pb(answer.memory))
 
 
 def stats(identity: Identity) -> Call[Stats]:
     """GetMemoryStats."""
     pb = memory_service_pb2
-    return _memory(
+    return memory_call(
         "GetMemoryStats", build(pb.GetMemoryStatsRequest, identity), pb.GetMemoryStatsResponse, stats_from_pb
     )
 

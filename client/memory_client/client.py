@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 import grpc
 
-from memory_client import calls, grant_calls
+from memory_client import calls, grant_calls, knowledge_calls
 from memory_client.calls import ATTEMPTS, BuiltContext, Call, Deleted, Page, SearchResult, ServerInfo, backoff_s
 from memory_client.credentials import Credentials, TokenSource, channel_credentials
 from memory_client.endpoint import CHANNEL_OPTIONS, Identity, check_timeout, resolve_endpoint
@@ -24,6 +24,20 @@ from memory_client.grant_calls import (
     TokenKeys,
     WhoAmI,
 )
+from memory_client.knowledge_calls import (
+    Compaction,
+    Confirmed,
+    Decayed,
+    DeletedMany,
+    Enriched,
+    EntityMemories,
+    ForgottenPerson,
+    History,
+    Merged,
+    PeoplePage,
+    Proof,
+)
+from memoryd.entity import Profile
 from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.grant import Grant, GrantSpec, GrantStatus
 from memoryd.model import AddResult, Draft, Filter, GcReport, Kind, Memory, Source, Stats
@@ -224,6 +238,84 @@ class MemoryClient:
     def run_gc(self, *, dry_run: bool = False) -> GcReport:
         """Erase what is past its grace, or count it (admin socket only)."""
         return self._send(calls.run_gc(dry_run=dry_run))
+
+    def delete_matching(
+        self,
+        *,
+        filter: Filter = _ANY,
+        text: str = "",
+        source: Source | None = None,
+        grant_id: str = "",
+        shared: bool | None = None,
+        dry_run: bool = False,
+        purge: bool = False,
+        request_id: str = "",
+    ) -> DeletedMany:
+        """Hide all that a filter describes, or erase it with purge; with dry_run only tell what would go."""
+        call = knowledge_calls.delete_matching(
+            self.identity,
+            wanted=filter,
+            text=text,
+            source=source,
+            grant_id=grant_id,
+            shared=shared,
+            dry_run=dry_run,
+            purge=purge,
+            request_id=request_id,
+        )
+        return self._send(call)
+
+    def history(self, memory_id: str) -> History:
+        """Return a memory with what it replaced and what replaced it, and why."""
+        return self._send(knowledge_calls.history(self.identity, memory_id))
+
+    def correct(self, memory_id: str, content: str, *, request_id: str = "") -> AddResult:
+        """Replace what a memory says."""
+        return self._send(knowledge_calls.correct(self.identity, memory_id, content, request_id))
+
+    def confirm(self, memory_id: str, *, protect: bool = True) -> Confirmed:
+        """Say that a memory is true; unless protect is False, nothing automatic ends it any more."""
+        return self._send(knowledge_calls.confirm(self.identity, memory_id, protect=protect))
+
+    def people(self, *, page_size: int = 0, page_token: str = "") -> PeoplePage:
+        """Return one page of the people that memories name, those named most often first; page_size 0 means 20."""
+        return self._send(knowledge_calls.people(self.identity, page_size=page_size, page_token=page_token))
+
+    def entity(self, name: str, *, limit: int = 0) -> EntityMemories:
+        """Return who or what is known by a name, nickname, relation or id, and the memories about it."""
+        return self._send(knowledge_calls.entity(self.identity, name, limit=limit))
+
+    def rename_entity(self, name: str, new_name: str) -> Profile:
+        """Give an entity another name."""
+        return self._send(knowledge_calls.rename_entity(self.identity, name, new_name))
+
+    def merge_entities(self, name: str, into: str) -> Merged:
+        """Say that two entities are one."""
+        return self._send(knowledge_calls.merge_entities(self.identity, name, into))
+
+    def unmerge_entity(self, entity_id: str) -> Profile:
+        """Take an entity out of the one that it was merged into."""
+        return self._send(knowledge_calls.unmerge_entity(self.identity, entity_id))
+
+    def forget_person(self, name: str, *, dry_run: bool = False) -> ForgottenPerson:
+        """Erase all memories about a person; it cannot be undone."""
+        return self._send(knowledge_calls.forget_person(self.identity, name, dry_run=dry_run))
+
+    def run_decay(self, *, dry_run: bool = False) -> Decayed:
+        """Forget what has faded, or tell what would go (admin socket only)."""
+        return self._send(knowledge_calls.run_decay(dry_run=dry_run))
+
+    def run_enrichment(self, *, dry_run: bool = False) -> Enriched:
+        """Look again for entities with every finder (admin socket only)."""
+        return self._send(knowledge_calls.run_enrichment(dry_run=dry_run))
+
+    def compact_store(self) -> Compaction:
+        """Write the database anew without the bytes of what was purged (admin socket only)."""
+        return self._send(knowledge_calls.compact_store())
+
+    def verify_forgotten(self, memory_id: str, *, text: str = "") -> Proof:
+        """Look for what is left of a purged memory (admin socket only)."""
+        return self._send(knowledge_calls.verify_forgotten(memory_id, text))
 
     def whoami(self) -> WhoAmI:
         """Return the identity in effect, and what it may do."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -11,22 +11,20 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.change import ChangeSet, Entry, RecordedRequest
-from memoryd.checks import text_digest
-from memoryd.domain.judge import Verdict, judge, memory_of
+from memoryd.change import ChangeSet, RecordedRequest
+from memoryd.domain.offers import Offers
+from memoryd.domain.people import dressed
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import Once, memory_now, once
 from memoryd.domain.settle import settle
 from memoryd.errors import MemorydError
-from memoryd.index.analysis import analyse, embedded_text, indexed_text
-from memoryd.index.scope import ScopeIndex
-from memoryd.model import AddResult, Caller, Draft, Memory, Outcome, Owner, State
+from memoryd.index.analysis import embedded_text
+from memoryd.model import AddResult, Caller, Draft, Outcome, Owner
 
 __all__ = ["add", "add_batch"]
 
 T = TypeVar("T")
 Vector = NDArray[np.float32]
-INLINE_CHARACTERS = 8_000  # of text that is analysed on the loop (≤ 1 ms); more goes to a thread
 
 
 async def add(draft: Draft, caller: Caller, ports: Ports, *, now: datetime, request_id: str = "") -> AddResult:
@@ -99,8 +97,27 @@ async def _offer(
         _named(n, batch, partial(draft.expiry, now))
     if caller.agent_id in ports.policy.disabled_agents:
         return await _decline("disabled", drafts, ports, request, now)
-    vectors = await embedding.of(drafts, caller, ports)
-    return await _decide(drafts, owners, vectors, caller, ports, request, embedding.check, now=now, batch=batch)
+    declined = {n: "secret" for n, draft in enumerate(drafts) if holds_secret(draft, ports)}
+    wanted = [draft for n, draft in enumerate(drafts) if n not in declined]
+    made = iter(await embedding.of(wanted, caller, ports) if wanted else [])
+    vectors = [None if n in declined else next(made) for n in range(len(drafts))]
+    return await _decide(
+        drafts, owners, vectors, declined, caller, ports, request, embedding.check, now=now, batch=batch
+    )
+
+
+def holds_secret(draft: Draft, ports: Ports) -> bool:
+    """Whether a statement holds a credential, in any text of it."""
+    return ports.secrets(
+        (
+            draft.content,
+            *draft.subjects,
+            *draft.tags,
+            draft.category,
+            draft.key,
+            *(f"{k}: {v}" for k, v in draft.metadata.items()),
+        )
+    )
 
 
 def _named(position: int, batch: bool, check: Callable[[], T]) -> T:
@@ -115,6 +132,7 @@ async def _decide(
     drafts: Sequence[Draft],
     owners: Sequence[Owner],
     vectors: Sequence[Vector | None],
+    declined: Mapping[int, str],
     caller: Caller,
     ports: Ports,
     request: Once,
@@ -130,23 +148,37 @@ async def _decide(
     async with ports.owner_locks.hold(locks):
         check_wanted()
         indexes = {owner: await ports.indexes.get(owner) for owner in dict.fromkeys(owners)}
-        offers = _Offers(ports, indexes, now)
-        outcomes = []
-        for n, (draft, owner) in enumerate(zip(drafts, owners, strict=True)):
-            try:
-                outcomes.append(await offers.consider(draft, owner, caller, vectors[n]))
-            except MemorydError as error:
-                raise error.within(f"requests[{n}].") if batch else error from None
+        offers = Offers(ports, indexes, now, count=len(drafts))
+        outcomes: list[tuple[str, Outcome | None, tuple[str, ...]]] = []
+        try:
+            for n, (draft, owner) in enumerate(zip(drafts, owners, strict=True)):
+                try:
+                    outcomes.append(
+                        ("", Outcome.REJECTED, (declined[n],))
+                        if n in declined
+                        else await offers.consider(draft, owner, caller, vectors[n])
+                    )
+                except MemorydError as error:
+                    raise error.within(f"requests[{n}].") if batch else error from None
+        finally:
+            offers.end()
         change = await offers.change(request.record(tuple(outcomes), now))
         ports.check_grant(caller.grant_id, now)  # it may have been revoked while this call waited
         await ports.store.commit(change)
         ports.usage.grew(caller.grant_id, offers.grown())
-    return [
-        AddResult(outcome, offers.memory(memory_id).as_of(now), details)
-        if outcome is not Outcome.REJECTED
-        else AddResult(outcome, None, rejection="".join(details))
-        for memory_id, outcome, details in outcomes
-    ]
+        return [await result_of(outcome, offers, ports, now) for outcome in outcomes]
+
+
+async def result_of(
+    recorded: tuple[str, Outcome | None, tuple[str, ...]], offers: Offers, ports: Ports, now: datetime
+) -> AddResult:
+    """Return what became of a statement, with its memory as an answer shows it."""
+    memory_id, outcome, details = recorded
+    if outcome is None or outcome is Outcome.REJECTED:
+        return AddResult(Outcome.REJECTED, None, rejection="".join(details))
+    memory = offers.memory(memory_id)
+    (shown,) = await dressed([memory.as_of(now)], ports)
+    return AddResult(outcome, shown, details, memory.contested_with)
 
 
 async def _decline(reason: str, drafts: Sequence[Draft], ports: Ports, request: Once, now: datetime) -> list[AddResult]:
@@ -164,119 +196,6 @@ async def _again(earlier: RecordedRequest, caller: Caller, ports: Ports, now: da
             results.append(AddResult(Outcome.REJECTED, None, rejection="".join(details)))
         else:
             memory = await memory_now(ports, caller.visibility, memory_id, now)
-            results.append(AddResult(outcome, memory, details))
+            shown = await dressed([memory], ports) if memory is not None else [None]
+            results.append(AddResult(outcome, shown[0], details, memory.contested_with if memory else ()))
     return results
-
-
-class _Offers:
-    """The statements of one call: each is judged beside what is stored and beside those before it."""
-
-    def __init__(self, ports: Ports, indexes: dict[Owner, ScopeIndex | None], now: datetime) -> None:
-        self._ports = ports
-        self._indexes = indexes
-        self._now = now
-        self._new: dict[str, Entry] = {}
-        self._added_bytes = self._grown_bytes = 0  # of the caller's grant
-        self._pending: dict[str, Memory] = {}  # new and changed, in the form they will have
-        self._of_name: dict[tuple[Owner, str | bytes], list[str]] = {}  # pending ids by key, and by text digest
-
-    async def _of_key(self, owner: Owner, key: str) -> list[Memory]:
-        index = self._indexes[owner]
-        known = await self._ports.store.of_key(owner, key, self._now) if index is None else index.of_key(key, self._now)
-        return self._as_pending(owner, known, key)
-
-    async def _same_text(self, owner: Owner, digest: bytes) -> list[Memory]:
-        index = self._indexes[owner]
-        if index is None:
-            known = await self._ports.store.same_text(owner, digest, self._now)
-        else:
-            known = index.same_text(digest, self._now)
-        return self._as_pending(owner, known, digest)
-
-    def _as_pending(self, owner: Owner, known: list[Memory], name: str | bytes) -> list[Memory]:
-        """Return the known memories as this call has left them, and those of this call under the same name."""
-        stored = [memory for memory in known if memory.id not in self._pending]
-        pending = [self._pending[memory_id] for memory_id in self._of_name.get((owner, name), ())]
-        return stored + [memory for memory in pending if memory.state_at(self._now) is State.LIVE]
-
-    def _remember(self, memory: Memory, digest: bytes | None = None) -> None:
-        known = memory.id in self._pending
-        self._pending[memory.id] = memory
-        if not known:
-            digest = digest or text_digest(memory.content)
-            self._of_name.setdefault((memory.owner, digest), []).append(memory.id)
-        if memory.key and memory.id not in self._of_name.get((memory.owner, memory.key), ()):
-            self._of_name.setdefault((memory.owner, memory.key), []).append(memory.id)
-
-    async def consider(
-        self, draft: Draft, owner: Owner, caller: Caller, vector: Vector | None
-    ) -> tuple[str, Outcome, tuple[str, ...]]:
-        """
-        Judge one statement; return the id of the memory that says it, the outcome, and what it superseded.
-
-        Of a rejected one there is no id, and the reason.
-        """
-        ports = self._ports
-        digest = text_digest(draft.content)
-        of_key = await self._of_key(owner, draft.key) if draft.key else []
-        same_text = await self._same_text(owner, digest)
-        # nothing is awaited from here to take(), so that no two memories get one time
-        time = ports.stamps.peek(self._now)
-        new = memory_of(draft, owner, ports.new_id(), time, trust=caller.trust, grant_id=caller.grant_id)
-        verdict = judge(draft, new, digest, of_key=of_key, same_text=same_text, now=time)
-        if caller.grant_id and not self._has_room(verdict, (*of_key, *same_text), caller):
-            return "", Outcome.REJECTED, ("quota",)
-        for memory in verdict.changed:
-            self._remember(memory)
-        if verdict.new is not None:
-            ports.stamps.take(time)
-            self._new[new.id] = Entry(verdict.new, "", vector, ports.embedder.fingerprint if vector is not None else "")
-            self._remember(verdict.new, digest)
-        return verdict.memory.id, verdict.outcome, verdict.superseded_ids
-
-    def _has_room(self, verdict: Verdict, known: Iterable[Memory], caller: Caller) -> bool:
-        """Whether the caller's grant may store what follows from a verdict, beside the rest of this call."""
-        quota, stored = caller.quota, self._ports.usage.of(caller.grant_id)
-        sizes = {memory.id: memory.text_bytes for memory in known}
-        grows = sum(
-            memory.text_bytes - sizes.get(memory.id, 0)
-            for memory in verdict.changed
-            if memory.grant_id == caller.grant_id
-        )
-        count = len(self._new) + (verdict.new is not None)
-        size = self._added_bytes + grows + (verdict.new.text_bytes if verdict.new is not None else 0)
-        if quota.stored_memories and verdict.new is not None and stored.stored_memories + count > quota.stored_memories:
-            return False
-        if quota.stored_bytes and size > self._added_bytes and stored.stored_bytes + size > quota.stored_bytes:
-            return False
-        self._added_bytes = size
-        self._grown_bytes += grows
-        return True
-
-    def grown(self) -> int:
-        """Return by how many bytes the call has made memories larger that were there."""
-        return self._grown_bytes
-
-    def memory(self, memory_id: str) -> Memory:
-        """Return a memory of this call in its final form."""
-        return self._pending[memory_id]
-
-    async def change(self, request: RecordedRequest | None) -> ChangeSet:
-        """Return all that this call writes."""
-        memories = list(self._pending.values())
-        if sum(len(memory.content) for memory in memories) <= INLINE_CHARACTERS:
-            terms = _terms(memories)
-        else:
-            terms = await asyncio.to_thread(_terms, memories)
-        inserts, updates = [], []
-        for memory, words in zip(memories, terms, strict=True):
-            entry = self._new.get(memory.id)
-            if entry is None:
-                updates.append(Entry(memory, words))
-            else:
-                inserts.append(Entry(memory, words, entry.vector, entry.fingerprint))
-        return ChangeSet(inserts=tuple(inserts), updates=tuple(updates), request=request)
-
-
-def _terms(memories: Sequence[Memory]) -> list[str]:
-    return [" ".join(analyse(indexed_text(memory))) for memory in memories]

@@ -9,6 +9,7 @@ from datetime import datetime
 from memoryd import limits
 from memoryd.checks import check_count, check_id
 from memoryd.domain.page_token import page_token_after, read_page_token
+from memoryd.domain.people import dressed, whom
 from memoryd.domain.ports import Ports
 from memoryd.errors import AmbiguousId, InvalidArgument, NotFound
 from memoryd.index.records import pack
@@ -34,8 +35,10 @@ async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, 
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     bound = _bound_to(caller, wanted)
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
-    found = await ports.store.page(caller.visibility, wanted, now=now, limit=size + 1, after=after)
-    return _page(found, size, ports.secret, bound, now)
+    meant = await whom(wanted, caller, ports)
+    found = await ports.store.page(caller.visibility, meant, now=now, limit=size + 1, after=after)
+    shown = _page(found, size, ports.secret, bound, now)
+    return Page(await dressed(shown.memories, ports), shown.next_page_token)
 
 
 async def page_of_grant(
@@ -97,7 +100,7 @@ async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = 
 
 async def get(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Memory:
     """Return one memory; see GetMemory in the contract."""
-    return (await find(memory_id, caller, ports)).as_of(now)
+    return (await dressed([(await find(memory_id, caller, ports)).as_of(now)], ports))[0]
 
 
 async def stats(caller: Caller, ports: Ports, *, now: datetime) -> Stats:

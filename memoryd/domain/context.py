@@ -126,7 +126,7 @@ async def build_context(
     skipped = len(memories) - len(shown)
     if not items:
         return Context("", (), 0, skipped, found.unavailable, found.embedding_s)
-    ports.recalls.note((item.id for item in items), now)
+    ports.recalls.note((item.id for item in items), now, trusted=caller.trust is Trust.HOST)
     text = "\n".join([RELEVANT_HEADING, "", *lines]) + "\n"
     section = ContextSection("relevant_memory", text, tuple(items))
     return Context(text, (section,), token_count(text), skipped, found.unavailable, found.embedding_s)

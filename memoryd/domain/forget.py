@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from memoryd import limits
-from memoryd.change import ChangeSet, Entry
+from memoryd.change import ChangeSet, Entry, RecordedRequest
 from memoryd.domain.browse import find
+from memoryd.domain.links import released
+from memoryd.domain.people import dressed
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import memory_now, once
+from memoryd.domain.tombstones import tombstones_for
 from memoryd.errors import Conflict, NotFound, TrustTooLow
-from memoryd.model import Caller, GcReport, Memory, State, Trust
+from memoryd.model import Caller, GcReport, Judgement, Memory, State, Trust
 from memoryd.store.base import Cursor, Graces
 
-__all__ = ["Forgotten", "GrantForgotten", "collect", "forget", "forget_grant", "restore"]
+__all__ = [
+    "PURGE",
+    "Forgotten",
+    "GrantForgotten",
+    "collect",
+    "forget",
+    "forget_entries",
+    "forget_grant",
+    "hidden",
+    "restore",
+]
 
 MAX_NAMED = 1000  # ids that an answer names
 READ_AT_ONCE = 1024  # memories of a grant: its scan is of the whole table
+PURGE = "purge"  # noted with the jobs: bytes of what was purged since the last compaction may be in the file
 SLICE = 64  # memories purged in one transaction: below 20 ms of the writer
 
 
@@ -55,16 +70,17 @@ async def forget(
                     raise TrustTooLow(
                         "the memory is of higher trust; delete it without purge, so that it can be restored"
                     )
-                if purge:
-                    await ports.store.commit(ChangeSet(purges=(memory,)))  # the note would keep the id
+                partners = tuple(await released([memory], ports))
+                stones = tuple(tombstones_for(memory, ports.secret))
+                if purge:  # the note would keep the id
+                    await ports.store.commit(
+                        ChangeSet(purges=(memory,), updates=partners, tombstones=stones, jobs={PURGE: now})
+                    )
                     return Forgotten((memory.id,))
-                time = max(now, memory.create_time)  # never before it was there, whatever the clock says
                 due_time = now + timedelta(days=ports.policy.delete_grace_days)
-                gone_memory = replace(memory, delete_time=time, purge_time=due_time, delete_trust=caller.trust)
                 entry = await ports.store.entry(memory)
-                await ports.store.commit(
-                    ChangeSet(updates=(Entry(gone_memory, entry.terms if entry else ""),), request=noted)
-                )
+                gone = Entry(hidden(memory, now, due_time, trust=caller.trust), entry.terms if entry else "")
+                await ports.store.commit(ChangeSet(updates=(gone, *partners), request=noted, tombstones=stones))
                 return Forgotten((memory.id,), due_time)
         except NotFound:
             if not missing_ok:
@@ -80,7 +96,7 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
             memory_or_none = await memory_now(ports, caller.visibility, earlier.outcomes[0][0], now)
             if memory_or_none is None:
                 raise NotFound("the memory was purged since", field="id")
-            return memory_or_none
+            return (await dressed([memory_or_none], ports))[0]
         memory = await find(memory_id, caller, ports, deleted=True)
         async with ports.owner_lock(memory.owner):
             memory = await find(memory.id, caller, ports, deleted=True)
@@ -89,19 +105,50 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
             if state in {State.LIVE, State.EXPIRED}:
                 if noted is not None:
                     await ports.store.commit(ChangeSet(request=noted))
-                return memory.as_of(now)
+                return (await dressed([memory.as_of(now)], ports))[0]
             await _check_trust(memory, caller, ports)
-            back = replace(memory, delete_time=None, purge_time=None, delete_trust=None)
+            back = replace(memory, delete_time=None, purge_time=None, delete_trust=None, delete_reason="")
+            rivals: list[Entry] = []
             if state is State.SUPERSEDED:
-                back = replace(back, supersede_time=None, superseded_by="", judgement=None)
+                rivals = await _rivals(memory, ports, now)
+                back = replace(
+                    back,
+                    supersede_time=None,
+                    superseded_by="",
+                    contested_with=tuple(rival.memory.id for rival in rivals),
+                    judgement=_RESTORED if rivals else None,
+                )
             if back.key and back.state_at(now) is State.LIVE:
                 await _check_key(back, ports, now)
             entry = await ports.store.entry(memory)
             if entry is None:
                 raise NotFound(f"there is no memory {memory.id}", field="id")
             ports.check_grant(caller.grant_id, now)
-            await ports.store.commit(ChangeSet(updates=(replace(entry, memory=back),), request=noted))
-            return back.as_of(now)
+            lift = tuple(tombstones_for(back, ports.secret)) if state is State.DELETED else ()
+            updates = (Entry(back, entry.terms, entry.vector, entry.fingerprint), *rivals)
+            await ports.store.commit(ChangeSet(updates=updates, request=noted, lift=lift))
+            return (await dressed([back.as_of(now)], ports))[0]
+
+
+_RESTORED = Judgement("restored", "it was restored beside what had replaced it; confirm one of them")
+
+
+async def _rivals(memory: Memory, ports: Ports, now: datetime) -> list[Entry]:
+    """Return what had replaced a memory that comes back, if it still holds, marked as contested by it."""
+    heirs = await ports.store.entries([memory.superseded_by]) if memory.superseded_by else []
+    return [
+        Entry(
+            replace(
+                heir.memory,
+                supersedes=tuple(one for one in heir.memory.supersedes if one != memory.id),
+                contested_with=tuple(dict.fromkeys((*heir.memory.contested_with, memory.id))),
+                judgement=replace(_RESTORED, evidence=memory.id),
+            ),
+            heir.terms,
+        )
+        for heir in heirs
+        if heir.memory.owner == memory.owner and heir.memory.state_at(now) is State.LIVE
+    ]
 
 
 async def _check_trust(memory: Memory, caller: Caller, ports: Ports) -> None:
@@ -158,21 +205,53 @@ async def forget_grant(
 async def _forget_slice(found: list[Memory], ports: Ports, *, now: datetime, due_time: datetime, purge: bool) -> None:
     """Hide or erase these memories as they are now that nobody else decides."""
     entries = await ports.store.entries([memory.id for memory in found])
-    if purge:
-        await ports.store.commit(ChangeSet(purges=tuple(entry.memory for entry in entries)))
+    await forget_entries(entries, ports, now=now, due_time=due_time, purge=purge, trust=Trust.HOST)
+
+
+async def forget_entries(
+    entries: Sequence[Entry],
+    ports: Ports,
+    *,
+    now: datetime,
+    due_time: datetime,
+    purge: bool,
+    trust: Trust,
+    reason: str = "deleted",
+    remember: bool = True,
+    request: RecordedRequest | None = None,
+) -> None:
+    """
+    Hide or erase these memories in one transaction, whoever holds their owners' locks.
+
+    With `remember`, what they said is not learnt again.
+    """
+    gone = [entry.memory for entry in entries if purge or entry.memory.delete_time is None]
+    if not gone and request is None:
         return
-    updates = tuple(
-        Entry(_hidden(entry.memory, now, due_time), entry.terms)
-        for entry in entries
-        if entry.memory.delete_time is None
+    partners = tuple(await released(gone, ports))
+    stones = tuple(stone for memory in gone for stone in tombstones_for(memory, ports.secret)) if remember else ()
+    if purge:
+        change = ChangeSet(purges=tuple(gone), updates=partners, tombstones=stones, request=request, jobs={PURGE: now})
+    else:
+        updates = tuple(
+            Entry(hidden(entry.memory, now, due_time, trust=trust, reason=reason), entry.terms)
+            for entry in entries
+            if entry.memory.delete_time is None
+        )
+        change = ChangeSet(updates=(*updates, *partners), tombstones=stones, request=request)
+    await ports.store.commit(change)
+
+
+def hidden(memory: Memory, now: datetime, due_time: datetime, *, trust: Trust, reason: str = "deleted") -> Memory:
+    """Return a memory as it is once deleted; never before it was there, whatever the clock says."""
+    return replace(
+        memory,
+        delete_time=max(now, memory.create_time),
+        purge_time=due_time,
+        delete_trust=trust,
+        delete_reason=reason,
+        contested_with=(),
     )
-    if updates:
-        await ports.store.commit(ChangeSet(updates=updates))
-
-
-def _hidden(memory: Memory, now: datetime, due_time: datetime) -> Memory:
-    """Return a memory as the host has deleted it; never before it was there, whatever the clock says."""
-    return replace(memory, delete_time=max(now, memory.create_time), purge_time=due_time, delete_trust=Trust.HOST)
 
 
 async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcReport:
@@ -194,7 +273,9 @@ async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcRe
             ids = {memory.id for memory in due}
             gone = tuple(memory for memory in still if memory.id in ids)
             if gone:
-                await ports.store.commit(ChangeSet(purges=gone))
+                await ports.store.commit(
+                    ChangeSet(purges=gone, updates=tuple(await released(gone, ports)), jobs={PURGE: now})
+                )
         _, due = await ports.store.collectable(graces, limit=SLICE)
     if report.request_count:
         await ports.store.commit(ChangeSet(forget_requests_before=graces.requests_before))

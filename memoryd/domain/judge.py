@@ -1,8 +1,9 @@
 """
-Decides what happens when a statement is offered.
+Decides what happens when a statement is offered: the order of judgement, each step a function of values.
 
-Nothing here reads the clock, the disk or a request; all three are handed in. The order of judgement: the caller's own
-key, then the exact text; what neither settles is new.
+Nothing here reads the clock, the disk or a request; all three are handed in. The caller's own key decides first, then
+the exact text, then what the words say of the statements beside it: retire, contest, or strengthen. What none of them
+settles is new.
 """
 
 from __future__ import annotations
@@ -12,12 +13,50 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.checks import check_metadata, check_subjects, check_tags, fold, text_digest
+from memoryd.domain.decay import EXTRACTION, confidence_at
+from memoryd.domain.rules import Rules
 from memoryd.errors import TrustTooLow
+from memoryd.knowledge.compare import Relation, compare
 from memoryd.model import Draft, Judgement, Memory, Outcome, Owner
 
-__all__ = ["REINFORCEMENT", "Verdict", "judge", "memory_of", "reinforced"]
+__all__ = ["REINFORCEMENT", "Akin", "Known", "Offer", "Verdict", "judge", "memory_of", "reinforced"]
 
 REINFORCEMENT = 0.1  # added to the confidence each time that a statement is repeated; the cap is 1
+DEMOTED = 0.3  # what is left of the confidence of an older statement where the policy is to demote
+MOST_CONTESTED = 8  # memories that one statement contests; what it contests beyond them is too vague to mark
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A statement that is offered, and the memory that it would become."""
+
+    draft: Draft
+    new: Memory
+    digest: bytes
+    corrects: Memory | None = None
+    """The memory that it is to replace, by somebody's order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Akin:
+    """A live statement beside which a new one is judged."""
+
+    memory: Memory
+    similarity: float
+    """Cosine of the two; 0 where there is no vector."""
+    same_subject: bool
+    """Whether both are about somebody in common, or both about nobody."""
+    same_people: bool
+    """Whether both name somebody in common, or neither names anybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is live of the key, of the text, and of the meaning of an offer."""
+
+    of_key: Sequence[Memory] = ()
+    same_text: Sequence[Memory] = ()
+    akin: Sequence[Akin] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,34 +74,144 @@ class Verdict:
         return self.new or self.changed[0]
 
 
-def judge(
-    draft: Draft, new: Memory, digest: bytes, *, of_key: Sequence[Memory], same_text: Sequence[Memory], now: datetime
-) -> Verdict:
-    """Return what becomes of a draft, whose memory would be `new`, beside the live memories of its key and its text."""
-    for known in of_key:
-        if text_digest(known.content) == digest:
-            return _said_again(known, draft, new, now)
-    if of_key:
-        if any(known.trust.outranks(new.trust) for known in of_key):
-            raise TrustTooLow(
-                f"key {draft.key!r} is held by a memory of higher trust, which is not replaced; take another key",
-                field="key",
-            )
-        ids = tuple(known.id for known in of_key)
-        # it was said before, without the key
-        unnamed = next((known for known in same_text if not known.key and _may_change(known, new)), None)
-        heir = new if unnamed is None else reinforced(unnamed, draft, new, now)
-        heir = replace(heir, supersedes=(*heir.supersedes, *ids))
-        why = Judgement("same_key", f"another statement was stored under the key {draft.key!r}", heir.id)
-        retired = tuple(replace(known, supersede_time=now, superseded_by=heir.id, judgement=why) for known in of_key)
-        if unnamed is None:
-            return Verdict(Outcome.SUPERSEDED, heir, retired, ids)
-        return Verdict(Outcome.SUPERSEDED, None, (heir, *retired), ids)
-    for known in sorted(same_text, key=lambda memory: new.trust.outranks(memory.trust)):  # its equals and betters first
-        if draft.key and (known.key or not (_may_change(known, new) or new.trust.outranks(known.trust))):
+def judge(offer: Offer, known: Known, *, now: datetime, rules: Rules) -> Verdict:
+    """Return what becomes of an offer beside what is known: the first step that decides, decides."""
+    return (
+        _by_key(offer, known, now)
+        or _by_text(offer, known, now)
+        or _by_meaning(offer, known, now, rules)
+        or Verdict(Outcome.INSERTED, offer.new)
+    )
+
+
+# --- the key and the text ---
+
+
+def _by_key(offer: Offer, known: Known, now: datetime) -> Verdict | None:
+    """What the key decides: the same again strengthens, another statement replaces."""
+    draft, new = offer.draft, offer.new
+    if not known.of_key or offer.corrects is not None:
+        return None
+    for held in known.of_key:
+        if text_digest(held.content) == offer.digest:
+            return _said_again(held, draft, new, now)
+    if any(held.trust.outranks(new.trust) for held in known.of_key):
+        raise TrustTooLow(
+            f"key {draft.key!r} is held by a memory of higher trust, which is not replaced; take another key",
+            field="key",
+        )
+    ids = tuple(held.id for held in known.of_key)
+    # it was said before, without the key
+    unnamed = next((held for held in known.same_text if not held.key and _may_change(held, new)), None)
+    heir = new if unnamed is None else reinforced(unnamed, draft, new, now)
+    heir = replace(heir, supersedes=(*heir.supersedes, *ids))
+    why = Judgement("same_key", f"another statement was stored under the key {draft.key!r}", heir.id)
+    retired = tuple(_retired(held, heir, why, now) for held in known.of_key)
+    if unnamed is None:
+        return Verdict(Outcome.SUPERSEDED, heir, retired, ids)
+    return Verdict(Outcome.SUPERSEDED, None, (heir, *retired), ids)
+
+
+def _by_text(offer: Offer, known: Known, now: datetime) -> Verdict | None:
+    """What the exact text decides: it strengthens whatever says it already."""
+    draft, new = offer.draft, offer.new
+    for held in sorted(
+        known.same_text, key=lambda memory: new.trust.outranks(memory.trust)
+    ):  # equals and betters first
+        if draft.key and (held.key or not (_may_change(held, new) or new.trust.outranks(held.trust))):
             continue  # two keys are two memories, whatever they say; and nobody names what is another's
-        return _said_again(known, draft, new, now)
-    return Verdict(Outcome.INSERTED, new)
+        if offer.corrects is not None and held.id != offer.corrects.id:
+            continue  # a correction is a statement of its own
+        return _said_again(held, draft, new, now)
+    return None
+
+
+# --- the meaning ---
+
+
+def _by_meaning(offer: Offer, known: Known, now: datetime, rules: Rules) -> Verdict | None:
+    """What the words say of the statements beside it: some are retired, some contested, or one is strengthened."""
+    new = offer.new
+    retired: list[tuple[Memory, Judgement]] = []
+    contested: list[tuple[Memory, Judgement]] = []
+    for akin in known.akin:
+        held = akin.memory
+        if held.key and new.key:  # names of the caller's tell them apart
+            continue
+        finding = compare(
+            new.content,
+            held.content,
+            similarity=akin.similarity,
+            same_subject=akin.same_subject,
+            duplicate=(rules.dedup_cosine, rules.dedup_jaccard),
+        )
+        if finding.relation is Relation.SAME:
+            if akin.same_subject and offer.corrects is None and not new.key:
+                return _said_again(held, offer.draft, new, now)
+        elif finding.relation is Relation.CHANGED and akin.same_subject:
+            why = Judgement(finding.rule, finding.reason, new.id)
+            (retired if _may_retire(new, held, now, rules) else contested).append((held, why))
+        elif finding.relation in {Relation.CHANGED, Relation.DOUBTFUL} and akin.same_people:
+            contested.append((held, Judgement(finding.rule, finding.reason, new.id)))
+    if offer.corrects is not None:
+        retired = [(m, why) for m, why in retired if m.id != offer.corrects.id]
+        contested = [(m, why) for m, why in contested if m.id != offer.corrects.id]
+        retired.insert(0, (offer.corrects, Judgement("corrected", "it was corrected by name", new.id)))
+    if not retired and not contested:
+        return None
+    return _replaced(new, retired, contested[:MOST_CONTESTED], now, rules)
+
+
+def _may_retire(new: Memory, held: Memory, now: datetime, rules: Rules) -> bool:
+    """Whether a statement may end another: not against more trust or more confidence, nor what is protected from it."""
+    if held.trust.outranks(new.trust):
+        return False
+    if held.protected and new.source.channel == EXTRACTION:
+        return False
+    return new.confidence + 1e-9 >= confidence_at(held, now, rules.decay)
+
+
+def _replaced(
+    new: Memory,
+    retired: Sequence[tuple[Memory, Judgement]],
+    contested: Sequence[tuple[Memory, Judgement]],
+    now: datetime,
+    rules: Rules,
+) -> Verdict:
+    """Return what is written where a new statement retires some and contests others."""
+    contests = tuple(held.id for held, _ in contested)
+    ends = tuple(held.id for held, _ in retired)
+    marked = [_contested(held, new.id, why) for held, why in contested]
+    if rules.demote:
+        contests += ends
+        marked += [
+            replace(_contested(held, new.id, why), confidence=min(DEMOTED, held.confidence), judgement=why)
+            for held, why in retired
+        ]
+        gone: list[Memory] = []
+    else:
+        gone = [_retired(held, new, why, now) for held, why in retired]
+    judged = (contested or retired)[0][1] if contests else None
+    heir = replace(
+        new,
+        supersedes=(*new.supersedes, *(() if rules.demote else ends)),
+        contested_with=(*new.contested_with, *contests),
+        judgement=None if judged is None else replace(judged, evidence=contests[0]),
+    )
+    return Verdict(Outcome.SUPERSEDED if ends else Outcome.INSERTED, heir, (*gone, *marked), ends)
+
+
+def _contested(held: Memory, by: str, why: Judgement) -> Memory:
+    links = (*held.contested_with, by)[-MOST_CONTESTED:]
+    return replace(held, contested_with=links, judgement=why)
+
+
+def _retired(held: Memory, heir: Memory, why: Judgement, now: datetime) -> Memory:
+    time = max(now, held.create_time)
+    return replace(held, supersede_time=time, superseded_by=heir.id, judgement=why, contested_with=())
+
+
+# --- saying it again ---
 
 
 def _may_change(known: Memory, new: Memory) -> bool:
@@ -81,12 +230,11 @@ def _said_again(known: Memory, draft: Draft, new: Memory, now: datetime) -> Verd
         return Verdict(Outcome.REINFORCED, changed=(reinforced(known, draft, new, now),))
     heir = replace(new, supersedes=(known.id,))
     why = Judgement("higher_trust", f"the same was stated with trust {new.trust.value!r}", heir.id)
-    retired = replace(known, supersede_time=now, superseded_by=heir.id, judgement=why)
-    return Verdict(Outcome.SUPERSEDED, heir, (retired,), (known.id,))
+    return Verdict(Outcome.SUPERSEDED, heir, (_retired(known, heir, why, now),), (known.id,))
 
 
-def memory_of(draft: Draft, owner: Owner, memory_id: str, create_time: datetime, **door: object) -> Memory:
-    """Return the memory that a draft would become; `door` holds trust and grant_id."""
+def memory_of(draft: Draft, owner: Owner, memory_id: str, create_time: datetime, **more: object) -> Memory:
+    """Return the memory that a draft would become; `more` holds trust, grant_id, claims and mentions."""
     return Memory(
         id=memory_id,
         agent_id=owner.agent_id,
@@ -104,7 +252,7 @@ def memory_of(draft: Draft, owner: Owner, memory_id: str, create_time: datetime,
         create_time=create_time,
         event_time=draft.event_time or create_time,
         expire_time=draft.expiry(create_time),
-        **door,  # type: ignore[arg-type]
+        **more,  # type: ignore[arg-type]
     )
 
 
@@ -121,10 +269,10 @@ def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memor
     """
     Return a known memory after it was stated again.
 
-    Confidence rises by 0.1 to at most 1; tags and subjects are united; metadata keys are added, none overwritten; the
-    later expiry holds, and none beats any; the kind stays. LimitExceeded if that is more than one memory may hold.
-    What came through another door or grant only notes that it was said again: whoever repeats it changes nothing of it,
-    so that nothing is left of a grant once its memories are removed.
+    Confidence rises by 0.1 to at most 1; tags, subjects and mentions are united; metadata keys are added, none
+    overwritten; the later expiry holds, and none beats any; the kind stays. LimitExceeded if that is more than one
+    memory may hold. What came through another door or grant only notes that it was said again: whoever repeats it
+    changes nothing of it, so that nothing is left of a grant once its memories are removed.
     """
     if not _may_change(known, new):
         return replace(known, reinforce_time=now)
@@ -139,4 +287,5 @@ def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memor
         category=known.category or draft.category,
         key=known.key or draft.key,
         expire_time=_later(known.expire_time, new.expire_time),
+        mentions=tuple(dict.fromkeys((*known.mentions, *new.mentions))),
     )

@@ -14,7 +14,7 @@ from memoryd.errors import PageTokenInvalid
 from memoryd.store.base import Cursor
 from memoryd.times import from_us, to_us
 
-__all__ = ["page_token_after", "read_page_token"]
+__all__ = ["number_after", "page_token_after", "read_number", "read_page_token"]
 
 _MAC_BYTES = 16
 _TIME_BYTES = 8
@@ -44,3 +44,16 @@ def read_page_token(token: str, secret: bytes, bound: bytes) -> Cursor:
         )
     time = int.from_bytes(body[:_TIME_BYTES], "big", signed=True)
     return Cursor(from_us(time), body[_TIME_BYTES:].decode())
+
+
+def number_after(count: int, secret: bytes, bound: bytes) -> str:
+    """Return the token of the page after so many, where what is paged has no time of its own."""
+    return page_token_after(Cursor(from_us(count), _COUNT), secret, bound)
+
+
+def read_number(token: str, secret: bytes, bound: bytes) -> int:
+    """Return after how many the page before ended; PageTokenInvalid if the token is not one of this query."""
+    return to_us(read_page_token(token, secret, bound).create_time)
+
+
+_COUNT = "count"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from memoryd import limits
+from memoryd.change import Recalled
+from memoryd.domain.rules import Rules
 from memoryd.domain.usage import Usage
 from memoryd.embedding.base import Embedder
 from memoryd.index.cache import ScopeIndexes
+from memoryd.index.scope import ScopeIndex
+from memoryd.knowledge.finders import Finder, RegexFinder
 from memoryd.model import Owner
 from memoryd.store.base import Store
 
@@ -34,6 +38,9 @@ class Policy:
     max_tokens: int = limits.DEFAULT_CONTEXT_TOKENS
     disabled_agents: frozenset[str] = frozenset()
     """Agents whose statements are declined."""
+    max_entries: int = 0
+    """Live memories that one owner may have; 0: no cap."""
+    rules: Rules = field(default_factory=Rules)
 
 
 class Locks:
@@ -76,16 +83,16 @@ class Recalls:
     """Which memories were recalled since the counts were last written down."""
 
     def __init__(self) -> None:
-        self._noted: dict[str, tuple[datetime, int]] = {}
+        self._noted: dict[str, Recalled] = {}
 
-    def note(self, ids: Iterable[str], now: datetime) -> None:
-        """Count one recall each."""
+    def note(self, ids: Iterable[str], now: datetime, *, trusted: bool) -> None:
+        """Count one recall each; only trusted ones keep a memory from fading."""
         for memory_id in ids:
-            _, count = self._noted.get(memory_id, (now, 0))
+            _, count, before = self._noted.get(memory_id, (now, 0, None))
             if count or len(self._noted) < MAX_NOTED_RECALLS:
-                self._noted[memory_id] = (now, count + 1)
+                self._noted[memory_id] = (now, count + 1, now if trusted else before)
 
-    def take(self) -> dict[str, tuple[datetime, int]]:
+    def take(self) -> dict[str, Recalled]:
         """Return what was noted, and begin anew."""
         noted, self._noted = self._noted, {}
         return noted
@@ -108,6 +115,14 @@ class Ports:
     request_locks: Locks = field(default_factory=Locks)
     recalls: Recalls = field(default_factory=Recalls)
     usage: Usage = field(default_factory=Usage)
+    finders: Sequence[Finder] = (RegexFinder(),)
+    """What finds names in a statement before its answer."""
+    accurate_finders: Sequence[Finder] = ()
+    """What finds them in the background."""
+    secrets: Callable[[Iterable[str]], bool] = lambda _texts: False
+    """Whether one of some texts holds a credential."""
+    victims: WeakKeyDictionary[ScopeIndex, list[str]] = field(default_factory=WeakKeyDictionary)
+    """Of an index that is full, what goes next."""
     check_grant: Callable[[str, datetime], None] = lambda _grant_id, _now: None
     """Raises Unauthenticated if the grant of this id counts no longer; asked just before a change is committed."""
 

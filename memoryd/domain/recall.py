@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from memoryd.domain.people import dressed, whom
 from memoryd.domain.ports import Ports
 from memoryd.embedding.base import Vector
 from memoryd.errors import Unavailable
 from memoryd.index.analysis import analyse_query
 from memoryd.index.scope import Found, Question
-from memoryd.model import Caller, Hit, Leg, LegScore, Query
+from memoryd.model import Caller, Hit, Leg, LegScore, Query, Trust
 
 __all__ = ["KEYWORD_WEIGHT", "VECTOR_WEIGHT", "Recall", "recall"]
 
@@ -44,6 +45,7 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime, c
     """
     embedding = asyncio.ensure_future(_vector(query, caller, ports))
     try:
+        query = replace(query, filter=await whom(query.filter, caller, ports))
         terms = analyse_query(query.text)
         indexes = [await ports.indexes.get(owner) for owner in caller.visibility.owners]
         vector, embedding_s = await embedding
@@ -60,8 +62,10 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime, c
         )
         found = await ports.indexes.search(ready, question, explain=query.explain)
     hits = [_hit(hit, query, now) for hit in found]
+    shown = await dressed([hit.memory for hit in hits], ports)
+    hits = [replace(hit, memory=memory) for hit, memory in zip(hits, shown, strict=True)]
     if counted:
-        ports.recalls.note((hit.memory.id for hit in hits), now)
+        ports.recalls.note((hit.memory.id for hit in hits), now, trusted=caller.trust is Trust.HOST)
     return Recall(hits, tuple(missing), embedding_s)
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from memoryd import limits
+from memoryd.domain import sweep
+from memoryd.domain.enrich import enrich
 from memoryd.domain.forget import collect
 from memoryd.domain.ports import Ports
 from memoryd.domain.settle import settle
+from memoryd.domain.verify import compact, verify_forgotten
 from memoryd.identity.register import Register
 from memoryd.service.gate import Call
 from memoryd.v1 import admin_service_pb2 as pb
@@ -46,4 +50,42 @@ class AdminService:
             request_count=report.request_count,
             dry_run=report.dry_run,
             grant_count=grants,
+        )
+
+    async def RunDecay(self, request: pb.RunDecayRequest, call: Call) -> pb.RunDecayResponse:
+        done = await settle(sweep.decay(self._ports, now=call.now, dry_run=request.dry_run))
+        call.touched([faded.id for faded in done.faded])
+        return pb.RunDecayResponse(
+            examined_count=done.examined_count,
+            decayed_count=len(done.faded),
+            faded=[
+                pb.Faded(id=faded.id, owner=faded.owner, confidence=faded.confidence)
+                for faded in done.faded[: limits.MAX_NAMED_IDS]
+            ],
+            dry_run=request.dry_run,
+        )
+
+    async def RunEnrichment(self, request: pb.RunEnrichmentRequest, call: Call) -> pb.RunEnrichmentResponse:
+        done = await settle(enrich(self._ports, now=call.now, dry_run=request.dry_run))
+        return pb.RunEnrichmentResponse(
+            examined_count=done.examined_count,
+            linked_count=done.linked_count,
+            skipped=done.skipped,
+            dry_run=request.dry_run,
+        )
+
+    async def CompactStore(self, request: pb.CompactStoreRequest, call: Call) -> pb.CompactStoreResponse:  # noqa: ARG002  it asks for nothing
+        done = await settle(compact(self._ports, now=call.now))
+        response = pb.CompactStoreResponse(
+            before_bytes=done.before_bytes, after_bytes=done.after_bytes, backups=self._ports.store.backups()
+        )
+        response.pause.FromMicroseconds(round(done.pause_s * 1_000_000))
+        return response
+
+    async def VerifyForgotten(self, request: pb.VerifyForgottenRequest, call: Call) -> pb.VerifyForgottenResponse:  # noqa: ARG002  it is asked of the host
+        proof = await verify_forgotten(request.id, request.text, self._ports)
+        return pb.VerifyForgottenResponse(
+            traces=[pb.Trace(place=trace.place, detail=trace.detail) for trace in proof.traces],
+            file_count=proof.file_count,
+            byte_count=proof.byte_count,
         )

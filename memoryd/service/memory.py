@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memoryd import limits
-from memoryd.domain import add, browse, forget
+from memoryd.domain import add, browse, forget, revise, sweep
 from memoryd.domain.ports import Ports
 from memoryd.domain.recall import recall
 from memoryd.domain.settle import settle
@@ -19,6 +19,7 @@ from memoryd.wire import (
     memory_to_pb,
     result_to_pb,
     set_time,
+    source_from_pb,
     stats_to_pb,
 )
 
@@ -102,6 +103,63 @@ class MemoryService:
         )
         call.touched([memory.id])
         return pb.RestoreMemoryResponse(memory=memory_to_pb(memory))
+
+    async def DeleteMemories(self, request: pb.DeleteMemoriesRequest, call: Call) -> pb.DeleteMemoriesResponse:
+        match = sweep.Match(
+            filter=filter_from_pb(request),
+            text=request.text,
+            source=source_from_pb(request.source),
+            grant_id=request.grant_id,
+            shared=request.shared if request.HasField("shared") else None,
+        )
+        gone = await settle(
+            sweep.forget_matching(
+                match,
+                call.caller,
+                self._ports,
+                now=call.now,
+                dry_run=request.dry_run,
+                purge=request.purge,
+                request_id=request.request_id,
+            )
+        )
+        call.touched(gone.ids)
+        response = pb.DeleteMemoriesResponse(
+            deleted_ids=gone.ids[: limits.MAX_NAMED_IDS],
+            deleted_count=len(gone.ids),
+            memories=[memory_to_pb(memory) for memory in gone.memories],
+            dry_run=request.dry_run,
+            backups=self._ports.store.backups() if request.purge and not request.dry_run else [],
+        )
+        set_time(response, "purge_time", gone.purge_time)
+        return response
+
+    async def GetMemoryHistory(self, request: pb.GetMemoryHistoryRequest, call: Call) -> pb.GetMemoryHistoryResponse:
+        found = await revise.history(request.id, call.caller, self._ports, now=call.now)
+        call.touched([memory.id for memory in found.memories])
+        return pb.GetMemoryHistoryResponse(
+            memories=[memory_to_pb(memory) for memory in found.memories], missing_ids=found.missing_ids
+        )
+
+    async def CorrectMemory(self, request: pb.CorrectMemoryRequest, call: Call) -> pb.CorrectMemoryResponse:
+        result = await settle(
+            revise.correct(
+                request.id,
+                request.content,
+                call.caller,
+                self._ports,
+                now=call.now,
+                request_id=request.request_id,
+            )
+        )
+        call.touched([*_ids([result]), *result.superseded_ids])
+        return pb.CorrectMemoryResponse(result=result_to_pb(result))
+
+    async def ConfirmMemory(self, request: pb.ConfirmMemoryRequest, call: Call) -> pb.ConfirmMemoryResponse:
+        protect = request.protect if request.HasField("protect") else True
+        done = await settle(revise.confirm(request.id, call.caller, self._ports, protect=protect, now=call.now))
+        call.touched([done.memory.id, *done.superseded_ids])
+        return pb.ConfirmMemoryResponse(memory=memory_to_pb(done.memory), superseded_ids=done.superseded_ids)
 
     async def GetMemoryStats(self, request: pb.GetMemoryStatsRequest, call: Call) -> pb.GetMemoryStatsResponse:  # noqa: ARG002  it only says who asks
         return stats_to_pb(await browse.stats(call.caller, self._ports, now=call.now))

@@ -8,12 +8,14 @@ the end. A store decides nothing: what to write comes as a whole, and `now` is h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
+from memoryd.change import Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot
+from memoryd.entity import Entity
 from memoryd.grant import Grant, GrantUsage, TokenKey
 from memoryd.model import Filter, GcReport, Memory, Owner, Stats, Visibility
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Cursor", "Graces", "Store", "StoreInfo"]
+__all__ = ["Compacted", "Cursor", "Graces", "Store", "StoreInfo"]
 
 T = TypeVar("T")
 
@@ -64,6 +66,15 @@ class StoreInfo:
     """32 random bytes made with the store, for signing page tokens."""
 
 
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The bytes of the files before and after, and for how long writes waited."""
+
+    before_bytes: int
+    after_bytes: int
+    pause_s: float
+
+
 class Store(Protocol):
     """Keeps memories, their vectors and the requests that made them."""
 
@@ -76,10 +87,10 @@ class Store(Protocol):
         Make a change set durable, whole or not at all, and return the number of its transaction.
 
         Numbers rise with every transaction; change sets that wait together may share one, and one that fails harms no
-        other. An update replaces every column of the memory but recall_time and recall_count; one of a memory that is
-        not there changes nothing. A purge removes the memory, its vector,
-        its id from the requests that name it, and a request that names no other. Raises
-        Unavailable if nothing was written: disk too full, closed, or a fault of the engine.
+        other. An update replaces every column of the memory but recall_time, recall_count and trusted_recall_time; one
+        of a memory that is not there changes nothing. A purge removes the memory, its vector, its id from the requests
+        that name it, and a request that names no other. Raises Unavailable if nothing was written: disk too full,
+        closed, or a fault of the engine.
         """
         ...
 
@@ -160,8 +171,52 @@ class Store(Protocol):
         """Return at most limit memories that came through a grant, newest first past the cursor, whosever they are."""
         ...
 
-    async def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
-        """Add to recall_count and move recall_time on, by memory id; it may be lost in a crash."""
+    async def naming(self, owner: Owner, entity_ids: Iterable[str]) -> list[Memory]:
+        """Return the owner's memories that name one of these entities, in every state, newest first."""
+        ...
+
+    async def entities(self, owner: Owner) -> list[Entity]:
+        """Return what was decided of the owner's entities by hand, by id."""
+        ...
+
+    async def tombstones(self, owner: Owner, digests: Sequence[bytes]) -> frozenset[bytes]:
+        """Return those of the digests that the owner has deleted."""
+        ...
+
+    async def live_page(self, *, limit: int, after: str = "") -> list[Memory]:
+        """Return at most limit memories, neither deleted nor superseded, of all owners, by id past the given one."""
+        ...
+
+    async def jobs(self) -> dict[str, datetime]:
+        """Return when jobs last ran, by name."""
+        ...
+
+    async def traces(self, text: str) -> list[str]:
+        """Return the tables and columns (`memories.content`) in which a text stands."""
+        ...
+
+    async def unenriched(self, *, limit: int) -> list[Memory]:
+        """Return at most limit live facts without enrich_time, of all owners, oldest first."""
+        ...
+
+    async def compact(self) -> Compacted:
+        """
+        Write the files anew without the bytes of what was purged; calls go on meanwhile.
+
+        Raises Unavailable if there is no room for a copy, or one is being made.
+        """
+        ...
+
+    def files(self) -> list[Path]:
+        """Return the files that hold it; none where it is in memory."""
+        ...
+
+    def backups(self) -> list[str]:
+        """Return the files beside it that hold an earlier state of it."""
+        ...
+
+    async def note_recalls(self, recalls: Mapping[str, Recalled]) -> None:
+        """Add to recall_count and move the recall times on, by memory id; it may be lost in a crash."""
         ...
 
     async def info(self) -> StoreInfo:

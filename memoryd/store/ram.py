@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd import limits
-from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
+from memoryd.change import Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot, Tombstone
 from memoryd.checks import text_digest
+from memoryd.entity import Entity
 from memoryd.errors import Unavailable
 from memoryd.grant import Grant, GrantUsage, TokenKey
-from memoryd.model import Filter, GcReport, Memory, MemoryCount, Owner, State, Stats, Visibility
-from memoryd.store.base import Cursor, Graces, StoreInfo
+from memoryd.model import Filter, GcReport, Kind, Memory, MemoryCount, Owner, State, Stats, Visibility
+from memoryd.store.base import Compacted, Cursor, Graces, StoreInfo
 
 __all__ = ["RamStore"]
 
@@ -36,6 +38,9 @@ class RamStore:
         self._requests: dict[tuple[Owner, str, str], RecordedRequest] = {}
         self._grants: dict[str, Grant] = {}
         self._token_keys: tuple[TokenKey, ...] = ()
+        self._named: dict[str, Entity] = {}
+        self._tombstones: set[Tombstone] = set()
+        self._jobs: dict[str, datetime] = {}
         self._callbacks: list[Callable[[Applied], None]] = []
         self._seq = 0
         self._newest: datetime | None = None
@@ -58,7 +63,12 @@ class RamStore:
         for entry in change.updates:
             old = entries.get(entry.memory.id)
             if old is not None:
-                memory = replace(entry.memory, recall_time=old.memory.recall_time, recall_count=old.memory.recall_count)
+                memory = replace(
+                    entry.memory,
+                    recall_time=old.memory.recall_time,
+                    recall_count=old.memory.recall_count,
+                    trusted_recall_time=old.memory.trusted_recall_time,
+                )
                 entries[memory.id] = Entry(memory, entry.terms, old.vector, old.fingerprint)
         gone = {memory.id for memory in change.purges}
         for memory_id in gone:
@@ -83,6 +93,11 @@ class RamStore:
         for grant_id in change.forget_grants:
             self._grants.pop(grant_id, None)
         self._token_keys = self._token_keys if change.token_keys is None else change.token_keys
+        self._named.update({entity.id: entity for entity in change.entities})
+        for entity in change.forget_entities:
+            self._named.pop(entity.id, None)
+        self._tombstones = (self._tombstones | {*change.tombstones}) - {*change.lift}
+        self._jobs.update(change.jobs)
         self._seq += 1
         times = [entry.memory.create_time for entry in change.inserts]
         self._newest = max([*times, *([self._newest] if self._newest else [])], default=None)
@@ -165,7 +180,9 @@ class RamStore:
         entries.sort(key=lambda entry: entry.memory.create_time)
         chunks = (entries[n : n + CHUNK] for n in range(0, len(entries), CHUNK))
         size = sum(len(e.memory.content.encode()) + len(e.terms) for e in entries)
-        return build(Snapshot(self._seq, len(entries), size, chunks))
+        named = [entity for entity in self._named.values() if entity.owner == owner]
+        stones = frozenset(stone.digest for stone in self._tombstones if stone.owner == owner)
+        return build(Snapshot(self._seq, len(entries), size, chunks, named, stones))
 
     async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
         deleted, superseded, expired = [], [], []
@@ -211,11 +228,62 @@ class RamStore:
         found.sort(key=lambda memory: (memory.create_time, memory.id), reverse=True)
         return _past(found, after)[:limit]
 
-    async def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
-        for memory_id, (time, count) in recalls.items():
+    async def naming(self, owner: Owner, entity_ids: Iterable[str]) -> list[Memory]:
+        wanted = set(entity_ids)
+        found = [
+            entry.memory
+            for entry in self._entries.values()
+            if entry.memory.owner == owner and any(m.entity_id in wanted for m in entry.memory.mentions)
+        ]
+        return sorted(found, key=lambda memory: (memory.create_time, memory.id), reverse=True)
+
+    async def entities(self, owner: Owner) -> list[Entity]:
+        return sorted((e for e in self._named.values() if e.owner == owner), key=lambda entity: entity.id)
+
+    async def tombstones(self, owner: Owner, digests: Sequence[bytes]) -> frozenset[bytes]:
+        return frozenset(digest for digest in digests if Tombstone(owner, digest) in self._tombstones)
+
+    async def live_page(self, *, limit: int, after: str = "") -> list[Memory]:
+        found = [entry.memory for memory_id, entry in sorted(self._entries.items()) if memory_id > after]
+        return [m for m in found if m.delete_time is None and m.supersede_time is None][:limit]
+
+    async def jobs(self) -> dict[str, datetime]:
+        return dict(self._jobs)
+
+    async def traces(self, text: str) -> list[str]:
+        found = any(text in repr(entry) for entry in self._entries.values())
+        return ["memories.content"] if found else []
+
+    async def unenriched(self, *, limit: int) -> list[Memory]:
+        found = [
+            entry.memory
+            for entry in self._entries.values()
+            if entry.memory.kind is Kind.FACT
+            and entry.memory.enrich_time is None
+            and entry.memory.delete_time is None
+            and entry.memory.supersede_time is None
+        ]
+        return sorted(found, key=lambda memory: memory.create_time)[:limit]
+
+    async def compact(self) -> Compacted:
+        return Compacted(0, 0, 0.0)
+
+    def files(self) -> list[Path]:
+        return []
+
+    def backups(self) -> list[str]:
+        return []
+
+    async def note_recalls(self, recalls: Mapping[str, Recalled]) -> None:
+        for memory_id, (time, count, trusted) in recalls.items():
             entry = self._entries.get(memory_id)
             if entry is not None:
-                memory = replace(entry.memory, recall_time=time, recall_count=entry.memory.recall_count + count)
+                memory = replace(
+                    entry.memory,
+                    recall_time=time,
+                    recall_count=entry.memory.recall_count + count,
+                    trusted_recall_time=trusted or entry.memory.trusted_recall_time,
+                )
                 self._entries[memory_id] = replace(entry, memory=memory)
 
     async def info(self) -> StoreInfo:

@@ -135,11 +135,18 @@ def _add(client: Any, args: argparse.Namespace) -> None:
         raise _Declined(result.rejection)
     if args.json:
         return
-    known = shortest_ids([result.memory.id, *result.superseded_ids])
+    print(_outcome(result))
+
+
+def _outcome(result: Any) -> str:
+    """Return what became of a statement, in one line."""
+    known = shortest_ids([result.memory.id, *result.superseded_ids, *result.contested_ids])
     line = f"{result.outcome.value} {known[result.memory.id]}"
     if result.superseded_ids:
         line += f" (replaces {', '.join(known[item] for item in result.superseded_ids)})"
-    print(line)
+    if result.contested_ids:
+        line += f" (contests {', '.join(known[item] for item in result.contested_ids)}: memory history tells why)"
+    return line
 
 
 def _search(client: Any, args: argparse.Namespace) -> None:
@@ -208,7 +215,10 @@ def _show(memory: Any, args: argparse.Namespace) -> None:
         "recalled": memory.recall_count and f"{memory.recall_count} times, last {memory.recall_time}",
         "replaces": ", ".join(memory.supersedes),
         "replaced by": memory.superseded_by,
-        "because": memory.judgement and one_line(memory.judgement.reason),
+        "contests": ", ".join(memory.contested_with),
+        "protected": "yes" if memory.protected else "",
+        "because": memory.judgement and f"{memory.judgement.rule}: {memory.judgement.reason}",
+        "names": ", ".join(ref.name for ref in memory.entities if not ref.about),
     }
     for name, value in rows.items():
         if value:
@@ -269,6 +279,12 @@ class _Partly(Exception):
 def _delete(client: Any, args: argparse.Namespace) -> None:
     from memory_client import Deleted, NotFound
 
+    if not args.id:
+        _delete_matching(client, args)
+        return
+    if _filter_named(args):
+        raise _Usage("give ids, or say which ones by a filter, not both")
+
     def look(memory_id: str) -> Any:
         try:
             memory = client.get(memory_id)
@@ -291,6 +307,177 @@ def _delete(client: Any, args: argparse.Namespace) -> None:
         return deleted
 
     _report(args, look if args.dry_run else delete)
+
+
+def _filter_named(args: argparse.Namespace) -> bool:
+    """Whether a delete says by anything but ids what shall go."""
+    texts = (args.matching, args.speaker, args.channel, args.thread, args.session, args.grant, args.category)
+    return any((*texts, args.about, args.tag, args.kind, args.meta, args.since, args.until, args.shared is not None))
+
+
+def _delete_matching(client: Any, args: argparse.Namespace) -> None:
+    from memory_client import Source
+
+    if not _filter_named(args):
+        raise _Usage("name ids, or say which memories shall go: --matching, --about, --tag, --since, …")
+    gone = client.delete_matching(
+        filter=_filter(args),
+        text=args.matching,
+        source=Source(speaker=args.speaker, channel=args.channel, thread_id=args.thread, session_id=args.session),
+        grant_id=args.grant,
+        shared=args.shared,
+        dry_run=args.dry_run,
+        purge=args.now,
+    )
+    if args.json:
+        print(as_json(gone))
+        return
+    if args.dry_run:
+        known = shortest_ids(gone.deleted_ids)
+        for memory in gone.memories:
+            print(f"would delete {memory_line(memory, known[memory.id])}")
+        if gone.deleted_count > len(gone.memories):
+            print(f"… and {gone.deleted_count - len(gone.memories)} more", file=sys.stderr)
+        return
+    until = f", can be taken back until {gone.purge_time:%Y-%m-%d}" if gone.purge_time else " for good"
+    for item in gone.deleted_ids:
+        print(f"deleted {item[:8]}{until}")
+    print(f"{gone.deleted_count} deleted", file=sys.stderr)
+    _backups(gone.backups)
+
+
+def _backups(backups: Sequence[str]) -> None:
+    if backups:
+        print(f"memory: copies that may still hold it: {', '.join(backups)}", file=sys.stderr)
+
+
+def _correct(client: Any, args: argparse.Namespace) -> None:
+    result = client.correct(args.id, _text(args.text))
+    if args.json:
+        print(as_json(result))
+    if result.memory is None:
+        raise _Declined(result.rejection)
+    if not args.json:
+        print(_outcome(result))
+
+
+def _confirm(client: Any, args: argparse.Namespace) -> None:
+    def confirm(memory_id: str) -> Any:
+        done = client.confirm(memory_id, protect=not args.no_protect)
+        if not args.json:
+            known = shortest_ids([done.memory.id, *done.superseded_ids])
+            replaced = ", ".join(known[item] for item in done.superseded_ids)
+            print(f"confirmed {known[done.memory.id]}" + (f" (replaces {replaced})" if replaced else ""))
+        return done
+
+    _report(args, confirm)
+
+
+def _history(client: Any, args: argparse.Namespace) -> None:
+    found = client.history(args.id)
+    if args.json:
+        print(as_json(found))
+        return
+    known = shortest_ids([memory.id for memory in found.memories] + list(found.missing_ids))
+    for memory in found.memories:
+        print(memory_line(memory, known[memory.id]))
+        if memory.superseded_by:
+            heir = known.get(memory.superseded_by, memory.superseded_by[:8])
+            print(f"          replaced by {heir} on {memory.supersede_time.astimezone():%Y-%m-%d %H:%M}")
+        if memory.contested_with:
+            print(f"          contests {', '.join(item[:8] for item in memory.contested_with)}")
+        if memory.judgement is not None:
+            print(f"          {one_line(memory.judgement.rule)}: {one_line(memory.judgement.reason)}")
+    for item in found.missing_ids:
+        print(f"{known[item]}  deleted or purged")
+
+
+def _people(client: Any, args: argparse.Namespace) -> None:
+    if args.limit < 1:
+        raise _Usage(f"--limit is {args.limit}; it must be at least 1")
+    people: list[Any] = []
+    token = ""
+    while True:
+        page = client.people(page_size=PAGE if args.all else min(PAGE, args.limit - len(people)), page_token=token)
+        people.extend(page.people)
+        token = page.next_page_token
+        if not token or (not args.all and len(people) >= args.limit):
+            break
+    if args.json:
+        print(as_json({"people": people, "more": bool(token)}))
+        return
+    for entity in people:
+        print(_entity_line(entity))
+    if not people:
+        print("nobody is known yet", file=sys.stderr)
+    if token:
+        print(f"… more: memory people --limit {2 * args.limit}, or --all", file=sys.stderr)
+
+
+def _entity_line(entity: Any) -> str:
+    details = [", ".join(map(one_line, entity.relations))]
+    if entity.aliases:
+        details.append(f"also {', '.join(map(one_line, entity.aliases))}")
+    details.append(f"{entity.mention_count} {'memory' if entity.mention_count == 1 else 'memories'}")
+    return f"{one_line(entity.name)} ({'; '.join(detail for detail in details if detail)})"
+
+
+def _person(client: Any, args: argparse.Namespace) -> None:
+    name = " ".join(args.name)
+    if args.rename:
+        _changed(client.rename_entity(name, args.rename), args, "renamed")
+    elif args.merge_into:
+        merged = client.merge_entities(name, args.merge_into)
+        if args.json:
+            print(as_json(merged))
+        else:
+            print(f"merged into {_entity_line(merged.entity)}; to undo: memory person --unmerge {merged.merged_id}")
+    elif args.unmerge:
+        _changed(client.unmerge_entity(name), args, "taken out")
+    else:
+        found = client.entity(name, limit=args.limit)
+        if args.json:
+            print(as_json(found))
+            return
+        print(_entity_line(found.entity))
+        print(f"{found.entity.type.value}, id {found.entity.id}")
+        known = shortest_ids(memory.id for memory in found.memories)
+        for memory in found.memories:
+            print(memory_line(memory, known[memory.id]))
+
+
+def _changed(entity: Any, args: argparse.Namespace, verb: str) -> None:
+    print(as_json(entity) if args.json else f"{verb}: {_entity_line(entity)}")
+
+
+def _forget(client: Any, args: argparse.Namespace) -> None:
+    name = " ".join(args.name)
+    preview = client.forget_person(name, dry_run=True)
+    if args.dry_run:
+        receipt = preview
+    else:
+        if not args.yes:
+            if sys.stdin is None or not sys.stdin.isatty():
+                raise _Usage("this cannot be undone; look with --dry-run first, then say --yes")
+            print(
+                f"erase {preview.purged_count} memories about {_entity_line(preview.entity)} for good? [y/N] ", end=""
+            )
+            sys.stdout.flush()
+            if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+                raise _Usage("nothing was erased")
+        receipt = client.forget_person(preview.entity.id)
+    if args.json:
+        print(as_json(receipt))
+        return
+    verb = "would erase" if receipt.dry_run else "erased"
+    print(f"{verb} {receipt.purged_count} memories about {one_line(receipt.entity.name)} for good")
+    for item in receipt.purged_ids:
+        print(f"  {item}")
+    if receipt.mentioning_ids:
+        print(f"left: {len(receipt.mentioning_ids)} memories that only mention the name:")
+        for item in receipt.mentioning_ids:
+            print(f"  {item}")
+    _backups(receipt.backups)
 
 
 def _context(client: Any, args: argparse.Namespace) -> None:
@@ -358,6 +545,12 @@ COMMANDS: dict[str, Callable[[Any, argparse.Namespace], None]] = {
     "get": _get,
     "delete": _delete,
     "undelete": _undelete,
+    "correct": _correct,
+    "confirm": _confirm,
+    "history": _history,
+    "people": _people,
+    "person": _person,
+    "forget": _forget,
     "context": _context,
     "stats": _stats,
     "whoami": _whoami,

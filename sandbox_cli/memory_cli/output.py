@@ -24,7 +24,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if is_dataclass(value):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+        shown = (item for item in fields(value) if not item.metadata.get("internal"))
+        return {item.name: _plain(getattr(value, item.name)) for item in shown}
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, frozenset):
@@ -62,6 +63,8 @@ def _statement(memory: Memory) -> str:
         text += f" (about {', '.join(map(one_line, memory.subjects))})"
     if memory.trust is not Trust.HOST:
         text += f" [{memory.trust.value}]"
+    if memory.contested_with:
+        text += f" [contested by {', '.join(item[:MIN_ID_PREFIX] for item in memory.contested_with)}]"
     if memory.state is not State.LIVE:
         text += f" [{memory.state.value}]"
     return text

@@ -172,12 +172,65 @@ def make_parser() -> argparse.ArgumentParser:
     delete = command(
         "delete",
         "forget memories; they can be taken back for some days",
-        "  memory delete k3j9x2ab\n  memory delete --now k3j9x2ab\n  memory delete --dry-run k3j9x2ab\n",
+        "  memory delete k3j9x2ab\n  memory delete --now k3j9x2ab\n  memory delete --dry-run k3j9x2ab\n"
+        '  memory delete --matching "old address" --dry-run\n  memory delete --about Bob --until 2026-01-01\n',
     )
-    delete.add_argument("id", nargs="+", help="the ids, or at least 8 characters of each")
+    delete.add_argument("id", nargs="*", help="the ids, or at least 8 characters of each; or say which below")
+    delete.add_argument("--matching", metavar="TEXT", default="", help="whose text holds this, literally")
+    delete.add_argument("--speaker", metavar="NAME", default="", help="that this speaker stated")
+    delete.add_argument("--channel", metavar="NAME", default="", help="that came in by this channel")
+    delete.add_argument("--thread", metavar="ID", default="", help="that were said in this thread")
+    delete.add_argument("--session", metavar="ID", default="", help="that were said in this session")
+    delete.add_argument("--grant", metavar="ID", default="", help="that came through this grant")
+    where = delete.add_mutually_exclusive_group()
+    where.add_argument("--shared", action="store_const", const=True, default=None, help="only those of the chat")
+    where.add_argument("--personal", dest="shared", action="store_const", const=False, help="only one's own")
+    _filters(delete)
     delete.add_argument("--now", action="store_true", help="erase for good, at once")
     delete.add_argument("--allow-missing", action="store_true", help="what is not there is fine")
     delete.add_argument("--dry-run", action="store_true", help="only show what would go")
+
+    correct = command(
+        "correct",
+        "replace what a memory says",
+        '  memory correct k3j9x2ab "my wife\'s name is Sara, without an h"\n',
+    )
+    correct.add_argument("id", help="the id, or at least 8 characters of it")
+    correct.add_argument("text", nargs="+", help="what it should say; - reads it from standard input")
+    confirm = command(
+        "confirm",
+        "say that a memory is true; what contests it is replaced",
+        "  memory confirm k3j9x2ab\n  memory confirm --no-protect k3j9x2ab\n",
+    )
+    confirm.add_argument("id", nargs="+", help="the ids, or at least 8 characters of each")
+    confirm.add_argument("--no-protect", action="store_true", help="let it fade and be evicted as before")
+    command(
+        "history", "show what a memory replaced, what replaced it, and why", "  memory history k3j9x2ab\n"
+    ).add_argument("id", help="the id, or at least 8 characters of it")
+
+    people = command("people", "list who is known", "  memory people\n  memory people --all --json\n")
+    people.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many at the most (20)")
+    people.add_argument("--all", action="store_true", help="everybody, however many")
+    person = command(
+        "person",
+        "show what is known of somebody or something",
+        '  memory person Sarah\n  memory person "my wife"\n  memory person Sara --rename Sarah\n'
+        "  memory person Sally --merge-into Sarah\n  memory person --unmerge k3j9x2abcdefghijklmnopqrst\n",
+    )
+    person.add_argument("name", nargs="+", help="a name, nickname, handle, relation, or entity id")
+    person.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many memories (20)")
+    change = person.add_mutually_exclusive_group()
+    change.add_argument("--rename", metavar="NAME", help="call them so from now on")
+    change.add_argument("--merge-into", metavar="NAME", help="say that the two are one")
+    change.add_argument("--unmerge", action="store_true", help="take this entity id out of what it was merged into")
+    forget = command(
+        "forget",
+        "erase all that is known about a person, for good",
+        "  memory forget Bob --dry-run\n  memory forget Bob --yes\n",
+    )
+    forget.add_argument("name", nargs="+", help="a name, nickname, handle, relation, or entity id")
+    forget.add_argument("--dry-run", action="store_true", help="only show what would go")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
 
     context = command(
         "context",

@@ -85,4 +85,31 @@ def grants(con: duckdb.DuckDBPyConnection) -> None:
         )""")
 
 
-MIGRATIONS: tuple[Migration, ...] = (first_tables, grants)
+def knowledge(con: duckdb.DuckDBPyConnection) -> None:
+    """
+    Create what was decided of entities, what shall not be learnt again, when jobs ran; tell the host's recalls apart.
+
+    Recalls so far count as the host's: there is no telling.
+    """
+    con.execute("""
+        CREATE TABLE entities (
+            id VARCHAR PRIMARY KEY,
+            agent_id VARCHAR NOT NULL,
+            user_id VARCHAR,
+            chat_id VARCHAR,
+            details VARCHAR NOT NULL,
+            create_time TIMESTAMP NOT NULL
+        )""")
+    con.execute("""
+        CREATE TABLE tombstones (
+            digest VARCHAR PRIMARY KEY,
+            agent_id VARCHAR NOT NULL,
+            user_id VARCHAR,
+            chat_id VARCHAR
+        )""")
+    con.execute("CREATE TABLE jobs (name VARCHAR PRIMARY KEY, run_time TIMESTAMP NOT NULL)")
+    con.execute("ALTER TABLE uses ADD COLUMN trusted_recall_time TIMESTAMP")
+    con.execute("UPDATE uses SET trusted_recall_time = recall_time")
+
+
+MIGRATIONS: tuple[Migration, ...] = (first_tables, grants, knowledge)

@@ -2,7 +2,8 @@
 Opening a database, or refusing to: what DuckDB would overlook is looked for here.
 
 Files of a store at PATH: PATH itself, PATH.wal (DuckDB's log), PATH.seq (the side file), PATH.wal.aside (a copy of the
-log while it is being replayed) and PATH.lock.
+log while it is being replayed), PATH.compact (a copy while the database is written anew), PATH.before-schema-N (as it
+was before a migration) and PATH.lock.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from memoryd.refusal import Refusal
 from memoryd.store.duckdb.guard import Guard, read_guard
 from memoryd.store.duckdb.migrations import MIGRATIONS, Migration
 
-__all__ = ["Opened", "StoreInUse", "StoreRefused", "beside", "open_store"]
+__all__ = ["STORAGE_VERSION", "Opened", "StoreInUse", "StoreRefused", "beside", "open_store"]
 
 STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
 WAL_CHECKPOINT = "256MB"  # a checkpoint stalls the writer, so it is made when idle; this is the bound for a busy day
@@ -48,6 +49,11 @@ class Opened:
     schema_version: int
     commit_seq: int
     secret: bytes
+    memory_limit_bytes: int
+
+    def reconnect(self) -> None:
+        """Open the database again, after its connection was closed."""
+        self.connection = _connect(self.path, self.memory_limit_bytes)
 
     def close(self) -> None:
         """Let go of the files; a log that is left is folded in by DuckDB."""
@@ -144,6 +150,8 @@ def _open_locked(
             f"{side} is missing, so nobody can tell whether {path} is complete; put it back, or, if you know the"
             " database is whole, run: memoryd check --adopt"
         )
+    beside(path, ".compact").unlink(missing_ok=True)  # a copy that was not finished; see compact.py
+    beside(path, ".compact.wal").unlink(missing_ok=True)
     kept = wal.exists() and not aside.exists()
     if kept:
         _copy(wal, aside)
@@ -162,7 +170,7 @@ def _open_locked(
     guard = Guard(side, store_id, commit_seq)
     aside.unlink(missing_ok=True)
     path.chmod(0o600)
-    return Opened(path, con, guard, lock, str(store_id), version, commit_seq, secret)
+    return Opened(path, con, guard, lock, str(store_id), version, commit_seq, secret, memory_limit_bytes)
 
 
 def _copy(source: Path, target: Path) -> None:

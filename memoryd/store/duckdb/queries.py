@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from memoryd.facets import required_facets, subject_facets
+from memoryd.facets import required_facets, whom_facets
 from memoryd.model import Filter, Kind, Owner, Visibility
 from memoryd.store.base import Cursor
 from memoryd.store.duckdb.rows import MEMORY_COLUMNS, facet_pattern, naive
@@ -17,7 +17,9 @@ Clause = tuple[str, list[Any]]
 
 def select_memories(source: str, *more: str) -> str:
     """Return the select of memories from `memories`, or from a select in parentheses, and of more columns of m."""
-    columns = ", ".join([*(f"m.{name}" for name in MEMORY_COLUMNS), "u.recall_time", "u.recall_count", *more])
+    columns = ", ".join(
+        [*(f"m.{name}" for name in MEMORY_COLUMNS), "u.recall_time", "u.recall_count", "u.trusted_recall_time", *more]
+    )
     return f"SELECT {columns} FROM {source} AS m LEFT JOIN uses AS u ON u.memory_id = m.id"
 
 
@@ -56,7 +58,7 @@ def admitted(wanted: Filter, now: datetime) -> Clause:
         conditions.append("kind IN (SELECT unnest(?::VARCHAR[]))")
         params.append(sorted(kind.value for kind in kinds))
     if wanted.subjects:
-        patterns = [facet_pattern(facet) for facet in subject_facets(wanted.subjects)]
+        patterns = [facet_pattern(facet) for facet in whom_facets(wanted)]
         conditions.append(f"({' OR '.join('contains(facets, ?)' for _ in patterns)})")
         params += patterns
     for facet in required_facets(wanted):

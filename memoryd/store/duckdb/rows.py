@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from memoryd.change import Entry, RecordedRequest
 from memoryd.checks import text_digest
+from memoryd.entity import Entity, EntityType, Form, Mention
 from memoryd.facets import facets_of
 from memoryd.grant import Grant, Permission, Quota, permission_names
 from memoryd.model import Judgement, Kind, Memory, Outcome, Owner, Scope, Source, Trust
@@ -24,6 +25,8 @@ __all__ = [
     "MEMORY_COLUMNS",
     "UPDATED_COLUMNS",
     "columns_of",
+    "entity_of",
+    "entity_row",
     "entry_row",
     "facet_pattern",
     "grant_of",
@@ -40,12 +43,14 @@ __all__ = [
 SEPARATOR = "\x1f"  # between facets; JSON strings never hold it
 _KINDS = {kind.value: kind for kind in Kind}
 _TRUSTS = {trust.value: trust for trust in Trust}
+_FORMS = {form.value: form for form in Form}
+_TYPES = {kind.value: kind for kind in EntityType}
 
 MEMORY_COLUMNS = (
     "id", "agent_id", "user_id", "chat_id", "content", "kind", "key", "details", "create_time", "event_time",
     "expire_time", "supersede_time", "delete_time", "purge_time", "grant_id",
 )  # fmt: skip
-"""What is read back; `uses` adds recall_time and recall_count."""
+"""What is read back; `uses` adds recall_time, recall_count and trusted_recall_time."""
 
 UPDATED_COLUMNS = (
     "kind", "key", "facets", "details", "expire_time", "supersede_time", "delete_time", "purge_time", "terms",
@@ -89,6 +94,13 @@ def _details(memory: Memory) -> str:
         "superseded_by": memory.superseded_by,
         "contested_with": memory.contested_with,
         "delete_trust": memory.delete_trust and memory.delete_trust.value,
+        "delete_reason": memory.delete_reason,
+        "claims": memory.claims,
+        "mentions": [
+            [mention.entity_id, mention.text, mention.form.value, mention.type.value, mention.about, mention.same_as]
+            for mention in memory.mentions
+        ],
+        "enrich_time": None if memory.enrich_time is None else to_us(memory.enrich_time),
         "judgement": judgement and {
             "rule": judgement.rule,
             "reason": judgement.reason,
@@ -228,6 +240,28 @@ def grant_of(grant_id: str, details: str, create_time: datetime) -> Grant:
     )
 
 
+def entity_row(entity: Entity) -> dict[str, Any]:
+    """Return what was decided of an entity as a row of `entities`."""
+    details = {"name": entity.name, "merged_into": entity.merged_into, "apart": entity.apart}
+    return {
+        "id": entity.id,
+        "agent_id": entity.owner.agent_id,
+        "user_id": entity.owner.scope.user_id,
+        "chat_id": entity.owner.scope.chat_id,
+        "details": json.dumps({name: value for name, value in details.items() if value}, ensure_ascii=False),
+        "create_time": naive(entity.create_time),
+    }
+
+
+def entity_of(owner: Owner, entity_id: str, details: str, create_time: datetime) -> Entity:
+    """Return the entity of a row."""
+    held = json.loads(details)
+    return Entity(
+        entity_id, owner, create_time.replace(tzinfo=UTC), held.get("name", ""), held.get("merged_into", ""),
+        tuple(held.get("apart", ())),
+    )  # fmt: skip
+
+
 def rows_of(columns: dict[str, NDArray[Any]]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of what fetchnumpy() returned, None where a value is null."""
     return zip(*(column.tolist() for column in columns.values()), strict=True)
@@ -241,13 +275,14 @@ _NO_SOURCE = Source()
 
 
 def memory_of(row: Sequence[Any]) -> Memory:
-    """Return the memory of a row: MEMORY_COLUMNS, then recall_time and recall_count."""
+    """Return the memory of a row: MEMORY_COLUMNS, then those of `uses`."""
     (
         memory_id, agent_id, user_id, chat_id, content, kind, key, details_json, create_time, event_time, expire_time,
-        supersede_time, delete_time, purge_time, grant_id, recall_time, recall_count,
+        supersede_time, delete_time, purge_time, grant_id, recall_time, recall_count, trusted_recall_time,
     ) = row  # fmt: skip
     details: dict[str, Any] = json.loads(details_json)
     source, judgement, reinforced = details.get("source"), details.get("judgement"), details.get("reinforce_time")
+    enriched = details.get("enrich_time")
     return Memory(
         id=memory_id,
         agent_id=agent_id,
@@ -279,4 +314,12 @@ def memory_of(row: Sequence[Any]) -> Memory:
         delete_trust=_TRUSTS.get(details.get("delete_trust", "")),
         recall_time=_utc(recall_time),
         recall_count=recall_count or 0,
+        trusted_recall_time=_utc(trusted_recall_time),
+        delete_reason=details.get("delete_reason", ""),
+        claims=tuple(details.get("claims", ())),
+        mentions=tuple(
+            Mention(entity_id, text, _FORMS[form], _TYPES[kind], about, same_as)
+            for entity_id, text, form, kind, about, same_as in details.get("mentions", ())
+        ),
+        enrich_time=None if enriched is None else from_us(enriched),
     )

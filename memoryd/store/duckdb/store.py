@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
@@ -15,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd import limits
-from memoryd.change import Applied, ChangeSet, Entry, RecordedRequest, Snapshot
+from memoryd.change import Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot
+from memoryd.entity import Entity
 from memoryd.errors import Unavailable
+from memoryd.facets import entity_facets
 from memoryd.grant import Grant, GrantUsage, TokenKey
 from memoryd.model import (
     Filter,
@@ -29,9 +35,11 @@ from memoryd.model import (
     Stats,
     Visibility,
 )
-from memoryd.store.base import Cursor, Graces, StoreInfo
+from memoryd.store.base import Compacted, Cursor, Graces, StoreInfo
 from memoryd.store.duckdb import queries, rows
-from memoryd.store.duckdb.opening import Opened, beside
+from memoryd.store.duckdb.compact import COPY, catch_up, copy_to, detach, remains_of, swap
+from memoryd.store.duckdb.gate import ReadGate
+from memoryd.store.duckdb.opening import STORAGE_VERSION, Opened, StoreRefused, beside
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.writer import Writer
 from memoryd.trail import Journal
@@ -42,6 +50,8 @@ T = TypeVar("T")
 READERS = 4
 CHUNK = 4096  # memories that a load holds as rows at a time: a few MB
 SELF_CHECK_S = 10.0
+COMPACT_ATTEMPTS = 5
+PAUSE_S = 0.5  # so long may the new file wait for reads that are under way
 
 _STATE = """CASE WHEN delete_time IS NOT NULL THEN 'deleted' WHEN supersede_time IS NOT NULL THEN 'superseded'
  WHEN expire_time <= ? THEN 'expired' ELSE 'live' END"""
@@ -65,17 +75,23 @@ class DuckDBStore:
         set before it is committed.
         """
         self._opened = opened
+        self._min_free = min_free_bytes
         self._writer = Writer(opened, min_free_bytes=min_free_bytes, on_fatal=on_fatal, journal=journal)
         self._readers = ThreadPoolExecutor(READERS, "store-read")
         self._local = threading.local()
+        self._gate = ReadGate()
+        self._cursors: list[duckdb.DuckDBPyConnection] = []
+        self._compacting = False
         self._closed = False
 
     # --- plumbing ---
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor: duckdb.DuckDBPyConnection | None = getattr(self._local, "cursor", None)
-        if cursor is None:
+        if cursor is None or getattr(self._local, "epoch", -1) != self._gate.epoch:
             cursor = self._local.cursor = self._opened.connection.cursor()
+            self._local.epoch = self._gate.epoch
+            self._cursors.append(cursor)
         return cursor
 
     def _rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -85,9 +101,13 @@ class DuckDBStore:
         if self._closed:
             raise Unavailable("the daemon is shutting down")
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
+            return await asyncio.get_running_loop().run_in_executor(self._readers, self._guarded, function, *args)
         except duckdb.Error as error:
             raise self._writer.explain(error) from None
+
+    def _guarded(self, function: Callable[..., T], *args: Any) -> T:
+        with self._gate.reading():
+            return function(*args)
 
     def _select_entries(self, source: str) -> str:
         """Return the select of memories with terms, fingerprint and vector."""
@@ -106,7 +126,7 @@ class DuckDBStore:
     async def commit(self, change: ChangeSet) -> int:
         return await self._writer.commit(change)
 
-    async def note_recalls(self, recalls: Mapping[str, tuple[datetime, int]]) -> None:
+    async def note_recalls(self, recalls: Mapping[str, Recalled]) -> None:
         if recalls:
             await self._writer.run(lambda con: self._writer.note_recalls(con, recalls))
 
@@ -114,6 +134,7 @@ class DuckDBStore:
         if self._closed:
             return
         self._closed = True
+        self._cursors.clear()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._readers.shutdown)
         self._local = threading.local()  # the cursors go before the last checkpoint
@@ -206,7 +227,8 @@ class DuckDBStore:
 
     def read_owner(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
         try:
-            return self._read_owner(self._cursor(), owner, build)
+            with self._gate.reading():
+                return self._read_owner(self._cursor(), owner, build)
         except duckdb.Error as error:
             raise self._writer.explain(error) from None
 
@@ -221,8 +243,12 @@ class DuckDBStore:
                 params,
             ).fetchnumpy()
             times, text_bytes = found["create_time"], int(found["bytes"].sum())
+            entities = _entities(cursor, owner, where, params)
+            stones = cursor.execute(f"SELECT digest FROM tombstones WHERE {where}", params).fetchall()
             chunks = _chunks(cursor, self._select_entries, where, params, times)
-            return build(Snapshot(seq, len(times), text_bytes, chunks))
+            return build(
+                Snapshot(seq, len(times), text_bytes, chunks, entities, frozenset(bytes.fromhex(s) for (s,) in stones))
+            )
         finally:
             with contextlib.suppress(duckdb.Error):  # a dead database cannot roll back; the first error is told
                 cursor.execute("ROLLBACK")
@@ -252,6 +278,62 @@ class DuckDBStore:
         )
         report = GcReport(counts["expired"], counts["superseded"], counts["deleted"], requests[0][0])
         return report, memories
+
+    async def naming(self, owner: Owner, entity_ids: Iterable[str]) -> list[Memory]:
+        facets = [rows.facet_pattern(facet) for facet in entity_facets(entity_ids)]
+        if not facets:
+            return []
+        where, params = queries.of_owner(owner)
+        condition = " OR ".join("contains(facets, ?)" for _ in facets)
+        source = f"(SELECT * FROM memories WHERE {where} AND ({condition}))"
+        select = queries.select_memories(source) + " ORDER BY m.create_time DESC, m.id DESC"
+        return await self._memories(select, [*params, *facets])
+
+    async def entities(self, owner: Owner) -> list[Entity]:
+        where, params = queries.of_owner(owner)
+        return await self._read(lambda: _entities(self._cursor(), owner, where, params))
+
+    async def tombstones(self, owner: Owner, digests: Sequence[bytes]) -> frozenset[bytes]:
+        where, params = queries.of_owner(owner)
+        found = await self._read(
+            self._rows,
+            f"SELECT digest FROM tombstones WHERE digest IN (SELECT unnest(?::VARCHAR[])) AND {where}",
+            [[digest.hex() for digest in digests], *params],
+        )
+        return frozenset(bytes.fromhex(digest) for (digest,) in found)
+
+    async def live_page(self, *, limit: int, after: str = "") -> list[Memory]:
+        source = (
+            "(SELECT * FROM memories WHERE id > ? AND delete_time IS NULL AND supersede_time IS NULL"
+            f" ORDER BY id LIMIT {int(limit)})"
+        )
+        return await self._memories(queries.select_memories(source) + " ORDER BY m.id", [after])
+
+    async def unenriched(self, *, limit: int) -> list[Memory]:
+        source = (
+            "(SELECT * FROM memories WHERE kind = 'fact' AND delete_time IS NULL AND supersede_time IS NULL"
+            f" AND NOT contains(details, '\"enrich_time\"') ORDER BY create_time LIMIT {int(limit)})"
+        )
+        return await self._memories(queries.select_memories(source) + " ORDER BY m.create_time", [])
+
+    async def jobs(self) -> dict[str, datetime]:
+        found = await self._read(self._rows, "SELECT name, run_time FROM jobs")
+        return {name: time.replace(tzinfo=UTC) for name, time in found}
+
+    async def traces(self, text: str) -> list[str]:
+        found = await self._read(self._traces, text)
+        return sorted(found)
+
+    def _traces(self, text: str) -> set[str]:
+        cursor, places = self._cursor(), set()
+        columns = cursor.execute(
+            "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND data_type = 'VARCHAR'"
+        ).fetchall()
+        for table, column in columns:
+            sql = f"SELECT 1 FROM {table} WHERE contains({column}, ?) LIMIT 1"
+            if cursor.execute(sql, [text]).fetchall():
+                places.add(f"{table}.{column}")
+        return places
 
     async def grants(self) -> list[Grant]:
         found = await self._read(self._rows, "SELECT id, details, create_time FROM grants ORDER BY create_time, id")
@@ -287,19 +369,91 @@ class DuckDBStore:
         fingerprints = await self._read(
             self._rows, "SELECT DISTINCT fingerprint FROM memories WHERE fingerprint <> '' ORDER BY fingerprint"
         )
-        files = [path, beside(path, ".wal")]
         return StoreInfo(
             path=str(path),
             store_id=self._opened.store_id,
             schema_version=self._opened.schema_version,
             commit_seq=self._writer.commit_seq,
-            store_bytes=sum(file.stat().st_size for file in files if file.exists()),
+            store_bytes=self._size(),
             memory_count=count,
             unembedded_count=plain,
             fingerprints=tuple(row[0] for row in fingerprints),
             newest_create_time=None if newest is None else newest.replace(tzinfo=UTC),
             secret=self._opened.secret,
         )
+
+    async def compact(self) -> Compacted:
+        if self._compacting:
+            raise Unavailable("the database is being compacted already")
+        path = self._opened.path
+        before = self._size()
+        free = os.statvfs(path.parent)
+        needed = path.stat().st_size + self._min_free
+        if free.f_bavail * free.f_frsize < needed:
+            raise Unavailable(f"compacting needs {needed >> 20} MiB of free space beside the database")
+        self._compacting = True
+        pauses: list[float] = []
+        try:
+            for attempt in range(COMPACT_ATTEMPTS):
+                seq = await self._read(self._copy)
+                last = attempt + 1 == COMPACT_ATTEMPTS
+                try:
+                    await self._writer.run(partial(self._take_copy, seq, pauses, last=last))
+                except Unavailable:
+                    await self._writer.run(detach)
+                    if last:
+                        raise
+                if pauses:
+                    break
+        finally:
+            self._compacting = False
+            beside(path, COPY).unlink(missing_ok=True)
+        return Compacted(before, self._size(), pauses[-1])
+
+    def _size(self) -> int:
+        files = [self._opened.path, beside(self._opened.path, ".wal")]
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def _copy(self) -> int:
+        cursor = self._cursor()
+        detach(cursor)
+        return copy_to(cursor, beside(self._opened.path, COPY), storage_version=STORAGE_VERSION)
+
+    def _take_copy(self, seq: int, pauses: list[float], con: duckdb.DuckDBPyConnection, *, last: bool) -> None:
+        """In the writer's thread: bring the copy up to date and put it into the database's place."""
+        began = time.monotonic()
+        if catch_up(con, seq) and not last:
+            raise Unavailable("something was purged while it was copied")
+        if not self._gate.shut(PAUSE_S):
+            raise Unavailable("long reads are under way; compact again")
+        try:
+            con.execute("CHECKPOINT")
+            for cursor in self._cursors:
+                cursor.close()
+            self._cursors.clear()
+            con.close()
+            try:
+                swap(self._opened.path)
+                pauses.append(time.monotonic() - began)
+            finally:
+                self._reopen()
+        finally:
+            self._gate.open()
+
+    def _reopen(self) -> None:
+        try:
+            self._opened.reconnect()
+        except StoreRefused as error:
+            self._writer.fail(f"the database could not be opened again: {error}")
+            raise Unavailable("the database could not be opened again; memoryd is restarting") from None
+        self._writer.rebind()
+
+    def backups(self) -> list[str]:
+        return [str(path) for path in remains_of(self._opened.path)]
+
+    def files(self) -> list[Path]:
+        path = self._opened.path
+        return sorted(item for item in (path, *path.parent.glob(f"{path.name}.*")) if item.is_file())
 
     async def ping(self) -> None:
         try:
@@ -308,6 +462,13 @@ class DuckDBStore:
                 await self._read(self._rows, "SELECT max(commit_seq) FROM commits")
         except TimeoutError:
             raise Unavailable(f"the store did not answer within {SELF_CHECK_S:.0f} s") from None
+
+
+def _entities(cursor: duckdb.DuckDBPyConnection, owner: Owner, where: str, params: list[Any]) -> list[Entity]:
+    found = cursor.execute(
+        f"SELECT id, details, create_time FROM entities WHERE {where} ORDER BY id", params
+    ).fetchall()
+    return [rows.entity_of(owner, *row) for row in found]
 
 
 def _chunks(

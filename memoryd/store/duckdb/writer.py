@@ -15,14 +15,14 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import groupby
 from typing import Any
 
 import duckdb
 
-from memoryd.change import Applied, ChangeSet
+from memoryd.change import Applied, ChangeSet, Recalled, Tombstone
 from memoryd.errors import InternalError, LimitExceeded, MemorydError, Unavailable
+from memoryd.model import Owner
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.opening import Opened, beside
 from memoryd.store.duckdb.vectors import VectorColumns
@@ -100,6 +100,14 @@ class Writer:
         job = _Job(loop, loop.create_future(), change, run, current_trail())
         self._jobs.put(job)
         return await asyncio.shield(job.future)
+
+    def rebind(self) -> None:
+        """Go on with the connection that the database has now; called in this thread."""
+        self._con = self._opened.connection
+
+    def fail(self, fault: str) -> None:
+        """Give the database up; called in this thread."""
+        self._fail(fault)
 
     def close(self) -> None:
         """Finish what is queued, fold the log in, end the thread."""
@@ -214,7 +222,7 @@ class Writer:
         disk = os.statvfs(self._opened.path.parent)
         return disk.f_bavail * disk.f_frsize
 
-    def note_recalls(self, con: duckdb.DuckDBPyConnection, recalls: Mapping[str, tuple[datetime, int]]) -> None:
+    def note_recalls(self, con: duckdb.DuckDBPyConnection, recalls: Mapping[str, Recalled]) -> None:
         """Add to the counts of recalls, unless the disk is nearly full: a search must not fill it."""
         if self._free_bytes() >= self._min_free:
             add_recalls(con, recalls)
@@ -358,9 +366,43 @@ def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], seq: int
                     "INSERT INTO token_keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
                     [key.id, key.secret.hex(), rows.naive(key.create_time)],
                 )
+        _write_knowledge(con, change)
     requests = [rows.request_row(change.request) for change in changes if change.request is not None]
     if requests:
         _insert(con, "requests", requests)
+
+
+def _write_knowledge(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
+    for entity in change.entities:
+        row = rows.entity_row(entity)
+        con.execute(
+            f"INSERT INTO entities ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
+            " ON CONFLICT (id) DO UPDATE SET details = excluded.details",
+            list(row.values()),
+        )
+    if change.forget_entities:
+        gone = [entity.id for entity in change.forget_entities]
+        con.execute("DELETE FROM entities WHERE id IN (SELECT unnest(?::VARCHAR[]))", [gone])
+    for owner, digests in _by_owner(change.tombstones).items():
+        con.execute(
+            "INSERT INTO tombstones SELECT unnest(?::VARCHAR[]), ?, ?, ? ON CONFLICT DO NOTHING",
+            [digests, owner.agent_id, owner.scope.user_id, owner.scope.chat_id],
+        )
+    if change.lift:
+        digests = [tombstone.digest.hex() for tombstone in change.lift]
+        con.execute("DELETE FROM tombstones WHERE digest IN (SELECT unnest(?::VARCHAR[]))", [digests])
+    for name, time in change.jobs.items():
+        con.execute(
+            "INSERT INTO jobs VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET run_time = excluded.run_time",
+            [name, rows.naive(time)],
+        )
+
+
+def _by_owner(tombstones: Sequence[Tombstone]) -> dict[Owner, list[str]]:
+    found: dict[Owner, list[str]] = {}
+    for tombstone in dict.fromkeys(tombstones):
+        found.setdefault(tombstone.owner, []).append(tombstone.digest.hex())
+    return found
 
 
 def _purge(con: duckdb.DuckDBPyConnection, ids: list[str]) -> None:
@@ -379,15 +421,22 @@ def _purge(con: duckdb.DuckDBPyConnection, ids: list[str]) -> None:
             con.execute("UPDATE requests SET answer = ? WHERE name = ?", [left, name])
 
 
-def add_recalls(con: duckdb.DuckDBPyConnection, recalls: Mapping[str, tuple[datetime, int]]) -> None:
+def add_recalls(con: duckdb.DuckDBPyConnection, recalls: Mapping[str, Recalled]) -> None:
     """Add to the counts of recalls, in a transaction of its own."""
     columns = rows.columns_of(  # noqa: F841  DuckDB finds it by its name
         [
-            {"memory_id": memory_id, "recall_time": rows.naive(time), "recall_count": count}
-            for memory_id, (time, count) in recalls.items()
+            {
+                "memory_id": memory_id,
+                "recall_time": rows.naive(time),
+                "recall_count": count,
+                "trusted_recall_time": rows.naive(trusted),
+            }
+            for memory_id, (time, count, trusted) in recalls.items()
         ]
     )
     con.execute(
-        "INSERT INTO uses SELECT memory_id, recall_time, recall_count FROM columns ON CONFLICT (memory_id) DO UPDATE"
-        " SET recall_time = excluded.recall_time, recall_count = uses.recall_count + excluded.recall_count"
+        "INSERT INTO uses SELECT memory_id, recall_time, recall_count, trusted_recall_time FROM columns"
+        " ON CONFLICT (memory_id) DO UPDATE SET recall_time = excluded.recall_time,"
+        " recall_count = uses.recall_count + excluded.recall_count,"
+        " trusted_recall_time = coalesce(excluded.trusted_recall_time, uses.trusted_recall_time)"
     )

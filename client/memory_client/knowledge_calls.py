@@ -1,0 +1,342 @@
+"""The RPCs of judgements, people and upkeep as values; see `calls`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from memory_client.calls import Call, build, count, filter_of, memory_call, request_id_of
+from memory_client.endpoint import Identity
+from memoryd.entity import Profile
+from memoryd.entity_wire import profile_from_pb
+from memoryd.model import AddResult, Filter, Memory, Source
+from memoryd.v1 import admin_service_pb2, entity_service_pb2, memory_service_pb2
+from memoryd.wire import filter_to_pb, memory_from_pb, result_from_pb, source_to_pb, time_from_pb
+
+__all__ = [
+    "Compaction",
+    "Confirmed",
+    "Decayed",
+    "DeletedMany",
+    "Enriched",
+    "EntityMemories",
+    "Faded",
+    "ForgottenPerson",
+    "History",
+    "Merged",
+    "PeoplePage",
+    "Proof",
+    "Trace",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedMany:
+    """What went, or would; fields as in DeleteMemoriesResponse."""
+
+    deleted_ids: tuple[str, ...]
+    deleted_count: int
+    purge_time: datetime | None = None
+    memories: tuple[Memory, ...] = ()
+    dry_run: bool = False
+    backups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A memory with what it replaced and what replaced it, oldest first, and ids that are no longer there."""
+
+    memories: tuple[Memory, ...]
+    missing_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A memory that was confirmed, and what contested it and is superseded now."""
+
+    memory: Memory
+    superseded_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PeoplePage:
+    """People, those named most often first, and the token of the next page; empty at the end."""
+
+    people: tuple[Profile, ...]
+    next_page_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityMemories:
+    """An entity and the memories that name it, newest first."""
+
+    entity: Profile
+    memories: tuple[Memory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The entity that two are now, and the id to take the first out by again."""
+
+    entity: Profile
+    merged_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenPerson:
+    """The receipt of a person who was forgotten, or would be; fields as in ForgetPersonResponse."""
+
+    entity: Profile
+    purged_ids: tuple[str, ...]
+    purged_count: int
+    mentioning_ids: tuple[str, ...] = ()
+    purge_time: datetime | None = None
+    backups: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Faded:
+    """A memory that has faded."""
+
+    id: str
+    owner: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decayed:
+    """What has faded and was forgotten, or would be; fields as in RunDecayResponse."""
+
+    examined_count: int
+    decayed_count: int
+    faded: tuple[Faded, ...]
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Enriched:
+    """What looking again for entities has found; fields as in RunEnrichmentResponse."""
+
+    examined_count: int
+    linked_count: int
+    skipped: str = ""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What writing the database anew has done; fields as in CompactStoreResponse."""
+
+    before_bytes: int
+    after_bytes: int
+    pause: timedelta
+    backups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Where something of a purged memory was found, and what removes it."""
+
+    place: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Every trace of a purged memory (none: it is gone), and how much was read to find it."""
+
+    traces: tuple[Trace, ...]
+    file_count: int
+    byte_count: int
+
+
+def delete_matching(
+    identity: Identity,
+    *,
+    wanted: Filter,
+    text: str,
+    source: Source | None,
+    grant_id: str,
+    shared: bool | None,
+    dry_run: bool,
+    purge: bool,
+    request_id: str,
+) -> Call[DeletedMany]:
+    """DeleteMemories."""
+    pb = memory_service_pb2
+
+    def make() -> Any:
+        return pb.DeleteMemoriesRequest(
+            filter=filter_to_pb(filter_of(wanted)),
+            text=text,
+            source=None if source is None else source_to_pb(source),
+            grant_id=grant_id,
+            shared=shared,
+            dry_run=dry_run,
+            purge=purge,
+            request_id=request_id_of(request_id),
+        )
+
+    def parse(answer: Any) -> DeletedMany:
+        return DeletedMany(
+            tuple(answer.deleted_ids),
+            answer.deleted_count,
+            time_from_pb(answer, "purge_time"),
+            tuple(map(memory_from_pb, answer.memories)),
+            answer.dry_run,
+            tuple(answer.backups),
+        )
+
+    return memory_call("DeleteMemories", build(make, identity), pb.DeleteMemoriesResponse, parse)
+
+
+def history(identity: Identity, memory_id: str) -> Call[History]:
+    """GetMemoryHistory."""
+    pb = memory_service_pb2
+
+    def parse(answer: Any) -> History:
+        return History(tuple(map(memory_from_pb, answer.memories)), tuple(answer.missing_ids))
+
+    request = build(lambda: pb.GetMemoryHistoryRequest(id=memory_id), identity)
+    return memory_call("GetMemoryHistory", request, pb.GetMemoryHistoryResponse, parse)
+
+
+def correct(identity: Identity, memory_id: str, content: str, request_id: str) -> Call[AddResult]:
+    """CorrectMemory."""
+    pb = memory_service_pb2
+    request = build(
+        lambda: pb.CorrectMemoryRequest(id=memory_id, content=content, request_id=request_id_of(request_id)), identity
+    )
+    return memory_call("CorrectMemory", request, pb.CorrectMemoryResponse, lambda answer: result_from_pb(answer.result))
+
+
+def confirm(identity: Identity, memory_id: str, *, protect: bool) -> Call[Confirmed]:
+    """ConfirmMemory."""
+    pb = memory_service_pb2
+    request = build(lambda: pb.ConfirmMemoryRequest(id=memory_id, protect=protect), identity)
+
+    def parse(answer: Any) -> Confirmed:
+        return Confirmed(memory_from_pb(answer.memory), tuple(answer.superseded_ids))
+
+    return memory_call("ConfirmMemory", request, pb.ConfirmMemoryResponse, parse)
+
+
+def people(identity: Identity, *, page_size: int, page_token: str) -> Call[PeoplePage]:
+    """ListPeople."""
+    pb = entity_service_pb2
+
+    def make() -> Any:
+        return pb.ListPeopleRequest(page_size=count(page_size, "page_size"), page_token=page_token)
+
+    def parse(answer: Any) -> PeoplePage:
+        return PeoplePage(tuple(map(profile_from_pb, answer.people)), answer.next_page_token)
+
+    return Call("EntityService", "ListPeople", build(make, identity), pb.ListPeopleResponse, parse)
+
+
+def entity(identity: Identity, name: str, *, limit: int) -> Call[EntityMemories]:
+    """GetEntity."""
+    pb = entity_service_pb2
+    request = build(lambda: pb.GetEntityRequest(name=name, limit=count(limit, "limit")), identity)
+
+    def parse(answer: Any) -> EntityMemories:
+        return EntityMemories(profile_from_pb(answer.entity), tuple(map(memory_from_pb, answer.memories)))
+
+    return Call("EntityService", "GetEntity", request, pb.GetEntityResponse, parse)
+
+
+def rename_entity(identity: Identity, name: str, new_name: str) -> Call[Profile]:
+    """RenameEntity."""
+    pb = entity_service_pb2
+    request = build(lambda: pb.RenameEntityRequest(name=name, new_name=new_name), identity)
+    return Call(
+        "EntityService", "RenameEntity", request, pb.RenameEntityResponse,
+        lambda answer: profile_from_pb(answer.entity), retryable=False,
+    )  # fmt: skip
+
+
+def merge_entities(identity: Identity, name: str, into: str) -> Call[Merged]:
+    """MergeEntities."""
+    pb = entity_service_pb2
+    request = build(lambda: pb.MergeEntitiesRequest(name=name, into=into), identity)
+
+    def parse(answer: Any) -> Merged:
+        return Merged(profile_from_pb(answer.entity), answer.merged_id)
+
+    return Call("EntityService", "MergeEntities", request, pb.MergeEntitiesResponse, parse, retryable=False)
+
+
+def unmerge_entity(identity: Identity, entity_id: str) -> Call[Profile]:
+    """UnmergeEntity."""
+    pb = entity_service_pb2
+    request = build(lambda: pb.UnmergeEntityRequest(id=entity_id), identity)
+    return Call(
+        "EntityService", "UnmergeEntity", request, pb.UnmergeEntityResponse,
+        lambda answer: profile_from_pb(answer.entity), retryable=False,
+    )  # fmt: skip
+
+
+def forget_person(identity: Identity, name: str, *, dry_run: bool) -> Call[ForgottenPerson]:
+    """ForgetPerson."""
+    pb = entity_service_pb2
+    request = build(lambda: pb.ForgetPersonRequest(name=name, dry_run=dry_run), identity)
+
+    def parse(answer: Any) -> ForgottenPerson:
+        return ForgottenPerson(
+            profile_from_pb(answer.entity),
+            tuple(answer.purged_ids),
+            answer.purged_count,
+            tuple(answer.mentioning_ids),
+            time_from_pb(answer, "purge_time"),
+            tuple(answer.backups),
+            answer.dry_run,
+        )
+
+    return Call("EntityService", "ForgetPerson", request, pb.ForgetPersonResponse, parse, retryable=False)
+
+
+def run_decay(*, dry_run: bool) -> Call[Decayed]:
+    """RunDecay."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> Decayed:
+        faded = tuple(Faded(item.id, item.owner, item.confidence) for item in answer.faded)
+        return Decayed(answer.examined_count, answer.decayed_count, faded, answer.dry_run)
+
+    return Call("AdminService", "RunDecay", pb.RunDecayRequest(dry_run=dry_run), pb.RunDecayResponse, parse)
+
+
+def run_enrichment(*, dry_run: bool) -> Call[Enriched]:
+    """RunEnrichment."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> Enriched:
+        return Enriched(answer.examined_count, answer.linked_count, answer.skipped, answer.dry_run)
+
+    return Call(
+        "AdminService", "RunEnrichment", pb.RunEnrichmentRequest(dry_run=dry_run), pb.RunEnrichmentResponse, parse
+    )
+
+
+def compact_store() -> Call[Compaction]:
+    """CompactStore."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> Compaction:
+        return Compaction(answer.before_bytes, answer.after_bytes, answer.pause.ToTimedelta(), tuple(answer.backups))
+
+    return Call("AdminService", "CompactStore", pb.CompactStoreRequest(), pb.CompactStoreResponse, parse)
+
+
+def verify_forgotten(memory_id: str, text: str) -> Call[Proof]:
+    """VerifyForgotten."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> Proof:
+        traces = tuple(Trace(trace.place, trace.detail) for trace in answer.traces)
+        return Proof(traces, answer.file_count, answer.byte_count)
+
+    request = build(lambda: pb.VerifyForgottenRequest(id=memory_id, text=text))
+    return Call("AdminService", "VerifyForgotten", request, pb.VerifyForgottenResponse, parse)

@@ -1,0 +1,226 @@
+"""
+Who is meant: from the words of a statement to the entities that it names.
+
+Names are compared as wholes; a nickname or a first name means somebody only where one alone can be meant. Where two
+may be, a new entity is made: a duplicate is better than a wrong merge, and can be merged by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from memoryd import limits
+from memoryd.checks import fold
+from memoryd.entity import EntityType, Form, Mention
+from memoryd.index.directory import Directory
+from memoryd.knowledge.finders import Find, Finder, find_entities
+from memoryd.knowledge.names import is_formal, may_be_one, short_forms
+from memoryd.knowledge.relations import KIN, RELATIONS, relation_of
+
+__all__ = ["meant_by", "mentions_of"]
+
+
+def mentions_of(
+    text: str,
+    subjects: Iterable[str],
+    directory: Directory,
+    finders: Sequence[Finder],
+    new_id: Callable[[], str],
+) -> tuple[Mention, ...]:
+    """Return the entities that a statement and its subjects name; new ones get ids of their own."""
+    groups = _groups(find_entities(text, finders), subjects)
+    if not groups:
+        return ()
+    taken: set[str] = set()
+    mentions: list[Mention] = []
+    for group in groups[: limits.MAX_MENTIONS]:
+        resolved = _resolve(group, directory, taken)
+        if resolved is None:
+            continue
+        entity_id, same_as = resolved
+        entity_id = entity_id or _of_this_text(group, mentions) or new_id()
+        taken.add(entity_id)
+        for n, find in enumerate(group.finds):
+            mention = Mention(
+                entity_id, find.text, find.form, group.type, group.about, same_as=same_as if n == 0 else ""
+            )
+            if mention not in mentions:
+                mentions.append(mention)
+    return tuple(mentions)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Finds that name one and the same."""
+
+    finds: list[Find]
+
+    @property
+    def about(self) -> bool:
+        return any(find.about for find in self.finds)
+
+    @property
+    def type(self) -> EntityType:
+        kinds = [find.type for find in self.finds]
+        return EntityType.PERSON if EntityType.PERSON in kinds else kinds[0]
+
+    def of(self, *forms: Form) -> list[str]:
+        return [find.text for find in self.finds if find.form in forms]
+
+
+def _groups(finds: Sequence[Find], subjects: Iterable[str]) -> list[_Group]:
+    numbered: dict[int, _Group] = {}
+    groups: list[_Group] = []
+    for find in finds:
+        if find.group and find.group in numbered:
+            numbered[find.group].finds.append(find)
+            continue
+        group = _Group([find])
+        groups.append(group)
+        if find.group:
+            numbered[find.group] = group
+    for subject in subjects:
+        find = _of_subject(subject)
+        known = next((g for g in groups if any(fold(f.text) == fold(find.text) for f in g.finds)), None)
+        if known is None:
+            groups.append(_Group([find]))
+        else:
+            known.finds = [
+                Find(f.start, f.end, f.text, f.form, f.type, f.confidence, True, f.group) for f in known.finds
+            ]
+    return groups
+
+
+def _of_subject(subject: str) -> Find:
+    """Return a subject that the caller names as if it stood in the text."""
+    words = fold(subject).removeprefix("my ").removeprefix("the user's ")
+    if words in RELATIONS:
+        return Find(0, 0, relation_of(words), Form.RELATION, EntityType.PERSON, 1.0, about=True)
+    if subject.startswith("@"):
+        return Find(0, 0, subject, Form.HANDLE, EntityType.PERSON, 1.0, about=True)
+    if "@" in subject and "." in subject:
+        return Find(0, 0, subject, Form.EMAIL, EntityType.EMAIL, 1.0, about=True)
+    person = len(short_forms(words.split()[0])) > 1 or (subject[:1].isupper() and len(subject.split()) == 2)  # noqa: PLR2004  a full name
+    return Find(0, 0, subject, Form.NAME, EntityType.PERSON if person else EntityType.OTHER, 1.0, about=True)
+
+
+def _of_this_text(group: _Group, mentions: Sequence[Mention]) -> str:
+    """Return the entity that the same statement has named by the same name already."""
+    names = {fold(name) for name in group.of(Form.NAME, Form.HANDLE, Form.EMAIL)}
+    return next((m.entity_id for m in mentions if m.form is not Form.RELATION and fold(m.text) in names), "")
+
+
+def _resolve(group: _Group, directory: Directory, taken: set[str]) -> tuple[str, str] | None:
+    """
+    Return the known entity that a group means ("": a new one) and another that it shows to be the same.
+
+    None: it may mean several, and says nothing by which a new one could be told from them. `taken` are those that the
+    same statement names by other words: two names in one sentence are two people.
+    """
+    addressed = _all(directory.called(text) for text in group.of(Form.HANDLE, Form.EMAIL, Form.URL, Form.HASHTAG))
+    if len(addressed) == 1:
+        found = next(iter(addressed))
+        unnamed = _named(group, directory, taken, found) if group.of(Form.NAME) else ""
+        return found, unnamed if unnamed != found else ""
+    names, relations = group.of(Form.NAME), [relation_of(text) for text in group.of(Form.RELATION)]
+    if relations:
+        return _related(names, relations[0], directory, taken)
+    if not names:
+        handle = (group.of(Form.HANDLE) or [""])[0].lstrip("@")
+        return (_only(directory.called(handle) - taken) if handle else ""), ""
+    return _named(group, directory, taken, ""), ""
+
+
+def _named(group: _Group, directory: Directory, taken: set[str], but: str) -> str:
+    """Return who is meant by the names of a group alone."""
+    return _by_names(group.of(Form.NAME), directory, taken - {but}, relation="")
+
+
+def _by_names(names: Sequence[str], directory: Directory, taken: set[str], *, relation: str) -> str:
+    exact = _all(directory.called(name) for name in names) - taken
+    exact = {one for one in exact if _may_have(relation, directory, one)}
+    if exact:
+        unrelated = {one for one in exact if not directory.ever_related(one)}
+        return _only(exact) or _only(unrelated)
+    firsts = {first for name in names for first in short_forms(fold(name).split()[0])}
+    alike = {
+        one
+        for one in directory.first_named(firsts) - taken
+        if _may_have(relation, directory, one)
+        and all(any(may_be_one(name, known) for known in directory.names(one)) for name in names)
+        and not (_fuller(names, directory.names(one)) and directory.ever_related(one) and not relation)
+    }
+    return _only(alike)
+
+
+def _fuller(names: Sequence[str], known: Sequence[str]) -> bool:
+    """Whether a name says more than any known one, so that it may be somebody else's."""
+    return max(len(name.split()) for name in names) > 1 == max((len(name.split()) for name in known), default=1)
+
+
+def _related(names: Sequence[str], relation: str, directory: Directory, taken: set[str]) -> tuple[str, str] | None:
+    holders = directory.related(relation) - taken
+    if not names:
+        if len(holders) > 1:
+            return None
+        return _only(holders), ""
+    fitting = {
+        one
+        for one in holders
+        if not directory.names(one)
+        or any(
+            may_be_one(name, known, nicknames=_casual(name, known)) for name in names for known in directory.names(one)
+        )
+    }
+    named = {one for one in fitting if directory.names(one)}
+    exact = {one for one in named if any(fold(name) in map(fold, directory.names(one)) for name in names)}
+    holder = (
+        _only(exact) or _only(named) or ("" if named else _only(fitting if len(holders) == len(fitting) else set()))
+    )
+    others = _by_names(names, directory, taken | ({holder} if holder else set()), relation=relation)
+    if holder and others and not directory.names(holder):
+        return others, holder  # "my wife's name is Sarah", and both were known apart
+    return holder or others, ""
+
+
+def _casual(name: str, known: str) -> bool:
+    """Whether one of two names is a nickname and no full name: two brothers may be Ron and Aaron."""
+    return fold(name) == fold(known) or not (is_formal(name) and is_formal(known))
+
+
+def _may_have(relation: str, directory: Directory, entity_id: str) -> bool:
+    """Whether an entity may have a relation beside those that it has: no sister is a wife."""
+    if not relation:
+        return True
+    known = directory.ever_related(entity_id) - {relation}
+    if relation in KIN:
+        return not known
+    return not known & KIN
+
+
+def _all(sets: Iterable[set[str]]) -> set[str]:
+    return {one for some in sets for one in some}
+
+
+def _only(ids: set[str]) -> str:
+    """Return the one id, or "" where there are none or several."""
+    return next(iter(ids)) if len(ids) == 1 else ""
+
+
+def meant_by(name: str, directory: Directory) -> set[str]:
+    """Return the roots that somebody may mean by an id, a name, a nickname, a handle, an address or a relation."""
+    if directory.has(name):
+        return {directory.root(name)}
+    words = fold(name)
+    for owner in ("my ", "our ", "the user's ", "user's "):
+        words = words.removeprefix(owner)
+    if words in RELATIONS:
+        related = directory.related(relation_of(words))
+        if related:
+            return related
+    exact = directory.called(name) or directory.called(f"@{name}")
+    if exact:
+        return exact
+    alike = directory.first_named(short_forms(words.split()[0])) if words else set()
+    return {one for one in alike if any(may_be_one(name, known) for known in directory.names(one))}

@@ -1,0 +1,324 @@
+"""The people and things that memories name: shown with what is said, listed, renamed, merged, forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from memoryd import limits
+from memoryd.change import ChangeSet, Entry
+from memoryd.checks import check_count, check_text, fold
+from memoryd.domain.links import released
+from memoryd.domain.mentions import meant_by
+from memoryd.domain.page_token import number_after, read_number
+from memoryd.domain.ports import Ports
+from memoryd.domain.tombstones import tombstones_for
+from memoryd.entity import Entity, EntityRef, EntityType, Form, Profile
+from memoryd.errors import AmbiguousName, EntityNotFound, InvalidArgument, TrustTooLow
+from memoryd.index.directory import Directory
+from memoryd.model import Caller, Filter, Kind, Memory, Owner, State
+from memoryd.times import from_us
+
+__all__ = [
+    "Forgotten",
+    "People",
+    "dressed",
+    "forget_person",
+    "get_entity",
+    "known_people",
+    "list_people",
+    "merge",
+    "rename",
+    "unmerge",
+    "whom",
+]
+
+EVERY_KIND = frozenset(Kind)
+SUMMED_UP = 3  # statements of a summary
+SUMMARY_CHARACTERS = 300
+
+
+async def directory_of(owner: Owner, ports: Ports) -> Directory:
+    """Return who is known in a scope; of one too large for memory only what was decided by hand."""
+    index = await ports.indexes.get(owner)
+    return Directory(await ports.store.entities(owner)) if index is None else index.people
+
+
+# --- as an answer shows them ---
+
+
+async def dressed(memories: Sequence[Memory], ports: Ports) -> list[Memory]:
+    """Return memories with the names, as they are known now, of whom they are about and whom they mention."""
+    if not any(memory.mentions for memory in memories):
+        return list(memories)
+    people = {owner: await directory_of(owner, ports) for owner in dict.fromkeys(m.owner for m in memories)}
+    return [_dressed(memory, people[memory.owner]) for memory in memories]
+
+
+def _dressed(memory: Memory, people: Directory) -> Memory:
+    if not memory.mentions:
+        return memory
+    refs: dict[str, EntityRef] = {}
+    for mention in memory.mentions:
+        root = people.root(mention.entity_id)
+        known = refs.get(root)
+        about = mention.about or (known is not None and known.about)
+        refs[root] = EntityRef(root, _name(people, root, mention.text), about)
+    meant = {fold(m.text): people.root(m.entity_id) for m in memory.mentions}
+    names = [refs[meant[fold(said)]].name if fold(said) in meant else said for said in memory.subjects]
+    names += [ref.name for ref in refs.values() if ref.about]
+    return replace(memory, subjects=tuple(dict.fromkeys(names)), entities=tuple(refs.values()))
+
+
+def _name(people: Directory, root: str, otherwise: str) -> str:
+    name = people.name(root)
+    return otherwise if name == root else name
+
+
+# --- who is meant ---
+
+
+async def whom(wanted: Filter, caller: Caller, ports: Ports) -> Filter:
+    """Return a filter with the entities that its subjects mean, in the scopes that the caller sees."""
+    if not wanted.subjects:
+        return wanted
+    ids: set[str] = set()
+    for owner in caller.visibility.owners:
+        people = await directory_of(owner, ports)
+        for subject in wanted.subjects:
+            for root in meant_by(subject, people):
+                ids |= people.members(root)
+    return replace(wanted, entity_ids=frozenset(ids))
+
+
+async def _find(name: str, caller: Caller, ports: Ports, *, field: str = "name") -> tuple[Owner, str, Directory]:
+    """Return the one entity that a caller means, and where; EntityNotFound or AmbiguousName."""
+    name = check_text(name, field, limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
+    found: list[tuple[Owner, str, Directory]] = []
+    for owner in caller.visibility.owners:
+        people = await directory_of(owner, ports)
+        found += [(owner, root, people) for root in sorted(meant_by(name, people))]
+    if not found:
+        raise EntityNotFound(f"nobody and nothing is known as {name!r}", field=field)
+    if len(found) > 1:
+        several = ", ".join(f"{people.name(root)} ({root})" for _, root, people in found[:8])
+        raise AmbiguousName(f"{name!r} may be several: {several}; name one by its id", field=field)
+    return found[0]
+
+
+def _profile(owner: Owner, root: str, people: Directory, memories: Sequence[Memory] = ()) -> Profile:
+    seen = people.live(root)
+    name = people.name(root)
+    aliases: list[str] = []
+    for form in Form:
+        if form is not Form.RELATION:
+            aliases += [alias for alias in people.names(root, form=form) if alias != name and alias not in aliases]
+    best = sorted(memories, key=lambda memory: (-memory.confidence, -memory.recall_count, memory.create_time))
+    summary = " · ".join(memory.content.strip() for memory in best[:SUMMED_UP])
+    merged = [row.id for row in people.rows if row.merged_into and people.root(row.id) == root]
+    return Profile(
+        id=root,
+        owner=owner,
+        type=people.type(root),
+        name=name,
+        aliases=tuple(aliases),
+        relations=tuple(people.relations(root)),
+        summary=summary if len(summary) <= SUMMARY_CHARACTERS else summary[: SUMMARY_CHARACTERS - 1] + "…",
+        mention_count=len(seen),
+        first_seen_time=from_us(min(seen.values())) if seen else None,
+        last_seen_time=from_us(max(seen.values())) if seen else None,
+        merged_ids=tuple(sorted(merged)),
+    )
+
+
+async def _memories(owner: Owner, root: str, people: Directory, ports: Ports, now: datetime) -> list[Memory]:
+    """Return the live memories that name an entity, newest first."""
+    found = await ports.store.naming(owner, people.members(root))
+    every = Filter(kinds=EVERY_KIND)
+    return [memory for memory in found if every.admits(memory, now)]
+
+
+# --- looking ---
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """Some people, and the token of the next page; empty at the end."""
+
+    people: list[Profile]
+    next_page_token: str
+
+
+async def list_people(caller: Caller, ports: Ports, *, page_size: int, page_token: str, now: datetime) -> People:
+    """Return the people that memories name, those named most often first; see ListPeople in the contract."""
+    size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+    bound = repr(("people", caller.agent_id, caller.user_id, caller.chat_id)).encode()
+    start = read_number(page_token, ports.secret, bound) if page_token else 0
+    ordered = await known_people(caller, ports)
+    shown = [
+        _profile(owner, root, people, await _memories(owner, root, people, ports, now))
+        for owner, root, people in ordered[start : start + size]
+    ]
+    more = start + size < len(ordered)
+    return People(shown, number_after(start + size, ports.secret, bound) if more else "")
+
+
+async def known_people(caller: Caller, ports: Ports) -> list[tuple[Owner, str, Directory]]:
+    """Return every person that the caller's memories name, those named most often first, then by name."""
+    found = []
+    for owner in caller.visibility.owners:
+        people = await directory_of(owner, ports)
+        persons = (root for root in people.roots if people.type(root) is EntityType.PERSON)
+        found += [
+            (-len(people.live(root)), fold(people.name(root)), root, owner, people)
+            for root in persons
+            if people.live(root) or people.row(root)
+        ]
+    found.sort(key=lambda one: one[:3])
+    return [(owner, root, people) for *_, root, owner, people in found]
+
+
+async def get_entity(
+    name: str, caller: Caller, ports: Ports, *, limit: int, now: datetime
+) -> tuple[Profile, list[Memory]]:
+    """Return an entity and the memories that name it, newest first; see GetEntity in the contract."""
+    count = check_count(limit, "limit", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+    owner, root, people = await _find(name, caller, ports)
+    memories = await _memories(owner, root, people, ports, now)
+    shown = await dressed([memory.as_of(now) for memory in memories[:count]], ports)
+    return _profile(owner, root, people, memories), shown
+
+
+# --- deciding by hand ---
+
+
+async def _check_trust(owner: Owner, ids: Iterable[str], caller: Caller, ports: Ports) -> None:
+    """Raise TrustTooLow if memories of more trust than the caller's name one of these entities."""
+    if any(memory.trust.outranks(caller.trust) for memory in await ports.store.naming(owner, ids)):
+        raise TrustTooLow("memories of higher trust name them; who they are is not decided from here")
+
+
+async def _decide(
+    owner: Owner, caller: Caller, ports: Ports, now: datetime, decide: Callable[[Directory], Iterable[Entity]]
+) -> Directory:
+    """Write down what somebody decides of entities, while nobody else decides there."""
+    async with ports.owner_lock(owner):
+        people = await directory_of(owner, ports)
+        rows = tuple(decide(people))
+        ports.check_grant(caller.grant_id, now)
+        if rows:
+            await ports.store.commit(ChangeSet(entities=rows))
+    return await directory_of(owner, ports)
+
+
+def _row(people: Directory, entity_id: str, owner: Owner, now: datetime) -> Entity:
+    return people.row(entity_id) or Entity(entity_id, owner, now)
+
+
+async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
+    """Give an entity another name; see RenameEntity in the contract."""
+    new_name = check_text(new_name, "new_name", limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
+    owner, root, people = await _find(name, caller, ports)
+    await _check_trust(owner, people.members(root), caller, ports)
+    people = await _decide(
+        owner, caller, ports, now, lambda people: [replace(_row(people, root, owner, now), name=new_name)]
+    )
+    return _profile(owner, root, people, await _memories(owner, root, people, ports, now))
+
+
+async def merge(name: str, into: str, caller: Caller, ports: Ports, *, now: datetime) -> tuple[Profile, str]:
+    """Say that two entities are one; return it and the id that became part of it. See MergeEntities."""
+    owner, root, people = await _find(name, caller, ports)
+    other_owner, other, _ = await _find(into, caller, ports, field="into")
+    if owner != other_owner:
+        raise InvalidArgument(
+            "the two are of different scopes, a person's own and a chat's, and stay two", field="into"
+        )
+    if root == other:
+        raise InvalidArgument("the two are one already", field="into")
+    await _check_trust(owner, people.members(root) | people.members(other), caller, ports)
+
+    def one(people: Directory) -> list[Entity]:
+        row, kept = _row(people, root, owner, now), _row(people, other, owner, now)
+        joined = replace(row, merged_into=other, apart=tuple(one for one in row.apart if one != other))
+        apart = tuple(one for one in kept.apart if one != root)
+        return [joined] if apart == kept.apart else [joined, replace(kept, apart=apart)]
+
+    people = await _decide(owner, caller, ports, now, one)
+    return _profile(owner, other, people, await _memories(owner, other, people, ports, now)), root
+
+
+async def unmerge(entity_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
+    """Take an entity out of the one that it was merged into, and keep the two apart; see UnmergeEntity."""
+    for owner in caller.visibility.owners:
+        people = await directory_of(owner, ports)
+        if people.has(entity_id):
+            break
+    else:
+        raise EntityNotFound(f"no entity has the id {entity_id}", field="id")
+    root = people.root(entity_id)
+    await _check_trust(owner, people.members(entity_id), caller, ports)
+
+    def two(people: Directory) -> list[Entity]:
+        if people.root(entity_id) == entity_id:
+            return []
+        row = _row(people, entity_id, owner, now)
+        others = people.members(entity_id) - {entity_id}
+        return [replace(row, merged_into="", apart=tuple(dict.fromkeys((*row.apart, *sorted(others)))))]
+
+    people = await _decide(owner, caller, ports, now, two)
+    if root == entity_id:
+        raise InvalidArgument("it is not merged into another; see merged_ids of the one that it is in", field="id")
+    return _profile(owner, entity_id, people, await _memories(owner, entity_id, people, ports, now))
+
+
+# --- forgetting ---
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The receipt of a person who was forgotten."""
+
+    profile: Profile
+    purged_ids: tuple[str, ...]
+    mentioning_ids: tuple[str, ...]
+
+
+async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetime, dry_run: bool) -> Forgotten:
+    """Erase all memories about a person, in whatever state, and the person; see ForgetPerson in the contract."""
+    owner, root, _ = await _find(name, caller, ports)
+    async with ports.owner_lock(owner):
+        people = await directory_of(owner, ports)
+        members = people.members(root)
+        found = await ports.store.naming(owner, members)
+        about = [m for m in found if any(one.about and one.entity_id in members for one in m.mentions)]
+        ids = {memory.id for memory in about}
+        mentioning = [memory for memory in found if memory.id not in ids]
+        live = [memory for memory in about if memory.state_at(now) is State.LIVE]
+        profile = _profile(owner, root, people, live)
+        receipt = Forgotten(profile, tuple(m.id for m in about), tuple(m.id for m in mentioning))
+        if any(memory.trust.outranks(caller.trust) for memory in about):
+            raise TrustTooLow("some of what is said of this person is of higher trust; nothing was erased")
+        if dry_run:
+            return receipt
+        ports.check_grant(caller.grant_id, now)
+        kept = await ports.store.entries([m.id for m in mentioning if not m.trust.outranks(caller.trust)])
+        partners = {entry.memory.id: entry for entry in await released(about, ports)}
+        updates = [
+            Entry(_without(partners.pop(e.memory.id, e).memory, members), e.terms) for e in kept
+        ]  # what only mentions them forgets whom it meant
+        await ports.store.commit(
+            ChangeSet(
+                purges=tuple(about),
+                updates=(*updates, *partners.values()),
+                forget_entities=tuple(row for row in people.rows if row.id in members),
+                tombstones=tuple(stone for memory in about for stone in tombstones_for(memory, ports.secret)),
+                jobs={"purge": now},
+            )
+        )
+    return receipt
+
+
+def _without(memory: Memory, members: frozenset[str]) -> Memory:
+    return replace(memory, mentions=tuple(m for m in memory.mentions if m.entity_id not in members))

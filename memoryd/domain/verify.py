@@ -1,0 +1,107 @@
+"""Proving that nothing is left of what was purged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from memoryd.change import ChangeSet
+from memoryd.checks import check_id, check_text
+from memoryd.domain.forget import PURGE
+from memoryd.domain.ports import Ports
+from memoryd.errors import InvalidArgument
+from memoryd.limits import MAX_CONTENT_BYTES
+from memoryd.store.base import Compacted
+
+__all__ = ["COMPACTION", "Proof", "Trace", "compact", "verify_forgotten"]
+
+COMPACTION = "compaction"
+ID_LENGTH = 26
+BLOCK_BYTES = 4 * 1024 * 1024
+LEAST_TEXT = 3  # characters that tell one text from another at all
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Where something was found, and what removes it."""
+
+    place: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Every trace, and how much was read to find it."""
+
+    traces: tuple[Trace, ...]
+    file_count: int
+    byte_count: int
+
+
+async def compact(ports: Ports, *, now: datetime) -> Compacted:
+    """Write the store anew without the bytes of what was purged; see CompactStore in the contract."""
+    done = await ports.store.compact()
+    await ports.store.commit(ChangeSet(jobs={COMPACTION: now}))
+    return done
+
+
+async def verify_forgotten(memory_id: str, text: str, ports: Ports) -> Proof:
+    """
+    Look for a purged memory in the tables, the indexes and the files of the store; see VerifyForgotten.
+
+    A file may hold what was purged in a form that no search finds (DuckDB compresses), so that until the next
+    compaction there is no proof.
+    """
+    memory_id = check_id(memory_id, "id").lower()
+    if len(memory_id) != ID_LENGTH:
+        raise InvalidArgument(f"id has {len(memory_id)} characters; a proof needs all {ID_LENGTH}", field="id")
+    text = check_text(text, "text", limit=MAX_CONTENT_BYTES).strip()
+    if text and len(text) < LEAST_TEXT:
+        raise InvalidArgument(f"text has {len(text)} characters; give at least {LEAST_TEXT}", field="text")
+    wanted = [memory_id, *([text] if text else [])]
+    traces = [
+        Trace(place, f"{_named(one, memory_id)} stands in the table; delete what holds it with --now")
+        for one in wanted
+        for place in await ports.store.traces(one)
+    ]
+    if ports.indexes.holds(memory_id):
+        traces.append(Trace("index", "the id is in the index of a scope; restart memoryd"))
+    jobs = await ports.store.jobs()
+    purged, compacted = jobs.get(PURGE), jobs.get(COMPACTION)
+    if purged is not None and (compacted is None or compacted <= purged):
+        traces.append(
+            Trace("database", "something was purged since the last compaction, and its bytes may lie in the file;"
+                  " run: memoryd compact")
+        )  # fmt: skip
+    files = ports.store.files()
+    found, size = await asyncio.to_thread(_search, files, wanted)
+    kept = set(ports.store.backups())
+    for path, one in found:
+        way = "a copy from before an upgrade; remove it" if str(path) in kept else "run: memoryd compact"
+        traces.append(Trace(path.name, f"{_named(one, memory_id)} stands in the file; {way}"))
+    return Proof(tuple(traces), len(files), size)
+
+
+def _named(one: str, memory_id: str) -> str:
+    return "the id" if one == memory_id else "the text"
+
+
+def _search(files: Sequence[Path], wanted: Sequence[str]) -> tuple[list[tuple[Path, str]], int]:
+    """Return the files that hold one of some texts, byte by byte, and how many bytes were read."""
+    found, size = [], 0
+    for path in files:
+        missing = {one: one.encode() for one in wanted}
+        overlap = max(len(raw) for raw in missing.values()) - 1
+        tail = b""
+        with path.open("rb") as file:
+            while missing and (block := file.read(BLOCK_BYTES)):
+                size += len(block)
+                data = tail + block
+                for one in [one for one, raw in missing.items() if raw in data]:
+                    found.append((path, one))
+                    del missing[one]
+                tail = data[-overlap:] if overlap else b""
+    return found, size

@@ -1,0 +1,72 @@
+"""EntityService: one method an RPC."""
+
+from __future__ import annotations
+
+from memoryd import limits
+from memoryd.domain import people
+from memoryd.domain.ports import Ports
+from memoryd.domain.settle import settle
+from memoryd.entity_wire import profile_to_pb
+from memoryd.service.gate import Call
+from memoryd.v1 import entity_service_pb2 as pb
+from memoryd.wire import memory_to_pb, set_time
+
+__all__ = ["EntityService"]
+
+
+class EntityService:
+    """The RPCs of entity_service.proto, for whoever the gate lets through."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    async def ListPeople(self, request: pb.ListPeopleRequest, call: Call) -> pb.ListPeopleResponse:
+        page = await people.list_people(
+            call.caller, self._ports, page_size=request.page_size, page_token=request.page_token, now=call.now
+        )
+        call.touched([profile.id for profile in page.people])
+        return pb.ListPeopleResponse(
+            people=[profile_to_pb(profile) for profile in page.people], next_page_token=page.next_page_token
+        )
+
+    async def GetEntity(self, request: pb.GetEntityRequest, call: Call) -> pb.GetEntityResponse:
+        profile, memories = await people.get_entity(
+            request.name, call.caller, self._ports, limit=request.limit, now=call.now
+        )
+        call.touched([profile.id, *(memory.id for memory in memories)])
+        return pb.GetEntityResponse(
+            entity=profile_to_pb(profile), memories=[memory_to_pb(memory) for memory in memories]
+        )
+
+    async def RenameEntity(self, request: pb.RenameEntityRequest, call: Call) -> pb.RenameEntityResponse:
+        profile = await settle(people.rename(request.name, request.new_name, call.caller, self._ports, now=call.now))
+        call.touched([profile.id])
+        return pb.RenameEntityResponse(entity=profile_to_pb(profile))
+
+    async def MergeEntities(self, request: pb.MergeEntitiesRequest, call: Call) -> pb.MergeEntitiesResponse:
+        profile, merged_id = await settle(
+            people.merge(request.name, request.into, call.caller, self._ports, now=call.now)
+        )
+        call.touched([profile.id, merged_id])
+        return pb.MergeEntitiesResponse(entity=profile_to_pb(profile), merged_id=merged_id)
+
+    async def UnmergeEntity(self, request: pb.UnmergeEntityRequest, call: Call) -> pb.UnmergeEntityResponse:
+        profile = await settle(people.unmerge(request.id, call.caller, self._ports, now=call.now))
+        call.touched([profile.id])
+        return pb.UnmergeEntityResponse(entity=profile_to_pb(profile))
+
+    async def ForgetPerson(self, request: pb.ForgetPersonRequest, call: Call) -> pb.ForgetPersonResponse:
+        receipt = await settle(
+            people.forget_person(request.name, call.caller, self._ports, now=call.now, dry_run=request.dry_run)
+        )
+        call.touched([receipt.profile.id, *receipt.purged_ids])
+        response = pb.ForgetPersonResponse(
+            entity=profile_to_pb(receipt.profile),
+            purged_ids=receipt.purged_ids[: limits.MAX_NAMED_IDS],
+            purged_count=len(receipt.purged_ids),
+            mentioning_ids=receipt.mentioning_ids[: limits.MAX_NAMED_IDS],
+            backups=self._ports.store.backups(),
+            dry_run=request.dry_run,
+        )
+        set_time(response, "purge_time", None if request.dry_run else call.now)
+        return response

@@ -1,0 +1,104 @@
+"""
+Writing the database anew, without the bytes of what was purged.
+
+A copy is made while calls go on, brought up to the last transaction while writers wait, and takes the place of the file
+in one rename: before it the old file is whole, after it the new one. A crash leaves at most the unfinished copy, which
+the next start removes.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memoryd.errors import Unavailable
+from memoryd.store.duckdb.opening import beside
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["COPY", "catch_up", "copy_to", "remains_of"]
+
+COPY = ".compact"
+_NAME = "compacted"
+
+
+def copy_to(con: duckdb.DuckDBPyConnection, path: Path, *, storage_version: str) -> int:
+    """Copy the database to a new file, attached as `compacted`, and return the number of its last transaction."""
+    path.unlink(missing_ok=True)
+    con.execute(f"ATTACH '{_quoted(path)}' AS {_NAME} (STORAGE_VERSION '{storage_version}')")
+    main = con.execute("SELECT current_database()").fetchall()[0][0]
+    con.execute("BEGIN")
+    try:
+        seq = int(con.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0])
+        con.execute(f'COPY FROM DATABASE "{main}" TO {_NAME}')
+        con.execute("COMMIT")
+    except BaseException:
+        con.execute("ROLLBACK")
+        raise
+    return seq
+
+
+def catch_up(con: duckdb.DuckDBPyConnection, seq: int) -> bool:
+    """
+    Bring the copy up to the last transaction; return whether it holds bytes of what was purged since it was made.
+
+    Raises Unavailable if the tables have changed meanwhile.
+    """
+    main = con.execute("SELECT current_database()").fetchall()[0][0]
+    tables = (
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = ? AND NOT internal ORDER BY ALL"
+    )
+    if con.execute(tables, [main]).fetchall() != con.execute(tables, [_NAME]).fetchall():
+        raise Unavailable("the tables changed while they were copied; compact again")
+    names = sorted({table for table, _ in con.execute(tables, [main]).fetchall()})
+    gone = con.execute(f"SELECT count(*) FROM {_NAME}.memories WHERE id NOT IN (SELECT id FROM memories)").fetchall()[
+        0
+    ][0]
+    con.execute(
+        f"DELETE FROM {_NAME}.memories WHERE id NOT IN (SELECT id FROM memories)"
+        f" OR id IN (SELECT id FROM memories WHERE commit_seq > {int(seq)})"
+    )
+    con.execute(f"INSERT INTO {_NAME}.memories BY NAME SELECT * FROM memories WHERE commit_seq > {int(seq)}")
+    for name in names:
+        if name != "memories":
+            con.execute(f"DELETE FROM {_NAME}.{name}")
+            con.execute(f"INSERT INTO {_NAME}.{name} BY NAME SELECT * FROM {name}")
+    con.execute(f"CHECKPOINT {_NAME}")
+    con.execute(f"DETACH {_NAME}")
+    return bool(gone)
+
+
+def detach(con: duckdb.DuckDBPyConnection) -> None:
+    """Let go of a copy that is not used."""
+    con.execute(f"DETACH DATABASE IF EXISTS {_NAME}")
+
+
+def swap(path: Path) -> None:
+    """Put the copy into the database's place; the database is closed, and its log folded in."""
+    wal = beside(path, ".wal")
+    if wal.exists():
+        raise Unavailable("the log could not be folded in; compact again")
+    copy = beside(path, COPY)
+    copy.chmod(0o600)
+    handle = os.open(copy, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    copy.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def remains_of(path: Path) -> list[Path]:
+    """Return the files beside a database that are copies of an earlier state of it."""
+    return sorted(item for item in path.parent.glob(f"{path.name}.before-*") if item.is_file())
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")

@@ -1,0 +1,132 @@
+"""What `memoryd` does to look after the store: decay, enrich, compact, verify."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["add_upkeep_commands"]
+
+Client = Callable[[argparse.Namespace], Any]
+TICK_S = 0.5
+
+
+def add_upkeep_commands(commands: Any, common: argparse.ArgumentParser, client: Client) -> None:
+    """Add the commands to a parser; `client` opens a client of the running daemon."""
+
+    def command(name: str, summary: str, examples: str, run: Callable[[Client, argparse.Namespace], int]) -> Any:
+        parser = commands.add_parser(
+            name,
+            parents=[common],
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog=f"examples:\n{examples}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        parser.set_defaults(run=lambda args: run(client, args))
+        return parser
+
+    decay = command(
+        "decay", "forget what has faded; it can be restored until it is purged",
+        "  memoryd decay --dry-run\n  memoryd decay\n", _decay,
+    )  # fmt: skip
+    decay.add_argument("--dry-run", action="store_true", help="only show what would go")
+    enrich = command(
+        "enrich", "look again for the people and things that facts name", "  memoryd enrich --dry-run\n", _enrich
+    )
+    enrich.add_argument("--dry-run", action="store_true", help="only count")
+    command("compact", "write the database anew without the bytes of what was purged", "  memoryd compact\n", _compact)
+    verify = command(
+        "verify", "prove that nothing is left of a purged memory",
+        "  memoryd verify --forgotten k3j9x2abcdefghijklmnopqrst\n"
+        '  memoryd verify --forgotten k3j9x2abcdefghijklmnopqrst --text "her old address"\n',
+        _verify,
+    )  # fmt: skip
+    verify.add_argument("--forgotten", metavar="ID", required=True, help="the whole id of the memory")
+    verify.add_argument("--text", metavar="TEXT", default="", help="words of it to look for too")
+
+
+@contextmanager
+def _working(what: str) -> Any:
+    """Show on a terminal that something goes on, and for how long."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    done, began = threading.Event(), time.monotonic()
+
+    def show() -> None:
+        while not done.wait(TICK_S):
+            print(f"\r{what} … {time.monotonic() - began:.0f} s", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def _json(value: Any) -> int:
+    print(json.dumps(dataclasses.asdict(value), indent=2, default=lambda span: span.total_seconds()))
+    return 0
+
+
+def _decay(client: Client, args: argparse.Namespace) -> int:
+    with client(args) as memory, _working("decaying"):
+        done = memory.run_decay(dry_run=args.dry_run)
+    if args.json:
+        return _json(done)
+    verb = "would forget" if done.dry_run else "forgot"
+    print(f"looked at {done.examined_count} memories, {verb} {done.decayed_count}")
+    for faded in done.faded:
+        print(f"  {faded.id}  {faded.confidence:.4f}  {faded.owner}")
+    return 0
+
+
+def _enrich(client: Client, args: argparse.Namespace) -> int:
+    with client(args) as memory, _working("looking for entities"):
+        done = memory.run_enrichment(dry_run=args.dry_run)
+    if args.json:
+        return _json(done)
+    if done.skipped:
+        print(f"skipped: {done.skipped}")
+    else:
+        print(f"looked at {done.examined_count} facts, linked {done.linked_count} entities")
+    return 0
+
+
+def _compact(client: Client, args: argparse.Namespace) -> int:
+    with client(args) as memory, _working("compacting"):
+        done = memory.compact_store()
+    if args.json:
+        return _json(done)
+    print(
+        f"{done.before_bytes} bytes before, {done.after_bytes} after; writes waited {done.pause.total_seconds():.3f} s"
+    )
+    for backup in done.backups:
+        print(f"may still hold what was purged: {backup}")
+    return 0
+
+
+def _verify(client: Client, args: argparse.Namespace) -> int:
+    with client(args) as memory, _working("searching"):
+        proof = memory.verify_forgotten(args.forgotten, text=args.text)
+    if args.json:
+        _json(proof)
+        return 1 if proof.traces else 0
+    for trace in proof.traces:
+        print(f"{trace.place}: {trace.detail}")
+    read = f"{proof.file_count} files, {proof.byte_count} bytes, the tables and the indexes"
+    print(f"{'traces are left' if proof.traces else 'nothing is left'}; read {read}")
+    print("the audit log names ids by design and was not read", file=sys.stderr)
+    return 1 if proof.traces else 0
