@@ -27,15 +27,24 @@ title "1. Alice tells her agent some things"
 as alice
 show memory add "I'm allergic to peanuts"
 show memory add --about Sarah "my wife Sarah likes Italian food"
-show memory add --key color "my favorite color is red"
-show memory add --key color "my favorite color is blue"
+show memory add "my favorite color is red"
+show memory add "my favorite color is blue"
+show memory add "I work as a teacher"
+show memory add "I work as a translator"
 show memory add --expires 2w "the car is at the garage"
 
 title "2. Found by meaning: no word of the question is in the answer"
 show memory search --limit 1 "What should I avoid eating?"
 
-title "3. What was replaced is not found any more"
+title "3. What changed is noticed, what may have changed is marked, and each judgement has its reason"
 show memory search --limit 1 "favorite color"
+blue=$(memory search --json --limit 1 "favorite color" | python3 -c 'import json, sys; print(json.load(sys.stdin)["hits"][0]["memory"]["id"])')
+show memory history "$blue"
+show memory search --limit 2 "teacher"
+
+title "   … and whom it is about"
+show memory people
+show memory search --limit 1 --about "my wife" "dinner"
 
 title "4. Everyone sees their own, and what is shared in their chat"
 as alice team

@@ -8,16 +8,26 @@ import itertools
 import time
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 from memory_client import AsyncMemoryClient
 from memory_client.calls import BuiltContext, Deleted, Page, SearchResult
+from memory_client.knowledge_calls import (
+    Confirmed,
+    DeletedMany,
+    EntityMemories,
+    ForgottenPerson,
+    History,
+    Merged,
+    PeoplePage,
+)
 
 from memoryd.change import Entry
 from memoryd.config import Config
-from memoryd.domain import add, browse, forget
+from memoryd.domain import add, browse, forget, people, revise, sweep
 from memoryd.domain.context import build_context
 from memoryd.domain.recall import recall
 from memoryd.doors import Doors, make_server
@@ -25,7 +35,7 @@ from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.grant import Door
 from memoryd.identity.grants import Grants
 from memoryd.index.analysis import analyse, indexed_text
-from memoryd.model import Caller, Draft, Filter, Memory, Query, Scope, Visibility
+from memoryd.model import Caller, Draft, Filter, Memory, Query, Scope, Source, Visibility
 from memoryd.store.duckdb import DuckDBStore, open_store
 from memoryd.store.ram import RamStore
 from memoryd.wiring import make_ports
@@ -134,6 +144,58 @@ class Local:
 
     async def restore(self, memory_id, *, request_id=""):
         return await forget.restore(memory_id, self._caller, self.ports, now=self.clock(), request_id=request_id)
+
+    async def delete_matching(
+        self, *, filter=Filter(), text="", source=None, grant_id="", shared=None, dry_run=False, purge=False,  # noqa: B008
+        request_id="",
+    ):  # fmt: skip
+        match = sweep.Match(
+            filter=replace(filter, include_expired=True, include_superseded=True),
+            text=text, source=source or Source(), grant_id=grant_id, shared=shared,
+        )  # fmt: skip
+        gone = await sweep.forget_matching(
+            match, self._caller, self.ports, now=self.clock(), dry_run=dry_run, purge=purge, request_id=request_id
+        )
+        return DeletedMany(gone.ids, len(gone.ids), gone.purge_time, gone.memories, dry_run)
+
+    async def history(self, memory_id):
+        found = await revise.history(memory_id, self._caller, self.ports, now=self.clock())
+        return History(tuple(found.memories), found.missing_ids)
+
+    async def correct(self, memory_id, content, *, request_id=""):
+        return await revise.correct(
+            memory_id, content, self._caller, self.ports, now=self.clock(), request_id=request_id
+        )
+
+    async def confirm(self, memory_id, *, protect=True):
+        done = await revise.confirm(memory_id, self._caller, self.ports, protect=protect, now=self.clock())
+        return Confirmed(done.memory, done.superseded_ids)
+
+    async def people(self, *, page_size=0, page_token=""):
+        page = await people.list_people(
+            self._caller, self.ports, page_size=page_size, page_token=page_token, now=self.clock()
+        )
+        return PeoplePage(tuple(page.people), page.next_page_token)
+
+    async def entity(self, name, *, limit=0):
+        profile, memories = await people.get_entity(name, self._caller, self.ports, limit=limit, now=self.clock())
+        return EntityMemories(profile, tuple(memories))
+
+    async def rename_entity(self, name, new_name):
+        return await people.rename(name, new_name, self._caller, self.ports, now=self.clock())
+
+    async def merge_entities(self, name, into):
+        return Merged(*await people.merge(name, into, self._caller, self.ports, now=self.clock()))
+
+    async def unmerge_entity(self, entity_id):
+        return await people.unmerge(entity_id, self._caller, self.ports, now=self.clock())
+
+    async def forget_person(self, name, *, dry_run=False):
+        gone = await people.forget_person(name, self._caller, self.ports, now=self.clock(), dry_run=dry_run)
+        return ForgottenPerson(
+            gone.profile, gone.purged_ids, len(gone.purged_ids), gone.mentioning_ids, None if dry_run else self.clock(),
+            (), dry_run,
+        )  # fmt: skip
 
     async def stats(self):
         return await browse.stats(self._caller, self.ports, now=self.clock())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_client import Caveats, Permission, attenuate
+from memory_client import Caveats, Memory, MemoryClient, Permission, attenuate
 
 from memoryd import token as tokens
 from memoryd.doors import SERVICES
@@ -34,7 +35,17 @@ NEEDS = {
     "MemoryService/GetMemory": "get",
     "MemoryService/DeleteMemory": "delete",
     "MemoryService/RestoreMemory": "delete",
+    "MemoryService/DeleteMemories": "delete",
+    "MemoryService/GetMemoryHistory": "get",
+    "MemoryService/CorrectMemory": "correct",
+    "MemoryService/ConfirmMemory": "correct",
     "MemoryService/GetMemoryStats": "stats",
+    "EntityService/ListPeople": "list",
+    "EntityService/GetEntity": "get",
+    "EntityService/RenameEntity": "correct",
+    "EntityService/MergeEntities": "correct",
+    "EntityService/UnmergeEntity": "correct",
+    "EntityService/ForgetPerson": "delete",
     "ContextService/BuildContext": "context",
     "IdentityService/WhoAmI": "anybody",
     "GrantService/OpenSandbox": "host",
@@ -47,6 +58,10 @@ NEEDS = {
     "GrantService/DeleteGrantMemories": "host",
     "AdminService/GetServerInfo": "host",
     "AdminService/RunGc": "host",
+    "AdminService/RunDecay": "host",
+    "AdminService/RunEnrichment": "host",
+    "AdminService/CompactStore": "host",
+    "AdminService/VerifyForgotten": "host",
 }
 
 # A request that succeeds for whoever may send it.
@@ -58,7 +73,17 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
     "MemoryService/GetMemory": lambda w: {"id": stored(w)},
     "MemoryService/DeleteMemory": lambda w: {"id": stored(w)},
     "MemoryService/RestoreMemory": lambda w: {"id": stored(w)},
+    "MemoryService/DeleteMemories": lambda w: {"text": "nothing has this"},
+    "MemoryService/GetMemoryHistory": lambda w: {"id": stored(w)},
+    "MemoryService/CorrectMemory": lambda w: {"id": own(w).id, "content": "said better"},
+    "MemoryService/ConfirmMemory": lambda w: {"id": own(w).id},
     "MemoryService/GetMemoryStats": lambda w: {},
+    "EntityService/ListPeople": lambda w: {},
+    "EntityService/GetEntity": lambda w: {"name": own(w).entities[0].id},
+    "EntityService/RenameEntity": lambda w: {"name": own(w).entities[0].id, "new_name": "Zoe"},
+    "EntityService/MergeEntities": lambda w: {"name": own(w).entities[0].id, "into": own(w).entities[0].id},
+    "EntityService/UnmergeEntity": lambda w: {"id": merged(w)},
+    "EntityService/ForgetPerson": lambda w: {"name": own(w).entities[0].id},
     "ContextService/BuildContext": lambda w: {"prompt": "tea"},
     "IdentityService/WhoAmI": lambda w: {},
     "GrantService/OpenSandbox": lambda w: {"spec": {"user_id": "alice", "permissions": ["search"]}},
@@ -71,12 +96,29 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
     "GrantService/DeleteGrantMemories": lambda w: {"grant_id": w.sandbox().grant.id},
     "AdminService/GetServerInfo": lambda w: {},
     "AdminService/RunGc": lambda w: {},
+    "AdminService/RunDecay": lambda w: {},
+    "AdminService/RunEnrichment": lambda w: {},
+    "AdminService/CompactStore": lambda w: {},
+    "AdminService/VerifyForgotten": lambda w: {"id": "a" * 26},
 }
 
 
 def stored(world: World) -> str:
     with world.admin() as host:
         return host.add("something of alice's to look at").memory.id
+
+
+def own(world: World) -> Memory:
+    """A memory about a new person, of the trust that a sandbox has, in a slot of its own each time."""
+    name = "".join(chr(97 + byte % 26) for byte in os.urandom(8)).capitalize()
+    with MemoryClient(socket_of(world.sandbox())) as memory:
+        return memory.add(f"my friend {name} {name}son likes tea").memory
+
+
+def merged(world: World) -> str:
+    one, two = own(world).entities[0].id, own(world).entities[0].id
+    with MemoryClient(socket_of(world.sandbox())) as memory:
+        return memory.merge_entities(one, two).merged_id
 
 
 def test_every_rpc_has_a_row():
@@ -100,7 +142,11 @@ def test_whatever_changes_something_is_marked_so():
     changing = {name for name, rule in RULES.items() if rule.writes}
     assert changing == {
         "MemoryService/AddMemory", "MemoryService/BatchAddMemories", "MemoryService/DeleteMemory",
-        "MemoryService/RestoreMemory", "AdminService/RunGc", "GrantService/OpenSandbox", "GrantService/RevokeGrant",
+        "MemoryService/RestoreMemory", "MemoryService/DeleteMemories", "MemoryService/CorrectMemory",
+        "MemoryService/ConfirmMemory", "EntityService/RenameEntity", "EntityService/MergeEntities",
+        "EntityService/UnmergeEntity", "EntityService/ForgetPerson", "AdminService/RunDecay",
+        "AdminService/RunEnrichment", "AdminService/CompactStore", "AdminService/RunGc", "GrantService/OpenSandbox",
+        "GrantService/RevokeGrant",
         "GrantService/IssueToken", "GrantService/RotateTokenKeys", "GrantService/DeleteGrantMemories",
     }  # fmt: skip
     assert isinstance(RULES["AdminService/RunGc"], Rule)
@@ -137,7 +183,7 @@ def always(outcome: tuple[str, str]) -> Callable[[str], tuple[str, str]]:
 
 
 READING = ("search", "list", "get", "stats", "context")
-FULL = (*READING, "add", "delete")
+FULL = (*READING, "add", "correct", "delete")
 
 
 def ended(world: World) -> str:

@@ -363,7 +363,7 @@ def test_a_hit_carries_the_recalls_that_were_written_down(folder, clock):
         async with ports_over(open_duckdb(folder)) as ports:
             alice = Local(ports, clock, user_id="alice")
             made = (await alice.add("apple")).memory
-            recalls = {made.id: (clock.now, 3)}
+            recalls = {made.id: (clock.now, 3, None)}
             await ports.store.note_recalls(recalls)
             ports.indexes.note_recalls(recalls)
             assert (

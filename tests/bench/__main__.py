@@ -25,7 +25,7 @@ from memory_client import Draft, MemoryClient
 from memoryd.embedding.onnx import builtin_encoder
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.v1 import memory_service_pb2_grpc
-from tests.bench import identity
+from tests.bench import identity, knowledge
 from tests.bench.report import cpu_s, one, quantile, row, rss_mb
 from tests.bench.seed import fill, sentences
 from tests.support import Daemon
@@ -252,6 +252,11 @@ IDENTITY: dict[str, Callable[[], object]] = {
     "flood": lambda: identity.flood(400),
 }
 """What concerns identity: see tests/bench/identity.py."""
+KNOWLEDGE: dict[str, Callable[[], object]] = {
+    "judged": lambda: knowledge.judged_adds(300),
+    "upkeep": knowledge.upkeep,
+}
+"""What concerns knowledge: see tests/bench/knowledge.py."""
 
 
 def main() -> None:
@@ -260,7 +265,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         default="",
-        help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million,identity,listeners,flood",
+        help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million,identity,listeners,flood,judged,upkeep",
     )
     args = parser.parse_args()
     wanted = set(args.only.split(",")) if args.only else set()
@@ -271,9 +276,10 @@ def main() -> None:
     load = os.getloadavg()
     print(f"cores {os.cpu_count()}, load average {load[0]:.2f} {load[1]:.2f} {load[2]:.2f}\n")
     print("| what | min | p50 | p95 | p99 | unit | CPU ms/call | goal |\n|---|---:|---:|---:|---:|---|---:|---|")
-    if not wanted or wanted - set(IDENTITY):
+    parts = IDENTITY | KNOWLEDGE
+    if not wanted or wanted - set(parts):
         memories(on, quick=args.quick)
-    for name, steps in IDENTITY.items():
+    for name, steps in parts.items():
         if on(name):
             steps()
     load = os.getloadavg()

@@ -368,8 +368,8 @@ def test_recalls_are_counted_and_survive_an_update(with_store):
     async def rule(store):
         made = entry()
         await put(store, made)
-        await store.note_recalls({made.memory.id: (NOW, 2)})
-        await store.note_recalls({made.memory.id: (LATER, 1)})
+        await store.note_recalls({made.memory.id: (NOW, 2, None)})
+        await store.note_recalls({made.memory.id: (LATER, 1, LATER)})
         await store.commit(ChangeSet(updates=(replace(made, memory=replace(made.memory, tags=("t",))),)))
         found = (await page(store))[0]
         assert (("t",), 3, LATER) == (found.tags, found.recall_count, found.recall_time)

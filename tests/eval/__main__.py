@@ -2,8 +2,9 @@
 `make eval DATA=folder`: retrieval scored through a real daemon and the real client.
 
 The folder holds `eval_retrieval.py` and its data sets; nothing of them is part of this project. Every conversation is a
-user, every turn or fact a memory: its date becomes event_time, its speaker source.speaker, and what the loader wrote of
-both in front of the text is taken off again, as memoryd indexes them by itself.
+user, every turn a message (kind EPISODE), every fact a FACT: its date becomes event_time, its speaker source.speaker,
+and what the loader wrote of both in front of the text is taken off again, as memoryd indexes them by itself. Of facts
+that are told to contradict each other, it is told what was retired and what was contested.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from memory_client import Draft, Kind, MemoryClient, Source
+from memory_client import Draft, Filter, Kind, MemoryClient, Source
 
 from memoryd.limits import MAX_BATCH, MAX_CONTENT_BYTES, MAX_QUERY_BYTES, MAX_SEARCH_LIMIT
 from tests.support import running
 
+FACTS = frozenset(
+    {"letta-core", "letta-update", "precisionmembench"}
+)  # statements; the other sets are messages and documents
 _DATE = re.compile(r"^\[[^\]]*\] ")
 
 
@@ -53,7 +57,7 @@ def _cut(text: str, most: int) -> str:
     return text.encode()[:most].decode(errors="ignore") if len(text.encode()) > most else text
 
 
-def _draft(item: Any, counts: dict[str, int]) -> Draft:
+def _draft(item: Any, kind: Kind, counts: dict[str, int]) -> Draft:
     text, meta = item.text, item.meta
     speaker = str(meta.get("speaker") or "")
     happened = _time(str(meta.get("date") or ""))
@@ -65,21 +69,44 @@ def _draft(item: Any, counts: dict[str, int]) -> Draft:
     counts["cut"] += content != text
     return Draft(
         content=content if content.strip() else "-",
-        kind=Kind.FACT,
-        key=item.id,  # so that two turns of the same words stay two
+        kind=kind,
+        key=item.id if kind is Kind.EPISODE else "",  # so that two turns of the same words stay two
         source=Source(speaker=speaker, session_id=str(meta.get("session") or "")),
         event_time=happened,
     )
 
 
-def _fill(memory: MemoryClient, items: list[Any], counts: dict[str, int]) -> dict[str, str]:
+def _fill(memory: MemoryClient, items: list[Any], kind: Kind, counts: dict[str, int]) -> dict[str, str]:
     """Add memories; return memory id → the data set's id."""
     known: dict[str, str] = {}
     for start in range(0, len(items), MAX_BATCH):
         some = items[start : start + MAX_BATCH]
-        for item, result in zip(some, memory.add_batch([_draft(i, counts) for i in some]), strict=True):
-            known[result.memory.id] = item.id
+        for item, result in zip(some, memory.add_batch([_draft(i, kind, counts) for i in some]), strict=True):
+            if result.memory is None:  # a message of a data set may hold what looks like a password
+                counts["rejected"] += 1
+            else:
+                known[result.memory.id] = item.id
     return known
+
+
+def _judged(memory: MemoryClient, items: list[Any], ids: dict[str, str]) -> None:
+    """Print what became of facts that later ones contradict, and of those that nothing contradicts."""
+    contradicted = {old for item in items for old in item.meta.get("supersedes", ())}
+    if not contradicted:
+        return
+    states = {
+        ids[m.id]: (m.supersede_time is not None, bool(m.contested_with))
+        for m in memory.pages(page_size=1000, filter=Filter(include_superseded=True))
+        if m.id in ids
+    }
+    olds = [item.id for item in items if item.id in states and not item.meta.get("supersedes")]
+    for title, some in (
+        ("contradicted", [one for one in olds if one in contradicted]),
+        ("not contradicted", [one for one in olds if one not in contradicted]),
+    ):
+        retired = sum(states[one][0] for one in some) / len(some)
+        contested = sum(states[one][1] for one in some) / len(some)
+        print(f"  of {len(some)} facts {title}: {retired:.3f} superseded, {contested:.3f} contested")
 
 
 def main() -> None:
@@ -92,22 +119,28 @@ def main() -> None:
     with running(folder) as daemon:
         for name in args.sets.split(","):
             data = scorer.load(name)
+            kind = Kind.FACT if name.partition("+")[0] in FACTS else Kind.EPISODE
+            wanted = Filter(kinds=frozenset({kind}))
             ids: dict[str, dict[str, str]] = {}
-            counts = {"cut": 0}
+            counts = {"cut": 0, "rejected": 0}
             clients = {}
             for n, (conversation, items) in enumerate(data.memories.items()):
                 clients[conversation] = MemoryClient(daemon.endpoint, user_id=f"{name}-{n}", timeout_s=600)
-                ids[conversation] = _fill(clients[conversation], items, counts)
+                ids[conversation] = _fill(clients[conversation], items, kind, counts)
                 print(f"{name}: {n + 1}/{len(data.memories)} conversations stored", end="\r", file=sys.stderr)
 
-            def search(conversation: str, query: str, k: int, clients=clients, ids=ids) -> list[str]:
+            def search(conversation: str, query: str, k: int, clients=clients, ids=ids, wanted=wanted) -> list[str]:
                 text = _cut(query, MAX_QUERY_BYTES)
-                hits = clients[conversation].search(text, limit=min(k, MAX_SEARCH_LIMIT)).hits
+                hits = clients[conversation].search(text, limit=min(k, MAX_SEARCH_LIMIT), filter=wanted).hits
                 return [ids[conversation][hit.memory.id] for hit in hits]
 
             scorer.print_report(scorer.evaluate(data, search))
             if counts["cut"]:
                 print(f"{counts['cut']} texts were longer than {MAX_CONTENT_BYTES} bytes and were cut\n")
+            if counts["rejected"]:
+                print(f"{counts['rejected']} texts were refused as credentials\n")
+            for conversation, items in data.memories.items():
+                _judged(clients[conversation], items, ids[conversation])
             for client in clients.values():
                 client.close()
     shutil.rmtree(folder)

@@ -1,0 +1,280 @@
+"""People and entities: what callers may rely on, over every store and through the real client."""
+
+from __future__ import annotations
+
+import pytest
+from memory_client import (
+    AmbiguousName,
+    EntityNotFound,
+    EntityType,
+    Filter,
+    InvalidArgument,
+    NotFound,
+    PageTokenInvalid,
+    Source,
+)
+
+from memoryd.domain.enrich import enrich
+from memoryd.entity import Form
+from memoryd.knowledge.finders import Find, FinderRefused, RegexFinder, load_finders
+from memoryd.store.ram import RamStore
+from tests.builders import Local, backend, ports_over, run
+
+
+@pytest.fixture(params=["ram", "duckdb", "wire"])
+def with_memory(request, folder, clock):
+    def runner(test):
+        async def work():
+            async with backend(request.param, folder, clock) as client:
+                await test(client)
+
+        run(work())
+
+    return runner
+
+
+async def told(memory, *texts, **more):
+    return [(await memory.add(text, **more)).memory for text in texts]
+
+
+async def names(memory):
+    return [person.name for person in (await memory.people()).people]
+
+
+def test_a_wife_a_name_and_a_handle_are_one_person(with_memory):
+    async def rule(memory):
+        made = await told(
+            memory,
+            "my wife likes tulips",
+            "My wife's name is Sarah",
+            "Sarah (@sarah) plays chess",
+            "@sarah speaks Dutch",
+        )
+        person = (await memory.entity("Sarah")).entity
+        assert (EntityType.PERSON, ("wife",), ("@sarah",)) == (person.type, person.relations, person.aliases)
+        assert 4 == person.mention_count
+        assert person == (await memory.entity("my wife")).entity == (await memory.entity("@sarah")).entity
+        assert ["Sarah"] == await names(memory)
+        assert ("Sarah",) == (await memory.get(made[0].id)).subjects  # it is known now whom it was about
+        hits = (await memory.search("tulips", filter=Filter(subjects=("Sarah",)))).hits
+        assert (4, made[0].id) == (len(hits), hits[0].memory.id)
+
+    with_memory(rule)
+
+
+def test_the_subject_of_a_text_is_found_without_being_named_by_the_caller(with_memory):
+    async def rule(memory):
+        (made,) = await told(memory, "my wife Sarah likes Italian food")
+        assert ("Sarah",) == made.subjects
+        assert [("Sarah", True)] == [(ref.name, ref.about) for ref in made.entities]
+        (met,) = await told(memory, "I met Sarah and Tom Bell at the gym")
+        assert ((), {"Sarah", "Tom Bell"}) == (met.subjects, {ref.name for ref in met.entities})
+        found = await memory.page(filter=Filter(subjects=("my wife",)))
+        assert {made.id, met.id} == {m.id for m in found.memories}
+
+    with_memory(rule)
+
+
+def test_names_are_compared_as_wholes(with_memory):
+    async def rule(memory):
+        await told(memory, "my sister Ann likes tea", "my neighbor Joanna likes tea", "my cousin Hannah likes tea")
+        assert {"Ann", "Joanna", "Hannah"} == set(await names(memory))
+        assert 1 == len((await memory.page(filter=Filter(subjects=("ann",)))).memories)
+
+    with_memory(rule)
+
+
+def test_a_nickname_means_somebody_where_one_alone_can_be_meant(with_memory):
+    async def rule(memory):
+        await told(memory, "my brother Robert lives in Ohio", "Bob likes fishing")
+        assert ["Robert"] == await names(memory)
+        await told(memory, "my friend Roberta likes jazz", "Bobbie sings")
+        assert "Roberta" in await names(memory)
+
+    with_memory(rule)
+
+
+def test_two_people_of_one_first_name_stay_two(with_memory):
+    async def rule(memory):
+        await told(memory, "my sister Anna Bell is a nurse", "my boss Anna Kern is strict", "Anna called")
+        people = await names(memory)
+        assert {"Anna Bell", "Anna Kern", "Anna"} == set(people)
+        await told(memory, "my daughter Mia is 5", "my teacher Mia is 50")
+        assert 2 == sum(name == "Mia" for name in await names(memory))
+        with pytest.raises(AmbiguousName):
+            await memory.entity("Mia")
+
+    with_memory(rule)
+
+
+def test_a_new_boss_is_the_boss_and_the_old_one_is_somebody_still(with_memory):
+    async def rule(memory):
+        await told(memory, "My boss is Tom", "Tom hates mornings", "My boss is Anna", "my boss likes tea")
+        assert ("boss",) == (await memory.entity("Anna")).entity.relations
+        assert () == (await memory.entity("Tom")).entity.relations
+        assert "Anna" == (await memory.entity("my boss")).entity.name
+        assert 2 == (await memory.entity("Anna")).entity.mention_count
+
+    with_memory(rule)
+
+
+def test_what_is_deleted_takes_its_names_along(with_memory):
+    async def rule(memory):
+        _, named = await told(memory, "my wife likes tulips", "My wife's name is Sarah")
+        await memory.delete(named.id)
+        with pytest.raises(EntityNotFound):
+            await memory.entity("Sarah")
+        assert "wife" == (await memory.entity("my wife")).entity.name
+        await memory.restore(named.id)
+        assert "Sarah" == (await memory.entity("my wife")).entity.name
+
+    with_memory(rule)
+
+
+def test_a_rename_keeps_the_old_name_as_an_alias(with_memory):
+    async def rule(memory):
+        (made,) = await told(memory, "my friend Sara likes tea")
+        renamed = await memory.rename_entity("Sara", "Sarah Miller")
+        assert ("Sarah Miller", ("Sara",)) == (renamed.name, renamed.aliases)
+        assert ("Sarah Miller",) == (await memory.get(made.id)).subjects
+        await told(memory, "Sarah Miller moved to Rome")
+        assert 2 == (await memory.entity("Sara")).entity.mention_count
+
+    with_memory(rule)
+
+
+def test_a_merge_can_be_undone(with_memory):
+    async def rule(memory):
+        await told(memory, "Sally likes tea", "my friend Zoe likes jam")
+        merged = await memory.merge_entities("Sally", "Zoe")
+        assert (("Sally",), 2) == (merged.entity.aliases, merged.entity.mention_count)
+        assert (merged.merged_id,) == merged.entity.merged_ids
+        with pytest.raises(InvalidArgument):
+            await memory.merge_entities("Sally", "Zoe")
+        alone = await memory.unmerge_entity(merged.merged_id)
+        assert ("Sally", 1) == (alone.name, alone.mention_count)
+        assert {"Sally", "Zoe"} == set(await names(memory))
+
+    with_memory(rule)
+
+
+def test_what_a_memory_showed_to_be_one_can_be_kept_apart(with_memory):
+    async def rule(memory):
+        first, _, _ = await told(memory, "my wife likes tulips", "Sarah plays chess", "My wife's name is Sarah")
+        assert 3 == (await memory.entity("Sarah")).entity.mention_count
+        wife = first.entities[0].id
+        alone = await memory.unmerge_entity(wife)
+        assert ("wife", 1) == (alone.name, alone.mention_count)
+        assert 2 == (await memory.entity("Sarah")).entity.mention_count
+
+    with_memory(rule)
+
+
+def test_a_person_is_forgotten_with_a_receipt(with_memory):
+    async def rule(memory):
+        about = await told(memory, "my friend Bob lives in Ohio", "Bob likes fishing")
+        (mentioning,) = await told(memory, "I met Bob at the lake")
+        (other,) = await told(memory, "my friend Eve likes tea")
+        await memory.delete(about[0].id)  # a hidden one goes too
+        preview = await memory.forget_person("Bob", dry_run=True)
+        assert (2, None) == (preview.purged_count, preview.purge_time)
+        receipt = await memory.forget_person("Bob")
+        assert {m.id for m in about} == set(receipt.purged_ids)
+        assert (mentioning.id,) == receipt.mentioning_ids
+        for gone in about:
+            with pytest.raises(NotFound):
+                await memory.restore(gone.id)
+        with pytest.raises(EntityNotFound):
+            await memory.entity("Bob")
+        assert {mentioning.id, other.id} == {m.id for m in (await memory.page()).memories}
+        again = await memory.add("Bob likes fishing", source=Source(channel="extraction"))
+        assert "forgotten" == again.rejection
+
+    with_memory(rule)
+
+
+def test_nobody_else_sees_whom_one_knows(with_memory):
+    async def rule(memory):
+        await told(memory, "my wife Sarah likes tea")
+        bob = memory.acting_for(user_id="bob")
+        assert () == (await bob.people()).people
+        with pytest.raises(EntityNotFound):
+            await bob.entity("Sarah")
+        mine = (await memory.entity("Sarah")).entity.id
+        for call in (bob.entity(mine), bob.rename_entity(mine, "x"), bob.unmerge_entity(mine), bob.forget_person(mine)):
+            with pytest.raises(EntityNotFound):
+                await call
+
+    with_memory(rule)
+
+
+def test_people_are_paged_those_named_most_often_first(with_memory):
+    async def rule(memory):
+        for n in range(5):
+            await told(memory, f"my friend Person{chr(97 + n)} Smith{chr(97 + n)} likes tea number{n}")
+        await told(memory, "Persone Smithe lives in Rome")
+        first = await memory.people(page_size=2)
+        assert "Persone Smithe" == first.people[0].name
+        rest = await memory.people(page_size=9, page_token=first.next_page_token)
+        assert 5 == len({p.id for p in (*first.people, *rest.people)})
+        assert "" == rest.next_page_token
+        with pytest.raises(PageTokenInvalid):
+            await memory.people(page_token="x" * 40)
+
+    with_memory(rule)
+
+
+def test_organizations_addresses_and_places_are_entities_too_and_no_people(with_memory):
+    async def rule(memory):
+        await told(
+            memory, "I study at Oxford University", "write to info@acme.example about it", "see https://acme.example/x"
+        )
+        assert [] == await names(memory)
+        for name, kind in (
+            ("Oxford University", EntityType.ORGANIZATION),
+            ("info@acme.example", EntityType.EMAIL),
+            ("https://acme.example/x", EntityType.URL),
+        ):
+            assert kind is (await memory.entity(name)).entity.type
+
+    with_memory(rule)
+
+
+class Oracle:
+    """A finder that knows one name which no pattern shows."""
+
+    name = "oracle"
+    accurate = True
+
+    def find(self, text):
+        at = text.find("sarah")
+        if at >= 0:
+            yield Find(at, at + 5, "Sarah", Form.NAME, EntityType.PERSON, 0.9)
+
+
+def test_enrichment_looks_again_once(clock):
+    async def rule():
+        async with ports_over(RamStore()) as ports:
+            alice = Local(ports, clock, user_id="alice")
+            made = (await alice.add("met sarah at the gym")).memory
+            assert (await enrich(ports, now=clock())).skipped
+            ports.accurate_finders = [Oracle()]
+            assert (1, 0) == _counts(await enrich(ports, now=clock(), dry_run=True))
+            assert (1, 1) == _counts(await enrich(ports, now=clock()))
+            assert (0, 0) == _counts(await enrich(ports, now=clock()))
+            assert ["Sarah"] == [ref.name for ref in (await alice.get(made.id)).entities]
+
+    run(rule())
+
+
+def _counts(done):
+    return done.examined_count, done.linked_count
+
+
+def test_an_unknown_finder_is_refused_by_name_and_one_that_is_not_installed_is_left_out():
+    with pytest.raises(FinderRefused, match="regex"):
+        load_finders(["regxe"], model="")
+    with pytest.raises(FinderRefused):
+        load_finders(["spacy"], model="no_such_pipeline")
+    assert ["regex"] == [f.name for f in load_finders(["regex", "spacy"], model="no_such_pipeline", optional=True)]
+    assert isinstance(load_finders(["regex"], model="")[0], RegexFinder)

@@ -1,0 +1,168 @@
+"""What is purged leaves nothing: in the tables, in the indexes, and after a compaction in the bytes of the files."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import threading
+import time
+
+import pytest
+from memory_client import Draft, MemorydError, Unavailable
+
+from memoryd.change import ChangeSet
+from tests.builders import entry, open_duckdb, run
+from tests.support import Daemon, running
+
+CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
+NEST = "the blue heron nests behind the third lighthouse"
+
+
+def raw(daemon: Daemon) -> bytes:
+    return b"".join(path.read_bytes() for path in daemon.folder.glob("memory.duckdb*") if path.is_file())
+
+
+def test_after_a_purge_and_a_compaction_no_byte_is_left(folder):
+    with running(folder, config=CONFIG) as daemon, daemon.client() as memory:
+        made = memory.add(NEST, subjects=["Zebedee Quillfeather"], tags=["ornithology"]).memory
+        kept = memory.add("an ordinary fact that stays").memory
+        memory.search("heron")
+        assert any("memories.content" == trace.place for trace in memory.verify_forgotten(made.id, text="heron").traces)
+        memory.delete(made.id, purge=True)
+        traces = memory.verify_forgotten(made.id, text="heron nests").traces
+        assert {"database"} <= {trace.place for trace in traces} <= {"database", "memory.duckdb", "memory.duckdb.wal"}
+        done = memory.compact_store()
+        assert done.pause.total_seconds() > 0
+        proof = memory.verify_forgotten(made.id, text="heron nests")
+        assert ((), True) == (proof.traces, proof.byte_count > 0)
+        for word in (b"heron", b"Quillfeather", b"ornithology", made.id.encode()):
+            assert word not in raw(daemon)
+        assert [kept.id] == [m.id for m in memory.page().memories]
+        memory.add("writes go on after it")
+    with running(folder, config=CONFIG) as daemon, daemon.client() as memory:
+        assert {"an ordinary fact that stays", "writes go on after it"} == {m.content for m in memory.page().memories}
+
+
+def test_the_command_says_what_is_left_by_its_exit_code(folder):
+    with running(folder, config=CONFIG) as daemon, daemon.client() as memory:
+        made = memory.add(NEST).memory
+        memory.delete(made.id, purge=True)
+
+        def ask(*words):
+            done = subprocess.run(daemon.command(*words), capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout + done.stderr
+
+        code, out = ask("verify", "--forgotten", made.id)
+        assert (1, True) == (code, "run: memoryd compact" in out)
+        assert 0 == ask("compact")[0]
+        code, out = ask("verify", "--forgotten", made.id, "--text", "heron nests")
+        assert (0, True) == (code, "nothing is left" in out)
+        assert 2 == ask("verify", "--forgotten", "short")[0]
+
+
+def test_calls_go_on_while_the_database_is_written_anew(folder):
+    with running(folder, config=CONFIG) as daemon, daemon.client(timeout_s=30) as memory:
+        for n in range(20):
+            memory.add_batch([Draft(content=f"number{n}x{m} of topic{n}y{m}") for m in range(100)])
+        added: list[str] = []
+        found: list[int] = []
+        stop = threading.Event()
+
+        def write():
+            with daemon.client(timeout_s=30) as mine:
+                while not stop.is_set():
+                    added.append(mine.add(f"meanwhile{len(added)} about something{len(added)}").memory.id)
+
+        def read():
+            with daemon.client(timeout_s=30) as mine:
+                while not stop.is_set():
+                    found.append(len(mine.page(page_size=50).memories))
+
+        threads = [threading.Thread(target=work) for work in (write, read)]
+        for thread in threads:
+            thread.start()
+        for _ in range(3):
+            memory.compact_store()
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert added
+        assert {50} == set(found)
+        ids = {m.id for m in memory.pages(page_size=1000)}
+        assert ids.issuperset(added)
+        assert 2000 + len(added) == len(ids)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_while_it_compacts_it_loses_nothing(folder, seed):
+    dice = random.Random(seed)
+    daemon = Daemon(folder, config=CONFIG)
+    daemon.start()
+    with daemon.client(timeout_s=30) as memory:
+        ids = {r.memory.id for r in memory.add_batch([Draft(content=f"number{n} of topic{n}") for n in range(100)])}
+
+        def compact():
+            try:
+                with daemon.client(timeout_s=30) as mine:
+                    for _ in range(20):
+                        mine.compact_store()
+            except MemorydError:
+                return
+
+        thread = threading.Thread(target=compact)
+        thread.start()
+        end = time.monotonic() + dice.uniform(0.05, 0.8)
+        n = 0
+        while time.monotonic() < end:
+            ids.add(memory.add(f"meanwhile{n} about something{n}").memory.id)
+            n += 1
+        daemon.kill()
+        thread.join()
+    daemon.start()
+    with daemon.client() as memory:
+        assert ids <= {m.id for m in memory.pages(page_size=1000)}
+        memory.compact_store()
+        assert not list(folder.glob("*.compact*"))
+    daemon.stop()
+
+
+def test_what_is_purged_during_the_copy_is_not_in_the_new_file(folder):
+    async def rule():
+        store = open_duckdb(folder)
+        gone, kept = entry("herons everywhere"), entry("an ordinary fact")
+        await store.commit(ChangeSet(inserts=(gone, kept)))
+        copies = []
+        copy = store._copy
+
+        def purging_copy():
+            seq = copy()
+            copies.append(seq)
+            if len(copies) == 1:
+                asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(purges=(gone.memory,))), loop).result()
+            return seq
+
+        loop = asyncio.get_running_loop()
+        store._copy = purging_copy
+        await store.compact()
+        assert 2 == len(copies)
+        assert b"herons" not in (folder / "memory.duckdb").read_bytes()
+        assert [kept.memory.id] == [e.memory.id for e in await store.entries([gone.memory.id, kept.memory.id])]
+        await store.close()
+
+    run(rule())
+
+
+def test_one_compaction_at_a_time_and_none_without_room(folder):
+    async def rule():
+        store = open_duckdb(folder)
+        await store.commit(ChangeSet(inserts=tuple(entry(f"number{n}") for n in range(500))))
+        first, second = await asyncio.gather(store.compact(), store.compact(), return_exceptions=True)
+        assert isinstance(second, Unavailable)
+        assert first.after_bytes > 0
+        store._min_free = 1 << 60
+        with pytest.raises(Unavailable, match="free space"):
+            await store.compact()
+        await store.close()
+
+    run(rule())
