@@ -33,7 +33,7 @@ __all__ = [
 MAX_NAMED = 1000  # ids that an answer names
 READ_AT_ONCE = 1024  # memories of a grant: its scan is of the whole table
 PURGE = "purge"  # noted with the jobs: bytes of what was purged since the last compaction may be in the file
-SLICE = 64  # memories purged in one transaction: below 20 ms of the writer
+SLICE = 256  # memories purged in one transaction: about 20 ms of the writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,20 +263,20 @@ async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcRe
         purge_due=now,
         requests_before=now - timedelta(days=limits.REQUEST_KEEP_DAYS),
     )
-    report, due = await ports.store.collectable(graces, limit=SLICE)
+    report, due = await ports.store.collectable(graces, limit=READ_AT_ONCE)
     if dry_run:
         return replace(report, dry_run=True)
     while due:
-        async with ports.owner_lock(*(memory.owner for memory in due)):
-            # what was restored before we held the locks is no longer due
-            _, still = await ports.store.collectable(graces, limit=SLICE)
-            ids = {memory.id for memory in due}
-            gone = tuple(memory for memory in still if memory.id in ids)
-            if gone:
-                await ports.store.commit(
-                    ChangeSet(purges=gone, updates=tuple(await released(gone, ports)), jobs={PURGE: now})
-                )
-        _, due = await ports.store.collectable(graces, limit=SLICE)
+        for n in range(0, len(due), SLICE):
+            part = due[n : n + SLICE]
+            async with ports.owner_lock(*(memory.owner for memory in part)):
+                entries = await ports.store.entries([memory.id for memory in part])
+                # what was restored before we held the locks is no longer due
+                gone = tuple(entry.memory for entry in entries if graces.are_over(entry.memory))
+                if gone:
+                    partners = tuple(await released(gone, ports))
+                    await ports.store.commit(ChangeSet(purges=gone, updates=partners, jobs={PURGE: now}))
+        _, due = await ports.store.collectable(graces, limit=READ_AT_ONCE)
     if report.request_count:
         await ports.store.commit(ChangeSet(forget_requests_before=graces.requests_before))
     return report

@@ -165,21 +165,19 @@ def _related(names: Sequence[str], relation: str, directory: Directory, taken: s
         if len(holders) > 1:
             return None
         return _only(holders), ""
-    fitting = {
+    firsts = {first for name in names for first in short_forms(fold(name).split()[0])}
+    exact = _all(directory.called(name) for name in names) & holders
+    named = {
         one
-        for one in holders
-        if not directory.names(one)
-        or any(
+        for one in directory.first_named(firsts) & holders
+        if any(
             may_be_one(name, known, nicknames=_casual(name, known)) for name in names for known in directory.names(one)
         )
     }
-    named = {one for one in fitting if directory.names(one)}
-    exact = {one for one in named if any(fold(name) in map(fold, directory.names(one)) for name in names)}
-    holder = (
-        _only(exact) or _only(named) or ("" if named else _only(fitting if len(holders) == len(fitting) else set()))
-    )
+    unnamed = next(iter(holders)) if len(holders) == 1 and not directory.names(next(iter(holders))) else ""
+    holder = _only(exact) or _only(named) or ("" if named else unnamed)
     others = _by_names(names, directory, taken | ({holder} if holder else set()), relation=relation)
-    if holder and others and not directory.names(holder):
+    if holder and others and holder == unnamed:
         return others, holder  # "my wife's name is Sarah", and both were known apart
     return holder or others, ""
 

@@ -82,7 +82,9 @@ class Offers:
         owner = new.owner
         index = self._indexes[owner]
         if index is not None:
-            found = index.akin(vector, new.claims, self._now, limit=NEAREST, floor=LEAST_SIMILARITY)
+            whom = {m for one in _roots(new, index.people, about=True) for m in index.people.members(one)} or {""}
+            claims = [(claim, one) for claim in new.claims for one in sorted(whom)]
+            found = index.akin(vector, claims, self._now, limit=NEAREST, floor=LEAST_SIMILARITY)
         elif vector is not None:
             visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
             wanted = Filter(kinds=frozenset(Kind) - NO_STATEMENTS)

@@ -173,8 +173,9 @@ class Directory:
 
     def called(self, name: str) -> set[str]:
         """Return the roots that are called exactly so: a name, a handle, an address."""
-        found = {self.root(one) for one in self._called.get(fold(name), ())}
-        return found | {self.root(row.id) for row in self._rows.values() if row.name and fold(row.name) == fold(name)}
+        folded = fold(name)
+        found = {self.root(one) for one in self._called.get(folded, ())}
+        return found | {self.root(row.id) for row in self._rows.values() if row.name and fold(row.name) == folded}
 
     def first_named(self, first_names: Iterable[str]) -> set[str]:
         """Return the roots of which a name begins with one of these words."""
@@ -191,15 +192,15 @@ class Directory:
         Of a relation that one has at a time it is the last one said, by whoever is trusted most: no sandbox takes the
         place of somebody whom the host has named.
         """
+        if relation not in ONE_AT_A_TIME:
+            return {self.root(one) for one in self._related.get(relation, ())}
         latest: dict[str, tuple[int, int]] = {}
         for one in self._related.get(relation, ()):
             times = self._known[one].relations.get(relation, {}).values()
             root = self.root(one)
             latest[root] = max([latest.get(root, (-1, 0)), *times])
-        if relation in ONE_AT_A_TIME and latest:
-            last = max(latest.values())
-            return {root for root, said in latest.items() if said == last}
-        return set(latest)
+        last = max(latest.values(), default=None)
+        return {root for root, said in latest.items() if said == last}
 
     # --- what is known of them ---
 

@@ -106,7 +106,8 @@ class ScopeIndex:
         self._documents: dict[str, int] = {}
         self._texts: dict[bytes, tuple[int, ...]] = {}
         self._keys: dict[str, tuple[int, ...]] = {}
-        self._claims: dict[str, list[int]] = {}
+        self._claims: dict[tuple[str, str], list[int]] = {}
+        """By attribute and whom it is said of ("": nobody): the documents, in their order."""
         self._contested: set[int] = set()
         self._facets: dict[str, Growable] = {}
         self._record_bytes = 0
@@ -148,7 +149,8 @@ class ScopeIndex:
         if memory.key:
             self._keys[memory.key] = (*self._keys.get(memory.key, ()), document)
         for claim in memory.claims:
-            self._claims.setdefault(claim, []).append(document)
+            for whom in {mention.entity_id for mention in memory.mentions if mention.about} or {""}:
+                self._claims.setdefault((claim, whom), []).append(document)
         self.people.add(memory)
         if memory.contested_with:
             self._contested.add(document)
@@ -284,16 +286,25 @@ class ScopeIndex:
         return int(np.count_nonzero(self._mask(EVERY_KIND, now)))
 
     def akin(
-        self, vector: NDArray[np.float32] | None, claims: Sequence[str], now: datetime, *, limit: int, floor: float
+        self,
+        vector: NDArray[np.float32] | None,
+        claims: Iterable[tuple[str, str]],
+        now: datetime,
+        *,
+        limit: int,
+        floor: float,
     ) -> list[tuple[Memory, float]]:
         """
         Return the live statements that a new one is judged beside, and their cosines, nearest first.
 
-        They are those that speak of one of its attributes, newest first up to `limit`, and the `limit` nearest that
-        are not below `floor`. Messages and reflections are no statements.
+        They are those that speak of one of its attributes of the same entity ("": of nobody), newest first up to
+        `limit`, and the `limit` nearest that are not below `floor`. Messages and reflections are no statements.
         """
         mask = self._mask(STATEMENTS, now)
-        spoken = [n for claim in claims for n in self._claims.get(claim, ()) if n < len(mask) and mask[n]]
+        spoken: set[int] = set()
+        for claim in claims:
+            said = (n for n in reversed(self._claims.get(claim, ())) if n < len(mask) and mask[n])
+            spoken.update(islice(said, limit))
         rows = {*sorted(spoken)[-limit:]}
         cosines: dict[int, float] = {}
         if vector is not None and self.vectors is not None and len(mask):
@@ -305,8 +316,7 @@ class ScopeIndex:
                 rows.update(range(len(values)))
             chosen = np.array(sorted(row for row in rows if mask[row]), dtype=np.int64)
             cosines = dict(zip(chosen.tolist(), similar.exact(chosen).tolist(), strict=True))
-        kept = {*spoken}
-        found = [(n, cosines.get(n, 0.0)) for n in rows if n in kept or cosines.get(n, -1.0) >= floor]
+        found = [(n, cosines.get(n, 0.0)) for n in rows if n in spoken or cosines.get(n, -1.0) >= floor]
         found.sort(key=lambda item: (-item[1], item[0]))
         return [(unpack(self._records[n]), cosine) for n, cosine in found]
 
@@ -402,7 +412,9 @@ class ScopeIndex:
         if similar is None or not similar.slack:
             possible &= score > 0
         rows = np.flatnonzero(possible)
+        known = len(rows)
         rows = self._with_contested(rows, mask)
+        more = len(rows) - known
         cosines = np.zeros(len(rows)) if similar is None else similar.exact(rows)
         totals = question.keyword_weight * lexical[rows].astype(np.float64) + question.vector_weight * np.maximum(
             cosines, 0
@@ -410,7 +422,7 @@ class ScopeIndex:
         totals = np.round(totals, 6)  # so that equal texts tie, in whatever order they are summed
         best = np.lexsort((rows, self._created.view()[rows], -totals))
         found = []
-        for n in best[: depth + len(self._contested)]:
+        for n in best[: depth + more]:
             row, total = int(rows[n]), float(totals[n])
             if total <= 0 or total < question.min_score:
                 break

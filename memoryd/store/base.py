@@ -45,6 +45,14 @@ class Graces:
     purge_due: datetime
     requests_before: datetime
 
+    def are_over(self, memory: Memory) -> bool:
+        """Whether a memory is past its grace: the definition that every store must agree with."""
+        if memory.delete_time is not None:
+            return memory.purge_time is not None and memory.purge_time <= self.purge_due
+        if memory.supersede_time is not None:
+            return self.superseded_before is not None and memory.supersede_time < self.superseded_before
+        return memory.expire_time is not None and memory.expire_time < self.expired_before
+
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:

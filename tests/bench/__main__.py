@@ -265,7 +265,8 @@ def main() -> None:
     parser.add_argument(
         "--only",
         default="",
-        help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million,identity,listeners,flood,judged,upkeep",
+        help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million,"
+        "identity,listeners,flood,judged,upkeep",
     )
     args = parser.parse_args()
     wanted = set(args.only.split(",")) if args.only else set()

@@ -18,80 +18,13 @@ from memoryd.v1 import memory_service_pb2_grpc
 from tests.bench.report import cpu_s, one, quantile, row
 from tests.support import Daemon
 
-NAMES = [
-    "Anna",
-    "Ben",
-    "Clara",
-    "David",
-    "Emma",
-    "Felix",
-    "Greta",
-    "Hugo",
-    "Ida",
-    "Jonas",
-    "Kira",
-    "Leo",
-    "Mia",
-    "Noah",
-    "Olga",
-    "Paul",
-    "Rosa",
-    "Sam",
-    "Tina",
-    "Udo",
-]
-SURNAMES = [
-    "Abel",
-    "Berg",
-    "Conti",
-    "Dahl",
-    "Ekman",
-    "Frey",
-    "Gallo",
-    "Holm",
-    "Ivers",
-    "Jensen",
-    "Koch",
-    "Lund",
-    "Moser",
-    "Nagy",
-    "Olsen",
-    "Pike",
-    "Quist",
-    "Roth",
-]
-THINGS = [
-    "tea",
-    "jazz",
-    "chess",
-    "hiking",
-    "sushi",
-    "opera",
-    "sailing",
-    "pottery",
-    "cycling",
-    "ramen",
-    "skiing",
-    "poetry",
-    "gardening",
-    "climbing",
-]
-PLACES = [
-    "Rome",
-    "Oslo",
-    "Lisbon",
-    "Berlin",
-    "Leeds",
-    "York",
-    "Porto",
-    "Graz",
-    "Turin",
-    "Bergen",
-    "Delft",
-    "Ghent",
-    "Lyon",
-    "Malmo",
-]
+_LISTS = """
+Anna Ben Clara David Emma Felix Greta Hugo Ida Jonas Kira Leo Mia Noah Olga Paul Rosa Sam Tina Udo
+Abel Berg Conti Dahl Ekman Frey Gallo Holm Ivers Jensen Koch Lund Moser Nagy Olsen Pike Quist Roth
+tea jazz chess hiking sushi opera sailing pottery cycling ramen skiing poetry gardening climbing
+Rome Oslo Lisbon Berlin Leeds York Porto Graz Turin Bergen Delft Ghent Lyon Malmo
+"""
+NAMES, SURNAMES, THINGS, PLACES = (line.split() for line in _LISTS.strip().splitlines())
 FORMS = (
     "{name} {surname} likes {thing} and lives in {place}",
     "{name} {surname} moved to {place} because of {thing}",

@@ -409,8 +409,8 @@ def _purge(con: duckdb.DuckDBPyConnection, ids: list[str]) -> None:
     con.execute("DELETE FROM memories WHERE id IN (SELECT unnest(?::VARCHAR[]))", [ids])
     con.execute("DELETE FROM uses WHERE memory_id IN (SELECT unnest(?::VARCHAR[]))", [ids])
     found = con.execute(
-        "SELECT DISTINCT name, answer FROM requests, (SELECT unnest(?::VARCHAR[]) AS id) AS gone"
-        " WHERE contains(answer, gone.id)",
+        "SELECT name, answer FROM requests"
+        " WHERE list_has_any(regexp_extract_all(answer, '\"([a-z0-9]{26})\"', 1), ?::VARCHAR[])",
         [ids],
     ).fetchall()
     for name, answer in found:
