@@ -15,13 +15,20 @@ from datetime import datetime
 
 from memoryd import limits
 from memoryd.checks import check_count, check_text
+from memoryd.domain.mentions import meant_by
+from memoryd.domain.people import known_people
 from memoryd.domain.ports import Ports
 from memoryd.domain.recall import recall
-from memoryd.model import Caller, ContextItem, ContextSection, Filter, Kind, Leg, Memory, Query, Trust
+from memoryd.index.directory import Directory
+from memoryd.knowledge.finders import find_entities
+from memoryd.model import Caller, ContextItem, ContextSection, Filter, Kind, Leg, Memory, Owner, Query, Trust
 
-__all__ = ["Context", "build_context", "render_line", "token_count"]
+__all__ = ["Context", "build_context", "render_line", "render_person", "token_count"]
 
+PEOPLE_HEADING = "## Known people"
 RELEVANT_HEADING = "## Relevant memory"
+MOST_PEOPLE = 20
+SHARE_OF_PEOPLE = 4  # people may take a quarter of the text, so that memories have their room
 INLINE_CHARACTERS = 16_000  # of memories that are rendered on the loop (≤ 1 ms); more goes to a thread
 BYTES_A_TOKEN = 4  # of UTF-8; English is near it, other scripts stay below the true count's double
 _HIDDEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f")  # letters and marks that show nothing
@@ -118,24 +125,66 @@ async def build_context(
     query = Query(text=searched_by(prompt), limit=count, filter=wanted, min_score=min_score)
     found = await recall(query, caller, ports, now=now, counted=False)
     memories = [hit.memory for hit in found.hits]
+    sections = await _people(query.text, caller, ports, tokens * BYTES_A_TOKEN // SHARE_OF_PEOPLE)
+    room = tokens * BYTES_A_TOKEN - sum(len(section.text.encode()) + 1 for section in sections)
     if sum(len(memory.content) for memory in memories) <= INLINE_CHARACTERS:
-        lines, shown = _fitting(memories, tokens)
+        lines, shown = _fitting(memories, room)
     else:
-        lines, shown = await asyncio.to_thread(_fitting, memories, tokens)
+        lines, shown = await asyncio.to_thread(_fitting, memories, room)
     items = [ContextItem(memory.id, memory.kind, memory.trust) for memory in shown]
     skipped = len(memories) - len(shown)
-    if not items:
-        return Context("", (), 0, skipped, found.unavailable, found.embedding_s)
     ports.recalls.note((item.id for item in items), now, trusted=caller.trust is Trust.HOST)
-    text = "\n".join([RELEVANT_HEADING, "", *lines]) + "\n"
-    section = ContextSection("relevant_memory", text, tuple(items))
-    return Context(text, (section,), token_count(text), skipped, found.unavailable, found.embedding_s)
+    if items:
+        sections.append(_section("relevant_memory", RELEVANT_HEADING, lines, items))
+    text = "\n".join(section.text for section in sections)
+    return Context(text, tuple(sections), token_count(text), skipped, found.unavailable, found.embedding_s)
 
 
-def _fitting(memories: list[Memory], tokens: int) -> tuple[list[str], list[Memory]]:
-    """Return the lines that fit, and whose they are; what is too long is skipped, as the next may be shorter."""
+def _section(name: str, heading: str, lines: list[str], items: list[ContextItem]) -> ContextSection:
+    return ContextSection(name, "\n".join([heading, "", *lines]) + "\n", tuple(items))
+
+
+async def _people(prompt: str, caller: Caller, ports: Ports, room: int) -> list[ContextSection]:
+    """Return who is known, those named in the prompt first, within so many bytes; nothing if nobody is or fits."""
+    known = await known_people(caller, ports)
+    if not known:
+        return []
+    named = set()
+    for find in find_entities(prompt, ports.finders):
+        for people in {id(people): people for _, _, people in known}.values():
+            named |= {(id(people), root) for root in meant_by(find.text, people)}
+    known.sort(key=lambda one: (id(one[2]), one[1]) not in named)  # stable: those named most often come first
+    lines, items = [], []
+    left = room - len(f"{PEOPLE_HEADING}\n\n".encode())
+    for owner, root, people in known[:MOST_PEOPLE]:
+        trust = await _trust_of(owner, root, people, ports)
+        line = render_person(people.name(root), people.relations(root), people.aliases(root), trust)
+        size = len(line.encode()) + 1
+        if size <= left:
+            left -= size
+            lines.append(line)
+            items.append(ContextItem(root, Kind.FACT, trust))
+    return [_section("known_people", PEOPLE_HEADING, lines, items)] if items else []
+
+
+async def _trust_of(owner: Owner, root: str, people: Directory, ports: Ports) -> Trust:
+    """Return the most that a memory which names somebody is trusted."""
+    index = await ports.indexes.get(owner)
+    memories = [] if index is None else [index.memory(memory_id) for memory_id in people.live(root)]
+    return max((memory.trust for memory in memories if memory), key=lambda trust: trust.weight, default=Trust.HOST)
+
+
+def render_person(name: str, relations: list[str], aliases: list[str], trust: Trust) -> str:
+    """Return somebody as one line of the block: name, relations, what else they are called."""
+    details = [*relations, *([f"also {', '.join(aliases)}"] if aliases else [])]
+    line = f"- {_inert(name)}" + (f" ({_inert('; '.join(details))})" if details else "")
+    return line if trust is Trust.HOST else f"{line} [unverified: {trust.value}]"
+
+
+def _fitting(memories: list[Memory], left: int) -> tuple[list[str], list[Memory]]:
+    """Return the lines that fit into so many bytes, and whose; what is too long is skipped, as the next may fit."""
     lines, shown = [], []
-    left = tokens * BYTES_A_TOKEN - len(f"{RELEVANT_HEADING}\n\n".encode())
+    left -= len(f"{RELEVANT_HEADING}\n\n".encode())
     for memory in memories:
         line = render_line(memory)
         size = len(line.encode()) + 1

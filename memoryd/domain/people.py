@@ -14,7 +14,7 @@ from memoryd.domain.mentions import meant_by
 from memoryd.domain.page_token import number_after, read_number
 from memoryd.domain.ports import Ports
 from memoryd.domain.tombstones import tombstones_for
-from memoryd.entity import Entity, EntityRef, EntityType, Form, Profile
+from memoryd.entity import Entity, EntityRef, EntityType, Profile
 from memoryd.errors import AmbiguousName, EntityNotFound, InvalidArgument, TrustTooLow
 from memoryd.index.directory import Directory
 from memoryd.model import Caller, Filter, Kind, Memory, Owner, State
@@ -110,10 +110,6 @@ async def _find(name: str, caller: Caller, ports: Ports, *, field: str = "name")
 def _profile(owner: Owner, root: str, people: Directory, memories: Sequence[Memory] = ()) -> Profile:
     seen = people.live(root)
     name = people.name(root)
-    aliases: list[str] = []
-    for form in Form:
-        if form is not Form.RELATION:
-            aliases += [alias for alias in people.names(root, form=form) if alias != name and alias not in aliases]
     best = sorted(memories, key=lambda memory: (-memory.confidence, -memory.recall_count, memory.create_time))
     summary = " · ".join(memory.content.strip() for memory in best[:SUMMED_UP])
     merged = [row.id for row in people.rows if row.merged_into and people.root(row.id) == root]
@@ -122,7 +118,7 @@ def _profile(owner: Owner, root: str, people: Directory, memories: Sequence[Memo
         owner=owner,
         type=people.type(root),
         name=name,
-        aliases=tuple(aliases),
+        aliases=tuple(people.aliases(root)),
         relations=tuple(people.relations(root)),
         summary=summary if len(summary) <= SUMMARY_CHARACTERS else summary[: SUMMARY_CHARACTERS - 1] + "…",
         mention_count=len(seen),

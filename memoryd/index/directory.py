@@ -252,6 +252,12 @@ class Directory:
         relations = self.relations(root) or sorted(self.ever_related(root))
         return relations[0] if relations else root
 
+    def aliases(self, entity_id: str) -> list[str]:
+        """Return everything else that an entity is called: names, handles, addresses."""
+        name = self.name(entity_id)
+        called = [text for form in Form if form is not Form.RELATION for text in self.names(entity_id, form=form)]
+        return [text for text in dict.fromkeys(called) if text != name]
+
     def type(self, entity_id: str) -> EntityType:
         """Return what sort of thing it is: a person if any memory says so, else what most say."""
         counts: Counter[EntityType] = Counter()

@@ -39,6 +39,8 @@ class Claim:
     """Dimension and amount in its base unit."""
     left: frozenset[str] = frozenset()
     """The value that it says it was before: "moved from A to B"."""
+    names: frozenset[str] = frozenset()
+    """Stems of the capitalised words of the value."""
     relation: str = ""
     """Of a subject with a name: how it is related to the speaker, where that is said."""
 
@@ -173,10 +175,13 @@ _IS = re.compile(
 _COLOURS = word_set("""
     red blue green yellow black white grey gray silver orange purple pink brown gold beige navy teal
 """)
-_WHEN = re.compile(
-    rf"\b(?:{TIME}|{'|'.join(sorted(DAYS, key=len, reverse=True))}|(?:19|20)\d\d(?! ?[a-z€$])|\d+(?:st|nd|rd|th))\b",
-    re.IGNORECASE,
+_CLEARLY = (
+    r"\d{1,2}[:.]\d\d|\d{1,2}(?:[:.]\d\d)? ?(?:am|pm|a\.m\.|p\.m\.|o'clock|h)|noon|midnight|half past"
+    r"|quarter (?:to|past)"
 )
+_DAY = "|".join(sorted(DAYS, key=len, reverse=True))
+_WHEN = re.compile(rf"\b(?:{_CLEARLY}|{_DAY}|(?:19|20)\d\d(?! ?[a-z€$])|\d+(?:st|nd|rd|th))\b", re.IGNORECASE)
+_AT = re.compile(rf"^{TIME}(?: .*)?$", re.IGNORECASE)
 _MOVED = re.compile(
     r"moved|moves|rescheduled|postponed|pushed|changed|shifted|raised|lowered|increased|decreased|reduced|bumped"
     r"|cut|upgraded"
@@ -209,6 +214,10 @@ _UNITS = {
 """Unit → its dimension and size in kilograms, metres or seconds (SI; the pound and the foot by the 1959 agreement)."""
 _MEASURE = re.compile(r"(\d+(?:[.,]\d+)?)[ -]?([a-z]+)", re.IGNORECASE)
 _CLOCK = re.compile(r"\b(\d{1,2})(?:[:.](\d\d))? ?(am|pm|a\.m\.|p\.m\.)?\b", re.IGNORECASE)
+
+
+def _names(text: str) -> frozenset[str]:
+    return _value(" ".join(word for word in text.split() if any(map(str.isupper, word)) and word.lower() not in DAYS))
 
 
 def _measure(text: str) -> tuple[str, float] | None:
@@ -336,7 +345,8 @@ def _made(
         holds,
         affirmed=affirmed,
         ended=ended,
-        named=any(word[0].isupper() for word in text.split()),
+        named=bool(_names(text)),
+        names=_names(text),
         measure=measure,
         left=_value(groups.get("left") or ""),
     )
@@ -367,7 +377,7 @@ def _of_thing(subject: str, text: str) -> list[Claim]:
         attribute = "favorite " + " ".join(stem([word for word in words if word not in {"favorite", "favourite"}]))
         holds = Holds.MAYBE_ONE if plural else Holds.ONE
         return [replace(_thing_claim(subject, attribute, value, holds, affirmed, ended), left=before)]
-    if _WHEN.search(value):
+    if _WHEN.search(value) or ((match["prep"] or "").lower() in {"at", "to"} and _AT.match(value)):
         clock = frozenset() if _DATE.search(value) else _clock(value)
         claim = _thing_claim(subject, f"when {attribute}", value, Holds.ONE, affirmed, ended)
         days = frozenset(stem([word for word in _words(value) if word in DAYS]))
@@ -379,7 +389,7 @@ def _of_thing(subject: str, text: str) -> list[Claim]:
     if attribute == "name" or attribute.endswith(" name"):
         attribute, single = "name" if attribute == "name" else attribute, True
     article = re.match(r"(?:an?|the) ", value)
-    named = any(word[0].isupper() for word in value.split())
+    named = bool(_names(value))
     first_value = (_words(value) or [""])[0]
     relation = RELATIONS.get(thing)
     if relation:
@@ -404,5 +414,5 @@ def _of_thing(subject: str, text: str) -> list[Claim]:
 def _thing_claim(subject: str, attribute: str, value: str, holds: Holds, affirmed: bool, ended: bool) -> Claim:
     return Claim(
         subject, attribute, _value(value), holds, affirmed=affirmed, ended=ended,
-        named=any(word[0].isupper() for word in value.split()), measure=_measure(value),
+        named=bool(_names(value)), names=_names(value), measure=_measure(value),
     )  # fmt: skip

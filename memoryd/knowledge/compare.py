@@ -176,7 +176,8 @@ def _ends(new: Claim, old: Claim) -> bool:
     if new.attribute == "*":
         return new.ended and bool(new.value) and new.value <= old.value
     related = {"uses", "home", "vehicle", "plans", "prefers"}
-    return bool(new.left) and new.left == old.value and (old.attribute in related or old.attribute.startswith("uses"))
+    left = bool(new.left) and (new.left <= old.value or bool(new.left & old.names))
+    return left and (old.attribute in related or old.attribute.startswith("uses"))
 
 
 def _equal(new: Claim, old: Claim) -> bool:
@@ -199,7 +200,10 @@ def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
     if new.ended or new.affirmed != old.affirmed:
         if not old.affirmed and new.affirmed and equal:
             return Finding(Relation.CHANGED, "negated", f"it was denied of {attribute!r}, and is so now")
-        if old.affirmed and (equal or (inside and old.value <= new.value) or not new.value):
+        covers = new.value <= old.value  # "no tea" ends "green tea", and "no green tea" does not end "tea"
+        if new.ended and (inside or new.names & old.names):
+            covers = True
+        if old.affirmed and (equal or covers):
             return Finding(Relation.CHANGED, "negated", f"what it said of {attribute!r} is denied")
         return APART
     if new.left and new.left <= old.value:
@@ -214,6 +218,8 @@ def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
         return APART
     if new.measure and old.measure and new.measure[0] != old.measure[0]:
         return APART
+    if attribute == "home" and bool(new.value & LANDS) != bool(old.value & LANDS) and not said.changing:
+        return APART  # a town and a country: it may lie there
     if new.holds is Holds.MAYBE_ONE or new.named != old.named:
         if said.changing:
             return Finding(Relation.CHANGED, "changed", f"{attribute!r} is said to have changed")
@@ -233,6 +239,25 @@ def _preferred(new: Claim, old: Claim, said: Statement) -> Finding:
 
 
 # --- words ---
+
+
+LANDS = frozenset(
+    stem(
+        word_set("""
+    afghanistan albania algeria argentina armenia australia austria azerbaijan bangladesh belarus belgium bolivia bosnia
+    brazil bulgaria cambodia cameroon canada chile china colombia croatia cuba cyprus czechia denmark ecuador egypt
+    england estonia ethiopia finland france georgia germany ghana greece guatemala hungary iceland india indonesia iran
+    iraq ireland israel italy jamaica japan jordan kazakhstan kenya korea kuwait laos latvia lebanon lithuania
+    luxembourg malaysia malta mexico moldova mongolia morocco mozambique myanmar nepal netherlands nigeria norway oman
+    pakistan panama paraguay peru philippines poland portugal qatar romania russia scotland senegal serbia singapore
+    slovakia slovenia spain sudan sweden switzerland syria taiwan tanzania thailand tunisia turkey uganda ukraine
+    uruguay usa uk uzbekistan venezuela vietnam wales yemen zambia zimbabwe america europe asia africa
+    california texas florida ohio michigan oregon nevada utah colorado arizona georgia illinois massachusetts bavaria
+    scandinavia tuscany catalonia brittany queensland ontario quebec
+""")
+    )
+)
+"""Countries and other lands, in which a town may lie."""
 
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
@@ -294,7 +319,7 @@ def _by_words(
     if not old_leads and not new_leads:
         return _of_speaker(said, known, new, old, covered, alike, similarity)
     if not new_names & old_names & (new_leads | old_leads):
-        if (not old_leads or not new_leads) and _turns(said, new, old, covered, similarity):
+        if (not old_leads or not new_leads) and _turns(said, known, new, old, covered, similarity):
             return Finding(Relation.DOUBTFUL, "turned", "it speaks of a change of the same thing")
         persons = {name.text for name in (*new.names, *old.names) if " " in name.text}
         persons -= {name.text for name in (*new.names, *old.names) if name.place}
@@ -320,14 +345,14 @@ def _by_words(
         and ((len(old_leads) > 1 and similarity >= NEAR) or (covered >= ALIKE and similarity >= NEAR))
     ):
         return Finding(Relation.DOUBTFUL, "another_object", "the same subject and verb have another object")
-    if _turns(said, new, old, covered, similarity) and (new_leads & old_leads) and covered >= ALIKE:
+    if _turns(said, known, new, old, covered, similarity) and (new_leads & old_leads) and covered >= ALIKE:
         return Finding(Relation.DOUBTFUL, "turned", "it speaks of a change of the same thing")
     return APART
 
 
-def _turns(said: Statement, new: Words, old: Words, covered: float, similarity: float) -> bool:
+def _turns(said: Statement, known: Statement, new: Words, old: Words, covered: float, similarity: float) -> bool:
     """Whether a statement that speaks of a change speaks of what the older one says."""
-    if not said.turning or similarity < TOPIC or covered < TOPIC_COVERED:
+    if not said.turning or known.turning or similarity < TOPIC or covered < TOPIC_COVERED:
         return False
     return bool(({*new.content} & {*old.content}) - _COMMON)
 
@@ -361,7 +386,7 @@ def _of_speaker(
         return APART
     if said.changing and covered == 1.0 and bool(new.negations) != bool(old.negations) and similarity >= TOPIC:
         return Finding(Relation.CHANGED, "negated", "the same is said to be otherwise now")
-    if _turns(said, new, old, covered, similarity):
+    if _turns(said, known, new, old, covered, similarity):
         return Finding(Relation.DOUBTFUL, "turned", "it speaks of a change of the same thing")
     if bool(new.negations) != bool(old.negations) or names_differ:
         return APART

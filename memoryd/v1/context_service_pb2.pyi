@@ -74,9 +74,9 @@ class ContextItem(google.protobuf.message.Message):
     KIND_FIELD_NUMBER: builtins.int
     TRUST_FIELD_NUMBER: builtins.int
     id: builtins.str
-    """The memory that the line is from."""
+    """The memory that the line is from; of known_people the entity."""
     kind: memoryd.v1.memory_pb2.MemoryKind.ValueType
-    """Its kind."""
+    """Its kind; of known_people FACT."""
     trust: memoryd.v1.memory_pb2.TrustClass.ValueType
     """Which door it came through."""
     def __init__(
@@ -101,7 +101,7 @@ class ContextSection(google.protobuf.message.Message):
     TEXT_FIELD_NUMBER: builtins.int
     ITEMS_FIELD_NUMBER: builtins.int
     name: builtins.str
-    """Its name, for example "relevant_memory"."""
+    """Its name: "known_people" or "relevant_memory", in this order."""
     text: builtins.str
     """Its part of the text, with its heading."""
     @property

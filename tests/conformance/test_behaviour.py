@@ -728,11 +728,17 @@ def test_group_memories_may_be_deleted_by_anyone_who_sees_them(with_memory):
 
 def test_a_context_lists_what_is_relevant_with_its_subjects_and_ids(with_memory):
     async def rule(memory):
-        made = (await memory.add("likes Italian food", subjects=["Sarah"])).memory
-        built = await memory.context("what food does Sarah like")
-        assert "## Relevant memory\n\n- likes Italian food (about Sarah)\n" == built.text
-        assert [("relevant_memory", built.text)] == [(s.name, s.text) for s in built.sections]
-        assert [(made.id, Kind.FACT, Trust.HOST)] == [(i.id, i.kind, i.trust) for i in built.sections[0].items]
+        made = (await memory.add("my wife Sarah likes Italian food")).memory
+        await memory.add("Tom plays chess")
+        built = await memory.context("what food does Sarah like", max_memories=1)
+        people, relevant = built.sections
+        assert "## Known people\n\n- Sarah (wife)\n- Tom\n" == people.text  # whom the prompt names comes first
+        assert "## Relevant memory\n\n- my wife Sarah likes Italian food (about Sarah)\n" == relevant.text
+        assert (["known_people", "relevant_memory"], f"{people.text}\n{relevant.text}") == (
+            [section.name for section in built.sections], built.text,
+        )  # fmt: skip
+        assert [(made.id, Kind.FACT, Trust.HOST)] == [(i.id, i.kind, i.trust) for i in relevant.items]
+        assert made.entities[0].id == people.items[0].id
         assert -(-len(built.text.encode()) // 4) == built.token_count
 
     with_memory(rule)
