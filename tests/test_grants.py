@@ -78,6 +78,42 @@ def test_a_sandbox_that_repeats_the_host_changes_nothing_of_it(world):
         assert replace(kept, reinforce_time=now.reinforce_time) == now
 
 
+def test_a_sandbox_contests_the_host_and_ends_nothing_of_it(world):
+    with world.admin("vida") as host, world.inside(world.sandbox(user_id="vida", chat_ids=())) as inside:
+        kept = host.add("I live in Berlin").memory
+        said = inside.add("I live in Paris")
+        assert (Outcome.INSERTED, (kept.id,), ()) == (said.outcome, said.contested_ids, said.superseded_ids)
+        for attempt in (
+            lambda: inside.correct(kept.id, "I live in Rome"),
+            lambda: inside.confirm(kept.id),
+            lambda: inside.delete_matching(text="Berlin", purge=True),
+        ):
+            with pytest.raises(TrustTooLow):
+                attempt()
+        done = inside.confirm(said.memory.id)
+        assert ((), (kept.id,)) == (done.superseded_ids, done.memory.contested_with)
+        assert State.LIVE is host.get(kept.id).state
+        assert {kept.id, said.memory.id} & {said.memory.id} == set(host.confirm(kept.id).superseded_ids)
+
+
+def test_a_sandbox_does_not_decide_who_the_host_s_people_are(world):
+    with world.admin("vito") as host, world.inside(world.sandbox(user_id="vito", chat_ids=())) as inside:
+        host.add("My boss is Tom")
+        inside.add("My boss is Mallory")
+        assert "Tom" == host.entity("my boss").entity.name
+        inside.add("my friend Eve likes tea")
+        for attempt in (
+            lambda: inside.rename_entity("Tom", "Mallory"),
+            lambda: inside.merge_entities("Eve", "Tom"),
+            lambda: inside.merge_entities("Tom", "Eve"),
+            lambda: inside.forget_person("Tom"),
+        ):
+            with pytest.raises(TrustTooLow):
+                attempt()
+        assert "Eva" == inside.rename_entity("Eve", "Eva").name
+        assert 1 == inside.forget_person("Eva").purged_count
+
+
 def test_a_sandbox_cannot_replace_what_the_host_stored_under_a_key(world):
     with world.admin("vera") as host:
         kept = host.add("blue", key="color").memory

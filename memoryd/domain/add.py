@@ -152,6 +152,8 @@ async def _decide(
         outcomes: list[tuple[str, Outcome | None, tuple[str, ...]]] = []
         try:
             for n, (draft, owner) in enumerate(zip(drafts, owners, strict=True)):
+                if n:
+                    await asyncio.sleep(0)  # a batch takes its time; others get theirs
                 try:
                     outcomes.append(
                         ("", Outcome.REJECTED, (declined[n],))

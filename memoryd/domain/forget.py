@@ -33,7 +33,7 @@ __all__ = [
 MAX_NAMED = 1000  # ids that an answer names
 READ_AT_ONCE = 1024  # memories of a grant: its scan is of the whole table
 PURGE = "purge"  # noted with the jobs: bytes of what was purged since the last compaction may be in the file
-SLICE = 256  # memories purged in one transaction: about 20 ms of the writer
+SLICE = 128  # memories purged in one transaction: below 20 ms of the writer
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,9 +166,9 @@ class Offers:
         if caller.grant_id and not self._has_room(verdict, known, caller):
             return "", Outcome.REJECTED, ("quota",)
         if verdict.new is not None:
+            ports.stamps.take(time)
             for victim in self._make_room(verdict, owner):
                 await self._release(victim)
-            ports.stamps.take(time)
         before = {memory.id: memory for memory in (*known, *((corrects,) if corrects else ()))}
         for memory in verdict.changed:
             self._remember(memory)

@@ -20,7 +20,7 @@ from memoryd.store.base import Cursor
 __all__ = ["Decayed", "Faded", "Match", "Swept", "decay", "forget_matching"]
 
 READ_AT_ONCE = 1000
-SLICE = 256  # memories hidden in one transaction: about 20 ms of the writer
+SLICE = 128  # memories hidden in one transaction: below 20 ms of the writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,7 +116,7 @@ class DuckDBStore:
         )
 
     async def _memories(self, sql: str, params: Sequence[Any]) -> list[Memory]:
-        return [rows.memory_of(row) for row in await self._read(self._rows, sql, params)]
+        return await self._read(lambda: [rows.memory_of(row) for row in self._rows(sql, params)])
 
     # --- writing ---
 
@@ -167,8 +167,10 @@ class DuckDBStore:
 
     async def entries(self, ids: Sequence[str]) -> list[Entry]:
         source = "(SELECT * FROM memories WHERE id IN (SELECT unnest(?::VARCHAR[])))"
-        found = await self._read(self._rows, queries.select_memories(source, "m.terms"), [list(ids)])
-        return [Entry(rows.memory_of(row), terms) for *row, terms in found]
+        sql = queries.select_memories(source, "m.terms")
+        return await self._read(
+            lambda: [Entry(rows.memory_of(row), terms) for *row, terms in self._rows(sql, [list(ids)])]
+        )
 
     async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
         name = rows.request_name(owner, method, request_id)

@@ -1,0 +1,86 @@
+"""The commands of knowledge, as a shell sees them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from tests.test_cli import BIN, memory
+
+__all__ = ["memory"]  # the fixture
+
+
+def test_what_changed_is_told_and_its_history_says_why(memory):
+    red = memory("add", "My favorite color is red")[1].split()[1]
+    _, out, _ = memory("add", "My favorite color is blue")
+    assert f"(replaces {red})" in out
+    blue = out.split()[1]
+    _, out, _ = memory("history", blue)
+    assert [red, blue] == [line.split()[0] for line in out.splitlines() if not line.startswith(" ")]
+    assert "one_value: 'favorite color' holds one value at a time" in out
+    shown = json.loads(memory("history", "--json", blue)[1])
+    assert ["superseded", "live"] == [item["state"] for item in shown["memories"]]
+    assert "claims" not in shown["memories"][0]
+
+
+def test_a_contested_pair_is_marked_and_decided(memory):
+    teacher = memory("add", "I work as a teacher")[1].split()[1]
+    code, out, _ = memory("add", "I work as a translator")
+    assert (0, True) == (code, f"(contests {teacher}: memory history tells why)" in out)
+    translator = out.split()[1]
+    assert f"[contested by {translator}]" in memory("search", "teacher")[1]
+    assert f"confirmed {teacher} (replaces {translator})" in memory("confirm", teacher)[1]
+    assert "protected:   yes" in memory("get", teacher)[1]
+    assert "superseded" in memory("correct", teacher, "I", "work", "as", "a", "head", "teacher")[1]
+    assert 7 == memory("correct", teacher, "too late")[0]
+    assert 3 == memory("history", "a" * 26)[0]
+
+
+def test_people_are_listed_shown_renamed_merged_and_forgotten(memory):
+    memory("add", "my wife Sara likes Italian food")
+    memory("add", "Sally plays chess")
+    code, out, _ = memory("people")
+    assert (0, {"Sara (wife; 1 memory)", "Sally (1 memory)"}) == (code, set(out.splitlines()))
+    assert (
+        "renamed: Sarah Miller (wife; also Sara; 1 memory)"
+        in memory("person", "my wife", "--rename", "Sarah Miller")[1]
+    )
+    _, out, _ = memory("person", "Sally", "--merge-into", "Sara")
+    undo = out.split("--unmerge ")[1].strip()
+    assert "(about Sarah Miller)" in memory("search", "--about", "Sally", "chess")[1]
+    assert "taken out: Sally" in memory("person", "--unmerge", undo)[1]
+    assert 3 == memory("person", "Nobody")[0]
+    shown = json.loads(memory("person", "Sara", "--json")[1])
+    assert ("person", ["wife"], 1) == (shown["entity"]["type"], shown["entity"]["relations"], len(shown["memories"]))
+    assert "would erase 1 memories about Sarah Miller" in memory("forget", "my wife", "--dry-run")[1]
+    code, _, err = memory("forget", "my wife")
+    assert (2, True) == (code, "--yes" in err)
+    assert 0 == memory("forget", "my wife", "--yes")[0]
+    assert ["Sally (1 memory)"] == memory("people")[1].splitlines()
+
+
+def test_a_delete_by_filter_shows_first_and_then_does(memory):
+    for text in ("the old address is 1 Main Street", "an old address book", "something else"):
+        memory("add", text)
+    _, out, _ = memory("delete", "--matching", "OLD ADDRESS", "--dry-run")
+    assert 2 == len(out.splitlines())
+    assert 3 == len(memory("list")[1].splitlines())
+    assert 2 == len(memory("delete", "--matching", "old address")[1].splitlines())
+    assert 1 == len(memory("list")[1].splitlines())
+    assert 2 == memory("delete")[0]
+    assert 2 == memory("delete", "--matching", "so")[0]
+    assert 2 == memory("delete", "abcdefgh", "--matching", "something")[0]
+
+
+def test_a_credential_is_declined_and_not_repeated(memory):
+    code, out, err = memory("add", "my PIN is 4821")
+    assert (4, "", True) == (code, out, "rejected: secret" in err)
+    assert "4821" not in err
+
+
+def test_every_new_command_has_examples_in_its_help():
+    commands = "correct confirm history people person forget"
+    upkeep = "decay enrich compact verify"
+    for words in (*(["memory", name] for name in commands.split()), *(["memoryd", name] for name in upkeep.split())):
+        done = subprocess.run([BIN / words[0], words[1], "--help"], capture_output=True, text=True, check=True)
+        assert "examples:" in done.stdout
