@@ -99,10 +99,13 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
+    from memoryd.schedule import expressions_of
     from memoryd.store.duckdb import StoreInUse, open_store
-    from memoryd.wiring import make_embedder
+    from memoryd.wiring import load_every_finder, make_embedder
 
     config, places = _settle(args)
+    expressions_of(config)
+    load_every_finder(config)
     if args.json:
         keys = [
             {"key": f"{key.section}.{key.name}", "value": key.value, "default": key.default, "unit": key.unit}

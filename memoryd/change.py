@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Applied", "ChangeSet", "Entry", "Recalled", "RecordedRequest", "Snapshot", "Tombstone"]
+__all__ = ["PURGE", "Applied", "ChangeSet", "Entry", "Recalled", "RecordedRequest", "Snapshot", "Tombstone"]
+
+
+PURGE = "purge"
+"""Noted with the jobs whenever something is purged: its bytes may be in the file until the next compaction."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

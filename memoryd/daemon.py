@@ -37,7 +37,7 @@ from memoryd.doors import Doors
 from memoryd.embedding.base import Embedder
 from memoryd.identity.grants import Grants
 from memoryd.paths import Places
-from memoryd.schedule import due_jobs, expressions_of
+from memoryd.schedule import due_jobs, expressions_of, first_seen
 from memoryd.sockets import SocketLease
 from memoryd.store.duckdb import DuckDBStore, Opened, open_store
 from memoryd.supervision import feed_watchdog, notify, watchdog_interval_s
@@ -245,12 +245,16 @@ class _Daemon:
         """Run the jobs of the schedule when they are due, those first that were missed while the daemon was down."""
         while True:
             await asyncio.sleep(SCHEDULE_S)
-            ran = await ports.store.jobs()
-            new = {name: now_utc() for name in expressions_of(self._config) if name not in ran}
-            if new:
-                await ports.store.commit(ChangeSet(jobs=new))
-            for name in due_jobs(self._config, ran, now_utc()):
-                await _run_job(name, ports, doors, self._config)
+            try:
+                ran = await ports.store.jobs()
+                seen = {first_seen(name): now_utc() for name in expressions_of(self._config)}
+                new = {name: time for name, time in seen.items() if name not in ran}
+                if new:
+                    await ports.store.commit(ChangeSet(jobs=new))
+                for name in due_jobs(self._config, ran, now_utc()):
+                    await _run_job(name, ports, doors, self._config)
+            except Exception as error:  # noqa: BLE001  it may be busy or full now; the next look comes soon
+                log.error("schedule_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
 
     async def _describe(self, ports: Ports, doors: Doors, audit: AuditLog | None) -> dict[str, Any]:
         info = await ports.store.info()
@@ -326,10 +330,11 @@ async def _run_job(name: str, ports: Ports, doors: Doors, config: Config) -> Non
                 await doors.register.collect(trail.time, grace_days=config.sandbox.ended_grace_days)
             else:
                 report = await compact(ports, now=trail.time)
-            await ports.store.commit(ChangeSet(jobs={name: trail.time}))
     except Exception as error:  # noqa: BLE001  the daemon serves all the same, and tries again when it is next due
         log.error("job_failed", job=name, error=type(error).__name__)  # noqa: TRY400  a trace may hold content
+        await ports.store.commit(ChangeSet(jobs={name: trail.time}))  # it is tried again when it is next due
         return
+    await ports.store.commit(ChangeSet(jobs={name: trail.time}))
     log.info("job_done", job=name, report=str(report), duration_s=round(time.monotonic() - began, 3))
 
 

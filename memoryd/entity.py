@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memoryd.model import Owner
+    from memoryd.model import Owner, Trust
 
 __all__ = ["Entity", "EntityRef", "EntityType", "Form", "Mention", "Profile"]
 
@@ -65,6 +65,8 @@ class Entity:
     id: str
     owner: Owner
     create_time: datetime
+    trust: Trust
+    """Of who decided it last; nobody of less trust decides otherwise."""
     name: str = ""
     """The name that it was given; empty: as memories call it."""
     merged_into: str = ""

@@ -415,6 +415,14 @@ class Filter:
         """The kinds it lets through: those named, or all but EPISODE."""
         return self.kinds or frozenset(Kind) - {Kind.EPISODE}
 
+    def is_about(self, memory: Memory) -> bool:
+        """Whether a memory is about one of the subjects, if there are any, and does not merely mention one."""
+        return (
+            not self.subjects
+            or bool({*map(fold, self.subjects)} & {*map(fold, memory.subjects)})
+            or any(mention.about and mention.entity_id in self.entity_ids for mention in memory.mentions)
+        )
+
     def admits(self, memory: Memory, now: datetime) -> bool:
         """Whether a memory passes: the definition that every store and index must agree with."""
         state = memory.state_at(now)

@@ -14,7 +14,7 @@ from cronsim import CronSim, CronSimError
 
 from memoryd.config import Config, ConfigError
 
-__all__ = ["JOBS", "due_jobs", "expressions_of"]
+__all__ = ["JOBS", "due_jobs", "expressions_of", "first_seen"]
 
 JOBS = ("enrichment", "decay", "gc", "compaction")
 """In the order in which they run where several are due."""
@@ -39,12 +39,17 @@ def _zone(config: Config) -> tzinfo | None:
     return None if config.schedule.timezone == "local" else ZoneInfo(config.schedule.timezone)
 
 
+def first_seen(name: str) -> str:
+    """Return under which name it is noted when a job was first asked for; from then on it is waited for."""
+    return f"{name} first seen"
+
+
 def due_jobs(config: Config, ran: Mapping[str, datetime], now: datetime) -> list[str]:
     """Return the jobs that are due, in order; one that never ran counts from when it is first asked for."""
     zone = _zone(config)
     due = []
     for name, expression in expressions_of(config).items():
-        last = ran.get(name)
+        last = ran.get(name, ran.get(first_seen(name)))
         if last is not None and next(CronSim(expression, last.astimezone(zone))) <= now:
             due.append(name)
     return due

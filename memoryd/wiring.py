@@ -9,6 +9,7 @@ from pathlib import Path
 
 import structlog
 
+from memoryd.change import Applied
 from memoryd.config import Config
 from memoryd.domain.ports import Policy, Ports, Stamps
 from memoryd.domain.rules import Rules
@@ -18,11 +19,13 @@ from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.onnx import builtin_encoder, directory_encoder
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.index.cache import ScopeIndexes
-from memoryd.knowledge.finders import load_finders
+from memoryd.knowledge.claims import statement_of
+from memoryd.knowledge.finders import Finder, load_finders
 from memoryd.knowledge.secrets import SecretDetector
+from memoryd.knowledge.words import words_of
 from memoryd.store.base import Store
 
-__all__ = ["make_embedder", "make_ports", "new_id", "now_utc"]
+__all__ = ["load_every_finder", "make_embedder", "make_ports", "new_id", "now_utc"]
 
 ID_BYTES = 16
 
@@ -95,6 +98,7 @@ async def make_ports(config: Config, store: Store, embedder: Embedder, now: date
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     usage = Usage(await store.grant_usage(midnight), midnight.date())
     store.on_commit(usage.apply)
+    store.on_commit(_forget_read)
     policy = Policy(
         delete_grace_days=config.memory.delete_grace_days,
         supersede_grace_days=config.memory.supersede_grace_days,
@@ -110,9 +114,7 @@ async def make_ports(config: Config, store: Store, embedder: Embedder, now: date
             dedup_jaccard=config.memory.dedup_jaccard,
         ),
     )
-    model = config.entities.spacy_model
-    fast = load_finders(config.strategies.fast, model=model)
-    more = [name for name in config.strategies.accurate if name not in config.strategies.fast]
+    fast, accurate = load_every_finder(config)
     return Ports(
         store=store,
         indexes=indexes,
@@ -124,6 +126,21 @@ async def make_ports(config: Config, store: Store, embedder: Embedder, now: date
         vector_refusal=refusal,
         usage=usage,
         finders=fast,
-        accurate_finders=load_finders(more, model=model, optional=True),
+        accurate_finders=accurate,
         secrets=SecretDetector(),
     )
+
+
+def load_every_finder(config: Config) -> tuple[list[Finder], list[Finder]]:
+    """Return what finds names before an answer, and what finds them in the background; see load_finders."""
+    model = config.entities.spacy_model
+    fast = load_finders(config.strategies.fast, model=model)
+    more = [name for name in config.strategies.accurate if name not in config.strategies.fast]
+    return fast, load_finders(more, model=model, optional=True)
+
+
+def _forget_read(applied: Applied) -> None:
+    """Drop what was kept of the texts that were read lately, once something is purged."""
+    if applied.change.purges:
+        statement_of.cache_clear()
+        words_of.cache_clear()

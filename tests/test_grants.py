@@ -26,6 +26,7 @@ from memory_client import (
     MemorydError,
     Outcome,
     Permission,
+    Source,
     State,
     Trust,
     TrustTooLow,
@@ -112,6 +113,49 @@ def test_a_sandbox_does_not_decide_who_the_host_s_people_are(world):
                 attempt()
         assert "Eva" == inside.rename_entity("Eve", "Eva").name
         assert 1 == inside.forget_person("Eva").purged_count
+
+
+def test_no_statement_of_a_sandbox_renames_or_unites_the_host_s_people(world):
+    with world.admin("vida") as host, world.inside(world.sandbox(user_id="vida", chat_ids=())) as inside:
+        chess = host.add("Bob plays chess").memory
+        wife = host.add("My wife's name is Sarah").memory
+        for claim in ("Bob is called Sarah", "Bob, aka Peanut, likes tea", "My wife Bob likes tea"):
+            inside.add(claim)
+        assert "Bob" == next(ref.name for ref in host.get(chess.id).entities if ref.about)
+        assert "Sarah" == host.entity("my wife").entity.name
+        assert wife.id not in host.forget_person(host.get(chess.id).entities[0].id, dry_run=True).purged_ids
+
+
+def test_what_the_host_decided_of_somebody_stays_decided(world):
+    with world.admin("vigo") as host, world.inside(world.sandbox(user_id="vigo", chat_ids=())) as inside:
+        inside.add("my friend Eve likes tea")
+        host.rename_entity("Eve", "Eva Stone")
+        for attempt in (
+            lambda: inside.rename_entity("Eva Stone", "Mallory"),
+            lambda: inside.forget_person("Eva Stone"),
+        ):
+            with pytest.raises(TrustTooLow):
+                attempt()
+        assert "Eva Stone" == inside.entity("Eve").entity.name
+
+
+def test_the_newer_of_a_sandbox_is_not_put_before_the_older_of_the_host(world):
+    with world.admin("vlad") as host, world.inside(world.sandbox(user_id="vlad", chat_ids=())) as inside:
+        kept = host.add("I live in Berlin").memory
+        said = inside.add("I live in Munich")
+        assert (kept.id,) == said.contested_ids
+        assert [kept.id, said.memory.id] == [hit.memory.id for hit in host.search("I live in Berlin").hits]
+
+
+def test_what_the_host_forgot_is_remembered_again_by_the_host_alone(world):
+    with world.admin("vera2") as host, world.inside(world.sandbox(user_id="vera2", chat_ids=())) as inside:
+        extracted = Source(channel="extraction")
+        host.delete(host.add("Bob has an allergy to nuts").memory.id)
+        inside.delete(inside.add("Bob has an allergy to nuts").memory.id, purge=True)
+        assert "forgotten" == host.add("Bob has an allergy to nuts", source=extracted).rejection
+        inside.delete(inside.add("Bob has an allergy to figs").memory.id, purge=True)
+        assert "forgotten" == inside.add("Bob has an allergy to figs", source=extracted).rejection
+        assert Outcome.INSERTED is host.add("Bob has an allergy to figs", source=extracted).outcome
 
 
 def test_a_sandbox_cannot_replace_what_the_host_stored_under_a_key(world):

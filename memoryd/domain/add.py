@@ -96,7 +96,7 @@ async def _offer(
     for n, draft in enumerate(drafts):
         _named(n, batch, partial(draft.expiry, now))
     if caller.agent_id in ports.policy.disabled_agents:
-        return await _decline("disabled", drafts, ports, request, now)
+        return await decline("disabled", len(drafts), ports, request, now)
     declined = {n: "secret" for n, draft in enumerate(drafts) if holds_secret(draft, ports)}
     wanted = [draft for n, draft in enumerate(drafts) if n not in declined]
     made = iter(await embedding.of(wanted, caller, ports) if wanted else [])
@@ -115,6 +115,11 @@ def holds_secret(draft: Draft, ports: Ports) -> bool:
             *draft.tags,
             draft.category,
             draft.key,
+            draft.source.speaker,
+            draft.source.channel,
+            draft.source.thread_id,
+            draft.source.session_id,
+            *draft.source.message_ids,
             *(f"{k}: {v}" for k, v in draft.metadata.items()),
         )
     )
@@ -142,10 +147,7 @@ async def _decide(
     batch: bool,
 ) -> list[AddResult]:
     """Judge the statements one after the other and write what follows from it."""
-    locks: list[Any] = list(owners)
-    if caller.quota.stored_memories or caller.quota.stored_bytes:
-        locks.append(("grant", caller.grant_id))  # its chats count together
-    async with ports.owner_locks.hold(locks):
+    async with ports.owner_locks.hold(locks_of(caller, owners)):
         check_wanted()
         indexes = {owner: await ports.indexes.get(owner) for owner in dict.fromkeys(owners)}
         offers = Offers(ports, indexes, now, count=len(drafts))
@@ -171,6 +173,13 @@ async def _decide(
         return [await result_of(outcome, offers, ports, now) for outcome in outcomes]
 
 
+def locks_of(caller: Caller, owners: Sequence[Owner]) -> list[Any]:
+    """Return what to hold while a caller's statements are decided."""
+    if caller.quota.stored_memories or caller.quota.stored_bytes:
+        return [*owners, ("grant", caller.grant_id)]  # its chats count together
+    return list(owners)
+
+
 async def result_of(
     recorded: tuple[str, Outcome | None, tuple[str, ...]], offers: Offers, ports: Ports, now: datetime
 ) -> AddResult:
@@ -183,12 +192,12 @@ async def result_of(
     return AddResult(outcome, shown, details, memory.contested_with)
 
 
-async def _decline(reason: str, drafts: Sequence[Draft], ports: Ports, request: Once, now: datetime) -> list[AddResult]:
+async def decline(reason: str, count: int, ports: Ports, request: Once, now: datetime) -> list[AddResult]:
     """Store nothing, say why, and say the same when asked again."""
-    noted = request.record(tuple(("", Outcome.REJECTED, (reason,)) for _ in drafts), now)
+    noted = request.record(tuple(("", Outcome.REJECTED, (reason,)) for _ in range(count)), now)
     if noted is not None:
         await ports.store.commit(ChangeSet(request=noted))
-    return [AddResult(Outcome.REJECTED, None, rejection=reason) for _ in drafts]
+    return [AddResult(Outcome.REJECTED, None, rejection=reason) for _ in range(count)]
 
 
 async def _again(earlier: RecordedRequest, caller: Caller, ports: Ports, now: datetime) -> list[AddResult]:

@@ -8,18 +8,17 @@ from datetime import datetime
 
 from memoryd import limits
 from memoryd.checks import check_count, check_id
+from memoryd.domain.answers import within_bytes
 from memoryd.domain.page_token import page_token_after, read_page_token
 from memoryd.domain.people import dressed, whom
 from memoryd.domain.ports import Ports
 from memoryd.errors import AmbiguousId, InvalidArgument, NotFound
-from memoryd.index.records import pack
 from memoryd.model import Caller, Filter, Memory, Stats
 from memoryd.store.base import Cursor
 
 __all__ = ["Page", "find", "get", "page", "page_of_grant", "stats"]
 
 ID_LENGTH = 26
-_ROW_BYTES = 100  # what a message takes beside its fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +58,11 @@ async def page_of_grant(
 
 def _page(found: list[Memory], size: int, secret: bytes, bound: bytes, now: datetime) -> Page:
     """Return what fits of what was found, one more than the page has, and the token of the rest."""
-    kept = _within_bytes(found[:size])
+    kept = within_bytes(found[:size])
     token = (
         "" if len(kept) == len(found) else page_token_after(Cursor(kept[-1].create_time, kept[-1].id), secret, bound)
     )
     return Page([memory.as_of(now) for memory in kept], token)
-
-
-def _within_bytes(memories: list[Memory]) -> list[Memory]:
-    total = 0
-    for n, memory in enumerate(memories):
-        total += _ROW_BYTES + len(pack(memory))  # near what it takes on the wire, whichever field holds the text
-        if total > limits.MAX_PAGE_BYTES and n:
-            return memories[:n]
-    return memories
 
 
 def _bound_to(caller: Caller, wanted: Filter) -> bytes:

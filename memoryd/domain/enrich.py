@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.change import ChangeSet, Entry
 from memoryd.checks import fold
-from memoryd.domain.mentions import mentions_of
+from memoryd.domain.mentions import mentions_among
 from memoryd.domain.people import directory_of
 from memoryd.domain.ports import Ports
+from memoryd.knowledge.finders import Find, find_entities
 from memoryd.model import Memory, State
 
 __all__ = ["Enriched", "enrich"]
@@ -35,28 +38,28 @@ async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enric
     """
     finders = [*ports.finders, *ports.accurate_finders]
     if not any(finder.accurate for finder in finders):
-        return Enriched(skipped="no finder beside regex is loaded; see entities.accurate")
+        return Enriched(skipped="no finder beside regex is loaded; see entities.strategies.accurate")
     examined = linked = 0
     for memory in await ports.store.unenriched(limit=MOST_A_RUN):
         few = len({mention.entity_id for mention in memory.mentions}) <= FEW_ENTITIES
         examined += few
         if dry_run:
             continue
+        finds = await asyncio.to_thread(find_entities, memory.content, finders) if few else None
         async with ports.owner_lock(memory.owner):
-            linked += await _look_again(memory, ports, now, few=few)
+            linked += await _look_again(memory, finds, ports, now)
     return Enriched(examined, linked)
 
 
-async def _look_again(memory: Memory, ports: Ports, now: datetime, *, few: bool) -> int:
+async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports, now: datetime) -> int:
     found = await ports.store.entries([memory.id])
     if not found or found[0].memory.state_at(now) is State.DELETED:
         return 0
     known = found[0].memory
     mentions = known.mentions
-    if few:
+    if finds is not None:
         people = await directory_of(known.owner, ports)
-        finders = [*ports.finders, *ports.accurate_finders]
-        seen = mentions_of(known.content, known.subjects, people, finders, ports.new_id)
+        seen = mentions_among(finds, known.subjects, people, ports.new_id)
         texts = {fold(mention.text) for mention in mentions}
         mentions = (*mentions, *(mention for mention in seen if fold(mention.text) not in texts))
     update = Entry(replace(known, mentions=mentions, enrich_time=now), found[0].terms)

@@ -9,7 +9,7 @@ from memoryd.domain.decay import confidence_at
 from memoryd.domain.forget import hidden
 from memoryd.domain.ports import Ports
 from memoryd.index.scope import ScopeIndex
-from memoryd.model import Memory, Trust
+from memoryd.model import Memory, State, Trust
 
 __all__ = ["evicted", "least_valuable", "worth"]
 
@@ -25,24 +25,35 @@ def worth(memory: Memory, now: datetime, decay: str) -> tuple[float, datetime, d
     )
 
 
-def least_valuable(index: ScopeIndex, ports: Ports, count: int, kept: Collection[str], now: datetime) -> list[Memory]:
-    """Return as many memories as shall go; fewer if what is left is protected or kept."""
+def least_valuable(
+    index: ScopeIndex, ports: Ports, count: int, kept: Collection[str], now: datetime, *, trust: Trust
+) -> list[Memory]:
+    """
+    Return as many memories as shall go for one of this trust; fewer if what is left is protected, kept, or above it.
+
+    What somebody of less trust has protected is not protected from it.
+    """
     decay = ports.policy.rules.decay
     queue = ports.victims.setdefault(index, [])
     victims: list[Memory] = []
     for fresh in (False, True):
         if fresh:
-            live = [memory for memory in index.live(now) if not memory.protected]
+            live = [memory for memory in index.live(now) if _may_go(memory, trust)]
             live.sort(key=lambda memory: worth(memory, now, decay))
             queue[:] = [memory.id for memory in live[: max(AHEAD, count + len(kept))]]
         while queue and len(victims) < count:
             memory = index.memory(queue.pop(0))
-            gone = memory is None or memory.supersede_time is not None or memory.protected or memory.id in kept
-            if memory is not None and not gone and memory.id not in {victim.id for victim in victims}:
+            if memory is None or memory.state_at(now) is not State.LIVE or memory.id in kept:
+                continue
+            if _may_go(memory, trust) and memory.id not in {victim.id for victim in victims}:
                 victims.append(memory)
         if len(victims) == count:
             break
     return victims
+
+
+def _may_go(memory: Memory, trust: Trust) -> bool:
+    return not memory.trust.outranks(trust) and not (memory.protected and not trust.outranks(memory.trust))
 
 
 def evicted(memory: Memory, ports: Ports, now: datetime) -> Memory:

@@ -7,19 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from memoryd import limits
-from memoryd.change import ChangeSet, Entry, RecordedRequest
+from memoryd.change import PURGE, ChangeSet, Entry, RecordedRequest
 from memoryd.domain.browse import find
 from memoryd.domain.links import released
 from memoryd.domain.people import dressed
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import memory_now, once
-from memoryd.domain.tombstones import tombstones_for
+from memoryd.domain.tombstones import lifted_by, tombstones_for
 from memoryd.errors import Conflict, NotFound, TrustTooLow
 from memoryd.model import Caller, GcReport, Judgement, Memory, State, Trust
 from memoryd.store.base import Cursor, Graces
 
 __all__ = [
-    "PURGE",
     "Forgotten",
     "GrantForgotten",
     "collect",
@@ -32,7 +31,6 @@ __all__ = [
 
 MAX_NAMED = 1000  # ids that an answer names
 READ_AT_ONCE = 1024  # memories of a grant: its scan is of the whole table
-PURGE = "purge"  # noted with the jobs: bytes of what was purged since the last compaction may be in the file
 SLICE = 128  # memories purged in one transaction: below 20 ms of the writer
 
 
@@ -71,7 +69,7 @@ async def forget(
                         "the memory is of higher trust; delete it without purge, so that it can be restored"
                     )
                 partners = tuple(await released([memory], ports))
-                stones = tuple(tombstones_for(memory, ports.secret))
+                stones = tuple(tombstones_for(memory, ports.secret, caller.trust))
                 if purge:  # the note would keep the id
                     await ports.store.commit(
                         ChangeSet(purges=(memory,), updates=partners, tombstones=stones, jobs={PURGE: now})
@@ -108,6 +106,8 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
                 return (await dressed([memory.as_of(now)], ports))[0]
             await _check_trust(memory, caller, ports)
             back = replace(memory, delete_time=None, purge_time=None, delete_trust=None, delete_reason="")
+            if memory.delete_reason in {"decayed", "evicted"}:
+                back = replace(back, reinforce_time=now)  # or it would go again at once
             rivals: list[Entry] = []
             if state is State.SUPERSEDED:
                 rivals = await _rivals(memory, ports, now)
@@ -124,7 +124,7 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
             if entry is None:
                 raise NotFound(f"there is no memory {memory.id}", field="id")
             ports.check_grant(caller.grant_id, now)
-            lift = tuple(tombstones_for(back, ports.secret)) if state is State.DELETED else ()
+            lift = tuple(lifted_by(back, ports.secret, caller.trust)) if state is State.DELETED else ()
             updates = (Entry(back, entry.terms, entry.vector, entry.fingerprint), *rivals)
             await ports.store.commit(ChangeSet(updates=updates, request=noted, lift=lift))
             return (await dressed([back.as_of(now)], ports))[0]
@@ -229,7 +229,9 @@ async def forget_entries(
     if not gone and request is None:
         return
     partners = tuple(await released(gone, ports))
-    stones = tuple(stone for memory in gone for stone in tombstones_for(memory, ports.secret)) if remember else ()
+    stones = (
+        tuple(stone for memory in gone for stone in tombstones_for(memory, ports.secret, trust)) if remember else ()
+    )
     if purge:
         change = ChangeSet(purges=tuple(gone), updates=partners, tombstones=stones, request=request, jobs={PURGE: now})
     else:

@@ -115,13 +115,12 @@ def _by_key(offer: Offer, known: Known, now: datetime) -> Verdict | None:
 def _by_text(offer: Offer, known: Known, now: datetime) -> Verdict | None:
     """What the exact text decides: it strengthens whatever says it already."""
     draft, new = offer.draft, offer.new
-    for held in sorted(
-        known.same_text, key=lambda memory: new.trust.outranks(memory.trust)
-    ):  # equals and betters first
+    if offer.corrects is not None:
+        return None  # a correction is a statement of its own
+    # equals and betters first
+    for held in sorted(known.same_text, key=lambda memory: new.trust.outranks(memory.trust)):
         if draft.key and (held.key or not (_may_change(held, new) or new.trust.outranks(held.trust))):
             continue  # two keys are two memories, whatever they say; and nobody names what is another's
-        if offer.corrects is not None and held.id != offer.corrects.id:
-            continue  # a correction is a statement of its own
         return _said_again(held, draft, new, now)
     return None
 
@@ -159,14 +158,26 @@ def _by_meaning(offer: Offer, known: Known, now: datetime, rules: Rules) -> Verd
         retired.insert(0, (offer.corrects, Judgement("corrected", "it was corrected by name", new.id)))
     if not retired and not contested:
         return None
+    if offer.corrects is not None:  # it is replaced, whatever the policy is for what is merely contradicted
+        retired, more = retired[:1], retired[1:]
+        verdict = _replaced(new, more, contested[:MOST_CONTESTED], now, rules)
+        return _with_corrected(verdict, offer.corrects, retired[0][1], now)
     return _replaced(new, retired, contested[:MOST_CONTESTED], now, rules)
+
+
+def _with_corrected(verdict: Verdict, old: Memory, why: Judgement, now: datetime) -> Verdict:
+    """Return a verdict that replaces what was corrected, too; its protection goes on."""
+    heir = verdict.memory
+    heir = replace(heir, supersedes=(old.id, *heir.supersedes), protected=old.protected)
+    changed = (_retired(old, heir, why, now), *verdict.changed)
+    return Verdict(Outcome.SUPERSEDED, heir, changed, (old.id, *verdict.superseded_ids))
 
 
 def _may_retire(new: Memory, held: Memory, now: datetime, rules: Rules) -> bool:
     """Whether a statement may end another: not against more trust or more confidence, nor what is protected from it."""
     if held.trust.outranks(new.trust):
         return False
-    if held.protected and new.source.channel == EXTRACTION:
+    if held.protected and new.source.channel == EXTRACTION and not new.trust.outranks(held.trust):
         return False
     return new.confidence + 1e-9 >= confidence_at(held, now, rules.decay)
 
@@ -202,8 +213,7 @@ def _replaced(
 
 
 def _contested(held: Memory, by: str, why: Judgement) -> Memory:
-    links = (*held.contested_with, by)[-MOST_CONTESTED:]
-    return replace(held, contested_with=links, judgement=why)
+    return replace(held, contested_with=(*held.contested_with, by), judgement=held.judgement or why)
 
 
 def _retired(held: Memory, heir: Memory, why: Judgement, now: datetime) -> Memory:
@@ -274,6 +284,8 @@ def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memor
     memory may hold. What came through another door or grant only notes that it was said again: whoever repeats it
     changes nothing of it, so that nothing is left of a grant once its memories are removed.
     """
+    if known.trust.outranks(new.trust):
+        return known  # and nobody of less trust keeps it from fading
     if not _may_change(known, new):
         return replace(known, reinforce_time=now)
     metadata: Mapping[str, str] = {**draft.metadata, **known.metadata}

@@ -18,7 +18,7 @@ from memoryd.knowledge.finders import Find, Finder, find_entities
 from memoryd.knowledge.names import is_formal, may_be_one, short_forms
 from memoryd.knowledge.relations import KIN, RELATIONS, relation_of
 
-__all__ = ["meant_by", "mentions_of"]
+__all__ = ["meant_by", "mentions_among", "mentions_of"]
 
 
 def mentions_of(
@@ -29,7 +29,14 @@ def mentions_of(
     new_id: Callable[[], str],
 ) -> tuple[Mention, ...]:
     """Return the entities that a statement and its subjects name; new ones get ids of their own."""
-    groups = _groups(find_entities(text, finders), subjects)
+    return mentions_among(find_entities(text, finders), subjects, directory, new_id)
+
+
+def mentions_among(
+    finds: Sequence[Find], subjects: Iterable[str], directory: Directory, new_id: Callable[[], str]
+) -> tuple[Mention, ...]:
+    """Return the entities that finds in a statement, and its subjects, name; new ones get ids of their own."""
+    groups = _groups(finds, subjects)
     if not groups:
         return ()
     taken: set[str] = set()
@@ -148,10 +155,17 @@ def _by_names(names: Sequence[str], directory: Directory, taken: set[str], *, re
         one
         for one in directory.first_named(firsts) - taken
         if _may_have(relation, directory, one)
-        and all(any(may_be_one(name, known) for known in directory.names(one)) for name in names)
+        and all(_fits(name, directory.names(one)) for name in names)
+        and not (relation and directory.ever_related(one) - {relation})  # Sally, a colleague, is not Sarah, the wife
         and not (_fuller(names, directory.names(one)) and directory.ever_related(one) and not relation)
     }
     return _only(alike)
+
+
+def _fits(name: str, known: Sequence[str]) -> bool:
+    """Whether a name may be that of somebody: it goes with one of the known ones, and against no full one."""
+    full = [one for one in known if len(one.split()) > 1]
+    return any(may_be_one(name, one) for one in known) and all(may_be_one(name, one) for one in full)
 
 
 def _fuller(names: Sequence[str], known: Sequence[str]) -> bool:
@@ -173,6 +187,7 @@ def _related(names: Sequence[str], relation: str, directory: Directory, taken: s
         if any(
             may_be_one(name, known, nicknames=_casual(name, known)) for name in names for known in directory.names(one)
         )
+        and all(_fits(name, directory.names(one)) for name in names)
     }
     unnamed = next(iter(holders)) if len(holders) == 1 and not directory.names(next(iter(holders))) else ""
     holder = _only(exact) or _only(named) or ("" if named else unnamed)

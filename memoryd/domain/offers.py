@@ -28,7 +28,7 @@ from memoryd.index.analysis import analyse, indexed_text
 from memoryd.index.directory import Directory
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.claims import statement_of
-from memoryd.model import Caller, Draft, Filter, Kind, Memory, Outcome, Owner, State, Visibility
+from memoryd.model import Caller, Draft, Filter, Kind, Memory, Outcome, Owner, State, Trust, Visibility
 
 __all__ = ["Offers"]
 
@@ -144,9 +144,14 @@ class Offers:
         digest = text_digest(draft.content)
         of_key = await self._of_key(owner, draft.key) if draft.key else []
         same_text = await self._same_text(owner, digest)
-        stones = tombstones_of(owner, draft.content, draft.source.message_ids, ports.secret)
-        buried = await self._buried(owner, stones)
-        if buried and draft.source.channel == EXTRACTION and not same_text:
+        ids = draft.source.message_ids
+        above = [trust for trust in Trust if not caller.trust.outranks(trust)]
+        barred = tombstones_of(owner, draft.content, ids, ports.secret, above)
+        stones = tombstones_of(
+            owner, draft.content, ids, ports.secret, [t for t in Trust if not t.outranks(caller.trust)]
+        )
+        buried = await self._buried(owner, [*barred, *stones])
+        if buried & {stone.digest for stone in barred} and draft.source.channel == EXTRACTION and not same_text:
             return "", Outcome.REJECTED, ("forgotten",)
         statement = draft.kind not in NO_STATEMENTS
         people = self._people(owner)
@@ -156,6 +161,8 @@ class Offers:
             claims = tuple(dict.fromkeys(claim.key for claim in statement_of(draft.content).claims))
             mentions = mentions_of(draft.content, draft.subjects, people, ports.finders, ports.new_id)
             new = replace(new, claims=claims, mentions=mentions)
+        elif draft.subjects:
+            new = replace(new, mentions=mentions_of("", draft.subjects, people, (), ports.new_id))
         akin = await self._akin(new, vector) if statement else []
         # nothing is awaited from here to take(), so that no two memories get one time
         time = ports.stamps.peek(self._now)
@@ -167,13 +174,12 @@ class Offers:
             return "", Outcome.REJECTED, ("quota",)
         if verdict.new is not None:
             ports.stamps.take(time)
-            for victim in self._make_room(verdict, owner):
-                await self._release(victim)
         before = {memory.id: memory for memory in (*known, *((corrects,) if corrects else ()))}
+        victims = self._make_room(verdict, owner, caller.trust) if verdict.new is not None else []
         for memory in verdict.changed:
             self._remember(memory)
-            if memory.supersede_time is not None:
-                await self._release(before.get(memory.id, memory))
+        for gone in (*victims, *(before.get(m.id, m) for m in verdict.changed if m.supersede_time is not None)):
+            await self._release(gone)  # once all of them have the form that they will have
         if verdict.new is not None:
             self._new[new.id] = Entry(verdict.new, "", vector, ports.embedder.fingerprint if vector is not None else "")
             self._remember(verdict.new, digest)
@@ -225,7 +231,7 @@ class Offers:
         self._grown_bytes += grows
         return True
 
-    def _make_room(self, verdict: Verdict, owner: Owner) -> list[Memory]:
+    def _make_room(self, verdict: Verdict, owner: Owner, trust: Trust) -> list[Memory]:
         """
         Forget the least valuable memories above the cap, and return them as they were.
 
@@ -236,7 +242,8 @@ class Offers:
         if not cap or index is None:
             return []
         gone = sum(memory.supersede_time is not None for memory in verdict.changed)
-        now_live = index.live_count(self._now) - len(self._evicted)
+        gone_already = sum(1 for one in self._evicted if self._pending[one].owner == owner)
+        now_live = index.live_count(self._now) - gone_already
         now_live += sum(1 for entry in self._new.values() if entry.memory.owner == owner)
         now_live -= sum(
             1 for memory in self._pending.values() if memory.owner == owner and memory.supersede_time is not None
@@ -245,7 +252,7 @@ class Offers:
         if overflow <= 0:
             return []
         kept = {*self._pending, *(memory.id for memory in verdict.changed), *self._evicted}
-        victims = least_valuable(index, ports, overflow, kept, self._now)
+        victims = least_valuable(index, ports, overflow, kept, self._now, trust=trust)
         if len(victims) < overflow:
             raise LimitExceeded(
                 f"the scope holds {cap} memories (memory.max_entries) and all of them are protected; delete some",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd import limits
-from memoryd.change import ChangeSet, Entry
+from memoryd.change import PURGE, ChangeSet, Entry
 from memoryd.checks import check_count, check_text, fold
+from memoryd.domain.answers import within_bytes
 from memoryd.domain.links import released
 from memoryd.domain.mentions import meant_by
 from memoryd.domain.page_token import number_after, read_number
@@ -79,15 +80,23 @@ def _name(people: Directory, root: str, otherwise: str) -> str:
 # --- who is meant ---
 
 
-async def whom(wanted: Filter, caller: Caller, ports: Ports) -> Filter:
-    """Return a filter with the entities that its subjects mean, in the scopes that the caller sees."""
+async def whom(wanted: Filter, caller: Caller, ports: Ports, *, one: bool = False) -> Filter:
+    """
+    Return a filter with the entities that its subjects mean, in the scopes that the caller sees.
+
+    With `one` a subject may mean but one in a scope, or AmbiguousName is raised: so where something is to go.
+    """
     if not wanted.subjects:
         return wanted
     ids: set[str] = set()
     for owner in caller.visibility.owners:
         people = await directory_of(owner, ports)
         for subject in wanted.subjects:
-            for root in meant_by(subject, people):
+            roots = sorted(meant_by(subject, people))
+            if one and len(roots) > 1:
+                several = ", ".join(f"{people.name(root)} ({root})" for root in roots[:8])
+                raise AmbiguousName(f"{subject!r} may be several: {several}; name one by its id", field="subjects")
+            for root in roots:
                 ids |= people.members(root)
     return replace(wanted, entity_ids=frozenset(ids))
 
@@ -182,91 +191,81 @@ async def get_entity(
     count = check_count(limit, "limit", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     owner, root, people = await _find(name, caller, ports)
     memories = await _memories(owner, root, people, ports, now)
-    shown = await dressed([memory.as_of(now) for memory in memories[:count]], ports)
+    shown = await dressed([memory.as_of(now) for memory in within_bytes(memories[:count])], ports)
     return _profile(owner, root, people, memories), shown
 
 
 # --- deciding by hand ---
 
 
-async def _check_trust(owner: Owner, ids: Iterable[str], caller: Caller, ports: Ports) -> None:
-    """Raise TrustTooLow if memories of more trust than the caller's name one of these entities."""
-    if any(memory.trust.outranks(caller.trust) for memory in await ports.store.naming(owner, ids)):
+async def _check_trust(owner: Owner, ids: Iterable[str], caller: Caller, ports: Ports, people: Directory) -> None:
+    """Raise TrustTooLow if somebody of more trust named one of these entities, in a memory or by hand."""
+    ids = set(ids)
+    decided = any(row.trust.outranks(caller.trust) for row in people.rows if row.id in ids)
+    if decided or any(memory.trust.outranks(caller.trust) for memory in await ports.store.naming(owner, ids)):
         raise TrustTooLow("memories of higher trust name them; who they are is not decided from here")
 
 
-async def _decide(
-    owner: Owner, caller: Caller, ports: Ports, now: datetime, decide: Callable[[Directory], Iterable[Entity]]
-) -> Directory:
-    """Write down what somebody decides of entities, while nobody else decides there."""
-    async with ports.owner_lock(owner):
-        people = await directory_of(owner, ports)
-        rows = tuple(decide(people))
-        ports.check_grant(caller.grant_id, now)
-        if rows:
-            await ports.store.commit(ChangeSet(entities=rows))
-    return await directory_of(owner, ports)
+async def _write(rows: Sequence[Entity], caller: Caller, ports: Ports, now: datetime) -> Directory:
+    """Write down what somebody decides of entities of one owner; return who is known then."""
+    ports.check_grant(caller.grant_id, now)
+    await ports.store.commit(ChangeSet(entities=tuple(replace(row, trust=caller.trust) for row in rows)))
+    return await directory_of(rows[0].owner, ports)
 
 
-def _row(people: Directory, entity_id: str, owner: Owner, now: datetime) -> Entity:
-    return people.row(entity_id) or Entity(entity_id, owner, now)
+def _row(people: Directory, entity_id: str, owner: Owner, caller: Caller, now: datetime) -> Entity:
+    return people.row(entity_id) or Entity(entity_id, owner, now, caller.trust)
 
 
 async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
     """Give an entity another name; see RenameEntity in the contract."""
     new_name = check_text(new_name, "new_name", limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
-    owner, root, people = await _find(name, caller, ports)
-    await _check_trust(owner, people.members(root), caller, ports)
-    people = await _decide(
-        owner, caller, ports, now, lambda people: [replace(_row(people, root, owner, now), name=new_name)]
-    )
-    return _profile(owner, root, people, await _memories(owner, root, people, ports, now))
+    if ports.secrets([new_name]):
+        raise InvalidArgument("new_name holds a credential, which is not stored", field="new_name")
+    async with ports.owner_lock(*caller.visibility.owners):
+        owner, root, people = await _find(name, caller, ports)
+        await _check_trust(owner, people.members(root), caller, ports, people)
+        people = await _write([replace(_row(people, root, owner, caller, now), name=new_name)], caller, ports, now)
+        return _profile(owner, root, people, await _memories(owner, root, people, ports, now))
 
 
 async def merge(name: str, into: str, caller: Caller, ports: Ports, *, now: datetime) -> tuple[Profile, str]:
     """Say that two entities are one; return it and the id that became part of it. See MergeEntities."""
-    owner, root, people = await _find(name, caller, ports)
-    other_owner, other, _ = await _find(into, caller, ports, field="into")
-    if owner != other_owner:
-        raise InvalidArgument(
-            "the two are of different scopes, a person's own and a chat's, and stay two", field="into"
-        )
-    if root == other:
-        raise InvalidArgument("the two are one already", field="into")
-    await _check_trust(owner, people.members(root) | people.members(other), caller, ports)
-
-    def one(people: Directory) -> list[Entity]:
-        row, kept = _row(people, root, owner, now), _row(people, other, owner, now)
-        joined = replace(row, merged_into=other, apart=tuple(one for one in row.apart if one != other))
-        apart = tuple(one for one in kept.apart if one != root)
-        return [joined] if apart == kept.apart else [joined, replace(kept, apart=apart)]
-
-    people = await _decide(owner, caller, ports, now, one)
-    return _profile(owner, other, people, await _memories(owner, other, people, ports, now)), root
+    async with ports.owner_lock(*caller.visibility.owners):
+        owner, root, people = await _find(name, caller, ports)
+        other_owner, other, _ = await _find(into, caller, ports, field="into")
+        if owner != other_owner:
+            raise InvalidArgument(
+                "the two are of different scopes, a person's own and a chat's, and stay two", field="into"
+            )
+        if root == other:
+            raise InvalidArgument("the two are one already", field="into")
+        await _check_trust(owner, people.members(root) | people.members(other), caller, ports, people)
+        row, kept = _row(people, root, owner, caller, now), _row(people, other, owner, caller, now)
+        rows = [replace(row, merged_into=other, apart=tuple(one for one in row.apart if one != other))]
+        if root in kept.apart:
+            rows.append(replace(kept, apart=tuple(one for one in kept.apart if one != root)))
+        people = await _write(rows, caller, ports, now)
+        return _profile(owner, other, people, await _memories(owner, other, people, ports, now)), root
 
 
 async def unmerge(entity_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
     """Take an entity out of the one that it was merged into, and keep the two apart; see UnmergeEntity."""
-    for owner in caller.visibility.owners:
-        people = await directory_of(owner, ports)
-        if people.has(entity_id):
-            break
-    else:
-        raise EntityNotFound(f"no entity has the id {entity_id}", field="id")
-    root = people.root(entity_id)
-    await _check_trust(owner, people.members(entity_id), caller, ports)
-
-    def two(people: Directory) -> list[Entity]:
+    async with ports.owner_lock(*caller.visibility.owners):
+        for owner in caller.visibility.owners:
+            people = await directory_of(owner, ports)
+            if people.has(entity_id):
+                break
+        else:
+            raise EntityNotFound(f"no entity has the id {entity_id}", field="id")
+        await _check_trust(owner, people.members(entity_id), caller, ports, people)
         if people.root(entity_id) == entity_id:
-            return []
-        row = _row(people, entity_id, owner, now)
+            raise InvalidArgument("it is not merged into another; see merged_ids of the one that it is in", field="id")
+        row = _row(people, entity_id, owner, caller, now)
         others = people.members(entity_id) - {entity_id}
-        return [replace(row, merged_into="", apart=tuple(dict.fromkeys((*row.apart, *sorted(others)))))]
-
-    people = await _decide(owner, caller, ports, now, two)
-    if root == entity_id:
-        raise InvalidArgument("it is not merged into another; see merged_ids of the one that it is in", field="id")
-    return _profile(owner, entity_id, people, await _memories(owner, entity_id, people, ports, now))
+        apart = tuple(dict.fromkeys((*row.apart, *sorted(others))))
+        people = await _write([replace(row, merged_into="", apart=apart)], caller, ports, now)
+        return _profile(owner, entity_id, people, await _memories(owner, entity_id, people, ports, now))
 
 
 # --- forgetting ---
@@ -283,9 +282,8 @@ class Forgotten:
 
 async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetime, dry_run: bool) -> Forgotten:
     """Erase all memories about a person, in whatever state, and the person; see ForgetPerson in the contract."""
-    owner, root, _ = await _find(name, caller, ports)
-    async with ports.owner_lock(owner):
-        people = await directory_of(owner, ports)
+    async with ports.owner_lock(*caller.visibility.owners):
+        owner, root, people = await _find(name, caller, ports)
         members = people.members(root)
         found = await ports.store.naming(owner, members)
         about = [m for m in found if any(one.about and one.entity_id in members for one in m.mentions)]
@@ -294,7 +292,9 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
         live = [memory for memory in about if memory.state_at(now) is State.LIVE]
         profile = _profile(owner, root, people, live)
         receipt = Forgotten(profile, tuple(m.id for m in about), tuple(m.id for m in mentioning))
-        if any(memory.trust.outranks(caller.trust) for memory in about):
+        rows = [row for row in people.rows if row.id in members]
+        trusts = [memory.trust for memory in about] + [row.trust for row in rows]
+        if any(trust.outranks(caller.trust) for trust in trusts):
             raise TrustTooLow("some of what is said of this person is of higher trust; nothing was erased")
         if dry_run:
             return receipt
@@ -308,9 +308,11 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
             ChangeSet(
                 purges=tuple(about),
                 updates=(*updates, *partners.values()),
-                forget_entities=tuple(row for row in people.rows if row.id in members),
-                tombstones=tuple(stone for memory in about for stone in tombstones_for(memory, ports.secret)),
-                jobs={"purge": now},
+                forget_entities=tuple(rows),
+                tombstones=tuple(
+                    stone for memory in about for stone in tombstones_for(memory, ports.secret, caller.trust)
+                ),
+                jobs={PURGE: now},
             )
         )
     return receipt

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.change import ChangeSet, Entry
-from memoryd.domain.add import holds_secret, result_of
+from memoryd.domain.add import decline, holds_secret, locks_of, result_of
+from memoryd.domain.answers import within_bytes
 from memoryd.domain.browse import find
 from memoryd.domain.links import released
 from memoryd.domain.offers import Offers
@@ -46,7 +47,9 @@ async def history(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
         found |= {memory.id: memory for memory in pending}
         missing |= ids - found.keys()
     ordered = sorted(found.values(), key=lambda memory: (memory.create_time, memory.id))
-    return History(await dressed([memory.as_of(now) for memory in ordered], ports), tuple(sorted(missing)))
+    shown = within_bytes(ordered)
+    missing |= {memory.id for memory in ordered[len(shown) :]}  # and what one answer does not hold
+    return History(await dressed([memory.as_of(now) for memory in shown], ports), tuple(sorted(missing)))
 
 
 def _check_live(memory: Memory, caller: Caller, now: datetime) -> None:
@@ -71,20 +74,18 @@ async def correct(
                 return AddResult(Outcome.REJECTED, None, rejection="".join(details))
             known = await memory_now(ports, caller.visibility, known_id, now)
             shown = (await dressed([known], ports))[0] if known is not None else None
-            return AddResult(Outcome.SUPERSEDED, shown, details)
+            return AddResult(outcome or Outcome.SUPERSEDED, shown, details, known.contested_with if known else ())
         old = await find(memory_id, caller, ports)
         _check_live(old, caller, now)
         draft = _draft(old, content)
-        if holds_secret(draft, ports):
-            noted = request.record((("", Outcome.REJECTED, ("secret",)),), now)
-            if noted is not None:
-                await ports.store.commit(ChangeSet(request=noted))
-            return AddResult(Outcome.REJECTED, None, rejection="secret")
+        disabled = caller.agent_id in ports.policy.disabled_agents
+        if disabled or holds_secret(draft, ports):
+            return (await decline("disabled" if disabled else "secret", 1, ports, request, now))[0]
         vector = None
         if not ports.vector_refusal:
             text = embedded_text(draft.source.speaker, draft.content)
             (vector,) = await ports.embedder.documents([text], caller=caller.turn)
-        async with ports.owner_lock(old.owner):
+        async with ports.owner_locks.hold(locks_of(caller, [old.owner])):
             old = await find(old.id, caller, ports)  # as it is now that nobody else decides
             _check_live(old, caller, now)
             offers = Offers(ports, {old.owner: await ports.indexes.get(old.owner)}, now)
@@ -92,6 +93,7 @@ async def correct(
             change = await offers.change(request.record((recorded,), now))
             ports.check_grant(caller.grant_id, now)
             await ports.store.commit(change)
+            ports.usage.grew(caller.grant_id, offers.grown())
             return await result_of(recorded, offers, ports, now)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from memoryd import limits
+from memoryd.change import ChangeSet
 from memoryd.checks import check_id, check_text
 from memoryd.domain.decay import PRESETS, confidence_at, fades
 from memoryd.domain.forget import forget_entries
@@ -50,6 +51,17 @@ class Match:
         if not (narrow or self.text or self.grant_id or self.source != Source() or self.shared is not None):
             raise InvalidArgument("the filter is empty; say what shall go", field="filter")
 
+    @property
+    def canonical(self) -> object:
+        """The same for the same match, in whatever order its sets are."""
+        wanted = {name: getattr(self.filter, name) for name in Filter.__dataclass_fields__}
+        wanted |= {
+            "kinds": sorted(k.value for k in self.filter.kinds),
+            "metadata": sorted(self.filter.metadata.items()),
+        }
+        wanted["entity_ids"] = sorted(self.filter.entity_ids)
+        return (wanted, self.text, self.source, self.grant_id, self.shared)
+
     def admits(self, memory: Memory) -> bool:
         """Whether a memory that passes the filter passes the rest."""
         asked, said = self.source, memory.source
@@ -89,7 +101,7 @@ async def forget_matching(
 
     What is stored meanwhile stays. See DeleteMemories in the contract.
     """
-    async with once(ports, caller, "DeleteMemories", request_id, (match, purge)) as request:
+    async with once(ports, caller, "DeleteMemories", request_id, (match.canonical, purge)) as request:
         due_time = now + timedelta(days=ports.policy.delete_grace_days)
         earlier = await request.earlier()
         if earlier is not None and not dry_run:
@@ -101,6 +113,9 @@ async def forget_matching(
         if purge and any(memory.trust.outranks(caller.trust) for memory in found):
             raise TrustTooLow("some of it is of higher trust; delete it without purge, so that it can be restored")
         ids = [memory.id for memory in found]
+        noted = None if purge else request.record(tuple((i, None, ()) for i in ids), now)
+        if not found and noted is not None:
+            await ports.store.commit(ChangeSet(request=noted))
         for n in range(0, len(found), SLICE):
             part = found[n : n + SLICE]
             last = n + SLICE >= len(found)
@@ -113,18 +128,18 @@ async def forget_matching(
                     due_time=due_time,
                     purge=purge,
                     trust=caller.trust,
-                    request=request.record(tuple((i, None, ()) for i in ids), now) if last and not purge else None,
+                    request=noted if last else None,
                 )
         return Swept(tuple(ids), None if purge or not ids else due_time)
 
 
 async def _matching(match: Match, caller: Caller, ports: Ports, now: datetime) -> list[Memory]:
-    wanted = await whom(match.filter, caller, ports)
+    wanted = await whom(match.filter, caller, ports, one=True)
     found: list[Memory] = []
     after: Cursor | None = None
     while True:
         page = await ports.store.page(caller.visibility, wanted, now=now, limit=READ_AT_ONCE, after=after)
-        found += [memory for memory in page if match.admits(memory)]
+        found += [memory for memory in page if match.admits(memory) and wanted.is_about(memory)]
         if len(page) < READ_AT_ONCE:
             return found
         after = Cursor(page[-1].create_time, page[-1].id)

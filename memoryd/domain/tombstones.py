@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from memoryd.change import Tombstone
 from memoryd.checks import text_digest
-from memoryd.model import Memory, Owner
+from memoryd.model import Memory, Owner, Trust
 
-__all__ = ["tombstones_for", "tombstones_of"]
+__all__ = ["lifted_by", "tombstones_for", "tombstones_of"]
 
 
-def tombstones_of(owner: Owner, content: str, message_ids: Sequence[str], secret: bytes) -> list[Tombstone]:
-    """Return the tombstones of a statement: one of its text, one of the messages that it was learnt from, if any."""
+def tombstones_of(
+    owner: Owner, content: str, message_ids: Sequence[str], secret: bytes, trusts: Iterable[Trust]
+) -> list[Tombstone]:
+    """
+    Return the tombstones of a statement: one of its text, one of the messages that it was learnt from, if any.
+
+    They are of those who delete: what one of some trust has deleted is not learnt again by one of as much or less, and
+    is lifted by one of as much or more.
+    """
     named = [b"text" + text_digest(content)]
     if message_ids:
         named.append(b"messages" + "\0".join(sorted(message_ids)).encode())
     scope = repr((owner.agent_id, owner.scope.user_id, owner.scope.chat_id)).encode()
-    return [Tombstone(owner, hashlib.blake2b(scope + name, key=secret, digest_size=16).digest()) for name in named]
+    return [
+        Tombstone(owner, hashlib.blake2b(scope + trust.value.encode() + name, key=secret, digest_size=16).digest())
+        for name in named
+        for trust in trusts
+    ]
 
 
-def tombstones_for(memory: Memory, secret: bytes) -> list[Tombstone]:
-    """Return the tombstones of a memory."""
-    return tombstones_of(memory.owner, memory.content, memory.source.message_ids, secret)
+def tombstones_for(memory: Memory, secret: bytes, trust: Trust) -> list[Tombstone]:
+    """Return the tombstones of a memory that somebody of this trust deletes."""
+    return tombstones_of(memory.owner, memory.content, memory.source.message_ids, secret, [trust])
+
+
+def lifted_by(memory: Memory, secret: bytes, trust: Trust) -> list[Tombstone]:
+    """Return the tombstones that somebody of this trust lifts by bringing a memory back."""
+    below = [one for one in Trust if not one.outranks(trust)]
+    return tombstones_of(memory.owner, memory.content, memory.source.message_ids, secret, below)

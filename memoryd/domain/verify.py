@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from memoryd.change import ChangeSet
+from memoryd.change import PURGE, ChangeSet
 from memoryd.checks import check_id, check_text
-from memoryd.domain.forget import PURGE
 from memoryd.domain.ports import Ports
 from memoryd.errors import InvalidArgument
 from memoryd.limits import MAX_CONTENT_BYTES
@@ -19,6 +18,7 @@ from memoryd.store.base import Compacted
 __all__ = ["COMPACTION", "Proof", "Trace", "compact", "verify_forgotten"]
 
 COMPACTION = "compaction"
+PROVEN = "purged before compaction"  # the last purge of which a compaction has left nothing
 ID_LENGTH = 26
 BLOCK_BYTES = 4 * 1024 * 1024
 LEAST_TEXT = 3  # characters that tell one text from another at all
@@ -43,8 +43,12 @@ class Proof:
 
 async def compact(ports: Ports, *, now: datetime) -> Compacted:
     """Write the store anew without the bytes of what was purged; see CompactStore in the contract."""
+    purged = (await ports.store.jobs()).get(PURGE)
     done = await ports.store.compact()
-    await ports.store.commit(ChangeSet(jobs={COMPACTION: now}))
+    noted = {COMPACTION: now}
+    if purged is not None and purged == (await ports.store.jobs()).get(PURGE):
+        noted[PROVEN] = purged  # nothing was purged since before the copy
+    await ports.store.commit(ChangeSet(jobs=noted))
     return done
 
 
@@ -70,8 +74,7 @@ async def verify_forgotten(memory_id: str, text: str, ports: Ports) -> Proof:
     if ports.indexes.holds(memory_id):
         traces.append(Trace("index", "the id is in the index of a scope; restart memoryd"))
     jobs = await ports.store.jobs()
-    purged, compacted = jobs.get(PURGE), jobs.get(COMPACTION)
-    if purged is not None and (compacted is None or compacted <= purged):
+    if jobs.get(PURGE) != jobs.get(PROVEN):
         traces.append(
             Trace("database", "something was purged since the last compaction, and its bytes may lie in the file;"
                   " run: memoryd compact")

@@ -25,11 +25,14 @@ T = TypeVar("T")
 class _Known:
     """What memories say of one entity id."""
 
-    __slots__ = ("forms", "live", "relations", "types")
+    __slots__ = ("forms", "live", "relations", "types", "weights")
 
     def __init__(self) -> None:
-        self.forms: Counter[tuple[Form, str]] = Counter()
+        self.forms: Counter[tuple[Form, str, int]] = Counter()
+        """Form, text, and how much the trust weighs of the memories that call it so → how many they are."""
         self.types: Counter[EntityType] = Counter()
+        self.weights: Counter[int] = Counter()
+        """How much the trust of the memories weighs that name it."""
         self.relations: dict[str, dict[str, tuple[int, int]]] = {}
         """Relation → the live memories that say it, with how much their trust weighs and their times."""
         self.live: dict[str, int] = {}
@@ -40,13 +43,13 @@ class Directory:
     """The entities of one owner."""
 
     def __init__(self, rows: Iterable[Entity] = ()) -> None:
-        self._of_memory: dict[str, tuple[tuple[Mention, ...], bool]] = {}
+        self._of_memory: dict[str, tuple[tuple[Mention, ...], bool, int]] = {}
         self._known: dict[str, _Known] = {}
         self._called: defaultdict[str, Counter[str]] = defaultdict(Counter)
         """Folded name, handle or address → the ids that memories call so."""
         self._first_names: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._related: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._same: Counter[tuple[str, str]] = Counter()
+        self._same: Counter[tuple[str, str, int]] = Counter()
         self._rows: dict[str, Entity] = {}
         self._roots: dict[str, str] | None = None
         self._groups: dict[str, set[str]] = {}
@@ -76,45 +79,48 @@ class Directory:
         if not memory.mentions:
             return
         live = memory.supersede_time is None
-        self._of_memory[memory.id] = (memory.mentions, live)
+        weight = memory.trust.weight
+        self._of_memory[memory.id] = (memory.mentions, live, weight)
         for mention in memory.mentions:
             known = self._known.setdefault(mention.entity_id, _Known())
             known.types[mention.type] += 1
+            known.weights[weight] += 1
             if live:
                 known.live[memory.id] = to_us(memory.event_time)
             if mention.form is Form.RELATION:
                 if live:
-                    said = (memory.trust.weight, to_us(memory.create_time))
+                    said = (weight, to_us(memory.create_time))
                     known.relations.setdefault(mention.text, {})[memory.id] = said
                     self._related[mention.text][mention.entity_id] += 1
             else:
-                known.forms[mention.form, mention.text] += 1
+                known.forms[mention.form, mention.text, weight] += 1
                 self._called[fold(mention.text)][mention.entity_id] += 1
                 if mention.form is Form.NAME:
                     self._first_names[fold(mention.text).split()[0]][mention.entity_id] += 1
             if mention.same_as:
-                self._same[mention.same_as, mention.entity_id] += 1
-                self._roots = None
+                self._same[mention.same_as, mention.entity_id, weight] += 1
+            self._roots = None  # who is one follows from how much those weigh who name them
 
     def remove(self, memory_id: str) -> None:
         """Forget what a memory named."""
-        mentions, live = self._of_memory.pop(memory_id, ((), False))
+        mentions, live, weight = self._of_memory.pop(memory_id, ((), False, 0))
         for mention in mentions:
             known = self._known[mention.entity_id]
             _drop(known.types, mention.type)
+            _drop(known.weights, weight)
             known.live.pop(memory_id, None)
             if mention.form is Form.RELATION:
                 if live:
                     known.relations.get(mention.text, {}).pop(memory_id, None)
                     _drop(self._related[mention.text], mention.entity_id)
             else:
-                _drop(known.forms, (mention.form, mention.text))
+                _drop(known.forms, (mention.form, mention.text, weight))
                 _drop(self._called[fold(mention.text)], mention.entity_id)
                 if mention.form is Form.NAME:
                     _drop(self._first_names[fold(mention.text).split()[0]], mention.entity_id)
             if mention.same_as:
-                _drop(self._same, (mention.same_as, mention.entity_id))
-                self._roots = None
+                _drop(self._same, (mention.same_as, mention.entity_id, weight))
+            self._roots = None
             if not known.types:
                 del self._known[mention.entity_id]
 
@@ -136,7 +142,9 @@ class Directory:
 
         apart = {frozenset((row.id, other)) for row in self._rows.values() for other in row.apart}
         merges = [(row.id, row.merged_into) for row in self._rows.values() if row.merged_into]
-        for one, other in [*merges, *sorted(self._same)]:
+        # nobody of less trust makes one of whom the host knows
+        shown = [(a, b) for a, b, weight in sorted(self._same) if weight >= max(self._weight(a), self._weight(b))]
+        for one, other in [*merges, *shown]:
             if frozenset((one, other)) not in apart:
                 a, b = find(one), find(other)
                 if a != b:
@@ -146,6 +154,11 @@ class Directory:
         for one, root in united.items():
             self._groups.setdefault(root, {root}).add(one)
         return united
+
+    def _weight(self, entity_id: str) -> int:
+        """Return how much the best trusted memory weighs that names an id."""
+        known = self._known.get(entity_id)
+        return max(known.weights, default=0) if known is not None else 0
 
     def members(self, entity_id: str) -> frozenset[str]:
         """Return all ids that are one with this one, itself too."""
@@ -205,8 +218,13 @@ class Directory:
     # --- what is known of them ---
 
     def names(self, entity_id: str, *, form: Form = Form.NAME) -> list[str]:
-        """Return what memories call an entity by one form, most often first; a name given by hand before all."""
+        """
+        Return what memories call an entity by one form: those of most trust first, and of these the most frequent.
+
+        A name given by hand comes before all.
+        """
         counts: Counter[str] = Counter()
+        weights: dict[str, int] = {}
         given = []
         for one in self.members(entity_id):
             row = self._rows.get(one)
@@ -214,9 +232,13 @@ class Directory:
                 given.append((one != self.root(entity_id), row.name))
             known = self._known.get(one)
             if known is not None:
-                counts.update({text: count for (of, text), count in known.forms.items() if of is form})
+                for (of, text, weight), count in known.forms.items():
+                    if of is form:
+                        counts[text] += count
+                        weights[text] = max(weight, weights.get(text, 0))
         ordered = [name for _, name in sorted(given)]
-        return [*ordered, *(name for name, _ in sorted(counts.items(), key=_by_use) if name not in ordered)]
+        used = sorted(counts, key=lambda text: (-weights[text], -counts[text], text))
+        return [*ordered, *(name for name in used if name not in ordered)]
 
     def relations(self, entity_id: str) -> list[str]:
         """Return the relations that an entity has now."""
@@ -241,8 +263,13 @@ class Directory:
         if row is not None and row.name:
             return row.name
         known = self._known.get(root)
-        own = {text for form, text in known.forms if form is Form.NAME} if known is not None else set()
-        names = [name for name in self.names(root) if not own or name in own]
+        own = (
+            {text: weight for form, text, weight in sorted(known.forms, key=_weight) if form is Form.NAME}
+            if known
+            else {}
+        )
+        best = {text for text, weight in own.items() if weight == max(own.values())}
+        names = [name for name in self.names(root) if not best or name in best]
         if names:
             return fullest(names)
         for form in (Form.HANDLE, Form.EMAIL, Form.HASHTAG, Form.URL):
@@ -278,8 +305,8 @@ class Directory:
         }
 
 
-def _by_use(item: tuple[str, int]) -> tuple[int, str]:
-    return (-item[1], item[0])
+def _weight(form: tuple[Form, str, int]) -> int:
+    return form[2]
 
 
 def _drop(counter: Counter[T], key: T) -> None:

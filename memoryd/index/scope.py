@@ -452,7 +452,7 @@ class ScopeIndex:
         pairs = []
         for row in self._contested.intersection(rows):
             partners = {self._documents.get(partner, -1) for partner in unpack(self._records[row]).contested_with}
-            pairs += [(row, other) for other in partners.intersection(rows) if self._before(row, other)]
+            pairs += [(row, other) for other in partners.intersection(rows) if self._follows(row, other)]
         if self.vectors is None or len(rows) < 2:  # noqa: PLR2004  a pair
             return pairs
         statements = [row for row in rows if self._kinds.view()[row] in STATEMENT_CODES]
@@ -463,13 +463,17 @@ class ScopeIndex:
         newer = np.triu(alike, 1)
         for n in np.flatnonzero(older.max(axis=1, initial=0.0) >= PAIR_SIMILARITY):
             nearest = int(older[n].argmax())
-            if int(newer[nearest].argmax()) == n and self._share_something(int(chosen[nearest]), int(chosen[n])):
-                pairs.append((int(chosen[nearest]), int(chosen[n])))
+            row, other = int(chosen[nearest]), int(chosen[n])
+            if int(newer[nearest].argmax()) == n and self._follows(row, other) and self._share_something(row, other):
+                pairs.append((row, other))
         return pairs
 
-    def _before(self, row: int, other: int) -> bool:
+    def _follows(self, row: int, other: int) -> bool:
+        """Whether the second document is the newer one and of no less trust: no sandbox stands before the host."""
         created = self._created.view()
-        return (int(created[row]), row) < (int(created[other]), other)
+        if (int(created[row]), row) >= (int(created[other]), other):
+            return False
+        return not unpack(self._records[row]).trust.outranks(unpack(self._records[other]).trust)
 
     def _share_something(self, row: int, other: int) -> bool:
         """Whether two documents name one thing or speak of one attribute."""

@@ -17,7 +17,7 @@ from memoryd.knowledge.relations import MOSTLY_ONE, ONE_AT_A_TIME, RELATION_PATT
 from memoryd.knowledge.stems import stem, word_set
 from memoryd.knowledge.words import DAYS, GRAMMAR, NUMBER_WORDS, plain
 
-__all__ = ["Claim", "Statement", "statement_of"]
+__all__ = ["MOST_CHARACTERS", "Claim", "Statement", "statement_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,7 @@ _ELLIPSIS = re.compile(
     re.IGNORECASE,
 )
 """A clause that begins so is said by the speaker, who left out "I"."""
+MOST_CHARACTERS = 1000  # of a statement; what is longer is a text, which says more than one thing
 MOST_CLAUSES = 4
 MOST_CLAUSE_CHARACTERS = 240
 
@@ -157,7 +158,7 @@ _EMPTY = word_set("""
 """)
 _TRAILING = re.compile(
     r"(?: (?:now|anymore|again|these days|nowadays|currently|instead|right now|at the moment|as well|too|actually"
-    r"|since (?:last|this)? ?\w+|(?:this|last) (?:week|month|year|spring|summer|autumn|fall|winter)|after all|so far"
+    r"|since (?:(?:last|this) )?\w+|(?:this|last) (?:week|month|year|spring|summer|autumn|fall|winter)|after all|so far"
     r"|for (?:years|months|now|the time being|a (?:while|long time))|with (?:my|our|his|her|their) .+|because .+"
     r"|,.*))+$",
     re.IGNORECASE,
@@ -245,6 +246,8 @@ def _clock(text: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def statement_of(text: str) -> Statement:
     """Return what a text claims; nothing where no rule reads it."""
+    if len(text) > MOST_CHARACTERS:
+        return Statement(text, (), changing=False, hedged=False, turning=False, happened=False)
     written = plain(text)
     found: list[Claim] = []
     for clause in _CLAUSE.split(written)[:MOST_CLAUSES]:

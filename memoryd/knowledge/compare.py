@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from memoryd.knowledge.attributes import Holds
-from memoryd.knowledge.claims import Claim, Statement, statement_of
+from memoryd.knowledge.claims import MOST_CHARACTERS, Claim, Statement, statement_of
 from memoryd.knowledge.stems import stem, word_set
 from memoryd.knowledge.words import Words, words_of
 
@@ -113,6 +113,8 @@ def compare(
     be about one person, whatever they call them. `duplicate`: above which cosine, or from which share of words
     (Jaccard), two statements without a difference that counts are one.
     """
+    if len(new) > MOST_CHARACTERS or len(old) > MOST_CHARACTERS:
+        return APART
     said, known = statement_of(new), statement_of(old)
     theirs, ours = words_of(old), words_of(new)
     if said.hedged or known.hedged:

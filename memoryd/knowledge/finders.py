@@ -24,6 +24,7 @@ from memoryd.refusal import Refusal
 
 __all__ = ["FINDERS", "Find", "Finder", "FinderRefused", "RegexFinder", "find_entities", "load_finders"]
 
+MOST_CHARACTERS = 2000  # of a text in which names are looked for
 ENTRY_POINTS = "memoryd.entity_finders"
 
 
@@ -59,7 +60,7 @@ class Finder(Protocol):
         ...
 
 
-_WORD = r"[A-Z](?:[\w-]|['’](?=[A-Z]))*"  # O'Neil is one, Sarah's is Sarah
+_WORD = r"(?<![\w'’-])[A-Z](?:[\w-]|['’](?=[A-Z])){0,40}"  # O'Neil is one, Sarah's is Sarah
 _NAME = rf"(?-i:{_WORD}(?: (?:{_WORD}|de|van|von|der|la|al|bin)){{0,3}})"
 _RELATION = rf"(?:my|our|the user's|user's)\s+(?:\w+\s+)?(?P<relation>{RELATION_PATTERN})"
 _ONE_PERSON: tuple[re.Pattern[str], ...] = tuple(
@@ -257,7 +258,7 @@ def load_finders(names: Sequence[str], *, model: str, optional: bool = False) ->
 
 def find_entities(text: str, finders: Sequence[Finder]) -> list[Find]:
     """Return what the finders find in a text, in order and without overlaps, and which of it the text is about."""
-    text = plain(text)
+    text = plain(text[:MOST_CHARACTERS])
     found = [find for finder in finders for find in finder.find(text)]
     found.sort(key=lambda find: (-find.confidence, not find.group, find.start - find.end, find.start))
     kept: list[Find] = []

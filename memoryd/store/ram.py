@@ -7,7 +7,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd import limits
-from memoryd.change import Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot, Tombstone
+from memoryd.change import PURGE, Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot, Tombstone
 from memoryd.checks import text_digest
 from memoryd.entity import Entity
 from memoryd.errors import Unavailable
@@ -86,7 +86,10 @@ class RamStore:
             )
             for key, request in requests.items()
             if (before is None or request.create_time >= before)
-            and not (gone and {memory_id for memory_id, _, _ in request.outcomes} <= gone | {""})
+            and not (
+                gone & {memory_id for memory_id, _, _ in request.outcomes}
+                and {memory_id for memory_id, _, _ in request.outcomes} <= gone | {""}
+            )
         }
         self._entries, self._requests = entries, requests
         self._grants.update({grant.id: grant for grant in change.grants})
@@ -97,7 +100,10 @@ class RamStore:
         for entity in change.forget_entities:
             self._named.pop(entity.id, None)
         self._tombstones = (self._tombstones | {*change.tombstones}) - {*change.lift}
-        self._jobs.update(change.jobs)
+        jobs = dict(change.jobs)
+        if PURGE in jobs and PURGE in self._jobs:
+            jobs[PURGE] = max(jobs[PURGE], self._jobs[PURGE] + timedelta(microseconds=1))
+        self._jobs.update(jobs)
         self._seq += 1
         times = [entry.memory.create_time for entry in change.inserts]
         self._newest = max([*times, *([self._newest] if self._newest else [])], default=None)

@@ -96,8 +96,9 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RunEnrichment(self, request, context):
-        """Looks again, with every finder of entities.accurate, for the entities of facts that name few. Idempotent. The caller
-        must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+        """Looks again, with every finder of entities.strategies.accurate, for the entities of facts that name few.
+        Idempotent. The caller must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now;
+        retry with backoff.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -39,8 +39,9 @@ class AdminServiceStub:
     socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
     """
     RunEnrichment: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunEnrichmentRequest, memoryd.v1.admin_service_pb2.RunEnrichmentResponse]
-    """Looks again, with every finder of entities.accurate, for the entities of facts that name few. Idempotent. The caller
-    must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+    """Looks again, with every finder of entities.strategies.accurate, for the entities of facts that name few.
+    Idempotent. The caller must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now;
+    retry with backoff.
     """
     CompactStore: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.CompactStoreRequest, memoryd.v1.admin_service_pb2.CompactStoreResponse]
     """Writes the database anew without the bytes of what was purged, and takes the new file's place. Calls go on
@@ -69,8 +70,9 @@ class AdminServiceAsyncStub(AdminServiceStub):
     socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
     """
     RunEnrichment: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunEnrichmentRequest, memoryd.v1.admin_service_pb2.RunEnrichmentResponse]  # type: ignore[assignment]
-    """Looks again, with every finder of entities.accurate, for the entities of facts that name few. Idempotent. The caller
-    must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+    """Looks again, with every finder of entities.strategies.accurate, for the entities of facts that name few.
+    Idempotent. The caller must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now;
+    retry with backoff.
     """
     CompactStore: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.CompactStoreRequest, memoryd.v1.admin_service_pb2.CompactStoreResponse]  # type: ignore[assignment]
     """Writes the database anew without the bytes of what was purged, and takes the new file's place. Calls go on
@@ -120,8 +122,9 @@ class AdminServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.admin_service_pb2.RunEnrichmentRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.admin_service_pb2.RunEnrichmentResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.RunEnrichmentResponse]]:
-        """Looks again, with every finder of entities.accurate, for the entities of facts that name few. Idempotent. The caller
-        must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+        """Looks again, with every finder of entities.strategies.accurate, for the entities of facts that name few.
+        Idempotent. The caller must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now;
+        retry with backoff.
         """
 
     @abc.abstractmethod

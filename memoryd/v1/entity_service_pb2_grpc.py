@@ -100,16 +100,16 @@ class EntityServiceServicer(object):
 
     def RenameEntity(self, request, context):
         """Gives an entity another name; what it was called stays an alias. Idempotent. The caller must hold "correct".
-        Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): memories of higher trust name it; stop.
+        Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def MergeEntities(self, request, context):
-        """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. Idempotent. The
-        caller must hold "correct". Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): they are one already, or of
-        two scopes. PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
+        """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. The caller must
+        hold "correct". Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): they are one already, as after a retry, or
+        of two scopes. PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -117,7 +117,8 @@ class EntityServiceServicer(object):
 
     def UnmergeEntity(self, request, context):
         """Takes an entity out of the one that it was merged into, by hand or by what a memory says, and keeps the two
-        apart. Idempotent. The caller must hold "correct". Errors: as RenameEntity.
+        apart. The caller must hold "correct". Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other,
+        as after a retry.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

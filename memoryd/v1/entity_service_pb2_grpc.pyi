@@ -44,16 +44,17 @@ class EntityServiceStub:
     """
     RenameEntity: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.RenameEntityRequest, memoryd.v1.entity_service_pb2.RenameEntityResponse]
     """Gives an entity another name; what it was called stays an alias. Idempotent. The caller must hold "correct".
-    Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): memories of higher trust name it; stop.
+    Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
     """
     MergeEntities: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.MergeEntitiesRequest, memoryd.v1.entity_service_pb2.MergeEntitiesResponse]
-    """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. Idempotent. The
-    caller must hold "correct". Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): they are one already, or of
-    two scopes. PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
+    """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. The caller must
+    hold "correct". Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): they are one already, as after a retry, or
+    of two scopes. PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
     """
     UnmergeEntity: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.UnmergeEntityRequest, memoryd.v1.entity_service_pb2.UnmergeEntityResponse]
     """Takes an entity out of the one that it was merged into, by hand or by what a memory says, and keeps the two
-    apart. Idempotent. The caller must hold "correct". Errors: as RenameEntity.
+    apart. The caller must hold "correct". Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other,
+    as after a retry.
     """
     ForgetPerson: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.ForgetPersonRequest, memoryd.v1.entity_service_pb2.ForgetPersonResponse]
     """Erases all memories that are about a person, and the person. It cannot be undone. The caller must hold "delete".
@@ -82,16 +83,17 @@ class EntityServiceAsyncStub(EntityServiceStub):
     """
     RenameEntity: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.RenameEntityRequest, memoryd.v1.entity_service_pb2.RenameEntityResponse]  # type: ignore[assignment]
     """Gives an entity another name; what it was called stays an alias. Idempotent. The caller must hold "correct".
-    Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): memories of higher trust name it; stop.
+    Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
     """
     MergeEntities: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.MergeEntitiesRequest, memoryd.v1.entity_service_pb2.MergeEntitiesResponse]  # type: ignore[assignment]
-    """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. Idempotent. The
-    caller must hold "correct". Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): they are one already, or of
-    two scopes. PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
+    """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. The caller must
+    hold "correct". Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): they are one already, as after a retry, or
+    of two scopes. PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
     """
     UnmergeEntity: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.UnmergeEntityRequest, memoryd.v1.entity_service_pb2.UnmergeEntityResponse]  # type: ignore[assignment]
     """Takes an entity out of the one that it was merged into, by hand or by what a memory says, and keeps the two
-    apart. Idempotent. The caller must hold "correct". Errors: as RenameEntity.
+    apart. The caller must hold "correct". Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other,
+    as after a retry.
     """
     ForgetPerson: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.ForgetPersonRequest, memoryd.v1.entity_service_pb2.ForgetPersonResponse]  # type: ignore[assignment]
     """Erases all memories that are about a person, and the person. It cannot be undone. The caller must hold "delete".
@@ -135,7 +137,7 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.entity_service_pb2.RenameEntityResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.RenameEntityResponse]]:
         """Gives an entity another name; what it was called stays an alias. Idempotent. The caller must hold "correct".
-        Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): memories of higher trust name it; stop.
+        Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
         """
 
     @abc.abstractmethod
@@ -144,9 +146,9 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.entity_service_pb2.MergeEntitiesRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.entity_service_pb2.MergeEntitiesResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.MergeEntitiesResponse]]:
-        """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. Idempotent. The
-        caller must hold "correct". Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): they are one already, or of
-        two scopes. PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
+        """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. The caller must
+        hold "correct". Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): they are one already, as after a retry, or
+        of two scopes. PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
         """
 
     @abc.abstractmethod
@@ -156,7 +158,8 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.entity_service_pb2.UnmergeEntityResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.UnmergeEntityResponse]]:
         """Takes an entity out of the one that it was merged into, by hand or by what a memory says, and keeps the two
-        apart. Idempotent. The caller must hold "correct". Errors: as RenameEntity.
+        apart. The caller must hold "correct". Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other,
+        as after a retry.
         """
 
     @abc.abstractmethod

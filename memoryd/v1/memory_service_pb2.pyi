@@ -616,7 +616,9 @@ class DeleteMemoriesRequest(google.protobuf.message.Message):
     """A UUID of the caller's: the same id gets the first answer, for 7 days."""
     @property
     def filter(self) -> memoryd.v1.memory_pb2.MemoryFilter:
-        """What the memories are like: kinds, subjects, labels, times. Without kinds, messages stay."""
+        """What the memories are like: kinds, subjects, labels, times. Without kinds, messages stay. What merely mentions a
+        subject and is not about it stays, too.
+        """
 
     @property
     def source(self) -> memoryd.v1.memory_pb2.Source:

@@ -84,6 +84,7 @@ class MemoryServiceStub:
     """Hides, or with purge erases, all that the caller sees and a filter describes. An empty filter is refused.
     Idempotent with a request_id (but for a purge). The caller must hold "delete".
     Errors: INVALID_ARGUMENT (INVALID_FIELD): the filter is empty or its text is too short; say what shall go.
+    INVALID_ARGUMENT (NAME_AMBIGUOUS): a subject may mean several; name one by its id.
     PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust and is not purged; delete it without purge.
     """
     GetMemoryHistory: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryHistoryRequest, memoryd.v1.memory_service_pb2.GetMemoryHistoryResponse]
@@ -169,6 +170,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Hides, or with purge erases, all that the caller sees and a filter describes. An empty filter is refused.
     Idempotent with a request_id (but for a purge). The caller must hold "delete".
     Errors: INVALID_ARGUMENT (INVALID_FIELD): the filter is empty or its text is too short; say what shall go.
+    INVALID_ARGUMENT (NAME_AMBIGUOUS): a subject may mean several; name one by its id.
     PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust and is not purged; delete it without purge.
     """
     GetMemoryHistory: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryHistoryRequest, memoryd.v1.memory_service_pb2.GetMemoryHistoryResponse]  # type: ignore[assignment]
@@ -299,6 +301,7 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         """Hides, or with purge erases, all that the caller sees and a filter describes. An empty filter is refused.
         Idempotent with a request_id (but for a purge). The caller must hold "delete".
         Errors: INVALID_ARGUMENT (INVALID_FIELD): the filter is empty or its text is too short; say what shall go.
+        INVALID_ARGUMENT (NAME_AMBIGUOUS): a subject may mean several; name one by its id.
         PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust and is not purged; delete it without purge.
         """
 

@@ -338,6 +338,7 @@ def _delete_matching(client: Any, args: argparse.Namespace) -> None:
             print(f"would delete {memory_line(memory, known[memory.id])}")
         if gone.deleted_count > len(gone.memories):
             print(f"… and {gone.deleted_count - len(gone.memories)} more", file=sys.stderr)
+        print(f"{gone.deleted_count} would be deleted", file=sys.stderr)
         return
     until = f", can be taken back until {gone.purge_time:%Y-%m-%d}" if gone.purge_time else " for good"
     for item in gone.deleted_ids:
@@ -424,9 +425,9 @@ def _entity_line(entity: Any) -> str:
 
 def _person(client: Any, args: argparse.Namespace) -> None:
     name = " ".join(args.name)
-    if args.rename:
+    if args.rename is not None:
         _changed(client.rename_entity(name, args.rename), args, "renamed")
-    elif args.merge_into:
+    elif args.merge_into is not None:
         merged = client.merge_entities(name, args.merge_into)
         if args.json:
             print(as_json(merged))

@@ -367,6 +367,8 @@ def test_a_scope_of_protected_memories_takes_no_more(with_memory):
         with pytest.raises(LimitExceeded) as refusal:
             await memory.add("one more of another sort")
         assert "max_entries" == refusal.value.limit
+        corrected = await memory.correct(made.memory.id, "It is quite different")
+        assert (Outcome.SUPERSEDED, True) == (corrected.outcome, corrected.memory.protected)
         assert 2 == len((await memory.page()).memories)
 
     with_memory(rule, max_entries=2)

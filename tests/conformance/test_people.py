@@ -107,6 +107,35 @@ def test_two_people_of_one_first_name_stay_two(with_memory):
     with_memory(rule)
 
 
+def test_of_two_who_may_be_meant_none_is_taken(with_memory):
+    async def rule(memory):
+        await told(memory, "Ann Miller is my boss", "Ann Smith is my neighbor", "Annie plays tennis")
+        assert ["Ann Miller", "Ann Smith", "Annie"] == sorted(await names(memory))
+        with pytest.raises(AmbiguousName):
+            await memory.delete_matching(filter=Filter(subjects=("Ann",)), dry_run=True)
+
+    with_memory(rule)
+
+
+def test_a_full_name_and_a_relation_are_not_those_of_somebody_else(with_memory):
+    async def rule(memory):
+        await told(memory, "Bob Jones is my friend", "Bob likes tea", "Bob Clark is my plumber")
+        await told(memory, "Sarah is my wife", "Sally is my colleague")
+        assert {"Bob Jones", "Bob Clark", "Sarah", "Sally"} == set(await names(memory))
+
+    with_memory(rule)
+
+
+def test_deleting_by_subject_leaves_what_merely_mentions_them(with_memory):
+    async def rule(memory):
+        about, mentioning = await told(memory, "Bob likes chess", "I had lunch with Bob in Rome")
+        gone = await memory.delete_matching(filter=Filter(subjects=("Bob",)))
+        assert (about.id,) == gone.deleted_ids
+        assert mentioning.id == (await memory.get(mentioning.id)).id
+
+    with_memory(rule)
+
+
 def test_a_new_boss_is_the_boss_and_the_old_one_is_somebody_still(with_memory):
     async def rule(memory):
         await told(memory, "My boss is Tom", "Tom hates mornings", "My boss is Anna", "my boss likes tea")
@@ -176,6 +205,7 @@ def test_a_person_is_forgotten_with_a_receipt(with_memory):
         (mentioning,) = await told(memory, "I met Bob at the lake")
         (other,) = await told(memory, "my friend Eve likes tea")
         await memory.delete(about[0].id)  # a hidden one goes too
+        await memory.rename_entity("Bob", "Robert the Bold")
         preview = await memory.forget_person("Bob", dry_run=True)
         assert (2, None) == (preview.purged_count, preview.purge_time)
         receipt = await memory.forget_person("Bob")
@@ -184,8 +214,9 @@ def test_a_person_is_forgotten_with_a_receipt(with_memory):
         for gone in about:
             with pytest.raises(NotFound):
                 await memory.restore(gone.id)
-        with pytest.raises(EntityNotFound):
-            await memory.entity("Bob")
+        for name in ("Bob", preview.entity.id, "Robert the Bold"):
+            with pytest.raises(EntityNotFound):
+                await memory.entity(name)
         assert {mentioning.id, other.id} == {m.id for m in (await memory.page()).memories}
         again = await memory.add("Bob likes fishing", source=Source(channel="extraction"))
         assert "forgotten" == again.rejection

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 
 import pytest
 from nicknames import NickNamer
 
+from memoryd import limits
 from memoryd.domain.mentions import meant_by, mentions_of
 from memoryd.entity import EntityType, Form
 from memoryd.index.directory import Directory
@@ -153,3 +155,12 @@ def test_a_real_spacy_pipeline_finds_what_patterns_do_not(tmp_path):
         found = find_entities("met sarah miller at the gym", finders)
     assert [("sarah miller", EntityType.PERSON)] == [(find.text, find.type) for find in found]
     assert [] == find_entities("met sarah miller at the gym", FINDERS)
+
+
+@pytest.mark.parametrize(
+    "part", ["A-", "A'", "XML-HTTP-REST-API-", "AB-CD-", "A ", "my wife ", "Ann is my ", "Ann (", "@a"]
+)
+def test_no_text_takes_long_to_read_for_names(part):
+    began = time.process_time()
+    find_entities(part * (limits.MAX_CONTENT_BYTES // len(part)), [RegexFinder()])
+    assert time.process_time() - began < 0.5

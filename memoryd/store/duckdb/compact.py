@@ -65,6 +65,10 @@ def catch_up(con: duckdb.DuckDBPyConnection, seq: int) -> bool:
         if name != "memories":
             con.execute(f"DELETE FROM {_NAME}.{name}")
             con.execute(f"INSERT INTO {_NAME}.{name} BY NAME SELECT * FROM {name}")
+    for name in names:
+        counted = f"SELECT (SELECT count(*) FROM {name}), (SELECT count(*) FROM {_NAME}.{name})"
+        if len(set(con.execute(counted).fetchall()[0])) != 1:
+            raise Unavailable(f"the copy of table {name!r} is not whole; the database stays as it was")
     con.execute(f"CHECKPOINT {_NAME}")
     con.execute(f"DETACH {_NAME}")
     return bool(gone)

@@ -242,7 +242,12 @@ def grant_of(grant_id: str, details: str, create_time: datetime) -> Grant:
 
 def entity_row(entity: Entity) -> dict[str, Any]:
     """Return what was decided of an entity as a row of `entities`."""
-    details = {"name": entity.name, "merged_into": entity.merged_into, "apart": entity.apart}
+    details = {
+        "name": entity.name,
+        "merged_into": entity.merged_into,
+        "apart": entity.apart,
+        "trust": entity.trust.value,
+    }
     return {
         "id": entity.id,
         "agent_id": entity.owner.agent_id,
@@ -257,8 +262,8 @@ def entity_of(owner: Owner, entity_id: str, details: str, create_time: datetime)
     """Return the entity of a row."""
     held = json.loads(details)
     return Entity(
-        entity_id, owner, create_time.replace(tzinfo=UTC), held.get("name", ""), held.get("merged_into", ""),
-        tuple(held.get("apart", ())),
+        entity_id, owner, create_time.replace(tzinfo=UTC), Trust(held["trust"]), held.get("name", ""),
+        held.get("merged_into", ""), tuple(held.get("apart", ())),
     )  # fmt: skip
 
 

@@ -400,11 +400,13 @@ class DuckDBStore:
                 seq = await self._read(self._copy)
                 last = attempt + 1 == COMPACT_ATTEMPTS
                 try:
-                    await self._writer.run(partial(self._take_copy, seq, pauses, last=last))
+                    await self._writer.run(partial(self._take_copy, seq, pauses))
                 except Unavailable:
-                    await self._writer.run(detach)
                     if last:
                         raise
+                finally:
+                    if not pauses and not self._closed:
+                        await self._writer.run(detach)
                 if pauses:
                     break
         finally:
@@ -421,10 +423,10 @@ class DuckDBStore:
         detach(cursor)
         return copy_to(cursor, beside(self._opened.path, COPY), storage_version=STORAGE_VERSION)
 
-    def _take_copy(self, seq: int, pauses: list[float], con: duckdb.DuckDBPyConnection, *, last: bool) -> None:
+    def _take_copy(self, seq: int, pauses: list[float], con: duckdb.DuckDBPyConnection) -> None:
         """In the writer's thread: bring the copy up to date and put it into the database's place."""
         began = time.monotonic()
-        if catch_up(con, seq) and not last:
+        if catch_up(con, seq):
             raise Unavailable("something was purged while it was copied")
         if not self._gate.shut(PAUSE_S):
             raise Unavailable("long reads are under way; compact again")
@@ -445,8 +447,9 @@ class DuckDBStore:
     def _reopen(self) -> None:
         try:
             self._opened.reconnect()
-        except StoreRefused as error:
-            self._writer.fail(f"the database could not be opened again: {error}")
+        except Exception as error:  # noqa: BLE001  whatever it is, there is no database to serve from
+            reason = str(error) if isinstance(error, StoreRefused) else type(error).__name__
+            self._writer.fail(f"the database could not be opened again: {reason}")
             raise Unavailable("the database could not be opened again; memoryd is restarting") from None
         self._writer.rebind()
 

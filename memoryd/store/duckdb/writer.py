@@ -20,7 +20,7 @@ from typing import Any
 
 import duckdb
 
-from memoryd.change import Applied, ChangeSet, Recalled, Tombstone
+from memoryd.change import PURGE, Applied, ChangeSet, Recalled, Tombstone
 from memoryd.errors import InternalError, LimitExceeded, MemorydError, Unavailable
 from memoryd.model import Owner
 from memoryd.store.duckdb import rows
@@ -393,7 +393,11 @@ def _write_knowledge(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
         con.execute("DELETE FROM tombstones WHERE digest IN (SELECT unnest(?::VARCHAR[]))", [digests])
     for name, time in change.jobs.items():
         con.execute(
-            "INSERT INTO jobs VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET run_time = excluded.run_time",
+            # a mark never goes back, and no two commits leave the same one
+            "INSERT INTO jobs VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET"
+            " run_time = greatest(excluded.run_time, jobs.run_time + INTERVAL 1 MICROSECOND)"
+            if name == PURGE
+            else "INSERT INTO jobs VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET run_time = excluded.run_time",
             [name, rows.naive(time)],
         )
 
