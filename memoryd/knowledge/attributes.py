@@ -7,20 +7,11 @@ In a pattern, `~word` stands for any word or phrase of a vocabulary below.
 from __future__ import annotations
 
 import re
-from enum import Enum
 
+from memoryd.knowledge.claim import Holds
 from memoryd.knowledge.words import DAYS, NUMBER_WORDS
 
-__all__ = ["PREDICATES", "SINGULAR", "TIME", "Holds", "expanded"]
-
-
-class Holds(Enum):
-    """How many values an attribute has at a time."""
-
-    ONE = "one"
-    MAYBE_ONE = "maybe_one"
-    """Mostly one: another value is a change if the words say so, else a doubt."""
-    MANY = "many"
+__all__ = ["EVENTS", "PREDICATES", "SINGULAR", "TIME", "VALUED", "expanded"]
 
 
 _VOCABULARIES = {
@@ -51,7 +42,8 @@ _VOCABULARIES = {
         " trader sculptor pianist violinist cellist guitarist unemployed retired"
     ),
     "wedded": "married divorced single engaged widowed separated",
-    "diet": ("vegan vegetarian pescatarian pescetarian omnivore carnivore flexitarian keto gluten-free halal kosher"),
+    "diet": "vegan vegetarian pescatarian pescetarian omnivore carnivore flexitarian",
+    "regime": "keto paleo gluten-free dairy-free lactose-free halal kosher low-carb",
     "like": (
         "a fan of/a big fan of/a huge fan of/fond of/keen on/into/crazy about/like/likes/liked/love/loves"
         "/loved/enjoy/enjoys/enjoyed/enjoying/adore/adores"
@@ -80,6 +72,9 @@ _VOCABULARIES = {
         " reads practice practices practise meditate meditates study studies earn earns pay pays spend"
         " spends charge charges"
     ),
+    "consume": "eat eats eating drink drinks drinking smoke smokes smoking",
+    "student": "student studying study studies",
+    "booked": "trip flight visit journey holiday appointment reservation booking subscription membership",
     "often": "usually always normally",
     "allergy": "allergy allergies",
     "outgrow": "outgrew/outgrown/overcame/got over",
@@ -114,14 +109,16 @@ def expanded(pattern: str) -> str:
 
 
 _ADVERBS = r"(?:(?:currently|now|still|just|recently|really|also|always|usually|mostly|actually|absolutely|finally) )*"
-_NAMED = r"(?P<v>(?-i:[A-Z]).+)"
+_NAMED = (
+    r"(?P<v>(?-i:[A-Z])[\w.&'-]*(?: (?:(?-i:[A-Z])[\w.&'-]*|of|and|the|&))*)(?: (?:as|in|on|last|this|after|when) .+)?"
+)
 _JOB = r"(?:[\w-]+ )*?(?:\w+(?:ologist|ician|ographer|eer|yst)|~profession)"
 _AMOUNT = r"(?:[$€£]?\d+(?:[.,]\d+)?k?|~number)\b"
-_BY = r"(?:to work in |in )?(?:an? |my )?"
+_BY = r"(?:to work in |in )?(?:(?:an?|my|the) |(?=(?-i:[A-Z])))"
 PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
     (re.compile(f"{_ADVERBS}(?:{expanded(pattern)})$", re.IGNORECASE), attribute, holds)
     for pattern, attribute, holds in (
-        (r"(?:~be )?~live(?: \w+ly)? (?:in|at|near|on) (?P<v>.+)", "home", Holds.ONE),
+        (r"(?:~be )?~live(?: \w+ly)? (?P<prep>in|at|near|on) (?P<v>.+)", "home", Holds.ONE),
         (
             r"(?:~have )?(?:~just )?~move(?: (?:house|home))? from (?P<left>.+?) (?:back )?to (?P<v>.+)",
             "home",
@@ -130,7 +127,7 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
         (r"(?:~have )?(?:~just )?~move (?:back )?(?:in)?to (?P<v>.+)", "home", Holds.ONE),
         (r"(?:~have )?(?:~just )?settled (?:down )?in (?P<v>.+)", "home", Holds.ONE),
         (r"(?:~have )?(?:legally )?changed ~their name to (?P<v>.+)", "name", Holds.ONE),
-        (r"(?:asked|said|wants?|~prefer)(?: \w+)? to (?:be called|go by|call \w+) (?P<v>.+)", "name", Holds.ONE),
+        (r"(?:asked|said|wants?|~prefer)(?: \w+)? to (?:be called|go by|call \w+) (?P<v>.+)", "nickname", Holds.ONE),
         (r"(?:~be )?~work(?: as an? [\w ]+?)? (?:at|for) (?P<v>.+?)(?: as (?:an? |the ).+)?", "employer", Holds.ONE),
         (rf"(?:~have )?(?:~just )?~join {_NAMED}", "employer", Holds.ONE),
         (rf"(?:~have )?(?:~just )?~leave {_NAMED}", "-employer", Holds.ONE),
@@ -146,7 +143,8 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
             Holds.ONE,
         ),
         (r"~be (?P<v>\d{1,2} (?:months?|weeks?|days?) old)", "age", Holds.ONE),
-        (r"(?:~be (?:called|named)|go by|goes by) (?P<v>.+)", "name", Holds.ONE),
+        (r"~be (?:called|named) (?P<v>.+)", "name", Holds.ONE),
+        (r"(?:go by|goes by) (?P<v>.+)", "nickname", Holds.ONE),
         (r"(?:~be|got|have been|has been) (?:\w+ly )?(?P<v>~wedded)(?: (?:to|from) .+)?", "marital status", Holds.ONE),
         (r"(?:got|have gotten) (?P<v>~wedded)(?: .*)?", "marital status", Holds.ONE),
         (
@@ -154,20 +152,32 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
             "diet",
             Holds.ONE,
         ),
+        (r"(?:~became|went|turned|have been|has been|be) (?:\w+ )?(?P<v>~regime)(?: \w+)?", "regime", Holds.MANY),
         (r"~be (?:\w+ly |very )?allergic to (?P<v>.+)", "allergy", Holds.MANY),
         (r"(?:~have|having|suffers? from) (?:an? |\w+ )?(?P<v>[\w ]+?) ~allergy", "allergy", Holds.MANY),
         (r"(?:~have )?~outgrow ~their (?P<v>[\w ]+?) allergy", "-allergy", Holds.MANY),
-        (r"(?:~be )?~like (?P<v>.+)", "likes", Holds.MANY),
+        (r"(?:(?:~have )?(?:come|learned|learnt|grown|started) to |~be )?~like (?P<v>.+)", "likes", Holds.MANY),
         (r"~dislike (?P<v>.+)", "!likes", Holds.MANY),
         (r"(?:would )?~prefer (?P<v>.+?)(?: ~over (?P<left>.+))?", "prefers", Holds.MANY),
         (r"(?:~be )?~plan to (?P<v>.+)", "plans", Holds.MANY),
         (r"~be ~travel to (?P<v>(?-i:[A-Z])\w+.*)", "trip", Holds.MANY),
+        (r"(?:broke up|split up|separated|have broken up) (?:with|from) (?P<v>.+)", "-partners", Holds.MANY),
+        (r"(?:have |has )?graduated from (?P<v>.+)", "-studies", Holds.MANY),
+        (
+            r"(?:~be )?(?:an? )?(?:\w+ )?(?:student|studying|study|studies)(?: [\w ]+?)? at (?P<v>.+)",
+            "studies",
+            Holds.MANY,
+        ),
+        (r"(?:~be )?subscribed? to (?P<v>.+)", "subscriptions", Holds.MANY),
+        (r"~have (?:an? )?(?P<v>.+) subscription", "subscriptions", Holds.MANY),
+        (r"(?:~have )?~end (?:~their )?(?P<v>~booked (?:to|for|with|at) .+)", "-*", Holds.MANY),
         (r"(?:~have )?~end (?:~their )?(?P<v>.+?)(?: (?:~after|and) ?.*)?", "-*", Holds.MANY),
         (r"(?:~have )?replaced (?:~their )?(?P<left>.+?) (?:with|by) (?P<v>.+)", "uses", Holds.MAYBE_ONE),
         (r"wants? (?P<v>.+?) instead of (?P<left>.+)", "prefers", Holds.MANY),
+        (r"(?:~be )?~use (?P<v>.+?)(?: now)? instead of (?P<left>.+)", "uses", Holds.MANY),
         (r"~own (?P<v>(?:\d+|~number) (?P<of>[a-z][\w-]*(?: [a-z][\w-]*)?))", "number of {of}", Holds.ONE),
         (r"(?:~own|adopted|bought) (?P<v>an? .+)", "has", Holds.MANY),
-        (rf"~drive {_BY}(?P<v>.+)", "vehicle", Holds.MAYBE_ONE),
+        (rf"~drive {_BY}(?P<v>(?:(?! (?:to|for|home|around) ).)+)", "vehicle", Holds.MAYBE_ONE),
         (r"(?:~be )?~run (?P<v>.+?) (?:as|for) (?:~their |an? )?(?P<of>.+)", "uses for {of}", Holds.ONE),
         (r"~switch from (?P<left>.+?) to (?P<v>.+)", "uses", Holds.MAYBE_ONE),
         (r"(?:~be )?~use (?P<v>.+)", "uses", Holds.MANY),
@@ -175,17 +185,30 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
         (r"(?:weighs?|~be) (?P<v>\d+(?:[.,]\d+)? ?~masses)(?: .*)?", "weight", Holds.ONE),
         (r"~be (?P<v>\d+(?:[.,]\d+)? ?~lengths\b.*?)(?: tall)?", "height", Holds.ONE),
         (r"~be born (?:on|in) (?P<v>.*(?:\d|~when).*)", "birthday", Holds.ONE),
-        (r"~be born in (?P<v>.+)", "birthplace", Holds.ONE),
-        (r"(?:~be|comes?) (?:originally )?from (?P<v>.+)", "origin", Holds.ONE),
+        (r"~be born in (?P<v>.+)", "birthplace", Holds.MAYBE_ONE),
+        (r"(?:~be|comes?) (?:originally )?from (?P<v>.+)", "origin", Holds.MAYBE_ONE),
         (
             rf"(?P<of>(?:~often )?(?:~habit|takes? (?:my|his|her) \w+)) (?:at|around|by) (?P<v>{TIME})",
             "time of {of}",
             Holds.ONE,
         ),
         (rf"(?P<of>~measured) (?:about |around |only |roughly )?(?P<v>{_AMOUNT}.*)", "amount of {of}", Holds.ONE),
+        (r"(?:~be )?(?:~have )?(?:started )?~consume (?P<v>.+)", "consumes", Holds.MANY),
     )
 )
 """What a subject does or is: the text after it, its attribute, and how many values that has."""
 
 SINGULAR = re.compile(expanded(r"^(?:[\w.-]+ ){0,3}(?:~single|default \w+)$"))
 """Things of which one has one, so that another value of them is a change."""
+
+VALUED = re.compile(
+    expanded(
+        r"^(?:[\w.-]+ ){0,3}(?:name|nickname|e-?mail|number|address|birthday|title|role|status|nationality|diet"
+        r"|language|branch|timezone|time zone|major|size|weight|height|age|theme|database|browser|version|port|limit"
+        r"|shift|schedule|blood type|birth date|default \w+)$"
+    )
+)
+"""Things whose bare word is their value ("my role is lead"), not a remark on them ("my car is fast")."""
+
+EVENTS = re.compile(r"^(?:[\w.-]+ ){0,3}(?:meeting|appointment|flight|train|exam|interview|class|lesson)$")
+"""Things of which there are several in time: when one is, is a plan of its own; what else is said may be of another."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from memoryd.knowledge.attributes import Holds
-from memoryd.knowledge.claims import MOST_CHARACTERS, Claim, Statement, statement_of
+from memoryd.knowledge.claim import Claim, Holds
+from memoryd.knowledge.claims import MOST_CHARACTERS, Statement, statement_of
 from memoryd.knowledge.stems import stem, word_set
+from memoryd.knowledge.things import without_heads
 from memoryd.knowledge.words import Words, words_of
 
 __all__ = ["Finding", "Relation", "compare"]
@@ -159,6 +160,8 @@ def _by_claims(said: Statement, known: Statement, *, same_subject: bool) -> Find
                 finding = Finding(Relation.CHANGED, "ended", f"what it said of {old.attribute!r} has ended")
             else:
                 continue
+            if finding.relation is Relation.CHANGED and _perhaps_another(new, old):
+                finding = Finding(Relation.DOUBTFUL, "fuller_name", "a fuller name may be another person's")
             if (
                 best is None
                 or best.relation is Relation.APART
@@ -166,6 +169,14 @@ def _by_claims(said: Statement, known: Statement, *, same_subject: bool) -> Find
             ):
                 best = finding
     return best
+
+
+def _perhaps_another(new: Claim, old: Claim) -> bool:
+    """Whether one subject is a fuller name than the other: Sarah and Sarah Connor."""
+    if new.subject in _SPEAKERS or old.subject in _SPEAKERS:
+        return False
+    one, other = {*new.subject.split()}, {*old.subject.split()}
+    return one < other or other < one
 
 
 _STRENGTH = {Relation.APART: 0, Relation.SAME: 1, Relation.DOUBTFUL: 2, Relation.CHANGED: 3}
@@ -176,10 +187,24 @@ def _ends(new: Claim, old: Claim) -> bool:
     if old.ended or not old.affirmed:
         return False
     if new.attribute == "*":
-        return new.ended and bool(new.value) and new.value <= old.value
-    related = {"uses", "home", "vehicle", "plans", "prefers"}
+        if not new.ended or not new.value:
+            return False
+        if old.attribute in _CANCELLED:
+            return without_heads(new.value) <= old.value
+        return new.value <= old.value or new.value <= {*old.attribute.split()}
+    if new.attribute == "partners":
+        return old.attribute in _PARTNERS and bool(new.value & old.value)
+    if new.attribute == "consumes" and old.attribute == "diet":
+        return new.affirmed and not new.ended and bool(new.value & _MEAT and old.value & _MEATLESS)
     left = bool(new.left) and (new.left <= old.value or bool(new.left & old.names))
-    return left and (old.attribute in related or old.attribute.startswith("uses"))
+    return left and (old.attribute in _LEFT or old.attribute.startswith("uses"))
+
+
+_CANCELLED = frozenset(["plans", "trip", "subscriptions"])
+_LEFT = frozenset(["uses", "home", "vehicle", "plans", "prefers", "has"])
+_PARTNERS = frozenset(["wife", "husband", "girlfriend", "boyfriend", "partner", "fiancé", "fiancée"])
+_MEAT = frozenset(stem(word_set("meat beef pork chicken steak bacon")))
+_MEATLESS = frozenset(stem(word_set("vegan vegetarian pescatarian pescetarian")))
 
 
 def _equal(new: Claim, old: Claim) -> bool:
@@ -193,6 +218,8 @@ def _equal(new: Claim, old: Claim) -> bool:
 
 def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
     attribute = new.attribute
+    if _facets_differ(new, old):
+        return APART
     equal = _equal(new, old)
     inside = bool(new.value) and (new.value <= old.value or old.value <= new.value)
     if old.ended != new.ended and old.ended:
@@ -216,12 +243,22 @@ def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
         return _preferred(new, old, said)
     if new.holds is Holds.MANY:
         return AGREED  # another one of many, unless the words are a paraphrase
-    if inside:
+    if inside or (new.facet == "to" and not new.value & old.value):
+        return APART
+    if new.facet == "amount" and _units_differ(new, old):
         return APART
     if new.measure and old.measure and new.measure[0] != old.measure[0]:
         return APART
-    if attribute == "home" and bool(new.value & LANDS) != bool(old.value & LANDS) and not said.changing:
+    if attribute in _PLACES and bool(new.value & LANDS) != bool(old.value & LANDS) and not said.changing:
         return APART  # a town and a country: it may lie there
+    if attribute in _DESCRIBED and not (new.named and old.named):
+        return _of_descriptions(new, old, said)
+    if new.since and new.since < old.since:
+        return APART  # it was so before
+    if new.since and not old.since:
+        return Finding(Relation.DOUBTFUL, "dated", f"{attribute!r} was another in an earlier year, or is now")
+    if attribute == "age" and _younger(new, old):
+        return Finding(Relation.DOUBTFUL, "younger", "nobody gets younger: it corrects the age, or is of another")
     if new.holds is Holds.MAYBE_ONE or new.named != old.named:
         if said.changing:
             return Finding(Relation.CHANGED, "changed", f"{attribute!r} is said to have changed")
@@ -229,11 +266,46 @@ def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
     return Finding(Relation.CHANGED, "one_value", f"{attribute!r} holds one value at a time, and it is another now")
 
 
+_PLACES = frozenset(["home", "birthplace", "origin"])
+_DESCRIBED = frozenset(["home", "employer"])
+
+
+def _of_descriptions(new: Claim, old: Claim, said: Statement) -> Finding:
+    """Compare "a small flat" with "Berlin", or with "a house"."""
+    if new.named != old.named and not (said.changing and new.named):
+        return APART  # a name and a description may be of one
+    return Finding(Relation.DOUBTFUL, "maybe_one", f"{new.attribute!r} is described, and may be the same")
+
+
+def _facets_differ(new: Claim, old: Claim) -> bool:
+    """Whether they answer two questions of one thing: where it is and how large, or on which day and at what time."""
+    if new.facet == old.facet == "when":
+        clocks = [{":" in word for word in claim.value} for claim in (new, old)]
+        return clocks in ([{True}, {False}], [{False}, {True}])
+    return bool(new.facet and old.facet) and new.facet != old.facet
+
+
+_CURRENCIES = frozenset(stem(word_set("dollar dollars euro euros pound pounds usd eur gbp bucks")))
+
+
+def _units_differ(new: Claim, old: Claim) -> bool:
+    """Whether two amounts count different things: years and dollars, a price and a share of it."""
+    if new.named or old.named or (new.measure and old.measure):
+        return False
+    one, other = ({word for word in claim.value if word[0].isalpha()} - _CURRENCIES for claim in (new, old))
+    return one != other and (bool(one and other) or "percent" in one | other)
+
+
+def _younger(new: Claim, old: Claim) -> bool:
+    ages = [next((int(word) for word in claim.value if word.isdigit()), 0) for claim in (new, old)]
+    return ages[0] < ages[1]
+
+
 def _preferred(new: Claim, old: Claim, said: Statement) -> Finding:
     shared = new.value & old.value
-    if new.left and old.left and new.value == old.left:
+    if new.value == old.left and not new.left:
         return Finding(Relation.CHANGED, "replaced", "the preference was turned round")
-    if shared and new.value - old.value and old.value - new.value:
+    if new.head == old.head and shared and new.value - old.value and old.value - new.value:
         return Finding(Relation.CHANGED, "one_value", "of the same things another is preferred")
     if said.changing and new.left and new.left <= old.value:
         return Finding(Relation.CHANGED, "changed", "the preference is said to have changed")
@@ -404,7 +476,7 @@ def _of_speaker(
         if covered == 1.0 and alike == 1.0 and len(old.content) > 1:
             return Finding(Relation.DOUBTFUL, "another_number", "the same is said with another number in it")
         return APART
-    if both and days_differ and new.days and old.days and covered == 1.0 and alike == 1.0:
+    if both and days_differ and not numbers_differ and new.days and old.days and covered == 1.0 and alike == 1.0:
         return Finding(Relation.DOUBTFUL, "another_time", "the same is said with another day or time in it")
     if said.changing and both and similarity >= NEAR and old.content[0] not in _MANY_VERBS:
         return Finding(Relation.DOUBTFUL, "another_value", "the same is said with another value in it")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -38,7 +39,7 @@ _FORMATS = tuple(
         r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}\b",  # Shopify
         r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}\b",  # Telegram bots
         r"\b(?:r|s)k_(?:live|test)_[A-Za-z0-9]{16,}\b",  # Stripe
-        r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}\b",  # Slack
+        r"\bxox[abeoprs]-(?=[A-Za-z-]*\d)[A-Za-z0-9-]{10,}\b",  # Slack
         r"\bEAAC[A-Za-z0-9]{30,}\b",  # Meta
         r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}\b",
         r"\b(?:eyJ[A-Za-z0-9_-]{10,}\.){2}[A-Za-z0-9_-]{10,}",  # JWT
@@ -47,16 +48,30 @@ _FORMATS = tuple(
         r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]{3,}@[\w.-]+",  # a password inside an address
     )
 )
+_FOREIGN = ("passwort", "kennwort", "mot de passe", "contraseña", "senha")
 _TOLD = re.compile(
-    r"\b(?P<what>(?:pass ?(?:word|code|phrase)|passwd|pwd|pw|pin(?: code| number)?|(?:api|access|secret|private"
+    rf"\b(?P<what>(?:pass ?(?:word|code|phrase)|passwd|pwd|pw|{'|'.join(_FOREIGN)}"
+    r"|pin(?: code| number)?|(?:api|access|secret|private"
     r"|encryption|license)"
     r"[ _-]?key|(?:access|auth|api|refresh|bearer|secret)[ _-]?token|client[ _-]?secret|secret|cvv|cvc|recovery code"
     r"|security code|otp|seed phrase|wep key|wpa key)s?)"
     r"(?P<of>(?: (?:for|to|of|on|at) [^.;:=\n]{1,40}?)?)"
-    r"\s*(?:(?:was |is |has been )?(?:changed|set|reset) to|is now|is|was|=|:|are|->"
-    r"|→)\s*(?P<value>['\"“‘`]?[^\s'\"”’`]{3,}['\"”’`]?)(?P<rest>[^\n]{0,40})",
+    r"\s*(?P<says>(?:was |is |has been )?(?:changed|set|reset) to|is now|is|was|=|:|are|->|→|ist|lautet|est|es)"
+    r"\s*(?P<value>['\"“‘`]?[^\s'\"”’`]{3,}['\"”’`]?)(?P<rest>[^\n]{0,40})",
     re.IGNORECASE,
 )
+_BESIDE = re.compile(r"\b(?:password|passcode|passwd|pwd)s?\s+(?P<value>[^\s'\"]{6,})", re.IGNORECASE)
+"""A password straight after its word, without a verb between."""
+_METHODS = word_set("sha256 sha-256 sha512 sha-512 oauth2 base64 argon2 argon2id pbkdf2 1password web3")
+_CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]|[{<$%]|(?:self|this|os|args|config|settings|user|request)\.")
+"""What begins an expression or a place to be filled in, where source code sets a password."""
+_PLACEHOLDER = re.compile(
+    r"(?:(?:my|your|the|a|new|old|some|test|super)[ _-]?)*(?:(?:secret|api|access|auth)[ _-]?)*"
+    r"(?:password|key|token|secret)(?:[ _-]here)?",
+    re.IGNORECASE,
+)
+"""What examples write where a credential goes."""
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _PLAIN_VALUES = word_set("""
     a an the not no in on at by for to of with very too so my our his her their its your this that these stored
     saved kept written secret strong weak long short safe unsafe unknown expired expiring wrong required changed
@@ -104,6 +119,8 @@ class SecretDetector:
 
     def find(self, text: str) -> str:
         """Return what sort of credential a text holds; "" for none."""
+        if not text.isascii():  # written in other forms of the letters, or with nothing between them
+            text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
         if not _WORTH_A_LOOK.search(text):
             return ""
         if any(pattern.search(text) for pattern in _FORMATS):
@@ -112,6 +129,8 @@ class SecretDetector:
             if next(iter(detector.analyze_string(text)), None):
                 return str(detector.secret_type)
         if any(_is_value(match) for match in _TOLD.finditer(text)):
+            return "password"
+        if any(_looks_made_up(match["value"]) for match in _BESIDE.finditer(text)):
             return "password"
         for match in _CARD.finditer(text):
             digits = re.sub(r"\D", "", match.group())
@@ -122,7 +141,7 @@ class SecretDetector:
 
 _WORTH_A_LOOK = re.compile(
     r"[A-Za-z0-9_+/=.-]{16}|\d(?:[ -]?\d){12}|://|BEGIN|(?:pass|pwd|pw\b|\bpin\b|key|token|secret|cvv|cvc|code"
-    r"|otp|phrase)",
+    r"|otp|phrase|kennwort|contraseña|senha)",
     re.IGNORECASE,
 )
 
@@ -132,6 +151,12 @@ def _is_value(match: re.Match[str]) -> bool:
     quoted = match["value"][0] in "'\"“‘`"
     value = match["value"].strip("'\"“”‘’`.,;!?)")
     what = match["what"].lower()
+    if match["says"] in {"=", ":"} and not quoted and _CODE.match(match["value"]):
+        return False
+    if _PLACEHOLDER.fullmatch(value):
+        return False
+    if what.startswith(_FOREIGN):
+        return quoted or _looks_made_up(value)
     if what.startswith(("pin", "cvv", "cvc", "otp", "security", "recovery")):
         return bool(re.fullmatch(r"\d{3,8}", value))
     if (value.lower() in _PLAIN_VALUES and not quoted) or len(value) < 4:  # noqa: PLR2004  shorter is no credential
@@ -142,3 +167,12 @@ def _is_value(match: re.Match[str]) -> bool:
         return not re.fullmatch(r"\d+(?:st|nd|rd|th|am|pm|d|days?|chars?)", value, re.IGNORECASE)
     alone = not match["rest"].strip(" .,;!?)'\"”’`")
     return alone and what.startswith(("pass", "pwd", "pw")) and value.isalnum()
+
+
+def _looks_made_up(word: str) -> bool:
+    """Whether a word is none of a language: letters and figures, or signs, in one."""
+    word = word.strip("'\"“”‘’`.,;:!?()*_#|/")
+    if word.lower() in _METHODS or _CODE.match(word):
+        return False
+    letters, figures = bool(re.search(r"[A-Za-z]", word)), bool(re.search(r"\d", word))
+    return letters and (figures or bool(re.search(r"[^\w\s'’./()-]", word))) and word.count("-") < 2  # noqa: PLR2004  a dashed phrase

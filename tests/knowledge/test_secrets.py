@@ -54,6 +54,12 @@ TOLD = [
     "The CVV is 123",
     "client secret: x8!kQ2pLm",
     "my bank's security code is 553311",
+    "wifi password hunter22",
+    "my pass\u200bword is hunter22",
+    "my ｐａｓｓｗｏｒｄ is hunter22",
+    "Mein Passwort lautet Sommer2026!",
+    "password = hunter22",
+    "password: 'request.form'",
 ]
 ORDINARY = [
     "my password is very long",
@@ -77,6 +83,18 @@ ORDINARY = [
     "the secret is out",
     "visit https://example.com/path?q=1",
     "my uuid is 123e4567-e89b-12d3-a456-426614174000",
+    "password = request.form['password']",
+    "password = db.Column(db.String(120), nullable=False)",
+    "print(f'password: {new_user.password_hash}')",
+    "export PASSWORD=${DB_PASSWORD} before you start",
+    "token = os.environ.get('SLACK_TOKEN', 'xoxb-your-slack-token')",
+    "each password sha256 hashed",
+    "password managers like 1Password",
+    "the password reset-flow is broken",
+    "Das Passwort ist falsch",
+    "**Password Hashing**: never store it plainly",
+    "const apiKey = 'my_api_key';",
+    "connect(user='app', password='your-password')",
 ]
 
 
