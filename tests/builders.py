@@ -27,7 +27,7 @@ from memory_client.knowledge_calls import (
 
 from memoryd.change import Entry
 from memoryd.config import Config
-from memoryd.domain import add, browse, forget, people, revise, sweep
+from memoryd.domain import add, browse, forget, people, restore, revise, sweep
 from memoryd.domain.context import build_context
 from memoryd.domain.recall import recall
 from memoryd.doors import Doors, make_server
@@ -143,7 +143,7 @@ class Local:
         return Deleted(gone.ids, gone.purge_time)
 
     async def restore(self, memory_id, *, request_id=""):
-        return await forget.restore(memory_id, self._caller, self.ports, now=self.clock(), request_id=request_id)
+        return await restore.restore(memory_id, self._caller, self.ports, now=self.clock(), request_id=request_id)
 
     async def delete_matching(
         self, *, filter=Filter(), text="", source=None, grant_id="", shared=None, dry_run=False, purge=False,  # noqa: B008

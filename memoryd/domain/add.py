@@ -72,6 +72,8 @@ class _Embedding:
     async def of(self, drafts: Sequence[Draft], caller: Caller, ports: Ports) -> list[Vector | None]:
         """Return a vector a statement, or None where none is to be searched."""
         self.check()
+        if not drafts:
+            return []
         if ports.vector_refusal:  # vectors of a second model would keep the first from being searched for good
             return [None] * len(drafts)
         texts = [embedded_text(draft.source.speaker, draft.content) for draft in drafts]
@@ -90,16 +92,21 @@ async def _offer(
     batch: bool = False,
 ) -> list[AddResult]:
     owners = [_named(n, batch, partial(caller.writes_to, shared=draft.shared)) for n, draft in enumerate(drafts)]
-    earlier = await request.earlier()
-    if earlier is not None:
-        return await _again(earlier, caller, ports, now)
+    declined = {n: "secret" for n, draft in enumerate(drafts) if holds_secret(draft, ports)}
+    disabled = caller.agent_id in ports.policy.disabled_agents
+    wanted = [] if disabled else [draft for n, draft in enumerate(drafts) if n not in declined]
+    embedded = asyncio.ensure_future(embedding.of(wanted, caller, ports))
+    try:
+        earlier = await request.earlier()  # while it is embedded
+        if earlier is not None:
+            return await _again(earlier, caller, ports, now)
+        made = iter(await embedded)
+    finally:
+        embedded.cancel()
     for n, draft in enumerate(drafts):
         _named(n, batch, partial(draft.expiry, now))
-    if caller.agent_id in ports.policy.disabled_agents:
+    if disabled:
         return await decline("disabled", len(drafts), ports, request, now)
-    declined = {n: "secret" for n, draft in enumerate(drafts) if holds_secret(draft, ports)}
-    wanted = [draft for n, draft in enumerate(drafts) if n not in declined]
-    made = iter(await embedding.of(wanted, caller, ports) if wanted else [])
     vectors = [None if n in declined else next(made) for n in range(len(drafts))]
     return await _decide(
         drafts, owners, vectors, declined, caller, ports, request, embedding.check, now=now, batch=batch

@@ -1,4 +1,4 @@
-"""Forgetting and taking it back: a delete hides at once, a restore undoes it, a purge is for good."""
+"""Forgetting: a delete hides at once and can be undone (`restore`), a purge is for good."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from memoryd import limits
 from memoryd.change import PURGE, ChangeSet, Entry, RecordedRequest
 from memoryd.domain.browse import find
 from memoryd.domain.links import released
-from memoryd.domain.people import dressed
 from memoryd.domain.ports import Ports
-from memoryd.domain.requests import memory_now, once
-from memoryd.domain.tombstones import lifted_by, tombstones_for
-from memoryd.errors import Conflict, NotFound, TrustTooLow
-from memoryd.model import Caller, GcReport, Judgement, Memory, State, Trust
+from memoryd.domain.requests import once
+from memoryd.domain.tombstones import tombstones_for
+from memoryd.domain.turns import SLICE, in_turns
+from memoryd.errors import NotFound, TrustTooLow
+from memoryd.model import Caller, GcReport, Memory, Trust
 from memoryd.store.base import Cursor, Graces
 
 __all__ = [
@@ -26,12 +26,10 @@ __all__ = [
     "forget_entries",
     "forget_grant",
     "hidden",
-    "restore",
 ]
 
 MAX_NAMED = 1000  # ids that an answer names
 READ_AT_ONCE = 1024  # memories of a grant: its scan is of the whole table
-SLICE = 128  # memories purged in one transaction: below 20 ms of the writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,90 +82,6 @@ async def forget(
             if not missing_ok:
                 raise
             return Forgotten(())
-
-
-async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime, request_id: str = "") -> Memory:
-    """Undo a delete, or a supersession; see RestoreMemory in the contract."""
-    async with once(ports, caller, "RestoreMemory", request_id, memory_id) as request:
-        earlier = await request.earlier()
-        if earlier is not None:
-            memory_or_none = await memory_now(ports, caller.visibility, earlier.outcomes[0][0], now)
-            if memory_or_none is None:
-                raise NotFound("the memory was purged since", field="id")
-            return (await dressed([memory_or_none], ports))[0]
-        memory = await find(memory_id, caller, ports, deleted=True)
-        async with ports.owner_lock(memory.owner):
-            memory = await find(memory.id, caller, ports, deleted=True)
-            state = memory.state_at(now)
-            noted = request.record(((memory.id, None, ()),), now)
-            if state in {State.LIVE, State.EXPIRED}:
-                if noted is not None:
-                    await ports.store.commit(ChangeSet(request=noted))
-                return (await dressed([memory.as_of(now)], ports))[0]
-            await _check_trust(memory, caller, ports)
-            back = replace(memory, delete_time=None, purge_time=None, delete_trust=None, delete_reason="")
-            if memory.delete_reason in {"decayed", "evicted"}:
-                back = replace(back, reinforce_time=now)  # or it would go again at once
-            rivals: list[Entry] = []
-            if state is State.SUPERSEDED:
-                rivals = await _rivals(memory, ports, now)
-                back = replace(
-                    back,
-                    supersede_time=None,
-                    superseded_by="",
-                    contested_with=tuple(rival.memory.id for rival in rivals),
-                    judgement=_RESTORED if rivals else None,
-                )
-            if back.key and back.state_at(now) is State.LIVE:
-                await _check_key(back, ports, now)
-            entry = await ports.store.entry(memory)
-            if entry is None:
-                raise NotFound(f"there is no memory {memory.id}", field="id")
-            ports.check_grant(caller.grant_id, now)
-            lift = tuple(lifted_by(back, ports.secret, caller.trust)) if state is State.DELETED else ()
-            updates = (Entry(back, entry.terms, entry.vector, entry.fingerprint), *rivals)
-            await ports.store.commit(ChangeSet(updates=updates, request=noted, lift=lift))
-            return (await dressed([back.as_of(now)], ports))[0]
-
-
-_RESTORED = Judgement("restored", "it was restored beside what had replaced it; confirm one of them")
-
-
-async def _rivals(memory: Memory, ports: Ports, now: datetime) -> list[Entry]:
-    """Return what had replaced a memory that comes back, if it still holds, marked as contested by it."""
-    heirs = await ports.store.entries([memory.superseded_by]) if memory.superseded_by else []
-    return [
-        Entry(
-            replace(
-                heir.memory,
-                supersedes=tuple(one for one in heir.memory.supersedes if one != memory.id),
-                contested_with=tuple(dict.fromkeys((*heir.memory.contested_with, memory.id))),
-                judgement=replace(_RESTORED, evidence=memory.id),
-            ),
-            heir.terms,
-        )
-        for heir in heirs
-        if heir.memory.owner == memory.owner and heir.memory.state_at(now) is State.LIVE
-    ]
-
-
-async def _check_trust(memory: Memory, caller: Caller, ports: Ports) -> None:
-    """Raise TrustTooLow if whoever deleted or replaced a memory has more trust than the caller."""
-    by = memory.delete_trust
-    if by is None and memory.superseded_by:
-        heir = next(iter(await ports.store.find(caller.visibility, memory.superseded_by, deleted=True)), None)
-        by = None if heir is None else heir.trust
-    if by is not None and by.outranks(caller.trust):
-        raise TrustTooLow("it was deleted or replaced with higher trust; that is not undone from here")
-
-
-async def _check_key(memory: Memory, ports: Ports, now: datetime) -> None:
-    index = await ports.indexes.get(memory.owner)
-    holders = (
-        await ports.store.of_key(memory.owner, memory.key, now) if index is None else index.of_key(memory.key, now)
-    )
-    if holders:
-        raise Conflict(f"its key {memory.key!r} is taken by memory {holders[0].id}; delete that one first", field="id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,17 +144,21 @@ async def forget_entries(
         return
     partners = tuple(await released(gone, ports))
     stones = (
-        tuple(stone for memory in gone for stone in tombstones_for(memory, ports.secret, trust)) if remember else ()
+        [stone async for memory in in_turns(gone) for stone in tombstones_for(memory, ports.secret, trust)]
+        if remember
+        else []
     )
     if purge:
-        change = ChangeSet(purges=tuple(gone), updates=partners, tombstones=stones, request=request, jobs={PURGE: now})
-    else:
-        updates = tuple(
-            Entry(hidden(entry.memory, now, due_time, trust=trust, reason=reason), entry.terms)
-            for entry in entries
-            if entry.memory.delete_time is None
+        change = ChangeSet(
+            purges=tuple(gone), updates=partners, tombstones=tuple(stones), request=request, jobs={PURGE: now}
         )
-        change = ChangeSet(updates=(*updates, *partners), tombstones=stones, request=request)
+    else:
+        updates = [
+            Entry(hidden(entry.memory, now, due_time, trust=trust, reason=reason), entry.terms)
+            async for entry in in_turns(entries)
+            if entry.memory.delete_time is None
+        ]
+        change = ChangeSet(updates=(*updates, *partners), tombstones=tuple(stones), request=request)
     await ports.store.commit(change)
 
 
@@ -274,7 +192,7 @@ async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcRe
             async with ports.owner_lock(*(memory.owner for memory in part)):
                 entries = await ports.store.entries([memory.id for memory in part])
                 # what was restored before we held the locks is no longer due
-                gone = tuple(entry.memory for entry in entries if graces.are_over(entry.memory))
+                gone = tuple([entry.memory async for entry in in_turns(entries) if graces.are_over(entry.memory)])
                 if gone:
                     partners = tuple(await released(gone, ports))
                     await ports.store.commit(ChangeSet(purges=gone, updates=partners, jobs={PURGE: now}))

@@ -16,10 +16,10 @@ from memoryd.checks import check_metadata, check_subjects, check_tags, fold, tex
 from memoryd.domain.decay import EXTRACTION, confidence_at
 from memoryd.domain.rules import Rules
 from memoryd.errors import TrustTooLow
-from memoryd.knowledge.compare import Relation, compare
+from memoryd.knowledge.compare import Finding, Relation, compare
 from memoryd.model import Draft, Judgement, Memory, Outcome, Owner
 
-__all__ = ["REINFORCEMENT", "Akin", "Known", "Offer", "Verdict", "judge", "memory_of", "reinforced"]
+__all__ = ["REINFORCEMENT", "Akin", "Known", "Offer", "Verdict", "contested_by", "judge", "memory_of", "reinforced"]
 
 REINFORCEMENT = 0.1  # added to the confidence each time that a statement is repeated; the cap is 1
 DEMOTED = 0.3  # what is left of the confidence of an older statement where the policy is to demote
@@ -135,22 +135,14 @@ def _by_meaning(offer: Offer, known: Known, now: datetime, rules: Rules) -> Verd
     contested: list[tuple[Memory, Judgement]] = []
     for akin in known.akin:
         held = akin.memory
-        if held.key and new.key:  # names of the caller's tell them apart
-            continue
-        finding = compare(
-            new.content,
-            held.content,
-            similarity=akin.similarity,
-            same_subject=akin.same_subject,
-            duplicate=(rules.dedup_cosine, rules.dedup_jaccard),
-        )
+        finding = _finding(new, held, akin, rules)
         if finding.relation is Relation.SAME:
             if akin.same_subject and offer.corrects is None and not new.key:
                 return _said_again(held, offer.draft, new, now)
         elif finding.relation is Relation.CHANGED and akin.same_subject:
             why = Judgement(finding.rule, finding.reason, new.id)
             (retired if _may_retire(new, held, now, rules) else contested).append((held, why))
-        elif finding.relation in {Relation.CHANGED, Relation.DOUBTFUL} and akin.same_people:
+        elif _is_doubt(finding, akin):
             contested.append((held, Judgement(finding.rule, finding.reason, new.id)))
     if offer.corrects is not None:
         retired = [(m, why) for m, why in retired if m.id != offer.corrects.id]
@@ -163,6 +155,36 @@ def _by_meaning(offer: Offer, known: Known, now: datetime, rules: Rules) -> Verd
         verdict = _replaced(new, more, contested[:MOST_CONTESTED], now, rules)
         return _with_corrected(verdict, offer.corrects, retired[0][1], now)
     return _replaced(new, retired, contested[:MOST_CONTESTED], now, rules)
+
+
+def _finding(new: Memory, old: Memory, akin: Akin, rules: Rules) -> Finding:
+    """Return how one statement stands to an older one; with keys of their own both hold, as the caller tells apart."""
+    if new.key and old.key:
+        return Finding(Relation.APART)
+    return compare(
+        new.content,
+        old.content,
+        similarity=akin.similarity,
+        same_subject=akin.same_subject,
+        duplicate=(rules.dedup_cosine, rules.dedup_jaccard),
+        attributes=old.claims,
+    )
+
+
+def _is_doubt(finding: Finding, akin: Akin) -> bool:
+    return finding.relation in {Relation.CHANGED, Relation.DOUBTFUL} and akin.same_people
+
+
+def contested_by(back: Memory, akin: Sequence[Akin], rules: Rules) -> list[tuple[Memory, Judgement]]:
+    """Return what a memory that comes back contests of what is live beside it, older or newer, each with the reason."""
+    found = []
+    for one in akin:
+        held = one.memory
+        newer, older = (held, back) if held.create_time > back.create_time else (back, held)
+        finding = _finding(newer, older, one, rules)
+        if _is_doubt(finding, one):
+            found.append((held, Judgement(finding.rule, finding.reason, held.id)))
+    return found[:MOST_CONTESTED]
 
 
 def _with_corrected(verdict: Verdict, old: Memory, why: Judgement, now: datetime) -> Verdict:
@@ -200,12 +222,13 @@ def _replaced(
             for held, why in retired
         ]
         gone: list[Memory] = []
+        ends = ()
     else:
         gone = [_retired(held, new, why, now) for held, why in retired]
     judged = (contested or retired)[0][1] if contests else None
     heir = replace(
         new,
-        supersedes=(*new.supersedes, *(() if rules.demote else ends)),
+        supersedes=(*new.supersedes, *ends),
         contested_with=(*new.contested_with, *contests),
         judgement=None if judged is None else replace(judged, evidence=contests[0]),
     )

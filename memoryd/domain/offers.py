@@ -30,7 +30,7 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.claims import statement_of
 from memoryd.model import Caller, Draft, Filter, Kind, Memory, Outcome, Owner, State, Trust, Visibility
 
-__all__ = ["Offers"]
+__all__ = ["NO_STATEMENTS", "Offers"]
 
 Vector = NDArray[np.float32]
 INLINE_CHARACTERS = 8_000  # of text that is analysed on the loop (≤ 1 ms); more goes to a thread
@@ -77,7 +77,7 @@ class Offers:
         pending = [self._pending[memory_id] for memory_id in self._of_name.get((owner, name), ())]
         return stored + [memory for memory in pending if memory.state_at(self._now) is State.LIVE]
 
-    async def _akin(self, new: Memory, vector: Vector | None) -> list[Akin]:
+    async def akin(self, new: Memory, vector: Vector | None) -> list[Akin]:
         """Return the statements beside which a new one is judged."""
         owner = new.owner
         index = self._indexes[owner]
@@ -163,7 +163,7 @@ class Offers:
             new = replace(new, claims=claims, mentions=mentions)
         elif draft.subjects:
             new = replace(new, mentions=mentions_of("", draft.subjects, people, (), ports.new_id))
-        akin = await self._akin(new, vector) if statement else []
+        akin = await self.akin(new, vector) if statement else []
         # nothing is awaited from here to take(), so that no two memories get one time
         time = ports.stamps.peek(self._now)
         new = replace(new, create_time=time, event_time=draft.event_time or time, expire_time=draft.expiry(time))

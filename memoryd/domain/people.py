@@ -16,8 +16,9 @@ from memoryd.domain.page_token import number_after, read_number
 from memoryd.domain.ports import Ports
 from memoryd.domain.tombstones import tombstones_for
 from memoryd.entity import Entity, EntityRef, EntityType, Profile
-from memoryd.errors import AmbiguousName, EntityNotFound, InvalidArgument, TrustTooLow
+from memoryd.errors import AmbiguousName, Conflict, EntityNotFound, InvalidArgument, TrustTooLow
 from memoryd.index.directory import Directory
+from memoryd.knowledge.relations import RELATIONS
 from memoryd.model import Caller, Filter, Kind, Memory, Owner, State
 from memoryd.times import from_us
 
@@ -139,7 +140,12 @@ def _profile(owner: Owner, root: str, people: Directory, memories: Sequence[Memo
 
 async def _memories(owner: Owner, root: str, people: Directory, ports: Ports, now: datetime) -> list[Memory]:
     """Return the live memories that name an entity, newest first."""
-    found = await ports.store.naming(owner, people.members(root))
+    index = await ports.indexes.get(owner)
+    if index is None:
+        found = await ports.store.naming(owner, people.members(root))
+    else:
+        known = (index.memory(memory_id) for memory_id in people.live(root))
+        found = sorted((m for m in known if m is not None), key=lambda m: (m.create_time, m.id), reverse=True)
     every = Filter(kinds=EVERY_KIND)
     return [memory for memory in found if every.admits(memory, now)]
 
@@ -222,9 +228,17 @@ async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now:
     new_name = check_text(new_name, "new_name", limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
     if ports.secrets([new_name]):
         raise InvalidArgument("new_name holds a credential, which is not stored", field="new_name")
+    if fold(new_name) in RELATIONS:
+        raise InvalidArgument(f"new_name {new_name!r} is a relation, not a name", field="new_name")
     async with ports.owner_lock(*caller.visibility.owners):
         owner, root, people = await _find(name, caller, ports)
         await _check_trust(owner, people.members(root), caller, ports, people)
+        namesake = next(iter(sorted(people.called(new_name) - {root})), "")
+        if namesake:
+            raise Conflict(
+                f"entity {namesake} is called {new_name!r}; merge the two if they are one, else take a fuller name",
+                field="new_name",
+            )
         people = await _write([replace(_row(people, root, owner, caller, now), name=new_name)], caller, ports, now)
         return _profile(owner, root, people, await _memories(owner, root, people, ports, now))
 

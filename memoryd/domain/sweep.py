@@ -14,6 +14,7 @@ from memoryd.domain.forget import forget_entries
 from memoryd.domain.people import dressed, whom
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import once
+from memoryd.domain.turns import SLICE, in_turns
 from memoryd.errors import InvalidArgument, TrustTooLow
 from memoryd.model import Caller, Filter, Memory, Source, Trust
 from memoryd.store.base import Cursor
@@ -21,7 +22,6 @@ from memoryd.store.base import Cursor
 __all__ = ["Decayed", "Faded", "Match", "Swept", "decay", "forget_matching"]
 
 READ_AT_ONCE = 1000
-SLICE = 128  # memories hidden in one transaction: below 20 ms of the writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +173,7 @@ async def decay(ports: Ports, *, now: datetime, dry_run: bool = False) -> Decaye
     while page := await ports.store.live_page(limit=READ_AT_ONCE, after=after):
         after = page[-1].id
         examined += len(page)
-        faded = [memory for memory in page if fades(memory, now, name)]
+        faded = [memory async for memory in in_turns(page) if fades(memory, now, name)]
         gone += [Faded(m.id, m.scope.user_id or m.scope.chat_id or "", confidence_at(m, now, name)) for m in faded]
         for n in range(0, 0 if dry_run else len(faded), SLICE):
             await _forget_faded(faded[n : n + SLICE], ports, now, due_time)
@@ -186,7 +186,7 @@ async def _forget_faded(part: Sequence[Memory], ports: Ports, now: datetime, due
         entries = await ports.store.entries([memory.id for memory in part])
         still = [
             entry
-            for entry in entries
+            async for entry in in_turns(entries)
             if entry.memory.supersede_time is None and fades(entry.memory, now, ports.policy.rules.decay)
         ]
         await forget_entries(

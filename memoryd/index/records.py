@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import marshal
 from datetime import datetime
+from functools import lru_cache
 
 from memoryd.entity import EntityType, Form, Mention
 from memoryd.model import Judgement, Kind, Memory, Scope, Source, Trust
@@ -55,8 +56,13 @@ def pack(memory: Memory) -> bytes:
     ))  # fmt: skip
 
 
+@lru_cache(maxsize=4096)
 def unpack(packed: bytes) -> Memory:
-    """Return the memory that was packed. Deleted memories are not packed, so it has no delete_time."""
+    """
+    Return the memory that was packed, without unpacking one of the last few thousand again.
+
+    Deleted memories are not packed, so it has no delete_time.
+    """
     (
         memory_id, agent_id, user_id, chat_id, content, created, happened, kind, subjects, tags, category, metadata,
         key, source, confidence, decay_rate, trust, grant_id, protected, recalled, recall_count, reinforced, expires,

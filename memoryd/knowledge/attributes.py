@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from memoryd.knowledge.claim import Holds
-from memoryd.knowledge.words import DAYS, NUMBER_WORDS
+from memoryd.knowledge.words import DAYS, NUMBER_WORDS, UPPER
 
 __all__ = ["EVENTS", "PREDICATES", "SINGULAR", "TIME", "VALUED", "expanded"]
 
@@ -109,12 +109,12 @@ def expanded(pattern: str) -> str:
 
 
 _ADVERBS = r"(?:(?:currently|now|still|just|recently|really|also|always|usually|mostly|actually|absolutely|finally) )*"
-_NAMED = (
-    r"(?P<v>(?-i:[A-Z])[\w.&'-]*(?: (?:(?-i:[A-Z])[\w.&'-]*|of|and|the|&))*)(?: (?:as|in|on|last|this|after|when) .+)?"
-)
+_CAPITAL = f"(?-i:[{UPPER}])"
+_AFTER = r"(?: (?:as|in|on|last|this|after|when) .+)?"
+_NAMED = rf"(?P<v>{_CAPITAL}[\w.&'-]*(?: (?:{_CAPITAL}[\w.&'-]*|of|and|the|&))*){_AFTER}"
 _JOB = r"(?:[\w-]+ )*?(?:\w+(?:ologist|ician|ographer|eer|yst)|~profession)"
 _AMOUNT = r"(?:[$€£]?\d+(?:[.,]\d+)?k?|~number)\b"
-_BY = r"(?:to work in |in )?(?:(?:an?|my|the) |(?=(?-i:[A-Z])))"
+_BY = rf"(?:to work in |in )?(?:(?:an?|my|the) |(?={_CAPITAL}))"
 PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
     (re.compile(f"{_ADVERBS}(?:{expanded(pattern)})$", re.IGNORECASE), attribute, holds)
     for pattern, attribute, holds in (
@@ -160,7 +160,7 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
         (r"~dislike (?P<v>.+)", "!likes", Holds.MANY),
         (r"(?:would )?~prefer (?P<v>.+?)(?: ~over (?P<left>.+))?", "prefers", Holds.MANY),
         (r"(?:~be )?~plan to (?P<v>.+)", "plans", Holds.MANY),
-        (r"~be ~travel to (?P<v>(?-i:[A-Z])\w+.*)", "trip", Holds.MANY),
+        (rf"~be ~travel to (?P<v>{_CAPITAL}\w+.*)", "trip", Holds.MANY),
         (r"(?:broke up|split up|separated|have broken up) (?:with|from) (?P<v>.+)", "-partners", Holds.MANY),
         (r"(?:have |has )?graduated from (?P<v>.+)", "-studies", Holds.MANY),
         (

@@ -18,7 +18,7 @@ from memoryd.knowledge.relations import RELATION_PATTERN, relation_of
 from memoryd.knowledge.stems import stem
 from memoryd.knowledge.things import claims_of_thing
 from memoryd.knowledge.values import clock_of, measure_of, names_of, value_of, words_in
-from memoryd.knowledge.words import plain
+from memoryd.knowledge.words import UPPER, plain
 
 __all__ = ["MOST_CHARACTERS", "Statement", "statement_of"]
 
@@ -99,7 +99,7 @@ _LEAD = re.compile(
     r"|these days|nowadays|lately|recently|as of \w+|also|and|just so you know)[,:]? )+",
     re.IGNORECASE,
 )
-_NAME = r"[A-Z][\w-]+(?: [A-Z][\w-]+){0,2}"
+_NAME = rf"[{UPPER}][\w-]+(?: [{UPPER}][\w-]+){{0,2}}"
 _OWNER = r"(?:my|our|the user's|user's)"
 _NOW_RELATED = re.compile(
     rf"(?P<name>{_NAME}) (?:is|became) (?i:{_OWNER}) (?:new |current )?(?P<relation>{RELATION_PATTERN})$"
@@ -135,7 +135,7 @@ _DO_NOT = re.compile(
 _PAST = re.compile(r"^(?:lived|worked|liked|loved|enjoyed|drove|was|were|had)\b", re.IGNORECASE)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def statement_of(text: str) -> Statement:
     """Return what a text claims; nothing where no rule reads it."""
     if len(text) > MOST_CHARACTERS:

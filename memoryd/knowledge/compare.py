@@ -7,6 +7,7 @@ only decides whether two texts without any difference that counts are one.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
@@ -106,18 +107,22 @@ def compare(
     similarity: float,
     same_subject: bool = False,
     duplicate: tuple[float, float] = (0.85, 0.75),
+    attributes: Collection[str] | None = None,
 ) -> Finding:
     """
     Return how a statement stands to an older one of the same scope.
 
     `similarity` is the cosine of their embeddings (0 where there are none); `same_subject` says that both are known to
     be about one person, whatever they call them. `duplicate`: above which cosine, or from which share of words
-    (Jaccard), two statements without a difference that counts are one.
+    (Jaccard), two statements without a difference that counts are one. `attributes`, where they are known, are those
+    that the older one speaks of: most pairs share neither them nor words, and are told apart without reading it again.
     """
     if len(new) > MOST_CHARACTERS or len(old) > MOST_CHARACTERS:
         return APART
-    said, known = statement_of(new), statement_of(old)
-    theirs, ours = words_of(old), words_of(new)
+    said, ours, theirs = statement_of(new), words_of(new), words_of(old)
+    if attributes is not None and similarity < NEAR and not _meet(said, ours, theirs, attributes):
+        return APART
+    known = statement_of(old)
     if said.hedged or known.hedged:
         return _repeated(ours, theirs, similarity, duplicate) if said.hedged == known.hedged else APART
     finding = _by_claims(said, known, same_subject=same_subject)
@@ -132,8 +137,18 @@ def compare(
     return _by_words(said, known, ours, theirs, similarity, duplicate)
 
 
+def _meet(said: Statement, new: Words, old: Words, attributes: Collection[str]) -> bool:
+    """Whether a statement may decide anything of one that speaks of those attributes in those words."""
+    if any(claim.attribute in attributes or claim.attribute in _ENDING or claim.left for claim in said.claims):
+        return True
+    shared = {*old.content} & {*new.content}
+    return len(shared) >= TOPIC_COVERED * max(1, len({*old.content}))
+
+
 # --- claims ---
 
+_ENDING = frozenset(["*", "partners", "consumes"])
+"""Attributes of claims that may end one of another attribute."""
 _SPEAKERS = frozenset({"i", "we", ""})
 
 

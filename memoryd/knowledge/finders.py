@@ -19,7 +19,7 @@ from memoryd.entity import EntityType, Form
 from memoryd.knowledge.names import is_first_name
 from memoryd.knowledge.relations import RELATION_PATTERN, RELATIONS, relation_of
 from memoryd.knowledge.stems import word_set
-from memoryd.knowledge.words import NO_NAMES, plain, words_of
+from memoryd.knowledge.words import NO_NAMES, UPPER, plain, words_of
 from memoryd.refusal import Refusal
 
 __all__ = ["FINDERS", "Find", "Finder", "FinderRefused", "RegexFinder", "find_entities", "load_finders"]
@@ -60,7 +60,7 @@ class Finder(Protocol):
         ...
 
 
-_WORD = r"(?<![\w'’-])[A-Z](?:[\w-]|['’](?=[A-Z])){0,40}"  # O'Neil is one, Sarah's is Sarah
+_WORD = rf"(?<![\w'’-])[{UPPER}](?:[\w-]|['’](?=[{UPPER}])){{0,40}}"  # O'Neil is one, Sarah's is Sarah
 _NAME = rf"(?-i:{_WORD}(?: (?:{_WORD}|de|van|von|der|la|al|bin)){{0,3}})"
 _RELATION = rf"(?:my|our|the user's|user's)\s+(?:\w+\s+)?(?P<relation>{RELATION_PATTERN})"
 _ONE_PERSON: tuple[re.Pattern[str], ...] = tuple(
@@ -178,7 +178,7 @@ class RegexFinder:
                         found.append(Find(start, match.end(part), shown, form, EntityType.PERSON, CERTAIN, group=group))
 
 
-_MAY_NAME = re.compile(rf"[A-Z@#]|www\.|://|\b(?:my|our|user's)\s+(?:\w+\s+)?(?:{RELATION_PATTERN})\b")
+_MAY_NAME = re.compile(rf"[{UPPER}@#]|www\.|://|\b(?:my|our|user's)\s+(?:\w+\s+)?(?:{RELATION_PATTERN})\b")
 
 
 def _no_person(name: str) -> bool:

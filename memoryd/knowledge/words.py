@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from memoryd.knowledge.stems import stem, word_set
 
-__all__ = ["GRAMMAR", "NO_NAMES", "NUMBER_WORDS", "Name", "Words", "plain", "words_of"]
+__all__ = ["GRAMMAR", "NO_NAMES", "NUMBER_WORDS", "UPPER", "Name", "Words", "plain", "words_of"]
 
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"'})
 _CONTRACTIONS = (
@@ -28,6 +28,8 @@ _CONTRACTIONS = (
     (re.compile(r"\bcannot\b", re.IGNORECASE), "can not"),
     (re.compile(r"\bany ?more\b", re.IGNORECASE), "anymore"),
 )
+UPPER = "A-Z" + "".join(letter for letter in map(chr, range(0xC0, 0x530)) if letter.isupper())
+"""For a class in a pattern: the capitals of the Latin, Greek and Cyrillic alphabets."""
 _SPACES = re.compile(r"\s+")
 _TITLE = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.(?= )")
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|\w+(?:['-]\w+)*", re.UNICODE)
@@ -139,7 +141,7 @@ class Words:
         return frozenset((*self.content, *(name.text for name in self.names), *self.numbers, *self.days))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def words_of(text: str) -> Words:
     """Return the words of a statement."""
     text = plain(text)

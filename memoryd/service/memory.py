@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memoryd import limits
-from memoryd.domain import add, browse, forget, revise, sweep
+from memoryd.domain import add, browse, forget, restore, revise, sweep
 from memoryd.domain.ports import Ports
 from memoryd.domain.recall import recall
 from memoryd.domain.settle import settle
@@ -99,7 +99,7 @@ class MemoryService:
 
     async def RestoreMemory(self, request: pb.RestoreMemoryRequest, call: Call) -> pb.RestoreMemoryResponse:
         memory = await settle(
-            forget.restore(request.id, call.caller, self._ports, now=call.now, request_id=request.request_id)
+            restore.restore(request.id, call.caller, self._ports, now=call.now, request_id=request.request_id)
         )
         call.touched([memory.id])
         return pb.RestoreMemoryResponse(memory=memory_to_pb(memory))

@@ -146,7 +146,8 @@ def test_demote_keeps_the_older_with_little_confidence(with_memory):
         old = (await memory.add("I live in Berlin")).memory
         new = await memory.add("I live in Paris")
         held = await memory.get(old.id)
-        assert (Outcome.SUPERSEDED, State.LIVE, 0.3) == (new.outcome, held.state, held.confidence)
+        assert (Outcome.INSERTED, State.LIVE, 0.3) == (new.outcome, held.state, held.confidence)
+        assert ((), (old.id,)) == (new.superseded_ids, new.contested_ids)
         assert (new.memory.id,) == held.contested_with
         assert "I live in Paris" == (await found(memory, "Berlin"))[0]
 
@@ -247,6 +248,34 @@ def test_restoring_what_was_superseded_makes_a_contested_pair(with_memory):
         assert "My favorite color is blue" == (await found(memory, "red"))[0]
         await memory.confirm(red.id)
         assert ["My favorite color is red"] == await found(memory, "favorite color")
+
+    with_memory(rule)
+
+
+def test_what_comes_back_contests_what_holds_now_wherever_it_stood_in_the_chain(with_memory):
+    async def rule(memory):
+        berlin, _, rome = [(await memory.add(f"I live in {town}")).memory for town in ("Berlin", "Munich", "Rome")]
+        back = await memory.restore(berlin.id)
+        assert (rome.id,) == back.contested_with
+        assert (berlin.id,) == (await memory.get(rome.id)).contested_with
+        assert ["I live in Rome", "I live in Berlin"] == await found(memory, "where do I live")
+
+    with_memory(rule)
+
+
+def test_a_delete_that_is_undone_leaves_the_pair_contested_as_it_was(with_memory):
+    async def rule(memory):
+        nurse = (await memory.add("I work as a nurse")).memory
+        cook = (await memory.add("I work as a cook")).memory
+        assert (nurse.id,) == cook.contested_with
+        await memory.delete(nurse.id)
+        assert ((), None) == ((await memory.get(cook.id)).contested_with, (await memory.get(cook.id)).judgement)
+        back = await memory.restore(nurse.id)
+        assert ((cook.id,), "maybe_one") == (back.contested_with, back.judgement.rule)
+        assert ((nurse.id,), nurse.id) == (
+            (await memory.get(cook.id)).contested_with,
+            (await memory.get(cook.id)).judgement.evidence,
+        )
 
     with_memory(rule)
 

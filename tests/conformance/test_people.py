@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from memory_client import (
     AmbiguousName,
+    Conflict,
     EntityNotFound,
     EntityType,
     Filter,
@@ -195,6 +196,27 @@ def test_what_a_memory_showed_to_be_one_can_be_kept_apart(with_memory):
         alone = await memory.unmerge_entity(wife)
         assert ("wife", 1) == (alone.name, alone.mention_count)
         assert 2 == (await memory.entity("Sarah")).entity.mention_count
+
+    with_memory(rule)
+
+
+def test_a_rename_takes_no_other_s_name_and_no_relation_for_one(with_memory):
+    async def rule(memory):
+        await told(memory, "my friend Sara likes tea", "my boss Bob likes jazz")
+        with pytest.raises(Conflict, match="called 'bob'"):
+            await memory.rename_entity("Sara", "bob")
+        with pytest.raises(InvalidArgument, match="relation"):
+            await memory.rename_entity("Sara", "Wife")
+        assert "Sara" == (await memory.rename_entity("Sara", "Sara")).name
+
+    with_memory(rule)
+
+
+def test_names_begin_with_the_capitals_of_other_alphabets_too(with_memory):
+    async def rule(memory):
+        await told(memory, "Çağla is my wife", "my brother Øystein lives in Oslo", "моя: my friend Ольга likes tea")
+        assert {"Çağla", "Øystein", "Ольга"} <= {person.name for person in (await memory.people()).people}
+        assert "Çağla" == (await memory.entity("my wife")).entity.name
 
     with_memory(rule)
 

@@ -308,8 +308,8 @@ def _insert(con: duckdb.DuckDBPyConnection, target: str, inserted: Sequence[dict
     if len(inserted) < FEW_ROWS:
         for row in inserted:
             given = {name: value for name, value in row.items() if value is not None}
-            values = [value.tolist() if hasattr(value, "tolist") else value for value in given.values()]
-            con.execute(f"INSERT INTO {target} ({', '.join(given)}) VALUES ({', '.join('?' * len(given))})", values)
+            insert = f"INSERT INTO {target} ({', '.join(given)}) VALUES ({', '.join('?' * len(given))})"
+            con.execute(insert, list(given.values()))
         return
     names = list(inserted[0])
     columns = rows.columns_of(inserted)  # noqa: F841  DuckDB finds it by its name

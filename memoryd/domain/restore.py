@@ -1,0 +1,126 @@
+"""Taking it back: what was deleted, forgotten or replaced is live again, and contests what was said since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from memoryd.change import ChangeSet, Entry
+from memoryd.domain.browse import find
+from memoryd.domain.judge import contested_by
+from memoryd.domain.offers import NO_STATEMENTS, Offers
+from memoryd.domain.people import dressed
+from memoryd.domain.ports import Ports
+from memoryd.domain.requests import memory_now, once
+from memoryd.domain.tombstones import lifted_by
+from memoryd.errors import Conflict, NotFound, TrustTooLow
+from memoryd.model import Caller, Judgement, Memory, State
+
+__all__ = ["restore"]
+
+
+async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime, request_id: str = "") -> Memory:
+    """Undo a delete, or a supersession; see RestoreMemory in the contract."""
+    async with once(ports, caller, "RestoreMemory", request_id, memory_id) as request:
+        earlier = await request.earlier()
+        if earlier is not None:
+            memory_or_none = await memory_now(ports, caller.visibility, earlier.outcomes[0][0], now)
+            if memory_or_none is None:
+                raise NotFound("the memory was purged since", field="id")
+            return (await dressed([memory_or_none], ports))[0]
+        memory = await find(memory_id, caller, ports, deleted=True)
+        async with ports.owner_lock(memory.owner):
+            memory = await find(memory.id, caller, ports, deleted=True)
+            state = memory.state_at(now)
+            noted = request.record(((memory.id, None, ()),), now)
+            if state in {State.LIVE, State.EXPIRED}:
+                if noted is not None:
+                    await ports.store.commit(ChangeSet(request=noted))
+                return (await dressed([memory.as_of(now)], ports))[0]
+            await _check_trust(memory, caller, ports)
+            back = replace(memory, delete_time=None, purge_time=None, delete_trust=None, delete_reason="")
+            if memory.delete_reason in {"decayed", "evicted"}:
+                back = replace(back, reinforce_time=now)  # or it would go again at once
+            entry = await ports.store.entry(memory)
+            if entry is None:
+                raise NotFound(f"there is no memory {memory.id}", field="id")
+            heirs: list[Entry] = []
+            if state is State.SUPERSEDED:
+                heirs = await _heirs(memory, ports, now)
+                back = replace(back, supersede_time=None, superseded_by="")
+            rivals: list[Entry] = []
+            if back.state_at(now) is State.LIVE:
+                if back.key:
+                    await _check_key(back, ports, now)
+                back, rivals = await _contested(back, entry, heirs, ports, now)
+            ports.check_grant(caller.grant_id, now)
+            lift = tuple(lifted_by(back, ports.secret, caller.trust)) if state is State.DELETED else ()
+            updates = (Entry(back, entry.terms, entry.vector, entry.fingerprint), *rivals)
+            await ports.store.commit(ChangeSet(updates=updates, request=noted, lift=lift))
+            return (await dressed([back.as_of(now)], ports))[0]
+
+
+_RESTORED = Judgement("restored", "it was restored beside what had replaced it; confirm one of them")
+
+
+async def _heirs(memory: Memory, ports: Ports, now: datetime) -> list[Entry]:
+    """Return what had replaced a memory that comes back, if it still holds; it has replaced it no longer."""
+    heirs = await ports.store.entries([memory.superseded_by]) if memory.superseded_by else []
+    return [
+        replace(
+            heir, memory=replace(heir.memory, supersedes=tuple(m for m in heir.memory.supersedes if m != memory.id))
+        )
+        for heir in heirs
+        if heir.memory.owner == memory.owner and heir.memory.state_at(now) is State.LIVE
+    ]
+
+
+def _without(ids: Sequence[str], gone: str) -> tuple[str, ...]:
+    return tuple(one for one in ids if one != gone)
+
+
+async def _contested(
+    back: Memory, entry: Entry, heirs: Sequence[Entry], ports: Ports, now: datetime
+) -> tuple[Memory, list[Entry]]:
+    """Return a memory that is live again, and what contests it, marked with each other: its heir, and what was said."""
+    reasons = {heir.memory.id: replace(_RESTORED, evidence=heir.memory.id) for heir in heirs}
+    if back.kind not in NO_STATEMENTS:
+        vector = entry.vector if entry.fingerprint == ports.embedder.fingerprint else None
+        beside = Offers(ports, {back.owner: await ports.indexes.get(back.owner)}, now)
+        for held, why in contested_by(back, await beside.akin(back, vector), ports.policy.rules):
+            reasons.setdefault(held.id, why)
+    others = await ports.store.entries([one for one in reasons if one not in {heir.memory.id for heir in heirs}])
+    rivals = [
+        replace(
+            rival,
+            memory=replace(
+                rival.memory,
+                contested_with=tuple(dict.fromkeys((*rival.memory.contested_with, back.id))),
+                judgement=replace(reasons[rival.memory.id], evidence=back.id),
+            ),
+        )
+        for rival in (*heirs, *others)
+        if rival.memory.state_at(now) is State.LIVE
+    ]
+    ids = tuple(rival.memory.id for rival in rivals)
+    return replace(back, contested_with=ids, judgement=reasons[ids[0]] if ids else None), rivals
+
+
+async def _check_trust(memory: Memory, caller: Caller, ports: Ports) -> None:
+    """Raise TrustTooLow if whoever deleted or replaced a memory has more trust than the caller."""
+    by = memory.delete_trust
+    if by is None and memory.superseded_by:
+        heir = next(iter(await ports.store.find(caller.visibility, memory.superseded_by, deleted=True)), None)
+        by = None if heir is None else heir.trust
+    if by is not None and by.outranks(caller.trust):
+        raise TrustTooLow("it was deleted or replaced with higher trust; that is not undone from here")
+
+
+async def _check_key(memory: Memory, ports: Ports, now: datetime) -> None:
+    index = await ports.indexes.get(memory.owner)
+    holders = (
+        await ports.store.of_key(memory.owner, memory.key, now) if index is None else index.of_key(memory.key, now)
+    )
+    if holders:
+        raise Conflict(f"its key {memory.key!r} is taken by memory {holders[0].id}; delete that one first", field="id")
