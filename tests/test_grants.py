@@ -35,10 +35,17 @@ from memory_client import (
     attenuate,
 )
 
+from memoryd.config import Config, MemoryConfig
+from memoryd.domain.add import add
+from memoryd.domain.browse import page
 from memoryd.errors import LimitExceeded as NoRoom
 from memoryd.grant import PRESETS, Grant, Quota
 from memoryd.identity.grants import Grants
 from memoryd.identity.listeners import Listeners
+from memoryd.model import Caller
+from memoryd.model import Draft as StoredDraft
+from memoryd.model import Filter as StoredFilter
+from memoryd.model import Trust as StoredTrust
 from memoryd.sockets import SocketRefused
 from memoryd.store.ram import RamStore
 from tests.builders import NOW, ports_over, run
@@ -145,6 +152,29 @@ def test_the_newer_of_a_sandbox_is_not_put_before_the_older_of_the_host(world):
         said = inside.add("I live in Munich")
         assert (kept.id,) == said.contested_ids
         assert [kept.id, said.memory.id] == [hit.memory.id for hit in host.search("I live in Berlin").hits]
+
+
+def test_in_a_full_scope_no_sandbox_drives_out_what_the_host_said():
+    async def rule():
+        async with ports_over(RamStore(), Config(memory=MemoryConfig(max_entries=2))) as ports:
+            host, sandbox = Caller(user_id="full"), Caller(user_id="full", trust=StoredTrust.SANDBOX, grant_id="g")
+
+            async def say(content, caller, **more):
+                return (await add(StoredDraft(content=content, **more), caller, ports, now=NOW)).memory
+
+            async def held():
+                shown = await page(host, ports, wanted=StoredFilter(), page_size=0, page_token="", now=NOW)
+                return {memory.content for memory in shown.memories}
+
+            await say("the host's one", host, confidence=0.1)
+            await say("the host's two", host, confidence=0.1)
+            with pytest.raises(NoRoom):
+                await say("something of a sandbox", sandbox)
+            assert {"the host's one", "the host's two"} == await held()
+            await say("the host's three", host)  # the least valuable of its own goes
+            assert {"the host's two", "the host's three"} == await held()
+
+    run(rule())
 
 
 def test_what_the_host_forgot_is_remembered_again_by_the_host_alone(world):
