@@ -143,8 +143,13 @@ MUTANTS = [
      "SELECT * FROM memories WHERE commit_seq > {int(seq) + 10**9}", "tests/test_forgotten.py"),
     ("memoryd/store/duckdb/store.py", "if catch_up(con, seq):", "if catch_up(con, seq) and False:",
      "tests/test_forgotten.py"),
-    ("memoryd/knowledge/compare.py", "covers = new.value <= old.value", "covers = True",
+    ("memoryd/knowledge/attribute_rules.py", "covers = new.value <= old.value", "covers = True",
      "tests/knowledge/test_compare.py"),
+    ("memoryd/knowledge/attribute_rules.py", "    if _facets_differ(new, old):", "    if False:",
+     "tests/knowledge/test_compare.py"),
+    ("memoryd/domain/restore.py", "    if back.kind not in NO_STATEMENTS:", "    if False:", KNOWLEDGE),
+    ("memoryd/domain/evict.py", "not memory.trust.outranks(trust) and not", "not", "tests/test_grants.py"),
+    ("memoryd/domain/people.py", "        if namesake:", "        if False:", PEOPLE),
 ]  # fmt: skip
 
 

@@ -16,7 +16,8 @@ from memoryd.checks import check_metadata, check_subjects, check_tags, fold, tex
 from memoryd.domain.decay import EXTRACTION, confidence_at
 from memoryd.domain.rules import Rules
 from memoryd.errors import TrustTooLow
-from memoryd.knowledge.compare import Finding, Relation, compare
+from memoryd.knowledge.compare import compare
+from memoryd.knowledge.finding import Finding, Relation
 from memoryd.model import Draft, Judgement, Memory, Outcome, Owner
 
 __all__ = ["REINFORCEMENT", "Akin", "Known", "Offer", "Verdict", "contested_by", "judge", "memory_of", "reinforced"]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from memoryd.embedding.onnx import builtin_encoder
-from memoryd.knowledge.compare import Relation, compare
+from memoryd.knowledge.compare import compare
+from memoryd.knowledge.finding import Relation
 
 LABELS = {"changed": Relation.CHANGED, "same": Relation.SAME, "doubt": Relation.DOUBTFUL, "both": Relation.APART}
 WORDS = {relation: label for label, relation in LABELS.items()}
