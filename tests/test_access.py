@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -65,6 +66,7 @@ NEEDS = {
 }
 
 # A request that succeeds for whoever may send it.
+NUMBERS = itertools.count()
 REQUESTS: dict[str, Callable[[World], dict]] = {
     "MemoryService/AddMemory": lambda w: {"content": "tea"},
     "MemoryService/BatchAddMemories": lambda w: {"requests": [{"content": "tea"}, {"content": "coffee"}]},
@@ -80,7 +82,7 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
     "MemoryService/GetMemoryStats": lambda w: {},
     "EntityService/ListPeople": lambda w: {},
     "EntityService/GetEntity": lambda w: {"name": own(w).entities[0].id},
-    "EntityService/RenameEntity": lambda w: {"name": own(w).entities[0].id, "new_name": "Zoe"},
+    "EntityService/RenameEntity": lambda w: {"name": own(w).entities[0].id, "new_name": f"Zoe {next(NUMBERS)}"},
     "EntityService/MergeEntities": lambda w: {"name": own(w).entities[0].id, "into": own(w).entities[0].id},
     "EntityService/UnmergeEntity": lambda w: {"id": merged(w)},
     "EntityService/ForgetPerson": lambda w: {"name": own(w).entities[0].id},
