@@ -40,7 +40,7 @@ def _same_holder(new: Claim, old: Claim, *, same_subject: bool) -> bool:
     if new.subject == old.subject:
         return True
     if new.subject in _SPEAKERS and old.subject in _SPEAKERS:
-        return {new.subject, old.subject} != {"i", "we"}
+        return True
     return same_subject and new.subject not in _SPEAKERS and old.subject not in _SPEAKERS
 
 
@@ -58,7 +58,9 @@ def by_claims(said: Statement, known: Statement, *, same_subject: bool) -> Findi
             else:
                 continue
             if finding.relation is Relation.CHANGED and _perhaps_another(new, old):
-                finding = Finding(Relation.DOUBTFUL, "fuller_name", "a fuller name may be another person's")
+                finding = Finding(
+                    Relation.DOUBTFUL, "perhaps_another", "it may be said of another, or of more than one"
+                )
             if (
                 best is None
                 or best.relation is Relation.APART
@@ -69,9 +71,9 @@ def by_claims(said: Statement, known: Statement, *, same_subject: bool) -> Findi
 
 
 def _perhaps_another(new: Claim, old: Claim) -> bool:
-    """Whether one subject is a fuller name than the other: Sarah and Sarah Connor."""
+    """Whether one subject may be more than the other: Sarah and Sarah Connor, I and we."""
     if new.subject in _SPEAKERS or old.subject in _SPEAKERS:
-        return False
+        return {new.subject, old.subject} == {"i", "we"}
     one, other = {*new.subject.split()}, {*old.subject.split()}
     return one < other or other < one
 
@@ -94,7 +96,7 @@ def _ends(new: Claim, old: Claim) -> bool:
     if new.attribute == "consumes" and old.attribute == "diet":
         return new.affirmed and not new.ended and bool(new.value & _MEAT and old.value & _MEATLESS)
     left = bool(new.left) and (new.left <= old.value or bool(new.left & old.names))
-    return left and (old.attribute in _LEFT or old.attribute.startswith("uses"))
+    return left and (old.attribute in _LEFT or old.attribute.startswith("uses") or old.facet == "which")
 
 
 _CANCELLED = frozenset(["plans", "trip", "subscriptions"])

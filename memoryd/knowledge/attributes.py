@@ -30,7 +30,7 @@ _VOCABULARIES = {
     ),
     "leave": (
         "left/quit/resigned from/retired from/was laid off from/was laid off by/was fired from"
-        "/was fired by/got fired from/got laid off from"
+        "/was fired by/got fired from/got laid off from/was made redundant from/was made redundant by/was let go from"
     ),
     "profession": (
         "teacher doctor nurse lawyer chef developer designer manager director professor student writer"
@@ -53,8 +53,13 @@ _VOCABULARIES = {
     "over": "over/to/rather than/instead of/than",
     "plan": "planning plan plans going intend intends hoping hope hopes want wants",
     "travel": "flying travelling traveling going heading",
-    "end": "cancelled/canceled/called off/dropped/gave up/given up/stopped/sold/quit",
-    "after": "because/after/since/to/for/altogether/yesterday/today/last",
+    "end": (
+        "cancelled/canceled/called off/dropped/gave up/gave up on/given up/given up on/stopped/sold/quit/ditched/dumped"
+        "/got rid of/gone off/went off/lost interest in/done with/finished with/traded in"
+    ),
+    "after": (
+        "because/after/since/to/for/altogether/completely/entirely/yesterday/today/last/in favour of/in favor of"
+    ),
     "drive": "drive drives drove",
     "use": "use uses using",
     "run": "use uses using run runs running",
@@ -73,6 +78,8 @@ _VOCABULARIES = {
         " spends charge charges"
     ),
     "consume": "eat eats eating drink drinks drinking smoke smokes smoking",
+    "report": "report reports reporting",
+    "play": "play plays playing",
     "student": "student studying study studies",
     "booked": "trip flight visit journey holiday appointment reservation booking subscription membership",
     "often": "usually always normally",
@@ -170,8 +177,11 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
         ),
         (r"(?:~be )?subscribed? to (?P<v>.+)", "subscriptions", Holds.MANY),
         (r"~have (?:an? )?(?P<v>.+) subscription", "subscriptions", Holds.MANY),
+        (rf"(?:~be )?~report (?:directly )?to (?P<v>{_CAPITAL}[\w ]+)", "boss", Holds.ONE),
+        (r"(?:~have )?traded (?:in )?~their (?P<left>.+?) (?:in )?for (?P<v>.+)", "uses", Holds.MAYBE_ONE),
+        (r"~play (?P<v>.+)", "plays", Holds.MANY),
         (r"(?:~have )?~end (?:~their )?(?P<v>~booked (?:to|for|with|at) .+)", "-*", Holds.MANY),
-        (r"(?:~have )?~end (?:~their )?(?P<v>.+?)(?: (?:~after|and) ?.*)?", "-*", Holds.MANY),
+        (r"(?:~have )?~end (?:~their )?(?P<v>[^,]+?)(?:(?: (?:~after|and)\b|,) ?.*)?", "-*", Holds.MANY),
         (r"(?:~have )?replaced (?:~their )?(?P<left>.+?) (?:with|by) (?P<v>.+)", "uses", Holds.MAYBE_ONE),
         (r"wants? (?P<v>.+?) instead of (?P<left>.+)", "prefers", Holds.MANY),
         (r"(?:~be )?~use (?P<v>.+?)(?: now)? instead of (?P<left>.+)", "uses", Holds.MANY),

@@ -78,7 +78,7 @@ _HAPPENED = re.compile(
 _HABITUAL = re.compile(r"\b(?:every|each|daily|weekly|usually|always|often|regularly|normally)\b", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"(?<=[a-z0-9)])[.!;](?:\s+|$)|,? but (?=\w)|,? (?:and|so|because) (?=(?:i|my|we|our|user|he|she) )"
-    r"|, (?=(?:i|my|we|our|user|the user|it is|they) )",
+    r"|, (?=(?:i|my|we|our|user|the user|it is|they) )|, (?:and )?(?=(?:got|bought|now) )",
     re.IGNORECASE,
 )
 _ELLIPSIS = re.compile(
@@ -103,6 +103,13 @@ _NAME = rf"[{UPPER}][\w-]+(?: [{UPPER}][\w-]+){{0,2}}"
 _OWNER = r"(?:my|our|the user's|user's)"
 _NOW_RELATED = re.compile(
     rf"(?P<name>{_NAME}) (?:is|became) (?i:{_OWNER}) (?:new |current )?(?P<relation>{RELATION_PATTERN})$"
+)
+_SHIFTED = re.compile(
+    r"(?:i|we|they|user|the user|(?:my|our|the) \w+|[A-Z]\w+) (?:have |has |had )?(?:just |agreed to |decided to |to )*"
+    r"(?:pushed?|moved?|postponed?|rescheduled?|shifted?|raised?|lowered?|increased?|reduced?|delayed?|brought|bumped"
+    r"|upped|cut) (?P<whose>the|my|our) (?P<thing>[\w' -]+?)(?: (?:back|forward|up|down))?(?: from (?P<left>.+?))?"
+    r" (?:to|until|till) (?P<v>.+)$",
+    re.IGNORECASE,
 )
 _SUBJECTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?:i|the user|user)\b(?!')", re.IGNORECASE), "i"),
@@ -164,6 +171,11 @@ def _claims(clause: str) -> list[Claim]:
     turned = _NOW_RELATED.match(clause)
     if turned:  # "Bob is my new boss"
         return _of_thing("i", f"{turned['relation']} is {turned['name']}")
+    shifted = _SHIFTED.match(clause)
+    if shifted:  # "we pushed the wedding back to June"
+        before = f" from {shifted['left']}" if shifted["left"] else ""
+        holder = "" if shifted["whose"].lower() == "the" else "i"
+        return _of_thing(holder, f"{shifted['thing']} moved{before} to {shifted['v']}")
     for pattern, meant in _SUBJECTS:
         match = pattern.match(clause)
         if match is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from memoryd.knowledge.claims import Statement
 from memoryd.knowledge.finding import APART, Finding, Relation
 from memoryd.knowledge.stems import stem, word_set
@@ -168,6 +170,12 @@ TOPIC = 0.6
 TOPIC_COVERED = 0.3
 
 
+_ENDING = re.compile(
+    r"\b(?:resigned|retired|left|gave up|given up|dropped|cancell?ed|sold|ended|over|finished)\b", re.IGNORECASE
+)
+"""What ends something without a word that denies: "I resigned" is "I quit" again."""
+
+
 def _of_speaker(
     said: Statement, known: Statement, new: Words, old: Words, covered: float, alike: float, similarity: float
 ) -> Finding:
@@ -183,7 +191,8 @@ def _of_speaker(
         if bool(new.negations) != bool(old.negations):
             return Finding(Relation.CHANGED, "negated", "the same is denied")
         return APART
-    if said.changing and covered == 1.0 and bool(new.negations) != bool(old.negations) and similarity >= TOPIC:
+    denied = new.negations > old.negations or (old.negations > new.negations and not _ENDING.search(said.text))
+    if said.changing and covered == 1.0 and denied and similarity >= TOPIC:
         return Finding(Relation.CHANGED, "negated", "the same is said to be otherwise now")
     if _turns(said, known, new, old, covered, similarity):
         return Finding(Relation.DOUBTFUL, "turned", "it speaks of a change of the same thing")
