@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -91,6 +92,7 @@ async def _offer(
     now: datetime,
     batch: bool = False,
 ) -> list[AddResult]:
+    drafts = [_spoken(draft, caller) for draft in drafts]
     owners = [_named(n, batch, partial(caller.writes_to, shared=draft.shared)) for n, draft in enumerate(drafts)]
     declined = {n: "secret" for n, draft in enumerate(drafts) if holds_secret(draft, ports)}
     disabled = caller.agent_id in ports.policy.disabled_agents
@@ -111,6 +113,13 @@ async def _offer(
     return await _decide(
         drafts, owners, vectors, declined, caller, ports, request, embedding.check, now=now, batch=batch
     )
+
+
+def _spoken(draft: Draft, caller: Caller) -> Draft:
+    """Return a statement that is stored for a chat with who says it: several say "I" there."""
+    if not draft.shared or draft.source.speaker or not caller.user_id:
+        return draft
+    return replace(draft, source=replace(draft.source, speaker=caller.user_id))
 
 
 def holds_secret(draft: Draft, ports: Ports) -> bool:

@@ -16,7 +16,7 @@ from memoryd.checks import check_metadata, check_subjects, check_tags, fold, tex
 from memoryd.domain.decay import EXTRACTION, confidence_at
 from memoryd.domain.rules import Rules
 from memoryd.errors import TrustTooLow
-from memoryd.knowledge.compare import compare
+from memoryd.knowledge.compare import compare, speaks_of_itself
 from memoryd.knowledge.finding import Finding, Relation
 from memoryd.model import Draft, Judgement, Memory, Outcome, Owner
 
@@ -120,6 +120,8 @@ def _by_text(offer: Offer, known: Known, now: datetime) -> Verdict | None:
         return None  # a correction is a statement of its own
     # equals and betters first
     for held in sorted(known.same_text, key=lambda memory: new.trust.outranks(memory.trust)):
+        if speaks_of_itself(new.content) and not _same_speaker(held, new):
+            continue  # "I like tea", said by another
         if draft.key and (held.key or not (_may_change(held, new) or new.trust.outranks(held.trust))):
             continue  # two keys are two memories, whatever they say; and nobody names what is another's
         return _said_again(held, draft, new, now)
@@ -167,9 +169,21 @@ def _finding(new: Memory, old: Memory, akin: Akin, rules: Rules) -> Finding:
         old.content,
         similarity=akin.similarity,
         same_subject=akin.same_subject,
+        same_speaker=_same_speaker(new, old),
         duplicate=(rules.dedup_cosine, rules.dedup_jaccard),
         attributes=old.claims,
     )
+
+
+def _same_speaker(one: Memory, other: Memory) -> bool:
+    """Whether one and the same says "I" in both."""
+    return _speaker(one) == _speaker(other)
+
+
+def _speaker(memory: Memory) -> str:
+    """Return who says "I"; "" is the user."""
+    speaker = fold(memory.source.speaker)
+    return "" if speaker in {"user", "the user", "me", fold(memory.scope.user_id or "")} else speaker
 
 
 def _is_doubt(finding: Finding, akin: Akin) -> bool:

@@ -126,8 +126,8 @@ def _resolve(group: _Group, directory: Directory, taken: set[str]) -> tuple[str,
     same statement names by other words: two names in one sentence are two people.
     """
     addressed = _all(directory.called(text) for text in group.of(Form.HANDLE, Form.EMAIL, Form.URL, Form.HASHTAG))
-    if len(addressed) == 1:
-        found = next(iter(addressed))
+    found = _only(addressed)
+    if found and (not directory.names(found) or all(_fits(n, directory.names(found)) for n in group.of(Form.NAME))):
         unnamed = _named(group, directory, taken, found) if group.of(Form.NAME) else ""
         return found, unnamed if unnamed != found else ""
     names, relations = group.of(Form.NAME), [relation_of(text) for text in group.of(Form.RELATION)]
@@ -163,9 +163,13 @@ def _by_names(names: Sequence[str], directory: Directory, taken: set[str], *, re
 
 
 def _fits(name: str, known: Sequence[str]) -> bool:
-    """Whether a name may be that of somebody: it goes with one of the known ones, and against no full one."""
-    full = [one for one in known if len(one.split()) > 1]
-    return any(may_be_one(name, one) for one in known) and all(may_be_one(name, one) for one in full)
+    """
+    Whether a name may be that of somebody: it goes with one of the known ones, and against none that tells more.
+
+    Chris may be Christina or Christopher; once she is the one, she is not the other.
+    """
+    telling = [one for one in known if len(one.split()) > 1 or (is_formal(one) and is_formal(name))]
+    return any(may_be_one(name, one) for one in known) and all(may_be_one(name, one) for one in telling)
 
 
 def _fuller(names: Sequence[str], known: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.change import ChangeSet, Entry, RecordedRequest, Tombstone
-from memoryd.checks import text_digest
+from memoryd.checks import fold, text_digest
 from memoryd.domain.decay import EXTRACTION
 from memoryd.domain.evict import evicted, least_valuable
 from memoryd.domain.judge import Akin, Known, Offer, Verdict, judge, memory_of
@@ -28,6 +28,7 @@ from memoryd.index.analysis import analyse, indexed_text
 from memoryd.index.directory import Directory
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.claims import statement_of
+from memoryd.knowledge.relations import ONE_AT_A_TIME
 from memoryd.model import Caller, Draft, Filter, Kind, Memory, Outcome, Owner, State, Trust, Visibility
 
 __all__ = ["NO_STATEMENTS", "Offers"]
@@ -109,13 +110,24 @@ class Offers:
         known = [(memory, near) for memory, near in known if memory.state_at(self._now) is State.LIVE]
         people = self._people(owner)
         about, named = _roots(new, people, about=True), _roots(new, people, about=False)
-        return [self._compared(memory, near, about, named, people) for memory, near in known]
+        return [self._compared(memory, near, new.claims, about, named, people) for memory, near in known]
 
     @staticmethod
-    def _compared(memory: Memory, near: float, about: set[str], named: set[str], people: Directory) -> Akin:
+    def _compared(
+        memory: Memory, near: float, claims: Sequence[str], about: set[str], named: set[str], people: Directory
+    ) -> Akin:
         theirs = _roots(memory, people, about=True)
         same_subject = bool(about & theirs) if about or theirs else True
+        same_subject = same_subject or bool({*claims} & {*memory.claims} & ONE_AT_A_TIME)  # "my boss is" is said of me
         return Akin(memory, near, same_subject, same_subject or bool(named & _roots(memory, people, about=False)))
+
+    @staticmethod
+    def _of_one(memory: Memory, new: Memory, people: Directory) -> bool:
+        """Whether two of one text are about the same: "likes tea", of Tom and of Bob, are two."""
+        said = {fold(subject) for subject in memory.subjects}, {fold(subject) for subject in new.subjects}
+        if not all(said) or said[0] & said[1]:
+            return True
+        return bool(_roots(memory, people, about=True) & _roots(new, people, about=True))
 
     def _people(self, owner: Owner) -> Directory:
         index = self._indexes[owner]
@@ -163,6 +175,7 @@ class Offers:
             new = replace(new, claims=claims, mentions=mentions)
         elif draft.subjects:
             new = replace(new, mentions=mentions_of("", draft.subjects, people, (), ports.new_id))
+        same_text = [memory for memory in same_text if self._of_one(memory, new, people)]
         akin = await self.akin(new, vector) if statement else []
         # nothing is awaited from here to take(), so that no two memories get one time
         time = ports.stamps.peek(self._now)

@@ -45,8 +45,8 @@ class Directory:
     def __init__(self, rows: Iterable[Entity] = ()) -> None:
         self._of_memory: dict[str, tuple[tuple[Mention, ...], bool, int]] = {}
         self._known: dict[str, _Known] = {}
-        self._called: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        """Folded name, handle or address → the ids that memories call so."""
+        self._called: defaultdict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
+        """Folded name, handle or address → the ids that memories call so, with how much their trust weighs."""
         self._first_names: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._related: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._same: Counter[tuple[str, str, int]] = Counter()
@@ -94,7 +94,7 @@ class Directory:
                     self._related[mention.text][mention.entity_id] += 1
             else:
                 known.forms[mention.form, mention.text, weight] += 1
-                self._called[fold(mention.text)][mention.entity_id] += 1
+                self._called[fold(mention.text)][mention.entity_id, weight] += 1
                 if mention.form is Form.NAME:
                     self._first_names[fold(mention.text).split()[0]][mention.entity_id] += 1
             if mention.same_as:
@@ -115,7 +115,7 @@ class Directory:
                     _drop(self._related[mention.text], mention.entity_id)
             else:
                 _drop(known.forms, (mention.form, mention.text, weight))
-                _drop(self._called[fold(mention.text)], mention.entity_id)
+                _drop(self._called[fold(mention.text)], (mention.entity_id, weight))
                 if mention.form is Form.NAME:
                     _drop(self._first_names[fold(mention.text).split()[0]], mention.entity_id)
             if mention.same_as:
@@ -160,6 +160,10 @@ class Directory:
         known = self._known.get(entity_id)
         return max(known.weights, default=0) if known is not None else 0
 
+    def _weighs(self, entity_id: str) -> int:
+        """Return how much the best trusted memory weighs that names an entity by any of its ids."""
+        return max(self._weight(one) for one in self.members(entity_id))
+
     def members(self, entity_id: str) -> frozenset[str]:
         """Return all ids that are one with this one, itself too."""
         root = self.root(entity_id)
@@ -185,9 +189,13 @@ class Directory:
         return entity_id in self._known or entity_id in self._rows
 
     def called(self, name: str) -> set[str]:
-        """Return the roots that are called exactly so: a name, a handle, an address."""
+        """
+        Return the roots that are called exactly so: a name, a handle, an address.
+
+        Nobody of less trust says what somebody is called of whom the host knows.
+        """
         folded = fold(name)
-        found = {self.root(one) for one in self._called.get(folded, ())}
+        found = {self.root(one) for one, weight in self._called.get(folded, ()) if weight >= self._weighs(one)}
         return found | {self.root(row.id) for row in self._rows.values() if row.name and fold(row.name) == folded}
 
     def first_named(self, first_names: Iterable[str]) -> set[str]:
@@ -219,13 +227,13 @@ class Directory:
 
     def names(self, entity_id: str, *, form: Form = Form.NAME) -> list[str]:
         """
-        Return what memories call an entity by one form: those of most trust first, and of these the most frequent.
+        Return what memories of most trust that name an entity call it by one form, the most frequent first.
 
         A name given by hand comes before all.
         """
         counts: Counter[str] = Counter()
-        weights: dict[str, int] = {}
         given = []
+        least = self._weighs(entity_id)
         for one in self.members(entity_id):
             row = self._rows.get(one)
             if row is not None and row.name and form is Form.NAME:
@@ -233,11 +241,10 @@ class Directory:
             known = self._known.get(one)
             if known is not None:
                 for (of, text, weight), count in known.forms.items():
-                    if of is form:
+                    if of is form and weight >= least:
                         counts[text] += count
-                        weights[text] = max(weight, weights.get(text, 0))
         ordered = [name for _, name in sorted(given)]
-        used = sorted(counts, key=lambda text: (-weights[text], -counts[text], text))
+        used = sorted(counts, key=lambda text: (-counts[text], text))
         return [*ordered, *(name for name in used if name not in ordered)]
 
     def relations(self, entity_id: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memoryd.knowledge.claim import Claim, Holds
 from memoryd.knowledge.claims import Statement
 from memoryd.knowledge.finding import AGREED, APART, SAID, Finding, Relation
+from memoryd.knowledge.relations import RELATIONS, SEVERAL
 from memoryd.knowledge.stems import stem, word_set
 from memoryd.knowledge.things import without_heads
 
@@ -57,7 +58,7 @@ def by_claims(said: Statement, known: Statement, *, same_subject: bool) -> Findi
                 finding = Finding(Relation.CHANGED, "ended", f"what it said of {old.attribute!r} has ended")
             else:
                 continue
-            if finding.relation is Relation.CHANGED and _perhaps_another(new, old):
+            if finding.relation is Relation.CHANGED and _perhaps_another(new, old, said):
                 finding = Finding(
                     Relation.DOUBTFUL, "perhaps_another", "it may be said of another, or of more than one"
                 )
@@ -70,12 +71,13 @@ def by_claims(said: Statement, known: Statement, *, same_subject: bool) -> Findi
     return best
 
 
-def _perhaps_another(new: Claim, old: Claim) -> bool:
-    """Whether one subject may be more than the other: Sarah and Sarah Connor, I and we."""
+def _perhaps_another(new: Claim, old: Claim, said: Statement) -> bool:
+    """Whether they may be said of two: of Sam and Samuel, Sarah and Sarah Connor, me and us, one friend and another."""
+    if {new.subject, old.subject} & SEVERAL and not said.changing:
+        return True
     if new.subject in _SPEAKERS or old.subject in _SPEAKERS:
         return {new.subject, old.subject} == {"i", "we"}
-    one, other = {*new.subject.split()}, {*old.subject.split()}
-    return one < other or other < one
+    return new.subject != old.subject and not {new.subject, old.subject} & RELATIONS.keys()
 
 
 _STRENGTH = {Relation.APART: 0, Relation.SAME: 1, Relation.DOUBTFUL: 2, Relation.CHANGED: 3}
@@ -106,6 +108,9 @@ _MEAT = frozenset(stem(word_set("meat beef pork chicken steak bacon")))
 _MEATLESS = frozenset(stem(word_set("vegan vegetarian pescatarian pescetarian")))
 
 
+_FORMS_OF_FIRMS = frozenset(stem(word_set("inc corp corporation ltd llc gmbh ag company co plc group")))
+
+
 def _equal(new: Claim, old: Claim) -> bool:
     if new.measure is None or old.measure is None or new.measure[0] != old.measure[0]:
         return new.value == old.value
@@ -129,7 +134,7 @@ def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
         if not old.affirmed and new.affirmed and equal:
             return Finding(Relation.CHANGED, "negated", f"it was denied of {attribute!r}, and is so now")
         covers = new.value <= old.value  # "no tea" ends "green tea", and "no green tea" does not end "tea"
-        if new.ended and (inside or new.names & old.names):
+        if new.ended and old.value <= new.value and new.value - old.value <= _FORMS_OF_FIRMS:
             covers = True
         if old.affirmed and (equal or covers):
             return Finding(Relation.CHANGED, "negated", f"what it said of {attribute!r} is denied")
@@ -152,6 +157,8 @@ def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
         return APART  # a town and a country: it may lie there
     if attribute in _DESCRIBED and not (new.named and old.named):
         return _of_descriptions(new, old, said)
+    if said.adding:
+        return APART  # "also", "another": beside it
     if new.since and new.since < old.since:
         return APART  # it was so before
     if new.since and not old.since:

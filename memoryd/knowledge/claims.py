@@ -35,6 +35,10 @@ class Statement:
     """Whether it is a question, a wish, a guess, or not meant so."""
     turning: bool
     """Whether it says so in words that leave no other reading: anymore, no longer, moved off, cancelled …"""
+    limited: bool
+    """Whether it is limited to a time or to somebody: when, in the evening, for my mother."""
+    adding: bool
+    """Whether it speaks of something beside what was said: also, another, too."""
     happened: bool
     """Whether it tells of something that happened once, so that another such thing may have happened too."""
 
@@ -42,6 +46,8 @@ class Statement:
 _HEDGED = re.compile(
     r"\?|^sure,|\b(?:if|maybe|perhaps|might|would|wish|imagine|suppose|pretend\w*|jok(?:e|ing)|kidding"
     r"|yeah,? right|oh,? sure"
+    r"|used to (?:not|never)|did not use to|not (?:just|only|that)"
+    r"|not \w+ [^,]{1,40}, (?:i|we|he|she|they) (?:love|adore|hate)s?"
     r"|oh,? great|as if|supposedly|allegedly|dream(?:s|ed|t)? (?:of|about|that)|what a|totally normal|/s)\b",
     re.IGNORECASE,
 )
@@ -75,6 +81,7 @@ _HAPPENED = re.compile(
     r"|collaborated|organized|organised|graduated|discovered|performed|played|presented|co-\w+ed)\b",
     re.IGNORECASE,
 )
+_ADDING = re.compile(r"\b(?:also|too|as well|another|other|besides|one of my)\b", re.IGNORECASE)
 _HABITUAL = re.compile(r"\b(?:every|each|daily|weekly|usually|always|often|regularly|normally)\b", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"(?<=[a-z0-9)])[.!;](?:\s+|$)|,? but (?=\w)|,? (?:and|so|because) (?=(?:i|my|we|our|user|he|she) )"
@@ -101,6 +108,13 @@ _LEAD = re.compile(
 )
 _NAME = rf"[{UPPER}][\w-]+(?: [{UPPER}][\w-]+){{0,2}}"
 _OWNER = r"(?:my|our|the user's|user's)"
+_BARE = re.compile(
+    r"(?:lives|works|likes|loves|hates|prefers|drives|uses|speaks|owns|has|moved|is|was|does not|no longer)\b",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(
+    r"(?:he|she|they|it|his|her|their|its|someone|somebody|everyone|everybody|nobody)\b", re.IGNORECASE
+)
 _NOW_RELATED = re.compile(
     rf"(?P<name>{_NAME}) (?:is|became) (?i:{_OWNER}) (?:new |current )?(?P<relation>{RELATION_PATTERN})$"
 )
@@ -139,6 +153,20 @@ _DO_NOT = re.compile(
     r"\b(?:do|does|did|am|is|are|was|were|have|has|had|can|will)? ?(?:not|never|no longer)(?: (?:even|really))? ",
     re.IGNORECASE,
 )
+_LIMITED = re.compile(
+    r"\b(?:when(?!ever)|while|if|unless|until|before|during|today|tonight|tomorrow|yesterday|at night|except"
+    r"|this (?:\w+day|morning|evening|afternoon|weekend|time)|in the (?:morning|evening|afternoon)s?"
+    r"|on (?:weekdays|weekends|\w+days?)|after (?:\d|lunch|dinner|work|dark|midnight|noon)"
+    rf"|(?:for|of) (?:my|our|his|her) (?:{RELATION_PATTERN}))\b",
+    re.IGNORECASE,
+)
+"""What a denial is limited by: it says nothing of other times, or of others."""
+_NARROW = re.compile(
+    rf"{_LIMITED.pattern}|\b(?:old|other|previous|former|second|spare|first|last)\b"
+    r"|\b(?:sold|quit|dropped|cancell?ed|left) an? ",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(r"(?:have |has )?(?:cancel\w*|stopped|quit|gave up|given up|dropped|sold|left)\b", re.IGNORECASE)
 _PAST = re.compile(r"^(?:lived|worked|liked|loved|enjoyed|drove|was|were|had)\b", re.IGNORECASE)
 
 
@@ -146,7 +174,9 @@ _PAST = re.compile(r"^(?:lived|worked|liked|loved|enjoyed|drove|was|were|had)\b"
 def statement_of(text: str) -> Statement:
     """Return what a text claims; nothing where no rule reads it."""
     if len(text) > MOST_CHARACTERS:
-        return Statement(text, (), changing=False, hedged=False, turning=False, happened=False)
+        return Statement(
+            text, (), changing=False, hedged=False, turning=False, limited=False, adding=False, happened=False
+        )
     written = plain(text)
     found: list[Claim] = []
     for clause in _CLAUSE.split(written)[:MOST_CLAUSES]:
@@ -158,6 +188,8 @@ def statement_of(text: str) -> Statement:
         bool(_CHANGING.search(written)),
         bool(_HEDGED.search(written)),
         bool(_TURNING.search(written)),
+        bool(_LIMITED.search(written)),
+        bool(_ADDING.search(written)),
         bool(_HAPPENED.search(written)) and not _HABITUAL.search(written),
     )
 
@@ -168,6 +200,8 @@ def _claims(clause: str) -> list[Claim]:
         clause = clause[lead.end() :]
     if _ELLIPSIS.match(clause):
         clause = f"i {clause}"
+    if _PRONOUN.match(clause):
+        return []  # of whom, the words do not say
     turned = _NOW_RELATED.match(clause)
     if turned:  # "Bob is my new boss"
         return _of_thing("i", f"{turned['relation']} is {turned['name']}")
@@ -195,6 +229,8 @@ def _claims(clause: str) -> list[Claim]:
             return _of_thing("i", f"{relation} {rest}")
         if meant or relation or is_name:
             return []
+    if _BARE.match(clause):
+        return _of_subject("", clause)  # "lives in Oslo", of whom the caller names
     return _of_thing("", clause)
 
 
@@ -203,7 +239,8 @@ def _turned(text: str) -> tuple[str, bool, bool]:
     ended = False
     match = re.search(r"\b(?:used to|(?:previously|formerly)) ", text, re.IGNORECASE)
     if match:
-        return (text[: match.start()] + text[match.end() :]).strip(), True, True
+        text = (text[: match.start()] + text[match.end() :]).strip()
+        return text, not _DO_NOT.search(text), True
     match = _DO_NOT.search(text)
     affirmed = True
     if match:
@@ -218,6 +255,8 @@ def _turned(text: str) -> tuple[str, bool, bool]:
 def _of_subject(subject: str, rest: str) -> list[Claim]:
     rest, affirmed, ended = _turned(rest.replace("can not stand", "hate").replace("can not bear", "hate"))
     past = bool(_PAST.match(rest)) and not re.match(r"was (?:born|promoted)|were born", rest)
+    if (past and not affirmed) or ((ended or not affirmed or _ENDS.match(rest)) and _NARROW.search(rest)):
+        return []  # what was not so once, or is not so at times
     short = _TRAILING.sub("", rest)
     for pattern, attribute, holds in PREDICATES:
         match = pattern.match(short)
@@ -235,6 +274,8 @@ def _made(
     if attribute.startswith("-"):
         attribute, ended = attribute[1:], True
     if attribute.startswith("!"):
+        if ended and affirmed:
+            return []  # who used to hate it may like it, and may not
         attribute, affirmed = attribute[1:], not affirmed
     if "{of}" in attribute:
         attribute = attribute.format(of=" ".join(stem(words_in(groups.get("of") or ""))))
@@ -242,6 +283,8 @@ def _made(
     since = int(dated["year"]) if dated else 0
     if dated:
         text = text[: dated.start()]
+    if attribute == "home" and (_SEASONAL.search(text) or _NO_HOME.search(text)):
+        return []
     if attribute in _PLACES:
         text = text.replace("-", " ")  # Berlin-Mitte lies in Berlin
     value = value_of(text)
@@ -265,6 +308,17 @@ def _made(
 _SINCE = re.compile(r" (?:back )?(?:in|since) (?:\w+ )?(?P<year>(?:19|20)\d\d)$", re.IGNORECASE)
 _DESCRIBED = re.compile(r"(?:an?|the|my|our) .*\b[a-z]+$")
 """A value that holds a name and is none: "the Zurich office"."""
+_SEASONAL = re.compile(
+    r"\b(?:during|every|each|at times|sometimes|part of|half of|in (?:the )?(?:winter|summer|spring|autumn|fall)s?"
+    r"|on (?:weekdays|weekends|\w+days?))\b",
+    re.IGNORECASE,
+)
+_NO_HOME = re.compile(
+    r"\b(?:team|project|department|role|position|job|shift|floor|linux|windows|mac|macos|android|ios|python|java|rust"
+    r"|golang|typescript|aws|azure|gcp|cloud|kubernetes|postgres|slack|notion|vim|emacs|chrome|firefox)\b|\d+\.\d",
+    re.IGNORECASE,
+)
+"""What one moves to, too."""
 _DATED = frozenset(["home", "employer"])
 _PLACES = frozenset(["home", "birthplace", "origin"])
 

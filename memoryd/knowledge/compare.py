@@ -7,15 +7,16 @@ retires nothing: it only decides whether two texts without any difference that c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from memoryd.knowledge.attribute_rules import ENDING, by_claims
 from memoryd.knowledge.claims import MOST_CHARACTERS, Statement, statement_of
 from memoryd.knowledge.finding import AGREED, APART, SAID, Finding, Relation
-from memoryd.knowledge.word_rules import NEAR, TOPIC_COVERED, by_words, repeated, same_figures
+from memoryd.knowledge.word_rules import NEAR, TOPIC_COVERED, by_words, gained, repeated, same_figures
 from memoryd.knowledge.words import Words, words_of
 
-__all__ = ["compare"]
+__all__ = ["compare", "speaks_of_itself"]
 
 
 def compare(
@@ -24,6 +25,7 @@ def compare(
     *,
     similarity: float,
     same_subject: bool = False,
+    same_speaker: bool = True,
     duplicate: tuple[float, float] = (0.85, 0.75),
     attributes: Collection[str] | None = None,
 ) -> Finding:
@@ -31,11 +33,14 @@ def compare(
     Return how a statement stands to an older one of the same scope.
 
     `similarity` is the cosine of their embeddings (0 where there are none); `same_subject` says that both are known to
-    be about one person, whatever they call them. `duplicate`: above which cosine, or from which share of words
-    (Jaccard), two statements without a difference that counts are one. `attributes`, where they are known, are those
-    that the older one speaks of: most pairs share neither them nor words, and are told apart without reading it again.
+    be about one person, whatever they call them, and `same_speaker` that one and the same says "I" in both.
+    `duplicate`: above which cosine, or from which share of words (Jaccard), two statements without a difference that
+    counts are one. `attributes`, where they are known, are those that the older one speaks of: most pairs share neither
+    them nor words, and are told apart without reading it again.
     """
     if len(new) > MOST_CHARACTERS or len(old) > MOST_CHARACTERS:
+        return APART
+    if not same_speaker and (speaks_of_itself(new) or speaks_of_itself(old)):
         return APART
     said, ours, theirs = statement_of(new), words_of(new), words_of(old)
     if attributes is not None and similarity < NEAR and not _meet(said, ours, theirs, attributes):
@@ -47,12 +52,20 @@ def compare(
     if finding is AGREED:
         return repeated(ours, theirs, similarity, duplicate)
     if finding is SAID:
-        if similarity > duplicate[0] and same_figures(ours, theirs):
+        if similarity > duplicate[0] and same_figures(ours, theirs) and not gained(ours, theirs):
             return Finding(Relation.SAME, "repeated", "it says the same in other words")
         return repeated(ours, theirs, similarity, duplicate)
     if finding is not None:
         return finding
     return by_words(said, known, ours, theirs, similarity, duplicate)
+
+
+_FIRST_PERSON = re.compile(r"\b(?:i|i'm|me|my|mine|myself|we|our|ours)\b", re.IGNORECASE)
+
+
+def speaks_of_itself(text: str) -> bool:
+    """Return whether what a text says depends on who says it."""
+    return bool(_FIRST_PERSON.search(text)) or any(claim.subject in {"i", "we"} for claim in statement_of(text).claims)
 
 
 def _meet(said: Statement, new: Words, old: Words, attributes: Collection[str]) -> bool:

@@ -16,7 +16,7 @@ from memoryd.knowledge.stems import word_set
 
 __all__ = ["fullest", "is_first_name", "is_formal", "may_be_one", "short_forms"]
 
-_TITLES = word_set("dr mr mrs ms miss prof professor sir dame rev md phd jr sr ii iii")
+_TITLES = word_set("dr mr mrs ms miss prof professor sir dame rev md phd")
 
 
 @cache

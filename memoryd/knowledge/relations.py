@@ -6,7 +6,7 @@ import re
 
 from memoryd.knowledge.stems import word_set
 
-__all__ = ["KIN", "MOSTLY_ONE", "ONE_AT_A_TIME", "RELATIONS", "RELATION_PATTERN", "relation_of"]
+__all__ = ["KIN", "MOSTLY_ONE", "ONE_AT_A_TIME", "RELATIONS", "RELATION_PATTERN", "SEVERAL", "relation_of"]
 
 _ONE = {
     "wife": (), "husband": ("hubby",), "spouse": (), "partner": (), "fiancé": ("fiance",), "fiancée": ("fiancee",),
@@ -32,6 +32,8 @@ RELATIONS: dict[str, str] = {
 """A word → the relation that it names."""
 ONE_AT_A_TIME = frozenset(_ONE)
 """Relations of which a person has one: who is said to be it now is it."""
+SEVERAL = frozenset(_MANY)
+"""Relations of which a person may have several at a time."""
 MOSTLY_ONE = frozenset({"doctor", "lawyer", "coach", "mentor", "vet", "babysitter", "teacher"})
 """Relations of which a person mostly has one."""
 KIN = word_set("""

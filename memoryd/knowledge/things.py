@@ -58,6 +58,9 @@ _HEADS = frozenset(
     )
 )
 """What is cancelled beside the thing that it is of: "my trip to Japan"."""
+_NO_PERSON = re.compile(r"(?:very |half |from )|\w+(?:ish|ian|ean|ese|can|man|nch)$", re.IGNORECASE)
+"""What somebody is and is not called: "Italian"."""
+_TITLED = re.compile(r"(?:dr|mr|mrs|ms|prof)\b", re.IGNORECASE)
 MOST_WORDS = 6  # of the name of a thing
 _FEW = 3  # words of a bare value
 
@@ -114,16 +117,18 @@ def _attribute(words: list[str], value: str, prep: str, *, moved: bool) -> tuple
         kept = stem([word for word in words if word not in {"favorite", "favourite"}])
         return f"favorite {' '.join(kept)}", Holds.MAYBE_ONE if plural else Holds.ONE, ""
     if _WHEN.search(value) or (prep in {"at", "to"} and _AT.match(value)):
-        return f"when {attribute}", Holds.ONE, "when"
+        return f"when {attribute}", Holds.MAYBE_ONE if EVENTS.match(thing) else Holds.ONE, "when"
     single = bool(SINGULAR.match(thing)) or moved
     if attribute == "name" or attribute.endswith(" name"):
-        return "name" if attribute == "name" else attribute, Holds.ONE, ""
+        own = attribute == "name" or words[0] in {"last", "first", "sur", "full", "family"} or bool(EVENTS.match(thing))
+        return attribute, Holds.ONE if own else Holds.MAYBE_ONE, ""  # one may have several cats
     named, article = bool(names_of(value)), bool(re.match(r"(?:an?|the) ", value))
     first = (words_in(value) or [""])[0]
     relation = RELATIONS.get(thing)
     if relation:
         one = Holds.ONE if relation in ONE_AT_A_TIME else Holds.MAYBE_ONE if relation in MOSTLY_ONE else Holds.MANY
-        return relation, one if named and not prep else None, ""
+        said = named and not prep and not _NO_PERSON.match(value)
+        return relation, one if said else None, "titled" if _TITLED.match(value) else "which"
     if first in _COLOURS:
         return f"colour of {attribute}", Holds.ONE, ""
     facet = prep or ("amount" if first[:1].isdigit() else "which")

@@ -9,7 +9,7 @@ from memoryd.knowledge.finding import APART, Finding, Relation
 from memoryd.knowledge.stems import stem, word_set
 from memoryd.knowledge.words import Words
 
-__all__ = ["NEAR", "TOPIC_COVERED", "by_words", "repeated", "same_figures"]
+__all__ = ["NEAR", "TOPIC_COVERED", "by_words", "gained", "repeated", "same_figures"]
 
 # Thresholds of the comparison of wholes, chosen on half of letta-evals' contradicting facts (docs/benchmarks.md).
 COVERED = 0.75
@@ -77,20 +77,24 @@ def _same_names(new: Words, old: Words) -> bool:
     return leads[0] == leads[1] and (others[0] == others[1])
 
 
+def gained(new: Words, old: Words) -> frozenset[str]:
+    """Return the stems that one text has more than another, but for paraphrases of what the other has."""
+    more = frozenset(new.content) - frozenset(old.content)
+    for group in _PARAPHRASES:
+        if more & group and group & frozenset(old.content):
+            more -= group
+    return more
+
+
 def repeated(new: Words, old: Words, similarity: float, duplicate: tuple[float, float]) -> Finding:
     """Return SAME if nothing that counts differs; wording may."""
     if bool(new.negations) != bool(old.negations) or not same_figures(new, old):
         return APART
     if new.exclusions != old.exclusions or not _same_names(new, old):
         return APART
-    gained, lost = {*new.content} - {*old.content}, {*old.content} - {*new.content}
-    if gained:
-        for group in _PARAPHRASES:
-            if gained & group and group & ({*old.content}):
-                gained -= group
-                lost -= group
-        if gained:
-            return APART  # it says more, or something else
+    if gained(new, old):
+        return APART  # it says more, or something else
+    lost = gained(old, new)
     overlap = _jaccard(new.meaning, old.meaning)
     long_enough = new.count >= LEAST_WORDS and old.count >= LEAST_WORDS
     if (not lost and similarity > duplicate[0]) or (overlap >= duplicate[1] and long_enough):
@@ -188,11 +192,11 @@ def _of_speaker(
     if (said.happened and not said.changing) or known.happened:
         return APART  # it happened, and so may the other have
     if covered == 1.0 and alike == 1.0 and not (names_differ or numbers_differ or days_differ):
-        if bool(new.negations) != bool(old.negations):
+        if bool(new.negations) != bool(old.negations) and not said.limited:
             return Finding(Relation.CHANGED, "negated", "the same is denied")
         return APART
     denied = new.negations > old.negations or (old.negations > new.negations and not _ENDING.search(said.text))
-    if said.changing and covered == 1.0 and denied and similarity >= TOPIC:
+    if said.changing and covered == 1.0 and denied and not said.limited and similarity >= TOPIC:
         return Finding(Relation.CHANGED, "negated", "the same is said to be otherwise now")
     if _turns(said, known, new, old, covered, similarity):
         return Finding(Relation.DOUBTFUL, "turned", "it speaks of a change of the same thing")
