@@ -279,6 +279,8 @@ class Memory:
     """The entities that it names."""
     enrich_time: datetime | None = field(default=None, metadata=_OWN)
     """When every finder last looked at it."""
+    author: str = field(default="", metadata=_OWN)
+    """Of a chat's memory the user for whom it was stored, who says "I" in it where no speaker is named."""
     entities: tuple[EntityRef, ...] = ()
     """Its mentions as an answer shows them; never stored."""
 

@@ -19,9 +19,10 @@ from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.onnx import builtin_encoder, directory_encoder
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.index.cache import ScopeIndexes
-from memoryd.index.records import unpack
+from memoryd.index.records import forget_unpacked
 from memoryd.knowledge.claims import statement_of
 from memoryd.knowledge.finders import Finder, load_finders
+from memoryd.knowledge.names import forget_names
 from memoryd.knowledge.secrets import SecretDetector
 from memoryd.knowledge.words import words_of
 from memoryd.store.base import Store
@@ -143,6 +144,7 @@ def load_every_finder(config: Config) -> tuple[list[Finder], list[Finder]]:
 def _forget_read(applied: Applied) -> None:
     """Drop what was kept of the texts that were read lately, once something is purged."""
     if applied.change.purges:
-        unpack.cache_clear()
+        forget_unpacked()
         statement_of.cache_clear()
         words_of.cache_clear()
+        forget_names()

@@ -149,7 +149,10 @@ MUTANTS = [
      "tests/knowledge/test_compare.py"),
     ("memoryd/domain/restore.py", "    if back.kind not in NO_STATEMENTS:", "    if False:", KNOWLEDGE),
     ("memoryd/domain/evict.py", "not memory.trust.outranks(trust) and not", "not", "tests/test_grants.py"),
-    ("memoryd/domain/people.py", "        if namesake:", "        if False:", PEOPLE),
+    ("memoryd/domain/people.py", "if people.type(one) is EntityType.PERSON]", "if False]", PEOPLE),
+    ("memoryd/wiring.py", "        forget_unpacked()\n", "", "tests/test_forgotten.py"),
+    ("memoryd/domain/judge.py", "and not _same_speaker(held, new)", "and False", KNOWLEDGE),
+    ("memoryd/domain/offers.py", "if self._of_one(memory, new, people)", "if True", KNOWLEDGE),
 ]  # fmt: skip
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.change import ChangeSet, RecordedRequest
-from memoryd.domain.offers import Offers
+from memoryd.domain.offers import INLINE_CHARACTERS, Offers
 from memoryd.domain.people import dressed
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import Once, memory_now, once
@@ -92,21 +91,25 @@ async def _offer(
     now: datetime,
     batch: bool = False,
 ) -> list[AddResult]:
-    drafts = [_spoken(draft, caller) for draft in drafts]
     owners = [_named(n, batch, partial(caller.writes_to, shared=draft.shared)) for n, draft in enumerate(drafts)]
-    declined = {n: "secret" for n, draft in enumerate(drafts) if holds_secret(draft, ports)}
+    if sum(len(draft.content) for draft in drafts) > INLINE_CHARACTERS:
+        held = await asyncio.to_thread(lambda: [holds_secret(draft, ports) for draft in drafts])
+    else:
+        held = [holds_secret(draft, ports) for draft in drafts]
+    declined = {n: "secret" for n, secret in enumerate(held) if secret}
     disabled = caller.agent_id in ports.policy.disabled_agents
     wanted = [] if disabled else [draft for n, draft in enumerate(drafts) if n not in declined]
-    embedded = asyncio.ensure_future(embedding.of(wanted, caller, ports))
+    invalid = _expired(drafts, now, batch=batch)
+    embedded = asyncio.ensure_future(embedding.of([] if invalid else wanted, caller, ports))
     try:
         earlier = await request.earlier()  # while it is embedded
         if earlier is not None:
             return await _again(earlier, caller, ports, now)
+        if invalid is not None:
+            raise invalid
         made = iter(await embedded)
     finally:
         embedded.cancel()
-    for n, draft in enumerate(drafts):
-        _named(n, batch, partial(draft.expiry, now))
     if disabled:
         return await decline("disabled", len(drafts), ports, request, now)
     vectors = [None if n in declined else next(made) for n in range(len(drafts))]
@@ -115,11 +118,14 @@ async def _offer(
     )
 
 
-def _spoken(draft: Draft, caller: Caller) -> Draft:
-    """Return a statement that is stored for a chat with who says it: several say "I" there."""
-    if not draft.shared or draft.source.speaker or not caller.user_id:
-        return draft
-    return replace(draft, source=replace(draft.source, speaker=caller.user_id))
+def _expired(drafts: Sequence[Draft], now: datetime, *, batch: bool) -> MemorydError | None:
+    """Return what is wrong with the expiry of a statement; of one that was stored before it does not matter now."""
+    try:
+        for n, draft in enumerate(drafts):
+            _named(n, batch, partial(draft.expiry, now))
+    except MemorydError as error:
+        return error
+    return None
 
 
 def holds_secret(draft: Draft, ports: Ports) -> bool:

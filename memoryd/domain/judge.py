@@ -182,7 +182,7 @@ def _same_speaker(one: Memory, other: Memory) -> bool:
 
 def _speaker(memory: Memory) -> str:
     """Return who says "I"; "" is the user."""
-    speaker = fold(memory.source.speaker)
+    speaker = fold(memory.source.speaker or memory.author)
     return "" if speaker in {"user", "the user", "me", fold(memory.scope.user_id or "")} else speaker
 
 
@@ -282,7 +282,7 @@ def _said_again(known: Memory, draft: Draft, new: Memory, now: datetime) -> Verd
 
 
 def memory_of(draft: Draft, owner: Owner, memory_id: str, create_time: datetime, **more: object) -> Memory:
-    """Return the memory that a draft would become; `more` holds trust, grant_id, claims and mentions."""
+    """Return the memory that a draft would become; `more` holds trust, grant_id, author, claims …"""
     return Memory(
         id=memory_id,
         agent_id=owner.agent_id,

@@ -229,6 +229,10 @@ def meant_by(name: str, directory: Directory) -> set[str]:
     """Return the roots that somebody may mean by an id, a name, a nickname, a handle, an address or a relation."""
     if directory.has(name):
         return {directory.root(name)}
+    if len(name) >= limits.MIN_ID_PREFIX:
+        begun = directory.beginning(name)
+        if begun:
+            return begun
     words = fold(name)
     for owner in ("my ", "our ", "the user's ", "user's "):
         words = words.removeprefix(owner)

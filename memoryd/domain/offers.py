@@ -31,7 +31,7 @@ from memoryd.knowledge.claims import statement_of
 from memoryd.knowledge.relations import ONE_AT_A_TIME
 from memoryd.model import Caller, Draft, Filter, Kind, Memory, Outcome, Owner, State, Trust, Visibility
 
-__all__ = ["NO_STATEMENTS", "Offers"]
+__all__ = ["INLINE_CHARACTERS", "NO_STATEMENTS", "Offers"]
 
 Vector = NDArray[np.float32]
 INLINE_CHARACTERS = 8_000  # of text that is analysed on the loop (≤ 1 ms); more goes to a thread
@@ -168,7 +168,10 @@ class Offers:
         statement = draft.kind not in NO_STATEMENTS
         people = self._people(owner)
         time = ports.stamps.peek(self._now)
-        new = memory_of(draft, owner, ports.new_id(), time, trust=caller.trust, grant_id=caller.grant_id)
+        author = corrects.author if corrects else caller.user_id if draft.shared else None
+        new = memory_of(
+            draft, owner, ports.new_id(), time, trust=caller.trust, grant_id=caller.grant_id, author=author or ""
+        )
         if statement:
             claims = tuple(dict.fromkeys(claim.key for claim in statement_of(draft.content).claims))
             mentions = mentions_of(draft.content, draft.subjects, people, ports.finders, ports.new_id)

@@ -16,7 +16,7 @@ from memoryd.domain.page_token import number_after, read_number
 from memoryd.domain.ports import Ports
 from memoryd.domain.tombstones import tombstones_for
 from memoryd.entity import Entity, EntityRef, EntityType, Profile
-from memoryd.errors import AmbiguousName, Conflict, EntityNotFound, InvalidArgument, TrustTooLow
+from memoryd.errors import AmbiguousName, EntityNotFound, InvalidArgument, TrustTooLow
 from memoryd.index.directory import Directory
 from memoryd.knowledge.relations import RELATIONS
 from memoryd.model import Caller, Filter, Kind, Memory, Owner, State
@@ -102,13 +102,17 @@ async def whom(wanted: Filter, caller: Caller, ports: Ports, *, one: bool = Fals
     return replace(wanted, entity_ids=frozenset(ids))
 
 
-async def _find(name: str, caller: Caller, ports: Ports, *, field: str = "name") -> tuple[Owner, str, Directory]:
-    """Return the one entity that a caller means, and where; EntityNotFound or AmbiguousName."""
+async def _find(
+    name: str, caller: Caller, ports: Ports, *, field: str = "name", but: str = ""
+) -> tuple[Owner, str, Directory]:
+    """Return the one entity that a caller means, and where; of several not `but`. EntityNotFound or AmbiguousName."""
     name = check_text(name, field, limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
     found: list[tuple[Owner, str, Directory]] = []
     for owner in caller.visibility.owners:
         people = await directory_of(owner, ports)
         found += [(owner, root, people) for root in sorted(meant_by(name, people))]
+    if len(found) > 1:
+        found = [one for one in found if one[1] != but]
     if not found:
         raise EntityNotFound(f"nobody and nothing is known as {name!r}", field=field)
     if len(found) > 1:
@@ -233,10 +237,11 @@ async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now:
     async with ports.owner_lock(*caller.visibility.owners):
         owner, root, people = await _find(name, caller, ports)
         await _check_trust(owner, people.members(root), caller, ports, people)
-        namesake = next(iter(sorted(people.called(new_name) - {root})), "")
-        if namesake:
-            raise Conflict(
-                f"entity {namesake} is called {new_name!r}; merge the two if they are one, else take a fuller name",
+        namesakes = [one for one in people.called(new_name) - {root} if people.type(one) is EntityType.PERSON]
+        known = [one for one in sorted(namesakes) if people.weight(one) >= caller.trust.weight]
+        if known:
+            raise InvalidArgument(
+                f"{known[0]} is called {new_name!r}; merge the two if they are one, else take a fuller name",
                 field="new_name",
             )
         people = await _write([replace(_row(people, root, owner, caller, now), name=new_name)], caller, ports, now)
@@ -247,7 +252,7 @@ async def merge(name: str, into: str, caller: Caller, ports: Ports, *, now: date
     """Say that two entities are one; return it and the id that became part of it. See MergeEntities."""
     async with ports.owner_lock(*caller.visibility.owners):
         owner, root, people = await _find(name, caller, ports)
-        other_owner, other, _ = await _find(into, caller, ports, field="into")
+        other_owner, other, _ = await _find(into, caller, ports, field="into", but=root)
         if owner != other_owner:
             raise InvalidArgument(
                 "the two are of different scopes, a person's own and a chat's, and stay two", field="into"

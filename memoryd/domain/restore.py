@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from memoryd.change import ChangeSet, Entry
+from memoryd.checks import text_digest
 from memoryd.domain.browse import find
 from memoryd.domain.judge import contested_by
 from memoryd.domain.offers import NO_STATEMENTS, Offers
@@ -46,13 +47,14 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
             if entry is None:
                 raise NotFound(f"there is no memory {memory.id}", field="id")
             heirs: list[Entry] = []
-            if state is State.SUPERSEDED:
-                heirs = await _heirs(memory, ports, now)
+            if memory.supersede_time is not None:
+                heirs = await _heirs(memory, ports)
                 back = replace(back, supersede_time=None, superseded_by="")
-            rivals: list[Entry] = []
+            rivals = heirs
             if back.state_at(now) is State.LIVE:
                 if back.key:
                     await _check_key(back, ports, now)
+                await _check_text(back, ports, now)
                 back, rivals = await _contested(back, entry, heirs, ports, now)
             ports.check_grant(caller.grant_id, now)
             lift = tuple(lifted_by(back, ports.secret, caller.trust)) if state is State.DELETED else ()
@@ -64,15 +66,13 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
 _RESTORED = Judgement("restored", "it was restored beside what had replaced it; confirm one of them")
 
 
-async def _heirs(memory: Memory, ports: Ports, now: datetime) -> list[Entry]:
-    """Return what had replaced a memory that comes back, if it still holds; it has replaced it no longer."""
+async def _heirs(memory: Memory, ports: Ports) -> list[Entry]:
+    """Return what had replaced a memory that comes back, and has replaced it no longer."""
     heirs = await ports.store.entries([memory.superseded_by]) if memory.superseded_by else []
     return [
-        replace(
-            heir, memory=replace(heir.memory, supersedes=tuple(m for m in heir.memory.supersedes if m != memory.id))
-        )
+        replace(heir, memory=replace(heir.memory, supersedes=_without(heir.memory.supersedes, memory.id)))
         for heir in heirs
-        if heir.memory.owner == memory.owner and heir.memory.state_at(now) is State.LIVE
+        if heir.memory.owner == memory.owner
     ]
 
 
@@ -84,27 +84,32 @@ async def _contested(
     back: Memory, entry: Entry, heirs: Sequence[Entry], ports: Ports, now: datetime
 ) -> tuple[Memory, list[Entry]]:
     """Return a memory that is live again, and what contests it, marked with each other: its heir, and what was said."""
-    reasons = {heir.memory.id: replace(_RESTORED, evidence=heir.memory.id) for heir in heirs}
+    reasons = {
+        heir.memory.id: replace(_RESTORED, evidence=heir.memory.id)
+        for heir in heirs
+        if heir.memory.state_at(now) is State.LIVE
+    }
     if back.kind not in NO_STATEMENTS:
         vector = entry.vector if entry.fingerprint == ports.embedder.fingerprint else None
         beside = Offers(ports, {back.owner: await ports.indexes.get(back.owner)}, now)
         for held, why in contested_by(back, await beside.akin(back, vector), ports.policy.rules):
             reasons.setdefault(held.id, why)
-    others = await ports.store.entries([one for one in reasons if one not in {heir.memory.id for heir in heirs}])
+    known = {heir.memory.id for heir in heirs}
+    others = await ports.store.entries([one for one in reasons if one not in known])
     rivals = [
-        replace(
-            rival,
-            memory=replace(
-                rival.memory,
-                contested_with=tuple(dict.fromkeys((*rival.memory.contested_with, back.id))),
-                judgement=replace(reasons[rival.memory.id], evidence=back.id),
-            ),
-        )
+        replace(rival, memory=_marked(rival.memory, back, reasons)) if rival.memory.id in reasons else rival
         for rival in (*heirs, *others)
-        if rival.memory.state_at(now) is State.LIVE
     ]
-    ids = tuple(rival.memory.id for rival in rivals)
+    ids = tuple(rival.memory.id for rival in rivals if rival.memory.id in reasons)
     return replace(back, contested_with=ids, judgement=reasons[ids[0]] if ids else None), rivals
+
+
+def _marked(rival: Memory, back: Memory, reasons: Mapping[str, Judgement]) -> Memory:
+    return replace(
+        rival,
+        contested_with=tuple(dict.fromkeys((*rival.contested_with, back.id))),
+        judgement=rival.judgement or replace(reasons[rival.id], evidence=back.id),
+    )
 
 
 async def _check_trust(memory: Memory, caller: Caller, ports: Ports) -> None:
@@ -124,3 +129,15 @@ async def _check_key(memory: Memory, ports: Ports, now: datetime) -> None:
     )
     if holders:
         raise Conflict(f"its key {memory.key!r} is taken by memory {holders[0].id}; delete that one first", field="id")
+
+
+async def _check_text(memory: Memory, ports: Ports, now: datetime) -> None:
+    index, digest = await ports.indexes.get(memory.owner), text_digest(memory.content)
+    live = await ports.store.same_text(memory.owner, digest, now) if index is None else index.same_text(digest, now)
+    twins = [
+        one
+        for one in live
+        if (one.key, one.subjects, one.source.speaker) == (memory.key, memory.subjects, memory.source.speaker)
+    ]
+    if twins and memory.kind not in NO_STATEMENTS:
+        raise Conflict(f"the same was stored again as memory {twins[0].id}, which is live", field="id")

@@ -160,7 +160,7 @@ class Directory:
         known = self._known.get(entity_id)
         return max(known.weights, default=0) if known is not None else 0
 
-    def _weighs(self, entity_id: str) -> int:
+    def weight(self, entity_id: str) -> int:
         """Return how much the best trusted memory weighs that names an entity by any of its ids."""
         return max(self._weight(one) for one in self.members(entity_id))
 
@@ -188,6 +188,10 @@ class Directory:
         """Whether an id is known."""
         return entity_id in self._known or entity_id in self._rows
 
+    def beginning(self, prefix: str) -> set[str]:
+        """Return the roots of which an id begins so."""
+        return {self.root(one) for one in [*self._known, *self._rows] if one.startswith(prefix)}
+
     def called(self, name: str) -> set[str]:
         """
         Return the roots that are called exactly so: a name, a handle, an address.
@@ -195,7 +199,7 @@ class Directory:
         Nobody of less trust says what somebody is called of whom the host knows.
         """
         folded = fold(name)
-        found = {self.root(one) for one, weight in self._called.get(folded, ()) if weight >= self._weighs(one)}
+        found = {self.root(one) for one, weight in self._called.get(folded, ()) if weight >= self.weight(one)}
         return found | {self.root(row.id) for row in self._rows.values() if row.name and fold(row.name) == folded}
 
     def first_named(self, first_names: Iterable[str]) -> set[str]:
@@ -233,7 +237,7 @@ class Directory:
         """
         counts: Counter[str] = Counter()
         given = []
-        least = self._weighs(entity_id)
+        least = self.weight(entity_id)
         for one in self.members(entity_id):
             row = self._rows.get(one)
             if row is not None and row.name and form is Form.NAME:

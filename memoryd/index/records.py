@@ -14,7 +14,7 @@ from memoryd.entity import EntityType, Form, Mention
 from memoryd.model import Judgement, Kind, Memory, Scope, Source, Trust
 from memoryd.times import from_us, to_us
 
-__all__ = ["pack", "unpack"]
+__all__ = ["forget_unpacked", "pack", "unpack"]
 
 _NO_SOURCE = Source()
 _KINDS = {kind.value: kind for kind in Kind}
@@ -52,21 +52,33 @@ def pack(memory: Memory) -> bytes:
         None if judgement is None else (judgement.rule, judgement.reason, judgement.evidence),
         _us(memory.trusted_recall_time), memory.claims,
         tuple((m.entity_id, m.text, m.form.value, m.type.value, m.about, m.same_as) for m in memory.mentions),
-        _us(memory.enrich_time),
+        _us(memory.enrich_time), memory.author,
     ))  # fmt: skip
 
 
-@lru_cache(maxsize=4096)
+MOST_KEPT_BYTES = 1024  # of a record that is kept unpacked: 4,096 of them are 10 MB
+
+
 def unpack(packed: bytes) -> Memory:
     """
-    Return the memory that was packed, without unpacking one of the last few thousand again.
+    Return the memory that was packed, a short one of the last few thousand without unpacking it again.
 
     Deleted memories are not packed, so it has no delete_time.
     """
+    return _kept(packed) if len(packed) <= MOST_KEPT_BYTES else _unpacked(packed)
+
+
+def forget_unpacked() -> None:
+    """Drop what is kept unpacked."""
+    _kept.cache_clear()
+
+
+def _unpacked(packed: bytes) -> Memory:
     (
         memory_id, agent_id, user_id, chat_id, content, created, happened, kind, subjects, tags, category, metadata,
         key, source, confidence, decay_rate, trust, grant_id, protected, recalled, recall_count, reinforced, expires,
         superseded, supersedes, superseded_by, contested_with, judgement, trusted, claims, mentions, enriched,
+        author,
     ) = marshal.loads(packed)  # noqa: S302  made by pack() in this process, never read from outside  # fmt: skip
     return Memory(
         id=memory_id,
@@ -100,4 +112,8 @@ def unpack(packed: bytes) -> Memory:
         claims=claims,
         mentions=tuple(mention_of(*mention) for mention in mentions) if mentions else (),
         enrich_time=_time(enriched),
+        author=author,
     )
+
+
+_kept = lru_cache(maxsize=4096)(_unpacked)

@@ -24,6 +24,7 @@ _LANDS = frozenset(
     pakistan panama paraguay peru philippines poland portugal qatar romania russia scotland senegal serbia singapore
     slovakia slovenia spain sudan sweden switzerland syria taiwan tanzania thailand tunisia turkey uganda ukraine
     uruguay usa uk uzbekistan venezuela vietnam wales yemen zambia zimbabwe america europe asia africa
+    zealand states kingdom rica lanka arabia emirates rico
     california texas florida ohio michigan oregon nevada utah colorado arizona georgia illinois massachusetts bavaria
     scandinavia tuscany catalonia brittany queensland ontario quebec
 """)
@@ -92,11 +93,14 @@ def _ends(new: Claim, old: Claim) -> bool:
             return False
         if old.attribute in _CANCELLED:
             return without_heads(new.value) <= old.value
-        return new.value <= old.value or new.value <= {*old.attribute.split()}
+        thing = {*old.attribute.split()} - {"when", "colour", "of"}
+        if old.attribute.startswith(("amount of ", "number of ", "time of ")):
+            return new.value <= thing
+        return new.value == thing or (new.value <= old.value and old.head in {"", *new.value})
     if new.attribute == "partners":
         return old.attribute in _PARTNERS and bool(new.value & old.value)
     if new.attribute == "consumes" and old.attribute == "diet":
-        return new.affirmed and not new.ended and bool(new.value & _MEAT and old.value & _MEATLESS)
+        return new.affirmed and not new.ended and new.value <= _MEAT and bool(old.value & _MEATLESS)
     left = bool(new.left) and (new.left <= old.value or bool(new.left & old.names))
     return left and (old.attribute in _LEFT or old.attribute.startswith("uses") or old.facet == "which")
 
@@ -133,13 +137,14 @@ def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
     if new.ended or new.affirmed != old.affirmed:
         if not old.affirmed and new.affirmed and equal:
             return Finding(Relation.CHANGED, "negated", f"it was denied of {attribute!r}, and is so now")
-        covers = new.value <= old.value  # "no tea" ends "green tea", and "no green tea" does not end "tea"
+        # "no tea" ends "green tea"; "no green tea" does not end "tea", nor "no car" a car seat
+        covers = new.value <= old.value and old.head in {"", *new.value}
         if new.ended and old.value <= new.value and new.value - old.value <= _FORMS_OF_FIRMS:
             covers = True
         if old.affirmed and (equal or covers):
             return Finding(Relation.CHANGED, "negated", f"what it said of {attribute!r} is denied")
         return APART
-    if new.left and new.left <= old.value:
+    if new.left and new.left <= old.value and attribute != "prefers":
         return Finding(Relation.CHANGED, "replaced", f"{attribute!r} is said to have changed from this")
     if equal:
         return SAID
@@ -185,20 +190,24 @@ def _of_descriptions(new: Claim, old: Claim, said: Statement) -> Finding:
 
 def _facets_differ(new: Claim, old: Claim) -> bool:
     """Whether they answer two questions of one thing: where it is and how large, or on which day and at what time."""
+    if new.attribute == old.attribute == "birthday":
+        years = [{word.isdigit() and len(word) == 4 for word in claim.value} for claim in (new, old)]  # noqa: PLR2004
+        return years in ([{True}, {False}], [{False}, {True}])
     if new.facet == old.facet == "when":
         clocks = [{":" in word for word in claim.value} for claim in (new, old)]
         return clocks in ([{True}, {False}], [{False}, {True}])
     return bool(new.facet and old.facet) and new.facet != old.facet
 
 
-_CURRENCIES = frozenset(stem(word_set("dollar dollars euro euros pound pounds usd eur gbp bucks")))
+_CURRENCIES = frozenset(stem(word_set("dollar dollars euro euros pound pounds usd eur gbp bucks quid")))
 
 
 def _units_differ(new: Claim, old: Claim) -> bool:
     """Whether two amounts count different things: years and dollars, a price and a share of it."""
     if new.named or old.named or (new.measure and old.measure):
         return False
-    one, other = ({word for word in claim.value if word[0].isalpha()} - _CURRENCIES for claim in (new, old))
+    words = [{word for word in claim.value if word[0].isalpha()} for claim in (new, old)]
+    one, other = ((some - _CURRENCIES) | ({"money"} if some & _CURRENCIES else set()) for some in words)
     return one != other and (bool(one and other) or "percent" in one | other)
 
 
@@ -208,11 +217,12 @@ def _younger(new: Claim, old: Claim) -> bool:
 
 
 def _preferred(new: Claim, old: Claim, said: Statement) -> Finding:
-    shared = new.value & old.value
-    if new.value == old.left and not new.left:
+    if new.value == old.left and new.left in {frozenset(), old.value}:
         return Finding(Relation.CHANGED, "replaced", "the preference was turned round")
-    if new.head == old.head and shared and new.value - old.value and old.value - new.value:
-        return Finding(Relation.CHANGED, "one_value", "of the same things another is preferred")
-    if said.changing and new.left and new.left <= old.value:
+    left = new.left and new.left <= old.value
+    if left and said.changing:
         return Finding(Relation.CHANGED, "changed", "the preference is said to have changed")
+    shared = new.value & old.value
+    if (left and not old.left) or (new.head == old.head and shared and new.value != old.value):
+        return Finding(Relation.DOUBTFUL, "preference", "another is preferred, perhaps of the same things")
     return APART

@@ -54,7 +54,7 @@ _VOCABULARIES = {
     "plan": "planning plan plans going intend intends hoping hope hopes want wants",
     "travel": "flying travelling traveling going heading",
     "end": (
-        "cancelled/canceled/called off/dropped/gave up/gave up on/given up/given up on/stopped/sold/quit/ditched/dumped"
+        "cancelled/canceled/called off/gave up/gave up on/given up/given up on/stopped/sold/quit/ditched/dumped"
         "/got rid of/gone off/went off/lost interest in/done with/finished with/traded in"
     ),
     "after": (
@@ -82,6 +82,8 @@ _VOCABULARIES = {
     "play": "play plays playing",
     "student": "student studying study studies",
     "booked": "trip flight visit journey holiday appointment reservation booking subscription membership",
+    "meat": "meat beef pork chicken steak bacon",
+    "then": "again now since in on at once every too",
     "often": "usually always normally",
     "allergy": "allergy allergies",
     "outgrow": "outgrew/outgrown/overcame/got over",
@@ -188,7 +190,8 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
         (r"~own (?P<v>(?:\d+|~number) (?P<of>[a-z][\w-]*(?: [a-z][\w-]*)?))", "number of {of}", Holds.ONE),
         (r"(?:~own|adopted|bought) (?P<v>an? .+)", "has", Holds.MANY),
         (rf"~drive {_BY}(?P<v>(?:(?! (?:to|for|home|around) ).)+)", "vehicle", Holds.MAYBE_ONE),
-        (r"(?:~be )?~run (?P<v>.+?) (?:as|for) (?:~their |an? )?(?P<of>.+)", "uses for {of}", Holds.ONE),
+        (r"(?:~be )?~run (?P<v>.+?) as (?:~their |an? )?(?P<of>.+)", "uses for {of}", Holds.ONE),
+        (r"(?:~be )?~run (?P<v>.+?) for (?:~their |an? )?(?P<of>.+)", "uses for {of}", Holds.MAYBE_ONE),
         (r"~switch from (?P<left>.+?) to (?P<v>.+)", "uses", Holds.MAYBE_ONE),
         (r"(?:~be )?~use (?P<v>.+)", "uses", Holds.MANY),
         (r"~speak (?P<v>.+)", "languages", Holds.MANY),
@@ -203,6 +206,7 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
             Holds.ONE,
         ),
         (rf"(?P<of>~measured) (?:about |around |only |roughly )?(?P<v>{_AMOUNT}.*)", "amount of {of}", Holds.ONE),
+        (r"(?:~have )?(?:started )?~consume (?P<v>~meat)(?: ~then\b.*)?", "consumes", Holds.MANY),
         (r"(?:~be )?(?:~have )?(?:started )?~consume (?P<v>.+)", "consumes", Holds.MANY),
     )
 )

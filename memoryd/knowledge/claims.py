@@ -17,7 +17,7 @@ from memoryd.knowledge.claim import Claim, Holds
 from memoryd.knowledge.relations import RELATION_PATTERN, relation_of
 from memoryd.knowledge.stems import stem
 from memoryd.knowledge.things import claims_of_thing
-from memoryd.knowledge.values import clock_of, measure_of, names_of, value_of, words_in
+from memoryd.knowledge.values import clock_of, head_of, measure_of, names_of, value_of, words_in
 from memoryd.knowledge.words import UPPER, plain
 
 __all__ = ["MOST_CHARACTERS", "Statement", "statement_of"]
@@ -163,7 +163,7 @@ _LIMITED = re.compile(
 """What a denial is limited by: it says nothing of other times, or of others."""
 _NARROW = re.compile(
     rf"{_LIMITED.pattern}|\b(?:old|other|previous|former|second|spare|first|last)\b"
-    r"|\b(?:sold|quit|dropped|cancell?ed|left) an? ",
+    r"|\b(?:sold|quit|dropped|cancell?ed|left) an? |\bstopped (?:the|an?|my|our|at|by|in|for|off|over) ",
     re.IGNORECASE,
 )
 _ENDS = re.compile(r"(?:have |has )?(?:cancel\w*|stopped|quit|gave up|given up|dropped|sold|left)\b", re.IGNORECASE)
@@ -188,7 +188,7 @@ def statement_of(text: str) -> Statement:
         bool(_CHANGING.search(written)),
         bool(_HEDGED.search(written)),
         bool(_TURNING.search(written)),
-        bool(_LIMITED.search(written)),
+        bool(_NARROW.search(written)),
         bool(_ADDING.search(written)),
         bool(_HAPPENED.search(written)) and not _HABITUAL.search(written),
     )
@@ -300,7 +300,7 @@ def _made(
     claim = Claim(
         subject, attribute, value, holds, affirmed=affirmed, ended=ended, names=names, measure=measure,
         named=bool(names) and not _DESCRIBED.match(text), left=value_of(groups.get("left") or ""),
-        facet=(groups.get("prep") or "").lower(), since=since, head=(stem(words_in(text)) or [""])[-1],
+        facet=(groups.get("prep") or "").lower(), since=since, head=head_of(text),
     )  # fmt: skip
     return [claim] if value or measure else []
 

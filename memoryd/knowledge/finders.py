@@ -62,7 +62,8 @@ class Finder(Protocol):
 
 _WORD = rf"(?<![\w'’-])[{UPPER}](?:[\w-]|['’](?=[{UPPER}])){{0,40}}"  # O'Neil is one, Sarah's is Sarah
 _NAME = rf"(?-i:{_WORD}(?: (?:{_WORD}|de|van|von|der|la|al|bin)){{0,3}})"
-_RELATION = rf"(?:my|our|the user's|user's)\s+(?:\w+\s+)?(?P<relation>{RELATION_PATTERN})"
+_NO_LONGER = r"(?!first|former|late|previous|old|future|last)"  # "my first wife" is not my wife
+_RELATION = rf"(?:my|our|the user's|user's)\s+(?:{_NO_LONGER}\w+\s+)?(?P<relation>{RELATION_PATTERN})"
 _ONE_PERSON: tuple[re.Pattern[str], ...] = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (

@@ -14,7 +14,7 @@ from nicknames import NickNamer
 from memoryd.checks import fold
 from memoryd.knowledge.stems import word_set
 
-__all__ = ["fullest", "is_first_name", "is_formal", "may_be_one", "short_forms"]
+__all__ = ["forget_names", "fullest", "is_first_name", "is_formal", "may_be_one", "short_forms"]
 
 _TITLES = word_set("dr mr mrs ms miss prof professor sir dame rev md phd")
 
@@ -40,6 +40,12 @@ def short_forms(first: str) -> frozenset[str]:
 def is_first_name(word: str) -> bool:
     """Whether a word is a known first name or nickname."""
     return len(short_forms(fold(word))) > 1
+
+
+def forget_names() -> None:
+    """Drop the names that were looked up lately."""
+    short_forms.cache_clear()
+    is_first_name.cache_clear()
 
 
 def is_formal(name: str) -> bool:

@@ -83,8 +83,9 @@ def claims_of_thing(subject: str, text: str, *, affirmed: bool, ended: bool) -> 
     if not words or len(words) > MOST_WORDS or words[0] == "1":  # a longer phrase is no name; or one of several
         return []
     moved = bool(_MOVED.search(text[len(np) : match.start("v")]))
-    if not moved and _HAPPENED_TO.match(value):
-        return []  # "was built in 1932"
+    verb = text[len(np) : match.start("v")].split(maxsplit=1)[0].lower()
+    if not moved and (_HAPPENED_TO.match(value) or (verb in {"was", "were"} and not ended)):
+        return []  # "was built in 1932", and what was so, and may be
     attribute, holds, facet = _attribute(words, value, prep, moved=moved)
     if holds is None:
         return []

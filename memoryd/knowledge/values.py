@@ -7,7 +7,7 @@ import re
 from memoryd.knowledge.stems import stem, word_set
 from memoryd.knowledge.words import DAYS, GRAMMAR, NUMBER_WORDS
 
-__all__ = ["clock_of", "measure_of", "names_of", "value_of", "words_in"]
+__all__ = ["clock_of", "head_of", "measure_of", "names_of", "value_of", "words_in"]
 
 _EMPTY = word_set("""
     currently now anymore again please much lot really actually just recently still new always old
@@ -37,6 +37,17 @@ def words_in(text: str) -> list[str]:
 def value_of(text: str) -> frozenset[str]:
     """Return the stems of the words that carry meaning."""
     return frozenset(stem([word for word in words_in(text) if word not in GRAMMAR and word not in _EMPTY]))
+
+
+_AFTER_HEAD = re.compile(
+    r" (?:named|called|that|who|which|where|with|without|in|at|for|from|of|to|on|by|near|and|or|as|because)\b|[,(]"
+)
+
+
+def head_of(text: str) -> str:
+    """Return the stem of the word that a phrase is about: of "a car seat for the baby" the seat."""
+    cut = _AFTER_HEAD.search(text)
+    return (stem(words_in(text[: cut.start()] if cut else text)) or [""])[-1]
 
 
 def names_of(text: str) -> frozenset[str]:

@@ -252,6 +252,66 @@ def test_restoring_what_was_superseded_makes_a_contested_pair(with_memory):
     with_memory(rule)
 
 
+def test_in_a_chat_each_says_i_of_themselves(with_memory):
+    async def rule(memory):
+        anna = memory.acting_for(user_id="anna", chat_id="room")
+        bob = memory.acting_for(user_id="bob", chat_id="room")
+        for one, text in ((anna, "I'm allergic to nuts"), (anna, "I like tea"), (anna, "I live in Rome")):
+            await one.add(text, shared=True)
+        await anna.add("The deadline is Friday", shared=True)
+        for text in ("I'm not allergic to nuts", "I live in Oslo", "I like tea"):
+            assert Outcome.INSERTED is (await bob.add(text, shared=True)).outcome
+        assert Outcome.REINFORCED is (await anna.add("I live in Rome", shared=True)).outcome
+        assert Outcome.SUPERSEDED is (await anna.add("I live in Paris", shared=True)).outcome
+        assert Outcome.SUPERSEDED is (await bob.add("The deadline is Monday", shared=True)).outcome
+        said = {m.content for m in (await anna.page()).memories}
+        assert {"I'm allergic to nuts", "I'm not allergic to nuts", "I live in Paris", "I live in Oslo"} < said
+
+    with_memory(rule)
+
+
+def test_a_speaker_says_i_of_themselves(with_memory):
+    async def rule(memory):
+        await memory.add("I live in Hull")
+        carol = await memory.add("I live in Madrid", source=Source(speaker="Carol"))
+        assert (Outcome.INSERTED, ()) == (carol.outcome, carol.contested_ids)
+        assert Outcome.INSERTED is (await memory.add("I live in Lisbon", source=Source(speaker="Dave"))).outcome
+        assert Outcome.SUPERSEDED is (await memory.add("I live in York", source=Source(speaker="user"))).outcome
+        assert 3 == len((await memory.page()).memories)
+
+    with_memory(rule)
+
+
+def test_one_text_of_two_people_is_two_memories(with_memory):
+    async def rule(memory):
+        tom = await memory.add("likes tea", subjects=["Tom"])
+        bob = await memory.add("likes tea", subjects=["Bob"])
+        again = await memory.add("likes tea", subjects=["Tom"])
+        assert (Outcome.INSERTED, Outcome.REINFORCED) == (bob.outcome, again.outcome)
+        assert tom.memory.id == again.memory.id
+        await memory.forget_person("Bob")
+        assert [tom.memory.id] == [m.id for m in (await memory.page()).memories]
+
+    with_memory(rule)
+
+
+def test_what_says_more_is_no_repetition(with_memory):
+    async def rule(memory):
+        await memory.add("I am allergic to peanuts")
+        assert Outcome.INSERTED is (await memory.add("I am severely allergic to peanuts")).outcome
+        assert 2 == len((await memory.page()).memories)
+
+    with_memory(rule)
+
+
+def test_the_user_has_one_boss(with_memory):
+    async def rule(memory):
+        anna = (await memory.add("My boss is Anna")).memory
+        assert (anna.id,) == (await memory.add("My boss is Tom")).superseded_ids
+
+    with_memory(rule)
+
+
 def test_what_comes_back_contests_what_holds_now_wherever_it_stood_in_the_chain(with_memory):
     async def rule(memory):
         berlin, _, rome = [(await memory.add(f"I live in {town}")).memory for town in ("Berlin", "Munich", "Rome")]
@@ -259,6 +319,27 @@ def test_what_comes_back_contests_what_holds_now_wherever_it_stood_in_the_chain(
         assert (rome.id,) == back.contested_with
         assert (berlin.id,) == (await memory.get(rome.id)).contested_with
         assert ["I live in Rome", "I live in Berlin"] == await found(memory, "where do I live")
+
+    with_memory(rule)
+
+
+def test_what_was_replaced_and_deleted_comes_back_live(with_memory):
+    async def rule(memory):
+        rome, oslo = [(await memory.add(f"I live in {town}")).memory for town in ("Rome", "Oslo")]
+        await memory.delete(rome.id)
+        back = await memory.restore(rome.id)
+        assert (State.LIVE, (oslo.id,)) == (back.state, back.contested_with)
+
+    with_memory(rule)
+
+
+def test_what_was_said_again_meanwhile_is_not_restored_beside_it(with_memory):
+    async def rule(memory):
+        first = (await memory.add("I live in Rome")).memory
+        await memory.delete(first.id)
+        second = (await memory.add("I live in Rome")).memory
+        with pytest.raises(Conflict, match=second.id):
+            await memory.restore(first.id)
 
     with_memory(rule)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from memory_client import (
     AmbiguousName,
-    Conflict,
     EntityNotFound,
     EntityType,
     Filter,
@@ -203,11 +202,56 @@ def test_what_a_memory_showed_to_be_one_can_be_kept_apart(with_memory):
 def test_a_rename_takes_no_other_s_name_and_no_relation_for_one(with_memory):
     async def rule(memory):
         await told(memory, "my friend Sara likes tea", "my boss Bob likes jazz")
-        with pytest.raises(Conflict, match="called 'bob'"):
+        with pytest.raises(InvalidArgument, match="called 'bob'"):
             await memory.rename_entity("Sara", "bob")
         with pytest.raises(InvalidArgument, match="relation"):
             await memory.rename_entity("Sara", "Wife")
         assert "Sara" == (await memory.rename_entity("Sara", "Sara")).name
+
+    with_memory(rule)
+
+
+def test_a_short_name_that_has_become_one_is_not_another(with_memory):
+    async def rule(memory):
+        for text in ("Chris likes tea", "Christina likes jazz", "Christopher likes chess"):
+            await told(memory, text)
+        assert ["Christina", "Christopher"] == sorted(person.name for person in (await memory.people()).people)
+
+    with_memory(rule)
+
+
+def test_nicknames_that_contradict_each_other_are_contested(with_memory):
+    async def rule(memory):
+        (sam,) = await told(memory, "Sam lives in Rome")
+        made = await memory.add("Samuel lives in Oslo")
+        assert ((), (sam.id,)) == (made.superseded_ids, made.contested_ids)
+
+    with_memory(rule)
+
+
+def test_a_shared_mailbox_makes_nobody_one(with_memory):
+    async def rule(memory):
+        await told(memory, "Anna's email is family@acme.com", "Ella's email is family@acme.com", "Ella lives in Oslo")
+        assert {"Anna", "Ella"} == {person.name for person in (await memory.people()).people}
+
+    with_memory(rule)
+
+
+def test_a_first_wife_is_not_the_wife(with_memory):
+    async def rule(memory):
+        await told(memory, "My wife is Julia now", "My first wife was Clara")
+        assert "Julia" == (await memory.entity("my wife")).entity.name
+
+    with_memory(rule)
+
+
+def test_of_two_that_are_meant_the_other_one_is_merged_into(with_memory):
+    async def rule(memory):
+        await told(memory, "my friend Sara likes tea", "my boss Sally likes jazz")
+        await memory.rename_entity("Sara", "Sarah Miller")
+        merged = (await memory.merge_entities("Sally", "Sarah")).entity
+        assert ("Sarah Miller", 2) == (merged.name, merged.mention_count)
+        assert merged.id == (await memory.entity(merged.id[:8])).entity.id
 
     with_memory(rule)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 
@@ -60,6 +61,19 @@ TOLD = [
     "Mein Passwort lautet Sommer2026!",
     "password = hunter22",
     "password: 'request.form'",
+    "login: bob, pass: P@ssw0rd",
+    "my ssn is 078-05-1120",
+    "password: $uperS3cret!",
+    "password: Tr0ub4dor(3)",
+    "password: user.Name2024!",
+    "DB_PASSWORD=%tr0ngPass",
+    "password: superpassword",
+    "password for gmail.com is Hunter22!",
+    "my password's hunter22",
+    "Password (work): Hunter22!",
+    "token: abcdef1234567890",
+    "pay with 4111.1111.1111.1111",
+    "xoxb-" + "abcdefghij-klmnopqrst",
 ]
 ORDINARY = [
     "my password is very long",
@@ -92,6 +106,17 @@ ORDINARY = [
     "password managers like 1Password",
     "the password reset-flow is broken",
     "Das Passwort ist falsch",
+    "boarding pass: gate B12",
+    "The team discussed password escrow",
+    "We worked on a password estimate",
+    "Read about password escalation",
+    "I had password issues",
+    "I reset my password https://example.com/reset",
+    "We protect every password AES-256 encrypted",
+    "Emailed the password bob@example.com",
+    "require password 12-character minimum",
+    "The network uses password WPA2-PSK mode",
+    "call 555-12-3456 about the social event",
     "**Password Hashing**: never store it plainly",
     "const apiKey = 'my_api_key';",
     "connect(user='app', password='your-password')",
@@ -147,6 +172,27 @@ def test_ordinary_sentences_are_hardly_ever_refused(detector):
 
     assert len(sentences) >= 2000
     assert len(refused) < len(sentences) * 0.001, refused[:5]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my password" + " " * 8000 + "is fine",
+        "a." * 4096,
+        "password " * 900,
+        "token:" * 1300,
+        "pass" + "\t \n" * 2000,
+        "password for " + "a." * 4000,
+        "1 " * 4000,
+        "(" * 8000,
+        "key=" + "{" * 8000,
+    ],
+    ids=range(9),
+)
+def test_no_text_of_8_kb_holds_the_detector_up(detector, text):
+    began = time.process_time()
+    detector.find(text)
+    assert time.process_time() - began < 1  # it takes milliseconds; where a pattern explodes, minutes
 
 
 def test_luhn():

@@ -101,6 +101,7 @@ def _details(memory: Memory) -> str:
             for mention in memory.mentions
         ],
         "enrich_time": None if memory.enrich_time is None else to_us(memory.enrich_time),
+        "author": memory.author,
         "judgement": judgement and {
             "rule": judgement.rule,
             "reason": judgement.reason,
@@ -327,4 +328,5 @@ def memory_of(row: Sequence[Any]) -> Memory:
             for entity_id, text, form, kind, about, same_as in details.get("mentions", ())
         ),
         enrich_time=None if enriched is None else from_us(enriched),
+        author=details.get("author", ""),
     )
