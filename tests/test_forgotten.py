@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import subprocess
 import threading
@@ -12,7 +13,10 @@ import pytest
 from memory_client import Draft, MemorydError, Unavailable
 
 from memoryd.change import ChangeSet
-from tests.builders import entry, open_duckdb, run
+from memoryd.knowledge.claims import Statement
+from memoryd.model import Memory
+from memoryd.store.ram import RamStore
+from tests.builders import NOW, Local, entry, open_duckdb, ports_over, run
 from tests.support import Daemon, running
 
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
@@ -166,3 +170,19 @@ def test_one_compaction_at_a_time_and_none_without_room(folder):
         await store.close()
 
     run(rule())
+
+
+def test_nothing_that_was_read_of_a_purged_memory_is_kept():
+    async def rule():
+        async with ports_over(RamStore()) as ports:
+            memory = Local(ports, lambda: NOW, user_id="alice")
+            made = (await memory.add(NEST)).memory
+            await memory.add("the blue heron nests elsewhere")
+            assert (await memory.search("heron")).hits
+            await memory.delete(made.id, purge=True)
+            del made
+
+    run(rule())
+    gc.collect()
+    kept = [thing for thing in gc.get_objects() if isinstance(thing, Memory | Statement)]
+    assert not [thing for thing in kept if NEST in (thing.content if isinstance(thing, Memory) else thing.text)]

@@ -133,6 +133,28 @@ def test_no_statement_of_a_sandbox_renames_or_unites_the_host_s_people(world):
         assert wife.id not in host.forget_person(host.get(chess.id).entities[0].id, dry_run=True).purged_ids
 
 
+def test_no_address_of_a_sandbox_leads_to_whom_the_host_knows(world):
+    with world.admin("velma") as host, world.inside(world.sandbox(user_id="velma", chat_ids=())) as inside:
+        host.add("My wife likes tulips")
+        host.add("Sarah lives in Rome")
+        host.add("Tom is my boss")
+        for claim in (
+            "My wife's name is Sarah",
+            "Sarah (@mallory) sings",
+            "@mallory is Sarah",
+            "Sarah's email is evil@example.com",
+            "Tom's email is evil@example.com",
+            "Sarah Hacker is my wife",
+        ):
+            inside.add(claim)
+        assert {"wife": (), "Sarah": (), "Tom": ()} == {
+            person.name: person.aliases for person in host.people().people if person.name in {"wife", "Sarah", "Tom"}
+        }
+        told = host.add("@mallory lives in Oslo").memory
+        assert not {"Sarah", "Tom", "wife"} & {ref.name for ref in told.entities}
+        assert () == host.add("Sarah Hacker lives in Bonn").contested_ids
+
+
 def test_what_the_host_decided_of_somebody_stays_decided(world):
     with world.admin("vigo") as host, world.inside(world.sandbox(user_id="vigo", chat_ids=())) as inside:
         inside.add("my friend Eve likes tea")

@@ -421,14 +421,23 @@ class ScopeIndex:
         )
         totals = np.round(totals, 6)  # so that equal texts tie, in whatever order they are summed
         best = np.lexsort((rows, self._created.view()[rows], -totals))
-        found = []
+        found: list[Candidate] = []
+        places: set[int] = set()
         for n in best[: depth + more]:
-            row, total = int(rows[n]), float(totals[n])
-            if total <= 0 or total < question.min_score:
-                break
+            row, total = int(rows[n]), max(0.0, float(totals[n]))
+            if (total <= 0 or total < question.min_score) and not self._follows_any(row, places):
+                continue
+            places.add(row)
             created = int(self._created.view()[row])
             found.append(Candidate(total, created, self, row, float(cosines[n]), float(lexical[row])))
         return found
+
+    def _follows_any(self, row: int, places: set[int]) -> bool:
+        """Whether a document contests an older one that is found: that is not shown without it, however it scores."""
+        if row not in self._contested:
+            return False
+        partners = {self._documents.get(partner, -1) for partner in unpack(self._records[row]).contested_with}
+        return any(self._follows(older, row) for older in partners & places)
 
     def _with_contested(self, rows: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return rows with what contests any of them, as far as it passes the filter."""

@@ -212,6 +212,19 @@ def test_a_correction_replaces_whatever_it_says_and_keeps_the_rest(with_memory):
     with_memory(rule)
 
 
+def test_the_older_of_a_contested_pair_is_never_shown_without_the_newer(with_memory):
+    async def rule(memory):
+        old = (await memory.add("I work as a teacher")).memory
+        new = (await memory.add("I work as a plumber")).memory
+        assert (old.id,) == new.contested_with
+        scores = {hit.memory.id: hit.score for hit in (await memory.search("teacher")).hits}
+        hits = (await memory.search("teacher", min_score=scores[old.id] - 1e-4)).hits
+        assert [new.id, old.id] == [hit.memory.id for hit in hits]
+        assert hits[0].score < hits[1].score
+
+    with_memory(rule)
+
+
 def test_confirming_one_of_a_contested_pair_replaces_the_other_and_protects_it(with_memory):
     async def rule(memory):
         old = (await memory.add("I work as a teacher")).memory

@@ -237,6 +237,14 @@ def test_a_shared_mailbox_makes_nobody_one(with_memory):
     with_memory(rule)
 
 
+def test_a_sister_is_no_wife_of_the_same_name(with_memory):
+    async def rule(memory):
+        await told(memory, "My sister Sarah likes tea", "My wife Sarah likes jazz")
+        assert [("sister",), ("wife",)] == sorted(person.relations for person in (await memory.people()).people)
+
+    with_memory(rule)
+
+
 def test_a_first_wife_is_not_the_wife(with_memory):
     async def rule(memory):
         await told(memory, "My wife is Julia now", "My first wife was Clara")
