@@ -52,7 +52,9 @@ def test_people_are_listed_shown_renamed_merged_and_forgotten(memory):
     assert 3 == memory("person", "Nobody")[0]
     shown = json.loads(memory("person", "Sara", "--json")[1])
     assert ("person", ["wife"], 1) == (shown["entity"]["type"], shown["entity"]["relations"], len(shown["memories"]))
-    assert "would erase 1 memories about Sarah Miller" in memory("forget", "my wife", "--dry-run")[1]
+    preview = memory("forget", "my wife", "--dry-run")[1]
+    assert "would erase 1 memories about Sarah Miller" in preview
+    assert "likes Italian food" in preview  # what would go, in its words
     code, _, err = memory("forget", "my wife")
     assert (2, True) == (code, "--yes" in err)
     assert 0 == memory("forget", "my wife", "--yes")[0]

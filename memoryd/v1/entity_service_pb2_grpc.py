@@ -99,9 +99,9 @@ class EntityServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RenameEntity(self, request, context):
-        """Gives an entity another name; what it was called stays an alias. Idempotent. The caller must hold "correct".
+        """Gives an entity another name; what memories call it stays an alias. Idempotent. The caller must hold "correct".
         Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
-        ABORTED (CONFLICT): another entity has that name; merge the two, or take a fuller name.
+        INVALID_ARGUMENT: another person has that name; merge the two, or take a fuller name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -43,9 +43,9 @@ class EntityServiceStub:
     several are, the message lists their ids; name one by its id.
     """
     RenameEntity: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.RenameEntityRequest, memoryd.v1.entity_service_pb2.RenameEntityResponse]
-    """Gives an entity another name; what it was called stays an alias. Idempotent. The caller must hold "correct".
+    """Gives an entity another name; what memories call it stays an alias. Idempotent. The caller must hold "correct".
     Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
-    ABORTED (CONFLICT): another entity has that name; merge the two, or take a fuller name.
+    INVALID_ARGUMENT: another person has that name; merge the two, or take a fuller name.
     """
     MergeEntities: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.MergeEntitiesRequest, memoryd.v1.entity_service_pb2.MergeEntitiesResponse]
     """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. The caller must
@@ -83,9 +83,9 @@ class EntityServiceAsyncStub(EntityServiceStub):
     several are, the message lists their ids; name one by its id.
     """
     RenameEntity: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.RenameEntityRequest, memoryd.v1.entity_service_pb2.RenameEntityResponse]  # type: ignore[assignment]
-    """Gives an entity another name; what it was called stays an alias. Idempotent. The caller must hold "correct".
+    """Gives an entity another name; what memories call it stays an alias. Idempotent. The caller must hold "correct".
     Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
-    ABORTED (CONFLICT): another entity has that name; merge the two, or take a fuller name.
+    INVALID_ARGUMENT: another person has that name; merge the two, or take a fuller name.
     """
     MergeEntities: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.MergeEntitiesRequest, memoryd.v1.entity_service_pb2.MergeEntitiesResponse]  # type: ignore[assignment]
     """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. The caller must
@@ -138,9 +138,9 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.entity_service_pb2.RenameEntityRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.entity_service_pb2.RenameEntityResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.RenameEntityResponse]]:
-        """Gives an entity another name; what it was called stays an alias. Idempotent. The caller must hold "correct".
+        """Gives an entity another name; what memories call it stays an alias. Idempotent. The caller must hold "correct".
         Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
-        ABORTED (CONFLICT): another entity has that name; merge the two, or take a fuller name.
+        INVALID_ARGUMENT: another person has that name; merge the two, or take a fuller name.
         """
 
     @abc.abstractmethod

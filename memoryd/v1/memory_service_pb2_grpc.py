@@ -186,7 +186,7 @@ class MemoryServiceServicer(object):
         """Undoes a delete, or the supersession of a memory, until it is purged. Idempotent: a live memory is returned as
         it is. The caller must hold "delete".
         Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
-        ABORTED (CONFLICT): its key is taken by another live memory; delete that one first. PERMISSION_DENIED
+        ABORTED (CONFLICT): another live memory has its key, or says the same; delete that one first. PERMISSION_DENIED
         (TRUST_TOO_LOW): it was deleted or replaced with higher trust; stop.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -224,8 +224,8 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ConfirmMemory(self, request, context):
-        """Says that a live memory is true: its confidence becomes 1, and, unless protect is false, nothing automatic ends it
-        any more. What contests it is superseded. Idempotent. The caller must hold "correct".
+        """Says that a live memory is true: its confidence becomes 1, and, unless protect is false, neither extraction nor
+        decay ends it any more. What contests it is superseded. Idempotent. The caller must hold "correct".
         Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
         PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; stop. ABORTED (CONFLICT): it is superseded or expired;
         restore it first.

@@ -77,7 +77,7 @@ class MemoryServiceStub:
     """Undoes a delete, or the supersession of a memory, until it is purged. Idempotent: a live memory is returned as
     it is. The caller must hold "delete".
     Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
-    ABORTED (CONFLICT): its key is taken by another live memory; delete that one first. PERMISSION_DENIED
+    ABORTED (CONFLICT): another live memory has its key, or says the same; delete that one first. PERMISSION_DENIED
     (TRUST_TOO_LOW): it was deleted or replaced with higher trust; stop.
     """
     DeleteMemories: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.DeleteMemoriesRequest, memoryd.v1.memory_service_pb2.DeleteMemoriesResponse]
@@ -99,8 +99,8 @@ class MemoryServiceStub:
     superseded meanwhile; read its history.
     """
     ConfirmMemory: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.ConfirmMemoryRequest, memoryd.v1.memory_service_pb2.ConfirmMemoryResponse]
-    """Says that a live memory is true: its confidence becomes 1, and, unless protect is false, nothing automatic ends it
-    any more. What contests it is superseded. Idempotent. The caller must hold "correct".
+    """Says that a live memory is true: its confidence becomes 1, and, unless protect is false, neither extraction nor
+    decay ends it any more. What contests it is superseded. Idempotent. The caller must hold "correct".
     Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
     PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; stop. ABORTED (CONFLICT): it is superseded or expired;
     restore it first.
@@ -163,7 +163,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Undoes a delete, or the supersession of a memory, until it is purged. Idempotent: a live memory is returned as
     it is. The caller must hold "delete".
     Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
-    ABORTED (CONFLICT): its key is taken by another live memory; delete that one first. PERMISSION_DENIED
+    ABORTED (CONFLICT): another live memory has its key, or says the same; delete that one first. PERMISSION_DENIED
     (TRUST_TOO_LOW): it was deleted or replaced with higher trust; stop.
     """
     DeleteMemories: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.DeleteMemoriesRequest, memoryd.v1.memory_service_pb2.DeleteMemoriesResponse]  # type: ignore[assignment]
@@ -185,8 +185,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     superseded meanwhile; read its history.
     """
     ConfirmMemory: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.ConfirmMemoryRequest, memoryd.v1.memory_service_pb2.ConfirmMemoryResponse]  # type: ignore[assignment]
-    """Says that a live memory is true: its confidence becomes 1, and, unless protect is false, nothing automatic ends it
-    any more. What contests it is superseded. Idempotent. The caller must hold "correct".
+    """Says that a live memory is true: its confidence becomes 1, and, unless protect is false, neither extraction nor
+    decay ends it any more. What contests it is superseded. Idempotent. The caller must hold "correct".
     Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
     PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; stop. ABORTED (CONFLICT): it is superseded or expired;
     restore it first.
@@ -288,7 +288,7 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         """Undoes a delete, or the supersession of a memory, until it is purged. Idempotent: a live memory is returned as
         it is. The caller must hold "delete".
         Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
-        ABORTED (CONFLICT): its key is taken by another live memory; delete that one first. PERMISSION_DENIED
+        ABORTED (CONFLICT): another live memory has its key, or says the same; delete that one first. PERMISSION_DENIED
         (TRUST_TOO_LOW): it was deleted or replaced with higher trust; stop.
         """
 
@@ -334,8 +334,8 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.memory_service_pb2.ConfirmMemoryRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.memory_service_pb2.ConfirmMemoryResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.ConfirmMemoryResponse]]:
-        """Says that a live memory is true: its confidence becomes 1, and, unless protect is false, nothing automatic ends it
-        any more. What contests it is superseded. Idempotent. The caller must hold "correct".
+        """Says that a live memory is true: its confidence becomes 1, and, unless protect is false, neither extraction nor
+        decay ends it any more. What contests it is superseded. Idempotent. The caller must hold "correct".
         Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
         PERMISSION_DENIED (TRUST_TOO_LOW): it is of higher trust; stop. ABORTED (CONFLICT): it is superseded or expired;
         restore it first.

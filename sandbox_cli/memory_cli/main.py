@@ -454,6 +454,7 @@ def _changed(entity: Any, args: argparse.Namespace, verb: str) -> None:
 def _forget(client: Any, args: argparse.Namespace) -> None:
     name = " ".join(args.name)
     preview = client.forget_person(name, dry_run=True)
+    lines = _lines_of(preview, client)
     if args.dry_run:
         receipt = preview
     else:
@@ -473,12 +474,23 @@ def _forget(client: Any, args: argparse.Namespace) -> None:
     verb = "would erase" if receipt.dry_run else "erased"
     print(f"{verb} {receipt.purged_count} memories about {one_line(receipt.entity.name)} for good")
     for item in receipt.purged_ids:
-        print(f"  {item}")
+        print(f"  {lines.get(item, item)}")
     if receipt.mentioning_ids:
         print(f"left: {len(receipt.mentioning_ids)} memories that only mention the name:")
         for item in receipt.mentioning_ids:
-            print(f"  {item}")
+            print(f"  {lines.get(item, item)}")
     _backups(receipt.backups)
+
+
+def _lines_of(preview: Any, client: Any) -> dict[str, str]:
+    """Return what the memories say that would go or stay; nothing where the caller may not read them."""
+    from memory_client import PermissionDenied
+
+    try:
+        memories = client.entity(preview.entity.id, limit=100).memories
+    except PermissionDenied:
+        return {}
+    return {memory.id: memory_line(memory, memory.id) for memory in memories}
 
 
 def _context(client: Any, args: argparse.Namespace) -> None:
