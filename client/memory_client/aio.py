@@ -296,7 +296,7 @@ class AsyncMemoryClient:
         return await self._send(knowledge_calls.merge_entities(self.identity, name, into))
 
     async def unmerge_entity(self, entity_id: str) -> Profile:
-        """Take an entity out of the one that it was merged into."""
+        """Take an entity, by its id or as an alias, out of the one that it is part of."""
         return await self._send(knowledge_calls.unmerge_entity(self.identity, entity_id))
 
     async def forget_person(self, name: str, *, dry_run: bool = False) -> ForgottenPerson:

@@ -294,7 +294,7 @@ class MemoryClient:
         return self._send(knowledge_calls.merge_entities(self.identity, name, into))
 
     def unmerge_entity(self, entity_id: str) -> Profile:
-        """Take an entity out of the one that it was merged into."""
+        """Take an entity, by its id or as an alias, out of the one that it is part of."""
         return self._send(knowledge_calls.unmerge_entity(self.identity, entity_id))
 
     def forget_person(self, name: str, *, dry_run: bool = False) -> ForgottenPerson:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from memoryd.domain.mentions import meant_by
 from memoryd.domain.page_token import number_after, read_number
 from memoryd.domain.ports import Ports
 from memoryd.domain.tombstones import tombstones_for
-from memoryd.entity import Entity, EntityRef, EntityType, Profile
+from memoryd.entity import Entity, EntityRef, EntityType, Form, Mention, Profile
 from memoryd.errors import AmbiguousName, EntityNotFound, InvalidArgument, TrustTooLow
 from memoryd.index.directory import Directory
 from memoryd.knowledge.relations import RELATIONS
@@ -269,22 +269,69 @@ async def merge(name: str, into: str, caller: Caller, ports: Ports, *, now: date
 
 
 async def unmerge(entity_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
-    """Take an entity out of the one that it was merged into, and keep the two apart; see UnmergeEntity."""
+    """Take an entity, or an alias, out of the one that it is part of, and keep the two apart; see UnmergeEntity."""
     async with ports.owner_lock(*caller.visibility.owners):
         for owner in caller.visibility.owners:
             people = await directory_of(owner, ports)
             if people.has(entity_id):
                 break
         else:
-            raise EntityNotFound(f"no entity has the id {entity_id}", field="id")
+            return await _without_alias(entity_id, caller, ports, now)
         await _check_trust(owner, people.members(entity_id), caller, ports, people)
         if people.root(entity_id) == entity_id:
-            raise InvalidArgument("it is not merged into another; see merged_ids of the one that it is in", field="id")
+            raise InvalidArgument(
+                "it is not merged into another; give one of the merged_ids of the one that it is in, or an alias",
+                field="id",
+            )
         row = _row(people, entity_id, owner, caller, now)
         others = people.members(entity_id) - {entity_id}
         apart = tuple(dict.fromkeys((*row.apart, *sorted(others))))
         people = await _write([replace(row, merged_into="", apart=apart)], caller, ports, now)
         return _profile(owner, entity_id, people, await _memories(owner, entity_id, people, ports, now))
+
+
+async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime) -> Profile:
+    """Make an entity of its own of whom memories call by an alias of somebody: what those say was taken for theirs."""
+    owner, root, people = await _find(alias, caller, ports, field="id")
+    known = people.members(root)
+    called = fold(alias)
+    if called not in {fold(one) for one in people.aliases(root)}:
+        raise InvalidArgument(f"{alias!r} is no alias of {people.name(root)!r}; give one, or a merged id", field="id")
+    await _check_trust(owner, known, caller, ports, people)
+    new_id = ports.new_id()
+    found = {memory.id: _renumbered(memory, known, called, new_id) for memory in await ports.store.naming(owner, known)}
+    updates = [
+        Entry(replace(entry.memory, mentions=found[entry.memory.id]), entry.terms)
+        for entry in await ports.store.entries(sorted(found))
+        if found[entry.memory.id] != entry.memory.mentions
+    ]
+    if not updates:
+        raise InvalidArgument(f"no memory calls anybody {alias!r}; the name was given by hand: rename them", field="id")
+    ports.check_grant(caller.grant_id, now)
+    row = Entity(new_id, owner, now, caller.trust, apart=tuple(sorted(known)))
+    await ports.store.commit(ChangeSet(updates=tuple(updates), entities=(row,)))
+    people = await directory_of(owner, ports)
+    return _profile(owner, new_id, people, await _memories(owner, new_id, people, ports, now))
+
+
+def _renumbered(memory: Memory, known: Collection[str], called: str, new_id: str) -> tuple[Mention, ...]:
+    """
+    Return the mentions of a memory with the new id for those that call somebody known so.
+
+    Addresses go along with the only name beside them; relations stay with whom they were said of.
+    """
+    theirs = [mention for mention in memory.mentions if mention.entity_id in known]
+    if not any(fold(mention.text) == called for mention in theirs):
+        return memory.mentions
+    alone = all(fold(m.text) == called for m in theirs if m.form is Form.NAME)
+    return tuple(
+        replace(mention, entity_id=new_id, same_as="")
+        if mention in theirs
+        and mention.form is not Form.RELATION
+        and (fold(mention.text) == called or (alone and mention.form is not Form.NAME))
+        else mention
+        for mention in memory.mentions
+    )
 
 
 # --- forgetting ---

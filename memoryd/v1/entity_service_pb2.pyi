@@ -282,7 +282,7 @@ class UnmergeEntityRequest(google.protobuf.message.Message):
     chat_id: builtins.str
     """The chat in which is asked."""
     id: builtins.str
-    """The id of the entity that was merged, of Entity.merged_ids. Required."""
+    """The id of the entity that was merged, of Entity.merged_ids, or one of Entity.aliases. Required."""
     def __init__(
         self,
         *,

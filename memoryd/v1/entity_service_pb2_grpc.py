@@ -118,8 +118,8 @@ class EntityServiceServicer(object):
 
     def UnmergeEntity(self, request, context):
         """Takes an entity out of the one that it was merged into, by hand or by what a memory says, and keeps the two
-        apart. The caller must hold "correct". Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other,
-        as after a retry.
+        apart; of an alias, makes an entity of its own of whom memories call so. The caller must hold "correct".
+        Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other, as after a retry.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -54,8 +54,8 @@ class EntityServiceStub:
     """
     UnmergeEntity: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.UnmergeEntityRequest, memoryd.v1.entity_service_pb2.UnmergeEntityResponse]
     """Takes an entity out of the one that it was merged into, by hand or by what a memory says, and keeps the two
-    apart. The caller must hold "correct". Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other,
-    as after a retry.
+    apart; of an alias, makes an entity of its own of whom memories call so. The caller must hold "correct".
+    Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other, as after a retry.
     """
     ForgetPerson: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.ForgetPersonRequest, memoryd.v1.entity_service_pb2.ForgetPersonResponse]
     """Erases all memories that are about a person, and the person. It cannot be undone. The caller must hold "delete".
@@ -94,8 +94,8 @@ class EntityServiceAsyncStub(EntityServiceStub):
     """
     UnmergeEntity: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.UnmergeEntityRequest, memoryd.v1.entity_service_pb2.UnmergeEntityResponse]  # type: ignore[assignment]
     """Takes an entity out of the one that it was merged into, by hand or by what a memory says, and keeps the two
-    apart. The caller must hold "correct". Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other,
-    as after a retry.
+    apart; of an alias, makes an entity of its own of whom memories call so. The caller must hold "correct".
+    Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other, as after a retry.
     """
     ForgetPerson: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.ForgetPersonRequest, memoryd.v1.entity_service_pb2.ForgetPersonResponse]  # type: ignore[assignment]
     """Erases all memories that are about a person, and the person. It cannot be undone. The caller must hold "delete".
@@ -161,8 +161,8 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.entity_service_pb2.UnmergeEntityResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.UnmergeEntityResponse]]:
         """Takes an entity out of the one that it was merged into, by hand or by what a memory says, and keeps the two
-        apart. The caller must hold "correct". Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other,
-        as after a retry.
+        apart; of an alias, makes an entity of its own of whom memories call so. The caller must hold "correct".
+        Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other, as after a retry.
         """
 
     @abc.abstractmethod

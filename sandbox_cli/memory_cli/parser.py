@@ -215,14 +215,17 @@ def make_parser() -> argparse.ArgumentParser:
         "person",
         "show what is known of somebody or something",
         '  memory person Sarah\n  memory person "my wife"\n  memory person Sara --rename Sarah\n'
-        "  memory person Sally --merge-into Sarah\n  memory person --unmerge k3j9x2abcdefghijklmnopqrst\n",
+        "  memory person Sally --merge-into Sarah\n  memory person --unmerge k3j9x2abcdefghijklmnopqrst\n"
+        "  memory person --unmerge Christina\n",
     )
     person.add_argument("name", nargs="+", help="a name, nickname, handle, relation, or entity id")
     person.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many memories (20)")
     change = person.add_mutually_exclusive_group()
     change.add_argument("--rename", metavar="NAME", help="call them so from now on")
     change.add_argument("--merge-into", metavar="NAME", help="say that the two are one")
-    change.add_argument("--unmerge", action="store_true", help="take this entity id out of what it was merged into")
+    change.add_argument(
+        "--unmerge", action="store_true", help="take this entity id, or alias, out of whom it is part of"
+    )
     forget = command(
         "forget",
         "erase all that is known about a person, for good",

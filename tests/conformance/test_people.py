@@ -245,6 +245,33 @@ def test_a_sister_is_no_wife_of_the_same_name(with_memory):
     with_memory(rule)
 
 
+def test_an_alias_that_is_another_s_is_taken_out(with_memory):
+    async def rule(memory):
+        await told(
+            memory,
+            "Chris lives in Rome",
+            "Christina likes tea",
+            "Christina's email is tina@acme.com",
+            "my wife Chris likes jazz",
+        )
+        assert ["Christina"] == [person.name for person in (await memory.people()).people]
+        alone = await memory.unmerge_entity("Chris")
+        assert ("Chris", (), 2) == (alone.name, alone.relations, alone.mention_count)
+        rest = (await memory.entity("Christina")).entity
+        assert ("Christina", ("tina@acme.com",)) == (rest.name, rest.aliases)
+        await told(memory, "Christina plays chess", "Chris plays golf")
+        about_chris = Filter(subjects=frozenset({"Chris"}))
+        said = {hit.memory.content for hit in (await memory.search("plays", filter=about_chris)).hits}
+        assert "Chris plays golf" in said
+        assert not any("Christina" in content for content in said)
+        with pytest.raises(InvalidArgument, match="no alias"):
+            await memory.unmerge_entity("Christina")
+        with pytest.raises(EntityNotFound):
+            await memory.unmerge_entity("Zoe")
+
+    with_memory(rule)
+
+
 def test_a_first_wife_is_not_the_wife(with_memory):
     async def rule(memory):
         await told(memory, "My wife is Julia now", "My first wife was Clara")
