@@ -21,7 +21,7 @@ from memoryd.errors import MemorydError
 from memoryd.index.analysis import embedded_text
 from memoryd.model import AddResult, Caller, Draft, Outcome, Owner
 
-__all__ = ["add", "add_batch"]
+__all__ = ["add", "add_batch", "again"]
 
 T = TypeVar("T")
 Vector = NDArray[np.float32]
@@ -104,7 +104,7 @@ async def _offer(
     try:
         earlier = await request.earlier()  # while it is embedded
         if earlier is not None:
-            return await _again(earlier, caller, ports, now)
+            return await again(earlier, caller, ports, now)
         if invalid is not None:
             raise invalid
         made = iter(await embedded)
@@ -222,7 +222,8 @@ async def decline(reason: str, count: int, ports: Ports, request: Once, now: dat
     return [AddResult(Outcome.REJECTED, None, rejection=reason) for _ in range(count)]
 
 
-async def _again(earlier: RecordedRequest, caller: Caller, ports: Ports, now: datetime) -> list[AddResult]:
+async def again(earlier: RecordedRequest, caller: Caller, ports: Ports, now: datetime) -> list[AddResult]:
+    """Return what became of the statements of an earlier call with the same id, as the memories are now."""
     results = []
     for memory_id, outcome, details in earlier.outcomes:
         if outcome is None or outcome is Outcome.REJECTED:

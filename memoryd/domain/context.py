@@ -86,10 +86,12 @@ def _inert(text: str) -> str:
 
 
 def render_line(memory: Memory) -> str:
-    """Return a memory as one line of the block, with whom it is about and a mark where its trust is lower."""
+    """Return a memory as one line of the block, with whom it is about, and marks of doubt and of lower trust."""
     line = f"- {_inert(memory.content)}"
     if memory.subjects:
         line += f" (about {', '.join(map(_inert, memory.subjects))})"
+    if memory.contested_with:
+        line += " [contested]"
     if memory.trust is not Trust.HOST:
         line += f" [unverified: {memory.trust.value}]"
     return line

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.change import ChangeSet, Entry
-from memoryd.domain.add import decline, holds_secret, locks_of, result_of
+from memoryd.domain.add import again, decline, holds_secret, locks_of, result_of
 from memoryd.domain.answers import within_bytes
 from memoryd.domain.browse import find
 from memoryd.domain.links import released
 from memoryd.domain.offers import Offers
 from memoryd.domain.people import dressed
 from memoryd.domain.ports import Ports
-from memoryd.domain.requests import memory_now, once
-from memoryd.errors import Conflict, TrustTooLow
+from memoryd.domain.requests import once
+from memoryd.errors import Conflict, InvalidArgument, TrustTooLow
 from memoryd.index.analysis import embedded_text
-from memoryd.model import AddResult, Caller, Draft, Judgement, Memory, Outcome, State
+from memoryd.model import AddResult, Caller, Draft, Judgement, Memory, State
 
 __all__ = ["Confirmed", "History", "confirm", "correct", "history"]
 
@@ -69,15 +69,12 @@ async def correct(
     async with once(ports, caller, "CorrectMemory", request_id, (memory_id, content)) as request:
         earlier = await request.earlier()
         if earlier is not None:
-            known_id, outcome, details = earlier.outcomes[0]
-            if outcome is Outcome.REJECTED:
-                return AddResult(Outcome.REJECTED, None, rejection="".join(details))
-            known = await memory_now(ports, caller.visibility, known_id, now)
-            shown = (await dressed([known], ports))[0] if known is not None else None
-            return AddResult(outcome or Outcome.SUPERSEDED, shown, details, known.contested_with if known else ())
+            return (await again(earlier, caller, ports, now))[0]
         old = await find(memory_id, caller, ports)
         _check_live(old, caller, now)
         draft = _draft(old, content)
+        if draft.content == old.content:
+            raise InvalidArgument("content is what the memory says already", field="content")
         disabled = caller.agent_id in ports.policy.disabled_agents
         if disabled or holds_secret(draft, ports):
             return (await decline("disabled" if disabled else "secret", 1, ports, request, now))[0]

@@ -206,6 +206,8 @@ def test_a_correction_replaces_whatever_it_says_and_keeps_the_rest(with_memory):
         assert done.memory.id == (await memory.correct(old.id, "my wife's name is Zoe", request_id="r")).memory.id
         with pytest.raises(Conflict):
             await memory.correct(old.id, "again")
+        with pytest.raises(InvalidArgument, match="says already"):
+            await memory.correct(done.memory.id, "my wife's name is Zoe")
         with pytest.raises(NotFound):
             await memory.correct("a" * 26, "text")
 
@@ -221,6 +223,8 @@ def test_the_older_of_a_contested_pair_is_never_shown_without_the_newer(with_mem
         hits = (await memory.search("teacher", min_score=scores[old.id] - 1e-4)).hits
         assert [new.id, old.id] == [hit.memory.id for hit in hits]
         assert hits[0].score < hits[1].score
+        shown = (await memory.context("teacher")).text
+        assert "- I work as a plumber [contested]\n- I work as a teacher [contested]\n" in shown
 
     with_memory(rule)
 
