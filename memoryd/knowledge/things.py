@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from memoryd.knowledge.attributes import EVENTS, SINGULAR, TIME, VALUED
 from memoryd.knowledge.claim import Claim, Holds
+from memoryd.knowledge.names import is_first_name
 from memoryd.knowledge.relations import MOSTLY_ONE, ONE_AT_A_TIME, RELATIONS
 from memoryd.knowledge.stems import stem, word_set
 from memoryd.knowledge.values import clock_of, measure_of, names_of, value_of, words_in
@@ -128,7 +129,7 @@ def _attribute(words: list[str], value: str, prep: str, *, moved: bool) -> tuple
     relation = RELATIONS.get(thing)
     if relation:
         one = Holds.ONE if relation in ONE_AT_A_TIME else Holds.MAYBE_ONE if relation in MOSTLY_ONE else Holds.MANY
-        said = named and not prep and not _NO_PERSON.match(value)
+        said = named and not prep and (is_first_name(first) or not _NO_PERSON.match(value))
         return relation, one if said else None, "titled" if _TITLED.match(value) else "which"
     if first in _COLOURS:
         return f"colour of {attribute}", Holds.ONE, ""
