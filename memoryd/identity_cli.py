@@ -27,6 +27,7 @@ from memory_client import (
     check_permissions,
 )
 
+from memoryd import limits
 from memoryd.errors import InvalidArgument, Unauthenticated
 from memoryd.grant import PRESETS, Quota, permission_names
 from memoryd.token import parse_token
@@ -34,7 +35,6 @@ from memoryd.token import parse_token
 __all__ = ["add_identity_commands"]
 
 SOCKET_IN_SANDBOX = "memory.sock"
-ID_LENGTH = 26
 PAGE = 1000
 _HELP = argparse.RawDescriptionHelpFormatter
 
@@ -344,7 +344,7 @@ def _attenuate(args: argparse.Namespace) -> int:
     )
     if args.ttl is not None and args.ttl <= datetime.now(UTC):
         raise InvalidArgument("--ttl is over already", field="ttl")
-    if args.via not in {"", "shared", "tcp"} and len(args.via) != ID_LENGTH:
+    if args.via not in {"", "shared", "tcp"} and len(args.via) != limits.ID_LENGTH:
         raise InvalidArgument(f"--via is {args.via!r}; it must be shared, tcp, or the whole id of a grant", field="via")
     narrowed = attenuate(_given(args), caveats)
     if args.out is not None:

@@ -16,6 +16,7 @@ MAX_METADATA_VALUE_BYTES = 1024
 MAX_METADATA_BYTES = 8 * 1024  # all keys and values together
 MAX_ID_BYTES = 128  # ids and keys of the caller's
 MAX_SOURCE_MESSAGES = 100  # message ids one memory may be learnt from
+ID_LENGTH = 26  # characters of an id that memoryd gives
 MIN_ID_PREFIX = 8  # 40 random bits tell a million memories apart
 MAX_BATCH = 100  # items of one BatchAddMemories
 DEFAULT_SEARCH_LIMIT = 10

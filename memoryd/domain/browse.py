@@ -18,8 +18,6 @@ from memoryd.store.base import Cursor
 
 __all__ = ["Page", "find", "get", "page", "page_of_grant", "stats"]
 
-ID_LENGTH = 26
-
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -78,7 +76,8 @@ async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = 
     prefix = check_id(memory_id, "id").lower()
     if len(prefix) < limits.MIN_ID_PREFIX:
         raise InvalidArgument(
-            f"id has {len(prefix)} characters; give at least {limits.MIN_ID_PREFIX} of its {ID_LENGTH}", field="id"
+            f"id has {len(prefix)} characters; give at least {limits.MIN_ID_PREFIX} of its {limits.ID_LENGTH}",
+            field="id",
         )
     found = await ports.store.find(caller.visibility, prefix, deleted=deleted)
     if not found:

@@ -13,7 +13,7 @@ from memoryd.domain.links import released
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import once
 from memoryd.domain.tombstones import tombstones_for
-from memoryd.domain.turns import SLICE, in_turns
+from memoryd.domain.turns import READ_AT_ONCE, SLICE, in_turns
 from memoryd.errors import NotFound, TrustTooLow
 from memoryd.model import Caller, GcReport, Memory, Trust
 from memoryd.store.base import Cursor, Graces
@@ -29,7 +29,6 @@ __all__ = [
 ]
 
 MAX_NAMED = 1000  # ids that an answer names
-READ_AT_ONCE = 1024  # memories of a grant: its scan is of the whole table
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,12 +59,14 @@ class Offers:
 
     # --- what is known ---
 
-    async def _of_key(self, owner: Owner, key: str) -> list[Memory]:
+    async def of_key(self, owner: Owner, key: str) -> list[Memory]:
+        """Return what is live of a key, as this call leaves it."""
         index = self._indexes[owner]
         known = await self._ports.store.of_key(owner, key, self._now) if index is None else index.of_key(key, self._now)
         return self._as_pending(owner, known, key)
 
-    async def _same_text(self, owner: Owner, digest: bytes) -> list[Memory]:
+    async def same_text(self, owner: Owner, digest: bytes) -> list[Memory]:
+        """Return what is live of a text, as this call leaves it."""
         index = self._indexes[owner]
         if index is None:
             known = await self._ports.store.same_text(owner, digest, self._now)
@@ -154,8 +156,8 @@ class Offers:
         """
         ports = self._ports
         digest = text_digest(draft.content)
-        of_key = await self._of_key(owner, draft.key) if draft.key else []
-        same_text = await self._same_text(owner, digest)
+        of_key = await self.of_key(owner, draft.key) if draft.key else []
+        same_text = await self.same_text(owner, digest)
         ids = draft.source.message_ids
         above = [trust for trust in Trust if not caller.trust.outranks(trust)]
         barred = tombstones_of(owner, draft.content, ids, ports.secret, above)
@@ -173,7 +175,7 @@ class Offers:
             draft, owner, ports.new_id(), time, trust=caller.trust, grant_id=caller.grant_id, author=author or ""
         )
         if statement:
-            claims = tuple(dict.fromkeys(claim.key for claim in statement_of(draft.content).claims))
+            claims = tuple(dict.fromkeys(claim.attribute for claim in statement_of(draft.content).claims))
             mentions = mentions_of(draft.content, draft.subjects, people, ports.finders, ports.new_id)
             new = replace(new, claims=claims, mentions=mentions)
         elif draft.subjects:

@@ -52,10 +52,11 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
                 back = replace(back, supersede_time=None, superseded_by="")
             rivals = heirs
             if back.state_at(now) is State.LIVE:
+                beside = Offers(ports, {back.owner: await ports.indexes.get(back.owner)}, now)
                 if back.key:
-                    await _check_key(back, ports, now)
-                await _check_text(back, ports, now)
-                back, rivals = await _contested(back, entry, heirs, ports, now)
+                    await _check_key(back, beside)
+                await _check_text(back, beside)
+                back, rivals = await _contested(back, entry, heirs, beside, ports, now)
             ports.check_grant(caller.grant_id, now)
             lift = tuple(lifted_by(back, ports.secret, caller.trust)) if state is State.DELETED else ()
             updates = (Entry(back, entry.terms, entry.vector, entry.fingerprint), *rivals)
@@ -81,7 +82,7 @@ def _without(ids: Sequence[str], gone: str) -> tuple[str, ...]:
 
 
 async def _contested(
-    back: Memory, entry: Entry, heirs: Sequence[Entry], ports: Ports, now: datetime
+    back: Memory, entry: Entry, heirs: Sequence[Entry], beside: Offers, ports: Ports, now: datetime
 ) -> tuple[Memory, list[Entry]]:
     """Return a memory that is live again, and what contests it, marked with each other: its heir, and what was said."""
     reasons = {
@@ -91,7 +92,6 @@ async def _contested(
     }
     if back.kind not in NO_STATEMENTS:
         vector = entry.vector if entry.fingerprint == ports.embedder.fingerprint else None
-        beside = Offers(ports, {back.owner: await ports.indexes.get(back.owner)}, now)
         for held, why in contested_by(back, await beside.akin(back, vector), ports.policy.rules):
             reasons.setdefault(held.id, why)
     known = {heir.memory.id for heir in heirs}
@@ -122,21 +122,16 @@ async def _check_trust(memory: Memory, caller: Caller, ports: Ports) -> None:
         raise TrustTooLow("it was deleted or replaced with higher trust; that is not undone from here")
 
 
-async def _check_key(memory: Memory, ports: Ports, now: datetime) -> None:
-    index = await ports.indexes.get(memory.owner)
-    holders = (
-        await ports.store.of_key(memory.owner, memory.key, now) if index is None else index.of_key(memory.key, now)
-    )
+async def _check_key(memory: Memory, beside: Offers) -> None:
+    holders = await beside.of_key(memory.owner, memory.key)
     if holders:
         raise Conflict(f"its key {memory.key!r} is taken by memory {holders[0].id}; delete that one first", field="id")
 
 
-async def _check_text(memory: Memory, ports: Ports, now: datetime) -> None:
-    index, digest = await ports.indexes.get(memory.owner), text_digest(memory.content)
-    live = await ports.store.same_text(memory.owner, digest, now) if index is None else index.same_text(digest, now)
+async def _check_text(memory: Memory, beside: Offers) -> None:
     twins = [
         one
-        for one in live
+        for one in await beside.same_text(memory.owner, text_digest(memory.content))
         if (one.key, one.subjects, one.source.speaker) == (memory.key, memory.subjects, memory.source.speaker)
     ]
     if twins and memory.kind not in NO_STATEMENTS:

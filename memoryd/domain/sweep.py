@@ -14,14 +14,12 @@ from memoryd.domain.forget import forget_entries
 from memoryd.domain.people import dressed, whom
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import once
-from memoryd.domain.turns import SLICE, in_turns
+from memoryd.domain.turns import READ_AT_ONCE, SLICE, in_turns
 from memoryd.errors import InvalidArgument, TrustTooLow
 from memoryd.model import Caller, Filter, Memory, Source, Trust
 from memoryd.store.base import Cursor
 
 __all__ = ["Decayed", "Faded", "Match", "Swept", "decay", "forget_matching"]
-
-READ_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

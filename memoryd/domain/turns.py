@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import TypeVar
 
-__all__ = ["SLICE", "in_turns"]
+__all__ = ["READ_AT_ONCE", "SLICE", "in_turns"]
 
 T = TypeVar("T")
 SLICE = 128
@@ -16,6 +16,7 @@ Memories that are hidden or erased in one transaction: about 10 ms of the writer
 Each statement scans the ids of all memories, so that larger slices take less time in all, and searches meanwhile wait
 longer: with 512 of 10,000 a third less, and the p99 of searches doubles (measured by `make bench`).
 """
+READ_AT_ONCE = 1024  # memories: a scan is of the whole table, whatever of it is read
 AT_ONCE = 32  # items between two pauses: a millisecond
 
 

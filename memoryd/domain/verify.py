@@ -12,14 +12,13 @@ from memoryd.change import PURGE, ChangeSet
 from memoryd.checks import check_id, check_text
 from memoryd.domain.ports import Ports
 from memoryd.errors import InvalidArgument
-from memoryd.limits import MAX_CONTENT_BYTES
+from memoryd.limits import ID_LENGTH, MAX_CONTENT_BYTES
 from memoryd.store.base import Compacted
 
 __all__ = ["COMPACTION", "Proof", "Trace", "compact", "verify_forgotten"]
 
 COMPACTION = "compaction"
 PROVEN = "purged before compaction"  # the last purge of which a compaction has left nothing
-ID_LENGTH = 26
 BLOCK_BYTES = 4 * 1024 * 1024
 LEAST_TEXT = 3  # characters that tell one text from another at all
 

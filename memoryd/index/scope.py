@@ -436,18 +436,18 @@ class ScopeIndex:
         """Whether a document contests an older one that is found: that is not shown without it, however it scores."""
         if row not in self._contested:
             return False
-        partners = {self._documents.get(partner, -1) for partner in unpack(self._records[row]).contested_with}
-        return any(self._follows(older, row) for older in partners & places)
+        return any(self._follows(older, row) for older in self._partners(row) & places)
+
+    def _partners(self, row: int) -> set[int]:
+        """Return the documents that a document contests; -1 for one that is not here."""
+        return {self._documents.get(partner, -1) for partner in unpack(self._records[row]).contested_with}
 
     def _with_contested(self, rows: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return rows with what contests any of them, as far as it passes the filter."""
         if not self._contested:
             return rows
-        partners = {
-            self._documents.get(partner, -1)
-            for row in self._contested.intersection(rows.tolist())
-            for partner in unpack(self._records[row]).contested_with
-        }
+        contested = self._contested.intersection(rows.tolist())
+        partners = {partner for row in contested for partner in self._partners(row)}
         more = [row for row in partners if 0 <= row < len(mask) and mask[row]]
         return np.union1d(rows, np.array(more, dtype=np.int64)) if more else rows
 
@@ -460,8 +460,7 @@ class ScopeIndex:
         """
         pairs = []
         for row in self._contested.intersection(rows):
-            partners = {self._documents.get(partner, -1) for partner in unpack(self._records[row]).contested_with}
-            pairs += [(row, other) for other in partners.intersection(rows) if self._follows(row, other)]
+            pairs += [(row, other) for other in self._partners(row).intersection(rows) if self._follows(row, other)]
         if self.vectors is None or len(rows) < 2:  # noqa: PLR2004  a pair
             return pairs
         statements = [row for row in rows if self._kinds.view()[row] in STATEMENT_CODES]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memoryd.knowledge.attributes import MEAT
 from memoryd.knowledge.claim import Claim, Holds
 from memoryd.knowledge.claims import Statement
 from memoryd.knowledge.finding import AGREED, APART, SAID, Finding, Relation
@@ -108,7 +109,7 @@ def _ends(new: Claim, old: Claim) -> bool:
 _CANCELLED = frozenset(["plans", "trip", "subscriptions"])
 _LEFT = frozenset(["uses", "home", "vehicle", "plans", "prefers", "has"])
 _PARTNERS = frozenset(["wife", "husband", "girlfriend", "boyfriend", "partner", "fiancé", "fiancée"])
-_MEAT = frozenset(stem(word_set("meat beef pork chicken steak bacon")))
+_MEAT = frozenset(stem(word_set(MEAT)))
 _MEATLESS = frozenset(stem(word_set("vegan vegetarian pescatarian pescetarian")))
 
 
@@ -129,7 +130,6 @@ def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
     if _facets_differ(new, old):
         return APART
     equal = _equal(new, old)
-    inside = bool(new.value) and (new.value <= old.value or old.value <= new.value)
     if old.ended != new.ended and old.ended:
         return APART  # what was once so may be followed by anything
     if old.ended or (not old.affirmed and not new.affirmed):
@@ -152,6 +152,7 @@ def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
         return _preferred(new, old, said)
     if new.holds is Holds.MANY:
         return AGREED  # another one of many, unless the words are a paraphrase
+    inside = bool(new.value) and (new.value <= old.value or old.value <= new.value)
     if inside or (new.facet == "to" and not new.value & old.value):
         return APART
     if new.facet == "amount" and _units_differ(new, old):

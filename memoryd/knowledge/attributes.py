@@ -11,9 +11,11 @@ import re
 from memoryd.knowledge.claim import Holds
 from memoryd.knowledge.words import DAYS, NUMBER_WORDS, UPPER
 
-__all__ = ["EVENTS", "PREDICATES", "SINGULAR", "TIME", "VALUED", "expanded"]
+__all__ = ["EVENTS", "MEAT", "PREDICATES", "SINGULAR", "TIME", "VALUED", "expanded"]
 
 
+MEAT = "meat beef pork chicken steak bacon"
+"""What ends a diet without it."""
 _VOCABULARIES = {
     "be": "am is are was were 's be",
     "became": "am/is/are/was/were/became/have become/has become",
@@ -82,7 +84,7 @@ _VOCABULARIES = {
     "play": "play plays playing",
     "student": "student studying study studies",
     "booked": "trip flight visit journey holiday appointment reservation booking subscription membership",
-    "meat": "meat beef pork chicken steak bacon",
+    "meat": MEAT,
     "then": "again now since in on at once every too",
     "often": "usually always normally",
     "allergy": "allergy allergies",
@@ -173,7 +175,7 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
         (r"(?:broke up|split up|separated|have broken up) (?:with|from) (?P<v>.+)", "-partners", Holds.MANY),
         (r"(?:have |has )?graduated from (?P<v>.+)", "-studies", Holds.MANY),
         (
-            r"(?:~be )?(?:an? )?(?:\w+ )?(?:student|studying|study|studies)(?: [\w ]+?)? at (?P<v>.+)",
+            r"(?:~be )?(?:an? )?(?:\w+ )?~student(?: [\w ]+?)? at (?P<v>.+)",
             "studies",
             Holds.MANY,
         ),

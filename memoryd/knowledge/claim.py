@@ -46,8 +46,3 @@ class Claim:
     """Which question the value answers: "where", "which", "amount" …; two facets are both true. "": any of them."""
     since: int = 0
     """The year from which on it is said to be so; 0 where none is said."""
-
-    @property
-    def key(self) -> str:
-        """What statements of the same attribute share."""
-        return self.attribute

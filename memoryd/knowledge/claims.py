@@ -60,7 +60,7 @@ _CHANGING = re.compile(
     r"|passed away|broke up|split up|divorced?|resigned|retired|stepped down|took over|taken over|taking over|finished"
     r"|finally|back (?:home|to)|turns out|decided|dropped|pulled out|raised|lowered|increased|reduced|bumped|cut"
     r"|upgraded"
-    r"|downgraded|renamed|extended|extension|delayed|rescheduled|postponed|pushed|moves|relocated|used to|anymore"
+    r"|downgraded|renamed|extended|extension|delayed|rescheduled|postponed|pushed|moves|relocated|used to"
     r"|come (?:a)?round|got over|outgrew|lapsed?|expired|shut down|closed|negative|officially|down to|up to|already)\b",
     re.IGNORECASE,
 )
@@ -77,7 +77,7 @@ _TURNING = re.compile(
 _HAPPENED = re.compile(
     r"\b(?:was|were|went|visited|met|saw|bought|ate|watched|read|won|attended|finished|completed|traveled|travelled"
     r"|flew|ran|had|took|did|made|gave|got|came|told|said|wrote|published|received|released|cooked|called|spent|lost"
-    r"|found|broke|fixed|hosted|gave|taught|learned|learnt|climbed|booked|ordered|sold|paid|signed|deployed|shipped"
+    r"|found|broke|fixed|hosted|taught|learned|learnt|climbed|booked|ordered|sold|paid|signed|deployed|shipped"
     r"|collaborated|organized|organised|graduated|discovered|performed|played|presented|co-\w+ed)\b",
     re.IGNORECASE,
 )
