@@ -36,7 +36,7 @@ class Statement:
     turning: bool
     """Whether it says so in words that leave no other reading: anymore, no longer, moved off, cancelled …"""
     limited: bool
-    """Whether it is limited to a time or to somebody: when, in the evening, for my mother."""
+    """Whether it is limited to a time, to somebody, or to a part: in the evening, for my mother, not always."""
     adding: bool
     """Whether it speaks of something beside what was said: also, another, too."""
     happened: bool
@@ -44,7 +44,9 @@ class Statement:
 
 
 _HEDGED = re.compile(
-    r"\?|^sure,|\b(?:if|maybe|perhaps|might|would|wish|imagine|suppose|pretend\w*|jok(?:e|ing)|kidding"
+    r"\?|^sure,|\b(?:if|maybe|perhaps|might|would|could|should|probably|possibly|presumably|apparently|seems?|unsure"
+    r"|not sure|kind of|sort of|i (?:do not |did not )?(?:guess|think|doubt|believe(?! in\b))"
+    r"|wish|imagine|suppose|pretend\w*|jok(?:e|ing)|kidding"
     r"|yeah,? right|oh,? sure"
     r"|used to (?:not|never)|did not use to|not (?:just|only|that)"
     r"|not \w+ [^,]{1,40}, (?:i|we|he|she|they) (?:love|adore|hate)s?"
@@ -72,6 +74,11 @@ _TURNING = re.compile(
     r"|come (?:a)?round|got over|outgrew|lapsed?|shut down|negative|officially|down to|changed|promoted|finally"
     r"|back home"
     r"|moves|left|only|got back|out of|has a new|have a new|got a new)\b",
+    re.IGNORECASE,
+)
+_NOT_ENDED = re.compile(
+    r"\b(?:not|never|nearly|almost)(?: \w+)? (?:stop(?:ped)?|quit|g[ai]ven? up|left|sold|cancell?ed|dropped|moved"
+    r"|resigned|retired|divorced?)\b",
     re.IGNORECASE,
 )
 _HAPPENED = re.compile(
@@ -161,8 +168,14 @@ _LIMITED = re.compile(
     re.IGNORECASE,
 )
 """What a denial is limited by: it says nothing of other times, or of others."""
+_BY_DEGREES = (
+    r"\b(?:not|never|no longer)\b.*\b(?:really|always|necessarily|exactly|entirely|completely|fully|every|everything"
+    r"|all(?! at all)|(?:that|as|so|very|too) \w+)\b"
+    r"|\b(?:hardly|barely|rarely|seldom|less)\b"
+)
+"""What is denied in part: "I don't always like it"."""
 _NARROW = re.compile(
-    rf"{_LIMITED.pattern}|\b(?:old|other|previous|former|second|spare|first|last)\b"
+    rf"{_LIMITED.pattern}|{_BY_DEGREES}|\b(?:old|new|other|previous|former|second|spare|first|last)\b"
     r"|\b(?:sold|quit|dropped|cancell?ed|left) an? |\bstopped (?:the|an?|my|our|at|by|in|for|off|over) ",
     re.IGNORECASE,
 )
@@ -187,7 +200,7 @@ def statement_of(text: str) -> Statement:
         tuple(found),
         bool(_CHANGING.search(written)),
         bool(_HEDGED.search(written)),
-        bool(_TURNING.search(written)),
+        bool(_TURNING.search(written)) and not _NOT_ENDED.search(written),
         bool(_NARROW.search(written)),
         bool(_ADDING.search(written)),
         bool(_HAPPENED.search(written)) and not _HABITUAL.search(written),
@@ -253,9 +266,10 @@ def _turned(text: str) -> tuple[str, bool, bool]:
 
 
 def _of_subject(subject: str, rest: str) -> list[Claim]:
-    rest, affirmed, ended = _turned(rest.replace("can not stand", "hate").replace("can not bear", "hate"))
+    said = rest.replace("can not stand", "hate").replace("can not bear", "hate")
+    rest, affirmed, ended = _turned(said)
     past = bool(_PAST.match(rest)) and not re.match(r"was (?:born|promoted)|were born", rest)
-    if (past and not affirmed) or ((ended or not affirmed or _ENDS.match(rest)) and _NARROW.search(rest)):
+    if (past and not affirmed) or ((ended or not affirmed or _ENDS.match(rest)) and _NARROW.search(said)):
         return []  # what was not so once, or is not so at times
     short = _TRAILING.sub("", rest)
     for pattern, attribute, holds in PREDICATES:
@@ -271,12 +285,14 @@ def _made(
     subject: str, attribute: str, groups: dict[str, str | None], holds: Holds, *, affirmed: bool, ended: bool
 ) -> list[Claim]:
     text = groups.get("v") or ""
+    if not affirmed and attribute.startswith(("-", "!")):
+        return []  # a double negative: who does not dislike it may like it, and may not; who has not quit goes on
     if attribute.startswith("-"):
         attribute, ended = attribute[1:], True
     if attribute.startswith("!"):
-        if ended and affirmed:
+        if ended:
             return []  # who used to hate it may like it, and may not
-        attribute, affirmed = attribute[1:], not affirmed
+        attribute, affirmed = attribute[1:], False
     if "{of}" in attribute:
         attribute = attribute.format(of=" ".join(stem(words_in(groups.get("of") or ""))))
     dated = _SINCE.search(text) if attribute in _DATED else None

@@ -119,7 +119,8 @@ def _attribute(words: list[str], value: str, prep: str, *, moved: bool) -> tuple
         kept = stem([word for word in words if word not in {"favorite", "favourite"}])
         return f"favorite {' '.join(kept)}", Holds.MAYBE_ONE if plural else Holds.ONE, ""
     if _WHEN.search(value) or (prep in {"at", "to"} and _AT.match(value)):
-        return f"when {attribute}", Holds.MAYBE_ONE if EVENTS.match(thing) else Holds.ONE, "when"
+        several = Holds.MAYBE_ONE if moved else Holds.MANY  # another time is another meeting, unless it was moved
+        return f"when {attribute}", several if EVENTS.match(thing) else Holds.ONE, "when"
     single = bool(SINGULAR.match(thing)) or moved
     if attribute == "name" or attribute.endswith(" name"):
         own = attribute == "name" or words[0] in {"last", "first", "sur", "full", "family"} or bool(EVENTS.match(thing))

@@ -12,13 +12,12 @@ from memoryd.knowledge.words import Words
 __all__ = ["NEAR", "TOPIC_COVERED", "by_words", "gained", "repeated", "same_figures"]
 
 # Thresholds of the comparison of wholes, chosen on half of letta-evals' contradicting facts (docs/benchmarks.md).
-COVERED = 0.75
-"""Share of the older statement's words that the newer repeats, for a difference to be a replacement."""
 ALIKE = 0.5
-"""Shared words over all words of both (Jaccard)."""
+"""Share of the older statement's words that the newer repeats, for a change of it to be spoken of."""
 COVERED_BY_DENIAL = 0.5
+MOSTLY_COVERED = 0.7
 NEAR = 0.80
-"""Cosine from which two statements of one subject and one verb are of one thing."""
+"""Cosine from which two statements are compared though they share neither words nor attributes."""
 VERY_NEAR = 0.85
 
 _PARAPHRASES = tuple(
@@ -113,53 +112,85 @@ def by_words(
     again = repeated(new, old, similarity, duplicate)
     if again.relation is Relation.SAME:
         return again
-    new_names, old_names = {name.text for name in new.names}, {name.text for name in old.names}
-    new_leads = {name.text for name in new.names if name.leads}
-    old_leads = {name.text for name in old.names if name.leads}
-    old_content, new_content = {*old.content}, {*new.content}
-    shared = old_content & new_content
-    covered = len(shared) / max(1, len(old_content))
-    alike = len(shared) / max(1, len(old_content | new_content))
-    denies = new.negations > old.negations or new.exclusions > old.exclusions
-    if not old_leads and not new_leads:
-        return _of_speaker(said, known, new, old, covered, alike, similarity)
+    new_leads, old_leads = ({name.text for name in words.names if name.leads} for words in (new, old))
+    if not new_leads and not old_leads:
+        return _of_speaker(said, known, new, old, similarity)
+    return _of_named(said, known, new, old, new_leads, old_leads, similarity)
+
+
+_TURNED = Finding(Relation.DOUBTFUL, "turned", "it speaks of a change of the same thing")
+
+
+def _shares(new: Words, old: Words) -> tuple[float, float]:
+    """Return how much of the older one's words the newer repeats, and how much of all words both share."""
+    shared = len({*old.content} & {*new.content})
+    return shared / max(1, len({*old.content})), shared / max(1, len({*old.content} | {*new.content}))
+
+
+def _of_named(
+    said: Statement,
+    known: Statement,
+    new: Words,
+    old: Words,
+    new_leads: set[str],
+    old_leads: set[str],
+    similarity: float,
+) -> Finding:
+    """
+    Compare two statements of which one begins with a name.
+
+    Another name, number, day or object makes it another event or another instance, and both may be true.
+    """
+    covered, alike = _shares(new, old)
+    turned = _turns(said, known, new, old, covered, similarity)
+    new_names, old_names = ({name.text for name in words.names} for words in (new, old))
     if not new_names & old_names & (new_leads | old_leads):
-        if (not old_leads or not new_leads) and _turns(said, known, new, old, covered, similarity):
-            return Finding(Relation.DOUBTFUL, "turned", "it speaks of a change of the same thing")
-        persons = {name.text for name in (*new.names, *old.names) if " " in name.text}
-        persons -= {name.text for name in (*new.names, *old.names) if name.place}
-        if persons & new_names & old_names and covered >= 0.9 and alike >= 0.8 and len(shared) >= 3:  # noqa: PLR2004
-            return Finding(Relation.DOUBTFUL, "another_name", "the same is said with another name in it")
-        return APART
-    swapped = old_names == new_names and new_leads != old_leads
-    if swapped and len(shared) < 3:  # noqa: PLR2004  "Tom likes Anna" and "Anna likes Tom" are both true
-        return APART
-    if (said.happened or known.happened) and alike == 1.0 and old_names == new_names and {*new.days} != {*old.days}:
-        return APART  # it happened twice
-    if covered >= COVERED and alike >= ALIKE and (len(shared) > 1 or similarity >= VERY_NEAR):
-        if old_names == new_names and new_leads == old_leads and new.negations - old.negations == 1 and alike == 1:
-            return Finding(Relation.CHANGED, "negated", "the same is denied")
-        return Finding(Relation.DOUBTFUL, "another_value", "the same is said with another value in it")
-    if denies and len(shared) > 1 and covered >= COVERED_BY_DENIAL and (new_leads & old_leads or covered >= 0.7):  # noqa: PLR2004
+        return _TURNED if turned and not (new_leads and old_leads) else APART
+    same_frame = alike == 1.0 and same_figures(new, old) and new_leads == old_leads
+    if same_frame and new.negations - old.negations == 1 and (len(new.content) > 1 or similarity >= VERY_NEAR):
+        return Finding(Relation.CHANGED, "negated", "the same is denied")
+    denies = new.exclusions > old.exclusions or (new.negations > old.negations and not _figures_apart(new, old))
+    both_lead = bool(new_leads & old_leads)
+    several = len({*old.content} & {*new.content}) > 1
+    if denies and several and covered >= COVERED_BY_DENIAL and (both_lead or covered >= MOSTLY_COVERED):
         return Finding(Relation.DOUBTFUL, "denied", "much of it is denied or excluded")
-    same_actors = bool(old_leads) and old_leads <= new_names and old_leads <= new_leads
-    same_verb = bool(old.content and new.content) and old.content[0] == new.content[0]
-    if (
-        same_actors
-        and same_verb
-        and ((len(old_leads) > 1 and similarity >= NEAR) or (covered >= ALIKE and similarity >= NEAR))
-    ):
-        return Finding(Relation.DOUBTFUL, "another_object", "the same subject and verb have another object")
-    if _turns(said, known, new, old, covered, similarity) and (new_leads & old_leads) and covered >= ALIKE:
-        return Finding(Relation.DOUBTFUL, "turned", "it speaks of a change of the same thing")
-    return APART
+    return _TURNED if turned and both_lead and covered >= ALIKE else APART
 
 
 def _turns(said: Statement, known: Statement, new: Words, old: Words, covered: float, similarity: float) -> bool:
     """Whether a statement that speaks of a change speaks of what the older one says."""
     if not said.turning or known.turning or similarity < TOPIC or covered < TOPIC_COVERED:
         return False
+    if _are_two(new, old) or _figures_apart(new, old):
+        return False
     return bool(({*new.content} & {*old.content}) - _COMMON)
+
+
+def _are_two(new: Words, old: Words) -> bool:
+    """Whether an object tells two statements apart: mental health is not physical health, each has its own word."""
+    return bool(gained(new, old) - _OF_CHANGE) and bool(gained(old, new) - _OF_CHANGE)
+
+
+def _figures_apart(new: Words, old: Words) -> bool:
+    """Whether a name or a number tells two statements apart: order 17 is not order 18."""
+    names = [{name.text for name in words.names} for words in (new, old)]
+    numbers = [{*new.numbers}, {*old.numbers}]
+    return any(bool(one - other) and bool(other - one) for one, other in (names, numbers))
+
+
+_OF_CHANGE = frozenset(
+    stem(
+        word_set("""
+    again back be become became began break broke cancel cancelled change changed cut die died drop dropped end ended
+    expired finish finished gave get give given gone got leave left lost more move moved new old out pass passed
+    quit raise raised replace replaced resign resigned retire retired sell sold split start started stop stopped
+    switch switched trade traded up down off on over
+    am is are was were do does did have has had go goes went take takes took make makes made use uses used
+    train trains training own owns
+""")
+    )
+)
+"""Words that tell of a change, and verbs that say no more than that something was so."""
 
 
 _COMMON = frozenset(
@@ -180,42 +211,17 @@ _ENDING = re.compile(
 """What ends something without a word that denies: "I resigned" is "I quit" again."""
 
 
-def _of_speaker(
-    said: Statement, known: Statement, new: Words, old: Words, covered: float, alike: float, similarity: float
-) -> Finding:
+def _of_speaker(said: Statement, known: Statement, new: Words, old: Words, similarity: float) -> Finding:
     """Compare two statements that begin with no name: what the speaker says of themselves, or of things."""
-    names_differ = {name.text for name in new.names} != {name.text for name in old.names}
-    numbers_differ = {*new.numbers} != {*old.numbers}
-    days_differ = {*new.days} != {*old.days}
+    covered, alike = _shares(new, old)
     if said.claims and known.claims and not said.changing:
         return APART  # both were read, and speak of different things
     if (said.happened and not said.changing) or known.happened:
         return APART  # it happened, and so may the other have
-    if covered == 1.0 and alike == 1.0 and not (names_differ or numbers_differ or days_differ):
-        if bool(new.negations) != bool(old.negations) and not said.limited:
+    if alike == 1.0 and same_figures(new, old):
+        if new.negations + old.negations == 1 and not said.limited:
             return Finding(Relation.CHANGED, "negated", "the same is denied")
         return APART
-    denied = new.negations > old.negations or (old.negations > new.negations and not _ENDING.search(said.text))
-    if said.changing and covered == 1.0 and denied and not said.limited and similarity >= TOPIC:
-        return Finding(Relation.CHANGED, "negated", "the same is said to be otherwise now")
     if _turns(said, known, new, old, covered, similarity):
-        return Finding(Relation.DOUBTFUL, "turned", "it speaks of a change of the same thing")
-    if bool(new.negations) != bool(old.negations) or names_differ:
-        return APART
-    both = covered >= COVERED and alike >= COVERED and old.content[:1] == new.content[:1]
-    if (
-        both
-        and numbers_differ
-        and new.numbers
-        and old.numbers
-        and not days_differ
-        and new.numbers[:-1] == old.numbers[:-1]
-    ):
-        if covered == 1.0 and alike == 1.0 and len(old.content) > 1:
-            return Finding(Relation.DOUBTFUL, "another_number", "the same is said with another number in it")
-        return APART
-    if both and days_differ and not numbers_differ and new.days and old.days and covered == 1.0 and alike == 1.0:
-        return Finding(Relation.DOUBTFUL, "another_time", "the same is said with another day or time in it")
-    if said.changing and both and similarity >= NEAR and old.content[0] not in _MANY_VERBS:
-        return Finding(Relation.DOUBTFUL, "another_value", "the same is said with another value in it")
+        return _TURNED
     return APART

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from memoryd.knowledge.stems import stem, word_set
 
-__all__ = ["GRAMMAR", "NO_NAMES", "NUMBER_WORDS", "UPPER", "Name", "Words", "plain", "words_of"]
+__all__ = ["GRAMMAR", "NO_NAMES", "NUMBER_WORDS", "UPPER", "Name", "Words", "plain", "telling_words", "words_of"]
 
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"'})
 _CONTRACTIONS = (
@@ -197,3 +197,9 @@ def words_of(text: str) -> Words:
     if run:
         names.append(Name(" ".join(run), leads, place, start, end_of_run))
     return Words(tuple(stem(content)), tuple(names), tuple(numbers), tuple(days), negations, exclusions, count)
+
+
+def telling_words(text: str) -> list[str]:
+    """Return the words that tell instances of one shape apart: names, numbers, days, in lower case."""
+    words = words_of(text)
+    return [*(name.text for name in words.names), *words.numbers, *words.days]
