@@ -28,6 +28,7 @@ DEFAULT_CONTEXT_TOKENS = 2000
 MAX_CONTEXT_TOKENS = 100_000
 DEFAULT_CONTEXT_MEMORIES = 10
 MAX_CONTEXT_MEMORIES = 100
+MAX_CONTESTED = 5  # memories that one contests; what would contest more says too little of each
 MOST_ALIKE = 16  # memories of one text that a repetition is held against; there are more only under as many keys
 MAX_EXPIRES_DAYS = 36_525  # a century
 MAX_DECAY_RATE = 100.0  # per day: gone within the hour

@@ -18,9 +18,10 @@ from memoryd.config import Config, IndexConfig
 from memoryd.index import vectors as vectors_module
 from memoryd.index.analysis import analyse, analyse_query
 from memoryd.index.cache import ScopeIndexes
+from memoryd.index.order import Question
 from memoryd.index.postings import Postings
 from memoryd.index.records import pack, unpack
-from memoryd.index.scope import Question, ScopeIndex
+from memoryd.index.scope import ScopeIndex
 from memoryd.model import Filter, Judgement, Kind, Owner, Source
 from memoryd.store.ram import RamStore
 from tests.builders import ALICE, NOW, HashEncoder, Local, entry, memory, open_duckdb, ports_over, run, visible_to

@@ -19,7 +19,7 @@ from memoryd.domain.requests import Once, memory_now, once
 from memoryd.domain.settle import settle
 from memoryd.errors import MemorydError
 from memoryd.index.analysis import embedded_text
-from memoryd.model import AddResult, Caller, Draft, Outcome, Owner
+from memoryd.model import AddResult, Caller, Draft, Memory, Outcome, Owner
 
 __all__ = ["add", "add_batch", "again"]
 
@@ -192,7 +192,10 @@ async def _decide(
         ports.check_grant(caller.grant_id, now)  # it may have been revoked while this call waited
         await ports.store.commit(change)
         ports.usage.grew(caller.grant_id, offers.grown())
-        return [await result_of(outcome, offers, ports, now) for outcome in outcomes]
+        ids = [memory_id for memory_id, _, _ in outcomes]
+        return [
+            await result_of(outcome, offers, ports, now, later_ids=ids[n + 1 :]) for n, outcome in enumerate(outcomes)
+        ]
 
 
 def locks_of(caller: Caller, owners: Sequence[Owner]) -> list[Any]:
@@ -203,15 +206,25 @@ def locks_of(caller: Caller, owners: Sequence[Owner]) -> list[Any]:
 
 
 async def result_of(
-    recorded: tuple[str, Outcome | None, tuple[str, ...]], offers: Offers, ports: Ports, now: datetime
+    recorded: tuple[str, Outcome | None, tuple[str, ...]],
+    offers: Offers,
+    ports: Ports,
+    now: datetime,
+    *,
+    later_ids: Sequence[str] = (),
 ) -> AddResult:
-    """Return what became of a statement, with its memory as an answer shows it."""
+    """Return what became of a statement, with its memory as an answer shows it; `later_ids` are of the same call."""
     memory_id, outcome, details = recorded
     if outcome is None or outcome is Outcome.REJECTED:
         return AddResult(Outcome.REJECTED, None, rejection="".join(details))
     memory = offers.memory(memory_id)
     (shown,) = await dressed([memory.as_of(now)], ports)
-    return AddResult(outcome, shown, details, memory.contested_with)
+    return AddResult(outcome, shown, details, _contested_ids(memory, later_ids))
+
+
+def _contested_ids(memory: Memory, later_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return what a statement contests of all before it; a contest of two items of a call is told of the later one."""
+    return tuple(one for one in memory.contested_with if one not in later_ids)
 
 
 async def decline(reason: str, count: int, ports: Ports, request: Once, now: datetime) -> list[AddResult]:
@@ -225,11 +238,13 @@ async def decline(reason: str, count: int, ports: Ports, request: Once, now: dat
 async def again(earlier: RecordedRequest, caller: Caller, ports: Ports, now: datetime) -> list[AddResult]:
     """Return what became of the statements of an earlier call with the same id, as the memories are now."""
     results = []
-    for memory_id, outcome, details in earlier.outcomes:
+    ids = [memory_id for memory_id, _, _ in earlier.outcomes]
+    for n, (memory_id, outcome, details) in enumerate(earlier.outcomes):
         if outcome is None or outcome is Outcome.REJECTED:
             results.append(AddResult(Outcome.REJECTED, None, rejection="".join(details)))
         else:
             memory = await memory_now(ports, caller.visibility, memory_id, now)
             shown = await dressed([memory], ports) if memory is not None else [None]
-            results.append(AddResult(outcome, shown[0], details, memory.contested_with if memory else ()))
+            contested = _contested_ids(memory, ids[n + 1 :]) if memory is not None else ()
+            results.append(AddResult(outcome, shown[0], details, contested))
     return results

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from memoryd import limits
 from memoryd.checks import check_metadata, check_subjects, check_tags, fold, text_digest
 from memoryd.domain.decay import EXTRACTION, confidence_at
 from memoryd.domain.rules import Rules
@@ -24,7 +25,6 @@ __all__ = ["REINFORCEMENT", "Akin", "Known", "Offer", "Verdict", "contested_by",
 
 REINFORCEMENT = 0.1  # added to the confidence each time that a statement is repeated; the cap is 1
 DEMOTED = 0.3  # what is left of the confidence of an older statement where the policy is to demote
-MOST_CONTESTED = 8  # memories that one statement contests; what it contests beyond them is too vague to mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _by_meaning(offer: Offer, known: Known, now: datetime, rules: Rules) -> Verd
     new = offer.new
     retired: list[tuple[Memory, Judgement]] = []
     contested: list[tuple[Memory, Judgement]] = []
-    for akin in known.akin:
+    for akin in sorted(known.akin, key=lambda one: -one.similarity):
         held = akin.memory
         finding = _finding(new, held, akin, rules)
         if finding.relation is Relation.SAME:
@@ -155,9 +155,9 @@ def _by_meaning(offer: Offer, known: Known, now: datetime, rules: Rules) -> Verd
         return None
     if offer.corrects is not None:  # it is replaced, whatever the policy is for what is merely contradicted
         retired, more = retired[:1], retired[1:]
-        verdict = _replaced(new, more, contested[:MOST_CONTESTED], now, rules)
+        verdict = _replaced(new, more, contested, now, rules)
         return _with_corrected(verdict, offer.corrects, retired[0][1], now)
-    return _replaced(new, retired, contested[:MOST_CONTESTED], now, rules)
+    return _replaced(new, retired, contested, now, rules)
 
 
 def _finding(new: Memory, old: Memory, akin: Akin, rules: Rules) -> Finding:
@@ -191,15 +191,28 @@ def _is_doubt(finding: Finding, akin: Akin) -> bool:
 
 
 def contested_by(back: Memory, akin: Sequence[Akin], rules: Rules) -> list[tuple[Memory, Judgement]]:
-    """Return what a memory that comes back contests of what is live beside it, older or newer, each with the reason."""
+    """Return what a memory that comes back contests of what is live beside it, the nearest, each with the reason."""
     found = []
-    for one in akin:
+    for one in sorted(akin, key=lambda one: -one.similarity):
         held = one.memory
         newer, older = (held, back) if held.create_time > back.create_time else (back, held)
         finding = _finding(newer, older, one, rules)
         if _is_doubt(finding, one):
             found.append((held, Judgement(finding.rule, finding.reason, held.id)))
-    return found[:MOST_CONTESTED]
+    return _with_room(found, back)
+
+
+KEPT_FOR_EQUALS = 2  # of the memories that one contests, so that lower trust cannot take up all of them
+
+
+def _with_room(contested: Sequence[tuple[Memory, Judgement]], by: Memory) -> list[tuple[Memory, Judgement]]:
+    """Return those that are marked: five at the most, and none that contests five others already."""
+
+    def has_room(held: Memory) -> bool:
+        kept = KEPT_FOR_EQUALS if held.trust.outranks(by.trust) else 0
+        return len(held.contested_with) < limits.MAX_CONTESTED - kept
+
+    return [(held, why) for held, why in contested if has_room(held)][: limits.MAX_CONTESTED]
 
 
 def _with_corrected(verdict: Verdict, old: Memory, why: Judgement, now: datetime) -> Verdict:
@@ -227,25 +240,23 @@ def _replaced(
     rules: Rules,
 ) -> Verdict:
     """Return what is written where a new statement retires some and contests others."""
-    contests = tuple(held.id for held, _ in contested)
-    ends = tuple(held.id for held, _ in retired)
-    marked = [_contested(held, new.id, why) for held, why in contested]
-    if rules.demote:
-        contests += ends
-        marked += [
-            replace(_contested(held, new.id, why), confidence=min(DEMOTED, held.confidence), judgement=why)
-            for held, why in retired
-        ]
-        gone: list[Memory] = []
-        ends = ()
-    else:
-        gone = [_retired(held, new, why, now) for held, why in retired]
-    judged = (contested or retired)[0][1] if contests else None
+    demoted = retired if rules.demote else ()
+    linked = {held.id: why for held, why in _with_room([*contested, *demoted], new)}
+    ends = () if rules.demote else tuple(held.id for held, _ in retired)
+    if not linked and not ends and not demoted:
+        return Verdict(Outcome.INSERTED, new)
+    gone = [] if rules.demote else [_retired(held, new, why, now) for held, why in retired]
+    marked = [_contested(held, new.id, why) for held, why in contested if held.id in linked]
+    for held, why in demoted:
+        mark = _contested(held, new.id, why) if held.id in linked else held
+        reason = why if held.id in linked else replace(why, evidence="")
+        marked.append(replace(mark, confidence=min(DEMOTED, held.confidence), judgement=reason))
+    contests = tuple(linked)
     heir = replace(
         new,
         supersedes=(*new.supersedes, *ends),
         contested_with=(*new.contested_with, *contests),
-        judgement=None if judged is None else replace(judged, evidence=contests[0]),
+        judgement=replace(linked[contests[0]], evidence=contests[0]) if contests else None,
     )
     return Verdict(Outcome.SUPERSEDED if ends else Outcome.INSERTED, heir, (*gone, *marked), ends)
 

@@ -13,12 +13,14 @@ import time
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from memoryd.checks import text_digest
 from memoryd.domain.people import dressed, whom
 from memoryd.domain.ports import Ports
 from memoryd.embedding.base import Vector
 from memoryd.errors import Unavailable
 from memoryd.index.analysis import analyse_query
-from memoryd.index.scope import Found, Question
+from memoryd.index.order import Found, Question
+from memoryd.knowledge.words import telling_words
 from memoryd.model import Caller, Hit, Leg, LegScore, Query, Trust
 
 __all__ = ["KEYWORD_WEIGHT", "VECTOR_WEIGHT", "Recall", "recall"]
@@ -58,7 +60,16 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime, c
         found = await _from_store(query, caller, ports, vector, now)
     else:
         question = Question(
-            tuple(terms), vector, query.filter, now, query.limit, VECTOR_WEIGHT, KEYWORD_WEIGHT, query.min_score
+            tuple(terms),
+            vector,
+            query.filter,
+            now,
+            query.limit,
+            VECTOR_WEIGHT,
+            KEYWORD_WEIGHT,
+            query.min_score,
+            text_digest(query.text),
+            tuple(analyse_query(" ".join(telling_words(query.text)))),
         )
         found = await ports.indexes.search(ready, question, explain=query.explain)
     hits = [_hit(hit, query, now) for hit in found]

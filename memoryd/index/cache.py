@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.change import Applied, ChangeSet, Recalled, Snapshot
+from memoryd.index.order import Found, Question, best_of
 from memoryd.index.postings import CorpusStats
-from memoryd.index.scope import BYTES_A_DOCUMENT, Found, Question, ScopeIndex, best_of
+from memoryd.index.scope import BYTES_A_DOCUMENT, ScopeIndex
 from memoryd.model import Owner
 
 __all__ = ["ScopeIndexes"]
@@ -185,7 +186,7 @@ class ScopeIndexes:
 def _search(indexes: Sequence[ScopeIndex], question: Question, explain: bool) -> list[Found]:
     corpora = [index.corpus(question.terms) for index in indexes]
     stats = sum(corpora[1:], corpora[0]) if corpora else CorpusStats(0, 0, 0, ())
-    found = best_of([one for index in indexes for one in index.candidates(question, stats)], question.limit)
+    found = best_of([one for index in indexes for one in index.candidates(question, stats)], question, stats)
     return _with_ranks(found, [index.legs(question, stats) for index in indexes]) if explain else found
 
 

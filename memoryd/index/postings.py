@@ -134,6 +134,14 @@ class Postings:
             documents = documents[: np.searchsorted(documents, count)]  # what was appended meanwhile is not seen
             yield documents, np.frombuffer(late[1].tobytes(), dtype=np.uint8)[: len(documents)]
 
+    def holders(self, term: str, documents: Sequence[int]) -> set[int]:
+        """Return those of some documents in which a term occurs."""
+        if not len(documents):
+            return set()
+        wanted = np.asarray(sorted(documents), dtype=np.int32)
+        pieces = (found for found, _ in self.pieces(term, int(wanted[-1]) + 1))
+        return {int(one) for found in pieces for one in wanted[np.isin(wanted, found)]}
+
     def frequencies(self, terms: Sequence[str], count: int, alive: NDArray[np.bool_] | None) -> tuple[int, ...]:
         """Return in how many of the first count documents each term occurs; only those alive, where that is given."""
         return tuple(

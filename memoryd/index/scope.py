@@ -8,8 +8,8 @@ may search it at the same time, each over the documents that were there when it 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -24,64 +24,28 @@ from memoryd.entity import Entity
 from memoryd.facets import facets_of, required_facets, whom_facets
 from memoryd.index.arrays import Growable
 from memoryd.index.directory import Directory
+from memoryd.index.order import Candidate, Found, Question, best_of
 from memoryd.index.postings import CorpusStats, Postings
 from memoryd.index.records import pack, unpack
-from memoryd.index.vectors import Vectors
-from memoryd.model import Filter, Kind, Memory
+from memoryd.index.vectors import Vectors, similarities
+from memoryd.model import Filter, Kind, Memory, Trust
 from memoryd.times import to_us
 
-__all__ = ["Candidate", "Found", "Question", "ScopeIndex", "best_of"]
+__all__ = ["ScopeIndex"]
 
 EVERY_KIND = Filter(kinds=frozenset(Kind))
 STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
 NEVER = np.iinfo(np.int64).max
+BEST_TRUST = max(trust.weight for trust in Trust)
 KINDS = tuple(Kind)
 KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 STATEMENT_CODES = frozenset(KIND_CODES[kind] for kind in STATEMENTS.kinds)
-PAIR_DEPTH = 30  # hits among which an older statement is told from a newer one
-PAIR_SIMILARITY = 0.6  # cosine from which two statements are of one shape (measured on letta-evals, see benchmarks.md)
+DEPTH = 30  # candidates of a search at the least, so that a newer statement is there to be told from the older one
+SHAPE = 0.5  # cosine from which two statements may be of one shape (chosen on letta-evals, see benchmarks.md)
+TRUST_STEP = 0.02  # by so much is a class of trust worth less than the one above it, in the order only
 TIE = 1e-5  # scores closer than this are compared in float64
 BYTES_A_FACET = 300  # a growing array and its name
 BYTES_A_DOCUMENT = 700  # records' and dictionaries' overhead a document, measured
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A query as the index sees it: weights say how much each leg counts in the score."""
-
-    terms: tuple[str, ...]
-    vector: NDArray[np.float32] | None
-    filter: Filter
-    now: datetime
-    limit: int
-    vector_weight: float
-    keyword_weight: float
-    min_score: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One document that was found."""
-
-    score: float
-    similarity: float
-    lexical: float
-    create_us: int
-    memory: Memory
-    vector_rank: int = 0
-    keyword_rank: int = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """One document that may become a hit."""
-
-    score: float
-    create_us: int
-    index: ScopeIndex
-    row: int
-    similarity: float
-    lexical: float
 
 
 class ScopeIndex:
@@ -116,7 +80,7 @@ class ScopeIndex:
         self._expiring = self._hidden_superseded = 0
         terms: list[str] = []
         blocks = [np.zeros((0, dimensions), dtype=np.float32)]
-        rows: list[tuple[int, int, int, int, bool]] = []
+        rows: list[tuple[int, int, int, int, bool, int]] = []
         for entries in chunks:
             for entry in entries:
                 rows.append(self._register(len(rows), entry.memory))
@@ -128,17 +92,18 @@ class ScopeIndex:
         lengths = self.postings.lengths.view().astype(np.int64)
         self._length_sum = int(lengths.sum())
         self._length_square_sum = int((lengths * lengths).sum())
-        columns = list(zip(*rows, strict=True)) or [()] * 5
+        columns = list(zip(*rows, strict=True)) or [()] * 6
         self._kinds = self._column(np.uint8, columns[0])
         self._created = self._column(np.int64, columns[1])
         self._happened = self._column(np.int64, columns[2])
         self._expires = self._column(np.int64, columns[3])
         self._superseded = self._column(np.bool_, columns[4])
+        self._trusts = self._column(np.uint8, columns[5])
         self._alive = self._column(np.bool_, [True] * len(rows))
         self._dead = 0
         self.count = len(rows)
 
-    def _register(self, document: int, memory: Memory) -> tuple[int, int, int, int, bool]:
+    def _register(self, document: int, memory: Memory) -> tuple[int, int, int, int, bool, int]:
         """Enter a memory into everything that is no array; return its row of the arrays."""
         record = pack(memory)
         self._records.append(record)
@@ -168,6 +133,7 @@ class ScopeIndex:
             to_us(memory.event_time),
             _or_never(memory.expire_time),
             memory.supersede_time is not None,
+            memory.trust.weight,
         )
 
     @staticmethod
@@ -200,7 +166,7 @@ class ScopeIndex:
 
     def insert(self, entry: Entry) -> None:
         """Add a memory at the end."""
-        kind, created, happened, expires, superseded = self._register(self.count, entry.memory)
+        kind, created, happened, expires, superseded, trust = self._register(self.count, entry.memory)
         if self.vectors is not None:
             self.vectors.append(self._usable(entry))
         length = self.postings.append(entry.terms)
@@ -211,6 +177,7 @@ class ScopeIndex:
         self._happened.append(happened)
         self._expires.append(expires)
         self._superseded.append(superseded)
+        self._trusts.append(trust)
         self._alive.append(True)
         self.count += 1
 
@@ -382,19 +349,21 @@ class ScopeIndex:
 
     def search(self, question: Question, stats: CorpusStats) -> list[Found]:
         """Return the best documents of this scope alone, at most `limit`."""
-        return best_of(self.candidates(question, stats), question.limit)
+        return best_of(self.candidates(question, stats), question, stats)
 
     def candidates(self, question: Question, stats: CorpusStats) -> list[Candidate]:
         """
-        Return the best documents by the weighted sum of the legs, best first.
+        Return the best documents, best first: by the weighted sum of the legs, less a little for lower trust.
 
-        They are more than `limit`, so that a newer statement can be told from the older one beside it.
+        They are more than `limit`, so that a newer statement can be told from the older one of its shape.
         """
         mask = self._mask(question.filter, question.now)
         count = len(mask)
         if not count:
             return []
-        depth = max(question.limit, PAIR_DEPTH)
+        if question.least_trust:
+            mask &= self._trusts.view(count) >= question.least_trust
+        depth = max(question.limit, DEPTH)
         lexical = self.postings.score(question.terms, stats, count)
         similar = None
         score: NDArray[np.float32] = np.float32(question.keyword_weight) * lexical
@@ -403,85 +372,81 @@ class ScopeIndex:
             similar = self.vectors.compare(question.vector, count)
             score += np.float32(question.vector_weight) * np.maximum(similar.values, 0)
             slack += question.vector_weight * similar.slack
-        score[~mask] = -1
-        floor = max(question.min_score, 0.0)
-        if count > depth:
-            floor = max(floor, float(np.partition(score, count - depth)[count - depth]) - slack)
+        discount = (BEST_TRUST - self._trusts.view(count)).astype(np.float32) * np.float32(TRUST_STEP)
+        places = np.where(mask, score - discount, np.float32(-2))
         # whatever could still be among the best is compared exactly
-        possible = mask & (score >= floor - slack)
+        possible = mask & (score >= question.min_score - slack)
+        if count > depth:
+            possible &= places >= float(np.partition(places, count - depth)[count - depth]) - 2 * slack
         if similar is None or not similar.slack:
             possible &= score > 0
         rows = np.flatnonzero(possible)
-        known = len(rows)
-        rows = self._with_contested(rows, mask)
-        more = len(rows) - known
         cosines = np.zeros(len(rows)) if similar is None else similar.exact(rows)
         totals = question.keyword_weight * lexical[rows].astype(np.float64) + question.vector_weight * np.maximum(
             cosines, 0
         )
         totals = np.round(totals, 6)  # so that equal texts tie, in whatever order they are summed
-        best = np.lexsort((rows, self._created.view()[rows], -totals))
-        found: list[Candidate] = []
-        places: set[int] = set()
-        for n in best[: depth + more]:
-            row, total = int(rows[n]), max(0.0, float(totals[n]))
-            if (total <= 0 or total < question.min_score) and not self._follows_any(row, places):
-                continue
-            places.add(row)
-            created = int(self._created.view()[row])
-            found.append(Candidate(total, created, self, row, float(cosines[n]), float(lexical[row])))
-        return found
+        order = np.round(totals - discount[rows], 6)
+        created = self._created.view()
+        best = np.lexsort((rows, created[rows], -order))
+        best = best[(totals[best] > 0) & (totals[best] >= question.min_score)][:depth]
+        return [
+            Candidate(
+                float(order[n]),
+                float(totals[n]),
+                int(created[rows[n]]),
+                self,
+                int(rows[n]),
+                float(cosines[n]),
+                float(lexical[rows[n]]),
+            )
+            for n in best
+        ]
 
-    def _follows_any(self, row: int, places: set[int]) -> bool:
-        """Whether a document contests an older one that is found: that is not shown without it, however it scores."""
-        if row not in self._contested:
-            return False
-        return any(self._follows(older, row) for older in self._partners(row) & places)
+    def contested_pairs(self, rows: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the pairs of an older and a newer one of these documents that contest each other."""
+        return [
+            (row, other)
+            for row in self._contested.intersection(rows)
+            for other in self._partners(row).intersection(rows)
+            if self._follows(row, other)
+        ]
+
+    def shaped_pairs(self, rows: Sequence[int], may_pair: Callable[[int, int], bool]) -> list[tuple[int, int]]:
+        """
+        Return the pairs of an older and a newer statement of one shape, among these documents: one for each newer.
+
+        The older one is the nearest that may pair; both name somebody or something in common.
+        """
+        statements = [row for row in rows if self._kinds.view()[row] in STATEMENT_CODES]
+        if self.vectors is None or len(statements) < 2:  # noqa: PLR2004  a pair
+            return []
+        chosen = np.array(sorted(statements, key=lambda row: (int(self._created.view()[row]), row)), dtype=np.int64)
+        older = np.tril(similarities(self.vectors.rows(chosen)), -1)  # of each its cosines with those before it
+        pairs = []
+        for n in np.flatnonzero(older.max(axis=1) >= SHAPE):
+            other = int(chosen[n])
+            nearest = (int(chosen[m]) for m in np.argsort(-older[n], kind="stable") if older[n, m] >= SHAPE)
+            for row in nearest:
+                if self._follows(row, other) and may_pair(row, other) and self._share_something(row, other):
+                    pairs.append((row, other))
+                    break
+        return pairs
+
+    def says(self, digest: bytes) -> tuple[int, ...]:
+        """Return the documents, dead ones too, that say a text of this digest."""
+        return self._texts.get(digest, ())
 
     def _partners(self, row: int) -> set[int]:
         """Return the documents that a document contests; -1 for one that is not here."""
         return {self._documents.get(partner, -1) for partner in unpack(self._records[row]).contested_with}
 
-    def _with_contested(self, rows: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return rows with what contests any of them, as far as it passes the filter."""
-        if not self._contested:
-            return rows
-        contested = self._contested.intersection(rows.tolist())
-        partners = {partner for row in contested for partner in self._partners(row)}
-        more = [row for row in partners if 0 <= row < len(mask) and mask[row]]
-        return np.union1d(rows, np.array(more, dtype=np.int64)) if more else rows
-
-    def pairs(self, rows: Sequence[int]) -> list[tuple[int, int]]:
-        """
-        Return the pairs of an older and a newer statement, among these documents, of which the newer stands first.
-
-        They are those that contest each other, and those that say another thing of the same shape: each the other's
-        nearest on its side of time, and about somebody or something that both name.
-        """
-        pairs = []
-        for row in self._contested.intersection(rows):
-            pairs += [(row, other) for other in self._partners(row).intersection(rows) if self._follows(row, other)]
-        if self.vectors is None or len(rows) < 2:  # noqa: PLR2004  a pair
-            return pairs
-        statements = [row for row in rows if self._kinds.view()[row] in STATEMENT_CODES]
-        chosen = np.array(sorted(statements, key=lambda row: (int(self._created.view()[row]), row)), dtype=np.int64)
-        vectors = self.vectors.rows(chosen)
-        alike = vectors @ vectors.T
-        older = np.tril(alike, -1)  # of each its cosines with those before it
-        newer = np.triu(alike, 1)
-        for n in np.flatnonzero(older.max(axis=1, initial=0.0) >= PAIR_SIMILARITY):
-            nearest = int(older[n].argmax())
-            row, other = int(chosen[nearest]), int(chosen[n])
-            if int(newer[nearest].argmax()) == n and self._follows(row, other) and self._share_something(row, other):
-                pairs.append((row, other))
-        return pairs
-
     def _follows(self, row: int, other: int) -> bool:
         """Whether the second document is the newer one and of no less trust: no sandbox stands before the host."""
-        created = self._created.view()
+        created, trusts = self._created.view(), self._trusts.view()
         if (int(created[row]), row) >= (int(created[other]), other):
             return False
-        return not unpack(self._records[row]).trust.outranks(unpack(self._records[other]).trust)
+        return bool(trusts[other] >= trusts[row])
 
     def _share_something(self, row: int, other: int) -> bool:
         """Whether two documents name one thing or speak of one attribute."""
@@ -499,29 +464,6 @@ class ScopeIndex:
             candidate.create_us,
             unpack(self._records[candidate.row]),
         )
-
-
-def best_of(candidates: list[Candidate], limit: int) -> list[Found]:
-    """Return the best of the candidates of one or two scopes, newer statements before the older ones of their shape."""
-    ordered = sorted(candidates, key=lambda one: (-one.score, one.create_us))
-    return [one.index.found(one) for one in _newer_first(ordered)[:limit]]
-
-
-def _newer_first(candidates: list[Candidate]) -> list[Candidate]:
-    """Return candidates, best first, so that of a pair the newer never stands below the older; scores stay."""
-    ordered = list(candidates)
-    by_index: dict[int, list[Candidate]] = {}
-    for candidate in candidates:
-        by_index.setdefault(id(candidate.index), []).append(candidate)
-    for some in by_index.values():
-        places = {candidate.row: candidate for candidate in some}
-        pairs = some[0].index.pairs(list(places))
-        pairs.sort(key=lambda pair: places[pair[1]].create_us)  # so that a chain ends with the newest first
-        for older, newer in pairs:
-            above, below = ordered.index(places[older]), ordered.index(places[newer])
-            if below > above:
-                ordered.insert(above, ordered.pop(below))
-    return ordered
 
 
 def _or_never(time: datetime | None) -> int:

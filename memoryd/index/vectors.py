@@ -14,7 +14,7 @@ import numkong
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Similarities", "Vectors"]
+__all__ = ["Similarities", "Vectors", "similarities"]
 
 ROUNDING = 1e-6  # of float32 sums over some hundred products
 SCRATCH_ROWS = 4096  # rows that are made int8 at a time
@@ -36,9 +36,21 @@ class Similarities:
         self._query = query
 
     def exact(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the cosines of some rows, computed in float64: shape (len(rows),)."""
-        result: NDArray[np.float64] = self._vectors.rows(rows).astype(np.float64) @ self._query.astype(np.float64)
+        """
+        Return the cosines of some rows, computed in float64: shape (len(rows),).
+
+        Row by row in one order of sums, so that a cosine has the same bits whichever rows it is computed beside (BLAS
+        adds up a matrix in blocks, whose bounds depend on its size and place).
+        """
+        found = self._vectors.rows(rows).astype(np.float64)
+        result: NDArray[np.float64] = np.einsum("ij,j->i", found, self._query.astype(np.float64))
         return result
+
+
+def similarities(rows: Floats) -> Floats:
+    """Return the cosines of rows of length 1 with each other, the same bits for the same two: shape (n, n)."""
+    result: Floats = np.einsum("ik,jk->ij", rows, rows)
+    return result
 
 
 def _quantise(rows: Floats) -> tuple[NDArray[np.int8], Floats, Floats]:
