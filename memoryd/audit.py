@@ -47,6 +47,8 @@ def _line(trail: Trail, outcome: str, reason: str, ids: Sequence[str], most: int
         "rpc": trail.rpc,
         "outcome": outcome,
         "reason": reason,
+        "dry_run": trail.dry_run,
+        "purge": trail.purge,
         "ids": list(ids[:most]),
         **({"id_count": len(ids)} if len(ids) > most else {}),
         **more,
@@ -87,7 +89,11 @@ class AuditLog:
 
     def record(self, work: Sequence[tuple[ChangeSet, Trail | None]]) -> Callable[[], None]:
         """Write down what is about to be committed, and return what waits until it is on disk; see trail.Journal."""
-        trails = [(trail, change.ids) for change, trail in work if trail is not None]
+        trails = []
+        for change, trail in work:
+            if trail is not None:
+                trail.purge = trail.purge or bool(change.purges)  # also of what always erases, as ForgetPerson
+                trails.append((trail, change.ids))
         lines = [_line(trail, "OK", "", ids, limits.MAX_AUDITED_IDS) for trail, ids in trails]
         if not lines:
             return _nothing

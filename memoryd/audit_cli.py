@@ -6,7 +6,8 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import chain, islice
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,8 @@ from memory_cli.parser import parse_expiry
 
 from memoryd.audit import read_audit
 from memoryd.errors import InvalidArgument
-from memoryd.v1 import (
-    admin_service_pb2,
-    context_service_pb2,
-    grant_service_pb2,
-    identity_service_pb2,
-    memory_service_pb2,
-)
+from memoryd.schedule import JOBS
+from memoryd.service.methods import RULES
 
 __all__ = ["add_audit_command"]
 
@@ -35,13 +31,6 @@ def _past(text: str) -> datetime:
 _DOORS = ("admin", "sandbox", "shared", "tcp", "daemon")
 _CODES = ("NOT_FOUND", "INVALID_ARGUMENT", "ABORTED", "UNAVAILABLE", "INTERNAL", "CANCELLED")
 _REFUSED = {"UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNIMPLEMENTED"}
-_MODULES: tuple[Any, ...] = (
-    memory_service_pb2,
-    context_service_pb2,
-    identity_service_pb2,
-    grant_service_pb2,
-    admin_service_pb2,
-)
 _OUTCOMES = ("OK", "refused", *_CODES, *sorted(_REFUSED))
 
 
@@ -80,7 +69,8 @@ def _audit_line(record: dict[str, Any]) -> str:
     peer = f"  from {record['peer']}" if record.get("peer") else ""
     repeated = f"  {record['repeated']} more times" if record.get("repeated") else ""
     time = datetime.fromisoformat(record["time"]).astimezone()
-    parts = (f"{time:%Y-%m-%d %H:%M:%S.%f}"[:-3], door, who, record.get("rpc", "?"), outcome)
+    flags = "".join(f" ({name.replace('_', ' ')})" for name in ("dry_run", "purge") if record.get(name))
+    parts = (f"{time:%Y-%m-%d %H:%M:%S.%f}"[:-3], door, who, record.get("rpc", "?") + flags, outcome)
     return "  ".join(map(one_line, parts)) + field + peer + touched + repeated
 
 
@@ -142,8 +132,10 @@ def add_audit_command(
 
 def _rpc(text: str) -> str:
     """Return the name of a method, however its letters are cased."""
-    services = (service for module in _MODULES for service in module.DESCRIPTOR.services_by_name.values())
-    for name in chain(("gc", "unknown"), *(service.methods_by_name for service in services)):
+    served = [path.partition("/")[2] for path in RULES]
+    for name in (*served, *JOBS, "unknown"):
         if name.lower() == text.lower():
-            return str(name)
-    raise argparse.ArgumentTypeError(f"there is no method {text!r}; docs/api.md lists them")
+            return name
+    near = get_close_matches(text, served, 1)
+    way = f"; did you mean {near[0]}?" if near else "; docs/api.md lists them"
+    raise argparse.ArgumentTypeError(f"there is no method {text!r}{way}")

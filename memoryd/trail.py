@@ -38,6 +38,10 @@ class Trail:
     chat_id: str = ""
     peer: str = ""
     """Whence a call over TCP came."""
+    dry_run: bool = False
+    """Whether it only asked what would go."""
+    purge: bool = False
+    """Whether it asked to erase for good."""
     ids: list[str] = field(default_factory=list)
     changes: list[asyncio.Future[Any]] = field(default_factory=list)
     """What it began and goes on with even if its caller hangs up."""

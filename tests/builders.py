@@ -194,7 +194,7 @@ class Local:
         gone = await people.forget_person(name, self._caller, self.ports, now=self.clock(), dry_run=dry_run)
         return ForgottenPerson(
             gone.profile, gone.purged_ids, len(gone.purged_ids), gone.mentioning_ids, None if dry_run else self.clock(),
-            (), dry_run,
+            (), dry_run, gone.memories, gone.mentioning,
         )  # fmt: skip
 
     async def stats(self):

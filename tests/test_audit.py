@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -15,12 +16,16 @@ import pytest
 from memory_client import Draft, NotFound, PermissionDenied, Unavailable
 
 from memoryd.audit import AuditLog, audit_files, read_audit
+from memoryd.audit_cli import _rpc
 from memoryd.change import ChangeSet
+from memoryd.doors import SERVICES
 from memoryd.errors import Unavailable as NotWritten
+from memoryd.schedule import JOBS
 from memoryd.trail import Trail
 from tests.builders import entry
 from tests.doors import a_world
 from tests.support import Daemon, running
+from tests.test_cli import BIN
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 NO_MODEL = '[embedding]\nprovider = "none"\n'
@@ -330,6 +335,43 @@ def test_writes_are_refused_and_reads_go_on_while_it_cannot_be_written(folder):
         client.add("tea")
         assert ["tea"] == [memory.content for memory in client.page().memories]
         assert "audit_not_written" in daemon.log.read_text()
+
+
+def test_the_log_tells_what_was_only_tried_and_what_was_erased(daemon, user):
+    with daemon.client(user) as memory:
+        first, second = (memory.add(f"the boat number {n} of {user}").memory.id for n in (1, 2))
+        memory.delete_matching(text="the boat", dry_run=True)
+        memory.delete(first)
+        memory.delete(second, purge=True)
+        memory.add(f"my friend Zed likes {user}")
+        memory.forget_person("Zed", dry_run=True)
+        memory.forget_person("Zed")
+    done = subprocess.run(
+        [BIN / "memoryd", "audit", "--data-dir", daemon.folder, "--user", user, "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    flags = [(r["rpc"], r.get("dry_run", False), r.get("purge", False)) for r in told if r["rpc"] != "AddMemory"]
+    assert [
+        ("DeleteMemories", True, False),
+        ("DeleteMemory", False, False),
+        ("DeleteMemory", False, True),
+        ("ForgetPerson", True, False),
+        ("ForgetPerson", False, True),
+    ] == flags
+    shown = subprocess.run(
+        [BIN / "memoryd", "audit", "--data-dir", daemon.folder, "--user", user, "--rpc", "forgetperson"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert ["ForgetPerson (dry run)", "ForgetPerson (purge)"] == [line.split("  ")[3] for line in shown.splitlines()]
+
+
+def test_every_method_that_is_served_can_be_asked_for():
+    served = {method.name for service in SERVICES for method in service.methods}
+    for name in (*served, *JOBS):
+        assert name == _rpc(name.upper())
+    with pytest.raises(argparse.ArgumentTypeError, match="did you mean ForgetPerson"):
+        _rpc("ForgetPersons")
 
 
 def test_memoryd_audit_filters(folder):

@@ -29,6 +29,7 @@ def test_a_contested_pair_is_marked_and_decided(memory):
     assert (0, True) == (code, f"(contests {teacher}: memory history tells why)" in out)
     translator = out.split()[1]
     assert f"[contested by {translator}]" in memory("search", "teacher")[1]
+    assert memory("search", "teacher")[1].splitlines()[0].endswith(f"]  {teacher}")  # the answer, and not its partner
     assert f"confirmed {teacher} (replaces {translator})" in memory("confirm", teacher)[1]
     assert "protected:   yes" in memory("get", teacher)[1]
     assert "superseded" in memory("correct", teacher, "I", "work", "as", "a", "head", "teacher")[1]
@@ -52,13 +53,62 @@ def test_people_are_listed_shown_renamed_merged_and_forgotten(memory):
     assert 3 == memory("person", "Nobody")[0]
     shown = json.loads(memory("person", "Sara", "--json")[1])
     assert ("person", ["wife"], 1) == (shown["entity"]["type"], shown["entity"]["relations"], len(shown["memories"]))
-    preview = memory("forget", "my wife", "--dry-run")[1]
+    preview = memory("forget", "Sarah Miller", "--dry-run")[1]
     assert "would erase 1 memories about Sarah Miller" in preview
     assert "likes Italian food" in preview  # what would go, in its words
-    code, _, err = memory("forget", "my wife")
+    code, _, err = memory("forget", "Sarah Miller")
     assert (2, True) == (code, "--yes" in err)
-    assert 0 == memory("forget", "my wife", "--yes")[0]
+    assert 0 == memory("forget", "Sara", "--yes")[0]  # an alias
     assert ["Sally (1 memory)"] == memory("people")[1].splitlines()
+
+
+def test_forget_takes_exact_names_one_an_argument_or_erases_nothing(memory):
+    for text in ("Sarah likes tea", "Sarah plays chess", "Bob likes tea", "Ann sings"):
+        memory("add", text)
+    for words in (["Sarah Connor"], ["Sarah", "Connor"], ["Anna"], ["Sara"], ["Sarah", "Nobody"], ["Bob", "Anne"]):
+        code, out, err = memory("forget", *words, "--yes")
+        assert (3, "") == (code, out), words
+        assert "nothing was erased" not in err
+    assert "near are Sarah (" in memory("forget", "Sarah Connor", "--yes")[2]
+    assert "near are Ann (" in memory("forget", "Anna", "--yes")[2]
+    assert 4 == len(memory("list")[1].splitlines())
+    code, out, _ = memory("forget", "Sarah", "Bob", "--dry-run")
+    assert (0, 4) == (code, out.count("likes tea") + out.count("plays chess") + out.count("would erase 1 memories"))
+    assert 4 == len(memory("list")[1].splitlines())
+    shown = json.loads(memory("forget", "Sarah", "Bob", "--yes", "--json")[1])
+    assert [2, 1] == [person["purged_count"] for person in shown["people"]]
+    assert ["Ann sings (about Ann)"] == [line.split("  ")[2] for line in memory("list")[1].splitlines()]
+
+
+def test_a_name_of_two_words_without_quotes_is_not_taken_for_two(memory):
+    for text in ("Sarah Connor likes tea", "my friend Sarah sings", "my boss Connor is strict"):
+        memory("add", text)
+    code, out, err = memory("forget", "Sarah", "Connor", "--yes")
+    assert (0, "") != (code, out)
+    assert code in {2, 3}
+    assert 3 == len(memory("list")[1].splitlines()), err
+
+
+def test_what_changes_a_person_takes_exact_names_too(memory):
+    memory("add", "Ann sings")
+    memory("add", "Bob sings")
+    assert 3 == memory("person", "Anna", "--rename", "Zoe")[0]
+    assert 3 == memory("person", "Anna", "--merge-into", "Bob")[0]
+    assert 2 == memory("person", "Ann", "Bob", "--rename", "Zoe")[0]
+    assert 0 == memory("person", "Anna")[0]  # reading may guess
+    assert {"Ann (1 memory)", "Bob (1 memory)"} == set(memory("people")[1].splitlines())
+
+
+def test_delete_about_takes_exact_names(memory):
+    memory("add", "Ann sings")
+    memory("add", "--about", "the boat", "it leaks")
+    for name in ("Anna", "Annie", "boat"):
+        assert 3 == memory("delete", "--about", name)[0]
+        assert 3 == memory("delete", "--about", name, "--dry-run")[0]
+    assert 2 == len(memory("list")[1].splitlines())
+    assert 0 == memory("delete", "--about", "the boat")[0]
+    assert 0 == memory("delete", "--about", "ann")[0]
+    assert "" == memory("list")[1]
 
 
 def test_a_delete_by_filter_shows_first_and_then_does(memory):

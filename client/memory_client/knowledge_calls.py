@@ -94,6 +94,8 @@ class ForgottenPerson:
     purge_time: datetime | None = None
     backups: tuple[str, ...] = ()
     dry_run: bool = False
+    memories: tuple[Memory, ...] = ()
+    mentioning_memories: tuple[Memory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +294,8 @@ def forget_person(identity: Identity, name: str, *, dry_run: bool) -> Call[Forgo
             time_from_pb(answer, "purge_time"),
             tuple(answer.backups),
             answer.dry_run,
+            tuple(map(memory_from_pb, answer.memories)),
+            tuple(map(memory_from_pb, answer.mentioning_memories)),
         )
 
     return Call("EntityService", "ForgetPerson", request, pb.ForgetPersonResponse, parse, retryable=False)

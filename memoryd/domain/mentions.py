@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from memoryd import limits
 from memoryd.checks import fold
@@ -18,7 +19,10 @@ from memoryd.knowledge.finders import Find, Finder, find_entities
 from memoryd.knowledge.names import is_formal, may_be_one, short_forms
 from memoryd.knowledge.relations import KIN, RELATIONS, relation_of
 
-__all__ = ["meant_by", "mentions_among", "mentions_of"]
+__all__ = ["known_as", "meant_by", "mentions_among", "mentions_of", "named_by", "near"]
+
+
+MOST_NEAR = 5  # names that an error offers
 
 
 def mentions_of(
@@ -225,6 +229,51 @@ def _only(ids: set[str]) -> str:
     return next(iter(ids)) if len(ids) == 1 else ""
 
 
+def known_as(name: str, directory: Directory) -> set[str]:
+    """
+    Return the roots that a name, an alias or an id names exactly: so is decided what is erased.
+
+    Never by a nickname, a first name, a relation or the beginning of an id.
+    """
+    if directory.has(name):
+        return {directory.root(name)}
+    exact = directory.called(name) | directory.called(f"@{name}")
+    if exact:
+        return exact
+    related = directory.related(relation_of(_unowned(name)))  # who has no other name is shown as "wife"
+    return {root for root in related if fold(directory.name(root)) == fold(name)}
+
+
+def named_by(name: str, directory: Directory) -> set[str]:
+    """
+    Return the roots that a name names: exactly, by a relation ("my wife"), or as the first name of a full one.
+
+    So is decided what is changed and can be undone: never by a nickname or a part of what was said.
+    """
+    exact = known_as(name, directory)
+    if exact:
+        return exact
+    words = _unowned(name)
+    if words in RELATIONS:
+        return directory.related(relation_of(words))
+    return directory.first_named([fold(name)])
+
+
+def near(name: str, directory: Directory) -> list[str]:
+    """Return the roots that somebody may have meant by a name that nobody has, most likely first."""
+    called = {fold(said): root for root in directory.roots for said in (directory.name(root), *directory.aliases(root))}
+    alike = get_close_matches(fold(name), list(called), MOST_NEAR, 0.7)
+    return list(dict.fromkeys([*sorted(meant_by(name, directory)), *(called[one] for one in alike)]))[:MOST_NEAR]
+
+
+def _unowned(name: str) -> str:
+    """Return a name as it is compared, without the word for whose it is: "my wife"."""
+    words = fold(name)
+    for owner in ("my ", "our ", "the user's ", "user's "):
+        words = words.removeprefix(owner)
+    return words
+
+
 def meant_by(name: str, directory: Directory) -> set[str]:
     """Return the roots that somebody may mean by an id, a name, a nickname, a handle, an address or a relation."""
     if directory.has(name):
@@ -233,9 +282,7 @@ def meant_by(name: str, directory: Directory) -> set[str]:
         begun = directory.beginning(name)
         if begun:
             return begun
-    words = fold(name)
-    for owner in ("my ", "our ", "the user's ", "user's "):
-        words = words.removeprefix(owner)
+    words = _unowned(name)
     if words in RELATIONS:
         related = directory.related(relation_of(words))
         if related:

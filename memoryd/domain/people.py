@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from memoryd.change import PURGE, ChangeSet, Entry
 from memoryd.checks import check_count, check_text, fold
 from memoryd.domain.answers import within_bytes
 from memoryd.domain.links import released
-from memoryd.domain.mentions import meant_by
+from memoryd.domain.mentions import MOST_NEAR, known_as, meant_by, named_by, near
 from memoryd.domain.page_token import number_after, read_number
 from memoryd.domain.ports import Ports
 from memoryd.domain.tombstones import tombstones_for
@@ -26,6 +26,7 @@ __all__ = [
     "Forgotten",
     "People",
     "dressed",
+    "exactly_whom",
     "forget_person",
     "get_entity",
     "known_people",
@@ -81,44 +82,72 @@ def _name(people: Directory, root: str, otherwise: str) -> str:
 # --- who is meant ---
 
 
-async def whom(wanted: Filter, caller: Caller, ports: Ports, *, one: bool = False) -> Filter:
-    """
-    Return a filter with the entities that its subjects mean, in the scopes that the caller sees.
+async def whom(wanted: Filter, caller: Caller, ports: Ports) -> Filter:
+    """Return a filter with the entities that its subjects mean, in the scopes that the caller sees."""
+    if not wanted.subjects:
+        return wanted
+    places = [await directory_of(owner, ports) for owner in caller.visibility.owners]
+    roots = {
+        (n, root) for n, people in enumerate(places) for name in wanted.subjects for root in meant_by(name, people)
+    }
+    return _with_entities(wanted, places, roots)
 
-    With `one` a subject may mean but one in a scope, or AmbiguousName is raised: so where something is to go.
+
+async def exactly_whom(wanted: Filter, caller: Caller, ports: Ports, *, now: datetime) -> Filter:
+    """
+    Return a filter with the entities that its subjects name exactly: so where something is to go.
+
+    AmbiguousName if a subject names several in a scope, EntityNotFound if it names nobody and no memory has it as its
+    subject, word for word.
     """
     if not wanted.subjects:
         return wanted
-    ids: set[str] = set()
-    for owner in caller.visibility.owners:
-        people = await directory_of(owner, ports)
-        for subject in wanted.subjects:
-            roots = sorted(meant_by(subject, people))
-            if one and len(roots) > 1:
-                several = ", ".join(f"{people.name(root)} ({root})" for root in roots[:8])
-                raise AmbiguousName(f"{subject!r} may be several: {several}; name one by its id", field="subjects")
-            for root in roots:
-                ids |= people.members(root)
-    return replace(wanted, entity_ids=frozenset(ids))
+    places = [await directory_of(owner, ports) for owner in caller.visibility.owners]
+    roots: set[tuple[int, str]] = set()
+    for subject in wanted.subjects:
+        named = [(n, root) for n, people in enumerate(places) for root in sorted(known_as(subject, people))]
+        for n, people in enumerate(places):
+            several = [root for place, root in named if place == n]
+            if len(several) > 1:
+                listed = ", ".join(f"{people.name(root)} ({root})" for root in several[:8])
+                raise AmbiguousName(f"{subject!r} may be several: {listed}; name one by its id", field="subjects")
+        literally = Filter(kinds=EVERY_KIND, subjects=(subject,), include_expired=True, include_superseded=True)
+        if not named and not await ports.store.page(caller.visibility, literally, now=now, limit=1):
+            raise _unknown(subject, places, "subjects")
+        roots.update(named)
+    return _with_entities(wanted, places, roots)
+
+
+def _with_entities(wanted: Filter, places: Sequence[Directory], roots: Iterable[tuple[int, str]]) -> Filter:
+    return replace(wanted, entity_ids=frozenset(one for n, root in roots for one in places[n].members(root)))
+
+
+Meaning = Callable[[str, Directory], set[str]]
+"""How a name is resolved: `meant_by` where something is read, `named_by` to change, `known_as` to erase."""
 
 
 async def _find(
-    name: str, caller: Caller, ports: Ports, *, field: str = "name", but: str = ""
+    name: str, caller: Caller, ports: Ports, meaning: Meaning, *, field: str = "name", but: str = ""
 ) -> tuple[Owner, str, Directory]:
     """Return the one entity that a caller means, and where; of several not `but`. EntityNotFound or AmbiguousName."""
     name = check_text(name, field, limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
-    found: list[tuple[Owner, str, Directory]] = []
-    for owner in caller.visibility.owners:
-        people = await directory_of(owner, ports)
-        found += [(owner, root, people) for root in sorted(meant_by(name, people))]
+    places = [(owner, await directory_of(owner, ports)) for owner in caller.visibility.owners]
+    found = [(owner, root, people) for owner, people in places for root in sorted(meaning(name, people))]
     if len(found) > 1:
         found = [one for one in found if one[1] != but]
     if not found:
-        raise EntityNotFound(f"nobody and nothing is known as {name!r}", field=field)
+        raise _unknown(name, [people for _, people in places], field)
     if len(found) > 1:
         several = ", ".join(f"{people.name(root)} ({root})" for _, root, people in found[:8])
         raise AmbiguousName(f"{name!r} may be several: {several}; name one by its id", field=field)
     return found[0]
+
+
+def _unknown(name: str, places: Iterable[Directory], field: str) -> EntityNotFound:
+    """Return the error for a name that nobody has, with those who may have been meant."""
+    alike = [f"{people.name(root)} ({root})" for people in places for root in near(name, people)]
+    way = f"; near are {', '.join(alike[:MOST_NEAR])}: give the exact name or the id" if alike else ""
+    return EntityNotFound(f"nobody and nothing is known as {name!r}{way}", field=field)
 
 
 def _profile(owner: Owner, root: str, people: Directory, memories: Sequence[Memory] = ()) -> Profile:
@@ -199,7 +228,7 @@ async def get_entity(
 ) -> tuple[Profile, list[Memory]]:
     """Return an entity and the memories that name it, newest first; see GetEntity in the contract."""
     count = check_count(limit, "limit", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
-    owner, root, people = await _find(name, caller, ports)
+    owner, root, people = await _find(name, caller, ports, meant_by)
     memories = await _memories(owner, root, people, ports, now)
     shown = await dressed([memory.as_of(now) for memory in within_bytes(memories[:count])], ports)
     return _profile(owner, root, people, memories), shown
@@ -235,7 +264,7 @@ async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now:
     if fold(new_name) in RELATIONS:
         raise InvalidArgument(f"new_name {new_name!r} is a relation, not a name", field="new_name")
     async with ports.owner_lock(*caller.visibility.owners):
-        owner, root, people = await _find(name, caller, ports)
+        owner, root, people = await _find(name, caller, ports, named_by)
         await _check_trust(owner, people.members(root), caller, ports, people)
         namesakes = [one for one in people.called(new_name) - {root} if people.type(one) is EntityType.PERSON]
         known = [one for one in sorted(namesakes) if people.weight(one) >= caller.trust.weight]
@@ -251,8 +280,8 @@ async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now:
 async def merge(name: str, into: str, caller: Caller, ports: Ports, *, now: datetime) -> tuple[Profile, str]:
     """Say that two entities are one; return it and the id that became part of it. See MergeEntities."""
     async with ports.owner_lock(*caller.visibility.owners):
-        owner, root, people = await _find(name, caller, ports)
-        other_owner, other, _ = await _find(into, caller, ports, field="into", but=root)
+        owner, root, people = await _find(name, caller, ports, named_by)
+        other_owner, other, _ = await _find(into, caller, ports, named_by, field="into", but=root)
         if owner != other_owner:
             raise InvalidArgument(
                 "the two are of different scopes, a person's own and a chat's, and stay two", field="into"
@@ -292,7 +321,7 @@ async def unmerge(entity_id: str, caller: Caller, ports: Ports, *, now: datetime
 
 async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime) -> Profile:
     """Make an entity of its own of whom memories call by an alias of somebody: what those say was taken for theirs."""
-    owner, root, people = await _find(alias, caller, ports, field="id")
+    owner, root, people = await _find(alias, caller, ports, known_as, field="id")
     known = people.members(root)
     called = fold(alias)
     if called not in {fold(one) for one in people.aliases(root)}:
@@ -339,17 +368,19 @@ def _renumbered(memory: Memory, known: Collection[str], called: str, new_id: str
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The receipt of a person who was forgotten."""
+    """The receipt of a person who was forgotten; the memories themselves only in a dry run."""
 
     profile: Profile
     purged_ids: tuple[str, ...]
     mentioning_ids: tuple[str, ...]
+    memories: tuple[Memory, ...] = ()
+    mentioning: tuple[Memory, ...] = ()
 
 
 async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetime, dry_run: bool) -> Forgotten:
     """Erase all memories about a person, in whatever state, and the person; see ForgetPerson in the contract."""
     async with ports.owner_lock(*caller.visibility.owners):
-        owner, root, people = await _find(name, caller, ports)
+        owner, root, people = await _find(name, caller, ports, known_as)
         members = people.members(root)
         found = await ports.store.naming(owner, members)
         about = [m for m in found if any(one.about and one.entity_id in members for one in m.mentions)]
@@ -363,7 +394,11 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
         if any(trust.outranks(caller.trust) for trust in trusts):
             raise TrustTooLow("some of what is said of this person is of higher trust; nothing was erased")
         if dry_run:
-            return receipt
+            return replace(
+                receipt,
+                memories=await _as_shown(about, ports, now),
+                mentioning=await _as_shown(mentioning, ports, now),
+            )
         ports.check_grant(caller.grant_id, now)
         kept = await ports.store.entries([m.id for m in mentioning if not m.trust.outranks(caller.trust)])
         partners = {entry.memory.id: entry for entry in await released(about, ports)}
@@ -382,6 +417,10 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
             )
         )
     return receipt
+
+
+async def _as_shown(memories: Sequence[Memory], ports: Ports, now: datetime) -> tuple[Memory, ...]:
+    return tuple(await dressed([memory.as_of(now) for memory in memories[: limits.MAX_SHOWN]], ports))
 
 
 def _without(memory: Memory, members: frozenset[str]) -> Memory:

@@ -11,7 +11,7 @@ from memoryd.change import ChangeSet
 from memoryd.checks import check_id, check_text
 from memoryd.domain.decay import PRESETS, confidence_at, fades
 from memoryd.domain.forget import forget_entries
-from memoryd.domain.people import dressed, whom
+from memoryd.domain.people import dressed, exactly_whom
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import once
 from memoryd.domain.turns import READ_AT_ONCE, SLICE, in_turns
@@ -132,7 +132,7 @@ async def forget_matching(
 
 
 async def _matching(match: Match, caller: Caller, ports: Ports, now: datetime) -> list[Memory]:
-    wanted = await whom(match.filter, caller, ports, one=True)
+    wanted = await exactly_whom(match.filter, caller, ports, now=now)
     found: list[Memory] = []
     after: Cursor | None = None
     while True:

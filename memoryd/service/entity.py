@@ -59,7 +59,7 @@ class EntityService:
         receipt = await settle(
             people.forget_person(request.name, call.caller, self._ports, now=call.now, dry_run=request.dry_run)
         )
-        call.touched([receipt.profile.id, *receipt.purged_ids])
+        call.touched(receipt.purged_ids)
         response = pb.ForgetPersonResponse(
             entity=profile_to_pb(receipt.profile),
             purged_ids=receipt.purged_ids[: limits.MAX_NAMED_IDS],
@@ -67,6 +67,8 @@ class EntityService:
             mentioning_ids=receipt.mentioning_ids[: limits.MAX_NAMED_IDS],
             backups=self._ports.store.backups(),
             dry_run=request.dry_run,
+            memories=[memory_to_pb(memory) for memory in receipt.memories],
+            mentioning_memories=[memory_to_pb(memory) for memory in receipt.mentioning],
         )
         set_time(response, "purge_time", None if request.dry_run else call.now)
         return response

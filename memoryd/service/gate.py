@@ -211,6 +211,7 @@ class Gate(grpc.GenericRpcHandler):
             self._grants.charge(session.grant, method.weight(request) if request is not None else 0, trail.time)
         if malformed is not None:
             raise malformed
+        trail.dry_run, trail.purge = (getattr(request, flag, False) for flag in ("dry_run", "purge"))
         if method.rule.writes and self._audit is not None:
             self._audit.check_writable()
         return await method.run(request, Call(session, identity, trail.time, trail, context))

@@ -163,7 +163,7 @@ class RenameEntityRequest(google.protobuf.message.Message):
     chat_id: builtins.str
     """The chat in which is asked."""
     name: builtins.str
-    """Who: as in GetEntityRequest. Required."""
+    """Who: the exact name, the first name, an alias, the whole id, or a relation ("my wife"); no nickname. Required."""
     new_name: builtins.str
     """What it is called from now on; at most 128 bytes. Required."""
     def __init__(
@@ -221,7 +221,7 @@ class MergeEntitiesRequest(google.protobuf.message.Message):
     chat_id: builtins.str
     """The chat in which is asked."""
     name: builtins.str
-    """Who becomes part of the other: as in GetEntityRequest. Required."""
+    """Who becomes part of the other: as in RenameEntityRequest. Required."""
     into: builtins.str
     """Who stays. Required."""
     def __init__(
@@ -337,7 +337,7 @@ class ForgetPersonRequest(google.protobuf.message.Message):
     chat_id: builtins.str
     """The chat in which is asked."""
     name: builtins.str
-    """Who: as in GetEntityRequest. Required."""
+    """Who: the exact name, an alias or the whole id; no nickname, relation or part of a name. Required."""
     dry_run: builtins.bool
     """Only tell what would go."""
     def __init__(
@@ -367,6 +367,8 @@ class ForgetPersonResponse(google.protobuf.message.Message):
     PURGE_TIME_FIELD_NUMBER: builtins.int
     BACKUPS_FIELD_NUMBER: builtins.int
     DRY_RUN_FIELD_NUMBER: builtins.int
+    MEMORIES_FIELD_NUMBER: builtins.int
+    MENTIONING_MEMORIES_FIELD_NUMBER: builtins.int
     purged_count: builtins.int
     """How many in all."""
     dry_run: builtins.bool
@@ -391,6 +393,14 @@ class ForgetPersonResponse(google.protobuf.message.Message):
     def backups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Files beside the database that may still hold it."""
 
+    @property
+    def memories(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.Memory]:
+        """The first 100 memories that would be erased, newest first; only in a dry run."""
+
+    @property
+    def mentioning_memories(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.Memory]:
+        """The first 100 memories that only mention the person, newest first; only in a dry run."""
+
     def __init__(
         self,
         *,
@@ -401,10 +411,12 @@ class ForgetPersonResponse(google.protobuf.message.Message):
         purge_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         backups: collections.abc.Iterable[builtins.str] | None = ...,
         dry_run: builtins.bool = ...,
+        memories: collections.abc.Iterable[memoryd.v1.memory_pb2.Memory] | None = ...,
+        mentioning_memories: collections.abc.Iterable[memoryd.v1.memory_pb2.Memory] | None = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["entity", b"entity", "purge_time", b"purge_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["backups", b"backups", "dry_run", b"dry_run", "entity", b"entity", "mentioning_ids", b"mentioning_ids", "purge_time", b"purge_time", "purged_count", b"purged_count", "purged_ids", b"purged_ids"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["backups", b"backups", "dry_run", b"dry_run", "entity", b"entity", "memories", b"memories", "mentioning_ids", b"mentioning_ids", "mentioning_memories", b"mentioning_memories", "purge_time", b"purge_time", "purged_count", b"purged_count", "purged_ids", b"purged_ids"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ForgetPersonResponse: typing_extensions.TypeAlias = ForgetPersonResponse

@@ -127,7 +127,8 @@ class EntityServiceServicer(object):
 
     def ForgetPerson(self, request, context):
         """Erases all memories that are about a person, and the person. It cannot be undone. The caller must hold "delete".
-        Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust; nothing was erased.
+        Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
+        of higher trust; nothing was erased.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

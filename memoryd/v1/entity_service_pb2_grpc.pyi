@@ -59,7 +59,8 @@ class EntityServiceStub:
     """
     ForgetPerson: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.ForgetPersonRequest, memoryd.v1.entity_service_pb2.ForgetPersonResponse]
     """Erases all memories that are about a person, and the person. It cannot be undone. The caller must hold "delete".
-    Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust; nothing was erased.
+    Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
+    of higher trust; nothing was erased.
     """
 
 @typing.type_check_only
@@ -99,7 +100,8 @@ class EntityServiceAsyncStub(EntityServiceStub):
     """
     ForgetPerson: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.ForgetPersonRequest, memoryd.v1.entity_service_pb2.ForgetPersonResponse]  # type: ignore[assignment]
     """Erases all memories that are about a person, and the person. It cannot be undone. The caller must hold "delete".
-    Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust; nothing was erased.
+    Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
+    of higher trust; nothing was erased.
     """
 
 class EntityServiceServicer(metaclass=abc.ABCMeta):
@@ -172,7 +174,8 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.entity_service_pb2.ForgetPersonResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.ForgetPersonResponse]]:
         """Erases all memories that are about a person, and the person. It cannot be undone. The caller must hold "delete".
-        Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust; nothing was erased.
+        Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
+        of higher trust; nothing was erased.
         """
 
 def add_EntityServiceServicer_to_server(servicer: EntityServiceServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

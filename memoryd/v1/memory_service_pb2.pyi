@@ -617,7 +617,7 @@ class DeleteMemoriesRequest(google.protobuf.message.Message):
     @property
     def filter(self) -> memoryd.v1.memory_pb2.MemoryFilter:
         """What the memories are like: kinds, subjects, labels, times. Without kinds, messages stay. What merely mentions a
-        subject and is not about it stays, too.
+        subject and is not about it stays, too. A subject is taken exactly: a name, an alias, an id, or a memory's own words.
         """
 
     @property

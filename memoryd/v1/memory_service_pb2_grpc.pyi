@@ -84,7 +84,8 @@ class MemoryServiceStub:
     """Hides, or with purge erases, all that the caller sees and a filter describes. An empty filter is refused.
     Idempotent with a request_id (but for a purge). The caller must hold "delete".
     Errors: INVALID_ARGUMENT (INVALID_FIELD): the filter is empty or its text is too short; say what shall go.
-    INVALID_ARGUMENT (NAME_AMBIGUOUS): a subject may mean several; name one by its id.
+    INVALID_ARGUMENT (NAME_AMBIGUOUS): a subject may mean several; name one by its id. NOT_FOUND (ENTITY_NOT_FOUND): no
+    memory has that subject and nobody is known exactly by that name; the message names who is near.
     PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust and is not purged; delete it without purge.
     """
     GetMemoryHistory: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryHistoryRequest, memoryd.v1.memory_service_pb2.GetMemoryHistoryResponse]
@@ -170,7 +171,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Hides, or with purge erases, all that the caller sees and a filter describes. An empty filter is refused.
     Idempotent with a request_id (but for a purge). The caller must hold "delete".
     Errors: INVALID_ARGUMENT (INVALID_FIELD): the filter is empty or its text is too short; say what shall go.
-    INVALID_ARGUMENT (NAME_AMBIGUOUS): a subject may mean several; name one by its id.
+    INVALID_ARGUMENT (NAME_AMBIGUOUS): a subject may mean several; name one by its id. NOT_FOUND (ENTITY_NOT_FOUND): no
+    memory has that subject and nobody is known exactly by that name; the message names who is near.
     PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust and is not purged; delete it without purge.
     """
     GetMemoryHistory: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryHistoryRequest, memoryd.v1.memory_service_pb2.GetMemoryHistoryResponse]  # type: ignore[assignment]
@@ -301,7 +303,8 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         """Hides, or with purge erases, all that the caller sees and a filter describes. An empty filter is refused.
         Idempotent with a request_id (but for a purge). The caller must hold "delete".
         Errors: INVALID_ARGUMENT (INVALID_FIELD): the filter is empty or its text is too short; say what shall go.
-        INVALID_ARGUMENT (NAME_AMBIGUOUS): a subject may mean several; name one by its id.
+        INVALID_ARGUMENT (NAME_AMBIGUOUS): a subject may mean several; name one by its id. NOT_FOUND (ENTITY_NOT_FOUND): no
+        memory has that subject and nobody is known exactly by that name; the message names who is near.
         PERMISSION_DENIED (TRUST_TOO_LOW): some of it is of higher trust and is not purged; delete it without purge.
         """
 

@@ -424,6 +424,9 @@ def _entity_line(entity: Any) -> str:
 
 
 def _person(client: Any, args: argparse.Namespace) -> None:
+    changes = args.rename is not None or args.merge_into is not None or args.unmerge
+    if changes and len(args.name) > 1:
+        raise _Usage(f"name one, in quotes if it has several words: '{' '.join(args.name)}'")
     name = " ".join(args.name)
     if args.rename is not None:
         _changed(client.rename_entity(name, args.rename), args, "renamed")
@@ -452,45 +455,63 @@ def _changed(entity: Any, args: argparse.Namespace, verb: str) -> None:
 
 
 def _forget(client: Any, args: argparse.Namespace) -> None:
-    name = " ".join(args.name)
-    preview = client.forget_person(name, dry_run=True)
-    lines = _lines_of(preview, client)
+    previews = _previews(client, args.name)
     if args.dry_run:
-        receipt = preview
-    else:
-        if not args.yes:
-            if sys.stdin is None or not sys.stdin.isatty():
-                raise _Usage("this cannot be undone; look with --dry-run first, then say --yes")
-            print(
-                f"erase {preview.purged_count} memories about {_entity_line(preview.entity)} for good? [y/N] ", end=""
-            )
-            sys.stdout.flush()
-            if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-                raise _Usage("nothing was erased")
-        receipt = client.forget_person(preview.entity.id)
-    if args.json:
-        print(as_json(receipt))
+        _tell_forgotten(previews, previews, args)
         return
+    if not args.yes:
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise _Usage("this cannot be undone; look with --dry-run first, then say --yes")
+        for preview in previews:
+            _tell_one(preview, preview)
+        print("erase this for good? [y/N] ", end="")
+        sys.stdout.flush()
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            raise _Usage("nothing was erased")
+    receipts = [client.forget_person(preview.entity.id) for preview in previews]
+    _tell_forgotten(receipts, previews, args)
+
+
+def _previews(client: Any, names: Sequence[str]) -> list[Any]:
+    """Return what would go of each name; whoever is not known exactly ends it all, before anything is erased."""
+    from memory_client import MemorydError
+
+    previews = {}
+    for name in names:
+        preview = client.forget_person(name, dry_run=True)
+        previews[preview.entity.id] = preview
+    if len(names) > 1:
+        whole = " ".join(names)
+        try:
+            known = client.forget_person(whole, dry_run=True).entity
+        except MemorydError:  # it is no name, as it should be
+            return list(previews.values())
+        raise _Usage(f"{one_line(known.name)} is one name; write '{one_line(whole)}' in quotes")
+    return list(previews.values())
+
+
+def _tell_forgotten(receipts: Sequence[Any], previews: Sequence[Any], args: argparse.Namespace) -> None:
+    if args.json:
+        print(as_json({"people": receipts}))
+        return
+    for receipt, preview in zip(receipts, previews, strict=True):
+        _tell_one(receipt, preview)
+    _backups(receipts[0].backups)
+
+
+def _tell_one(receipt: Any, preview: Any) -> None:
+    """Say what goes, or went, in the words of the preview."""
+    lines = {memory.id: memory_line(memory, memory.id) for memory in (*preview.memories, *preview.mentioning_memories)}
     verb = "would erase" if receipt.dry_run else "erased"
-    print(f"{verb} {receipt.purged_count} memories about {one_line(receipt.entity.name)} for good")
+    print(
+        f"{verb} {receipt.purged_count} memories about {one_line(receipt.entity.name)} ({receipt.entity.id}) for good"
+    )
     for item in receipt.purged_ids:
         print(f"  {lines.get(item, item)}")
     if receipt.mentioning_ids:
         print(f"left: {len(receipt.mentioning_ids)} memories that only mention the name:")
         for item in receipt.mentioning_ids:
             print(f"  {lines.get(item, item)}")
-    _backups(receipt.backups)
-
-
-def _lines_of(preview: Any, client: Any) -> dict[str, str]:
-    """Return what the memories say that would go or stay; nothing where the caller may not read them."""
-    from memory_client import PermissionDenied
-
-    try:
-        memories = client.entity(preview.entity.id, limit=100).memories
-    except PermissionDenied:
-        return {}
-    return {memory.id: memory_line(memory, memory.id) for memory in memories}
 
 
 def _context(client: Any, args: argparse.Namespace) -> None:

@@ -229,9 +229,9 @@ def make_parser() -> argparse.ArgumentParser:
     forget = command(
         "forget",
         "erase all that is known about a person, for good",
-        "  memory forget Bob --dry-run\n  memory forget Bob --yes\n",
+        "  memory forget Bob --dry-run\n  memory forget 'Sarah Connor' Bob --yes\n",
     )
-    forget.add_argument("name", nargs="+", help="a name, nickname, handle, relation, or entity id")
+    forget.add_argument("name", nargs="+", help="an exact name, an alias, or a whole entity id; one name an argument")
     forget.add_argument("--dry-run", action="store_true", help="only show what would go")
     forget.add_argument("--yes", action="store_true", help="do not ask")
 

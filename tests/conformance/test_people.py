@@ -111,8 +111,15 @@ def test_of_two_who_may_be_meant_none_is_taken(with_memory):
     async def rule(memory):
         await told(memory, "Ann Miller is my boss", "Ann Smith is my neighbor", "Annie plays tennis")
         assert ["Ann Miller", "Ann Smith", "Annie"] == sorted(await names(memory))
-        with pytest.raises(AmbiguousName):
-            await memory.delete_matching(filter=Filter(subjects=("Ann",)), dry_run=True)
+        for call in (memory.entity("Ann"), memory.rename_entity("Ann", "Zoe")):
+            with pytest.raises(AmbiguousName):
+                await call
+        for call in (
+            memory.delete_matching(filter=Filter(subjects=("Ann",)), dry_run=True),
+            memory.forget_person("Ann"),
+        ):
+            with pytest.raises(EntityNotFound, match="near are Ann"):
+                await call
 
     with_memory(rule)
 
@@ -410,3 +417,38 @@ def test_an_unknown_finder_is_refused_by_name_and_one_that_is_not_installed_is_l
         load_finders(["spacy"], model="no_such_pipeline")
     assert ["regex"] == [f.name for f in load_finders(["regex", "spacy"], model="no_such_pipeline", optional=True)]
     assert isinstance(load_finders(["regex"], model="")[0], RegexFinder)
+
+
+def test_what_erases_takes_exact_names_and_shows_what_would_go(with_memory):
+    async def rule(memory):
+        told_of = await told(memory, "my friend Sarah likes tea", "Sarah Miller plays chess", "I met Sarah at the lake")
+        for name in (
+            "Sarah Connor",
+            "Sara",
+            "Sally",
+            "my friend",
+            "friend",
+            "Sarah Miller Jones",
+            "Mill",
+            told_of[0].id,
+        ):
+            with pytest.raises(EntityNotFound):
+                await memory.forget_person(name)
+            with pytest.raises(EntityNotFound):
+                await memory.delete_matching(filter=Filter(subjects=(name,)))
+        assert 3 == len((await memory.page()).memories)
+        preview = await memory.forget_person("sarah miller", dry_run=True)
+        assert ["Sarah Miller plays chess"] == [m.content for m in preview.memories if "chess" in m.content]
+        assert {m.id for m in preview.memories} == set(preview.purged_ids)
+        assert {m.id for m in preview.mentioning_memories} == set(preview.mentioning_ids)
+
+    with_memory(rule)
+
+
+def test_who_has_no_name_but_a_relation_is_forgotten_by_that(with_memory):
+    async def rule(memory):
+        await told(memory, "my dentist is strict")
+        assert "dentist" == (await memory.people()).people[0].name
+        assert 1 == (await memory.forget_person("dentist")).purged_count
+
+    with_memory(rule)
