@@ -11,9 +11,10 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
 from memoryd import limits
 from memoryd.refusal import Refusal
@@ -167,11 +168,18 @@ class StrategiesConfig:
 class ScheduleConfig:
     """When the daemon looks after its store by itself: cron expressions; empty: never."""
 
-    timezone: str = _key("local", "name", "of the expressions: local, or an IANA name such as Europe/Berlin")
+    timezone: str = _key(
+        "local", "name", "of the expressions, and of dates in contexts: local, or an IANA name such as Europe/Berlin"
+    )
     enrichment: str = _key("0 2 * * *", "cron", "look again for entities")
     decay: str = _key("0 4 * * *", "cron", "forget what has faded")
     gc: str = _key("30 4 * * *", "cron", "erase what is past its grace")
     compaction: str = _key("0 5 * * 0", "cron", "write the database anew without what was purged")
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone; None: the system's."""
+        return None if self.timezone == "local" else ZoneInfo(self.timezone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +195,9 @@ class ContextConfig:
     )
     max_tokens: int = _key(
         limits.DEFAULT_CONTEXT_TOKENS, "tokens", "length of a context", least=1, most=limits.MAX_CONTEXT_TOKENS
+    )
+    date_after_days: float = _key(
+        30.0, "days", "what is older is shown with its date, in searches and lists too", most=36_525
     )
 
 

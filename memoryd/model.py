@@ -283,6 +283,10 @@ class Memory:
     """Of a chat's memory the user for whom it was stored, who says "I" in it where no speaker is named."""
     entities: tuple[EntityRef, ...] = ()
     """Its mentions as an answer shows them; never stored."""
+    said_by: str = ""
+    """Who says "I" in it, where that is not the asking user; never stored."""
+    said_time: datetime | None = None
+    """Its event_time, where a reader needs it to understand the statement; never stored."""
 
     @property
     def text_bytes(self) -> int:

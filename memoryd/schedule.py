@@ -7,8 +7,7 @@ A run that was missed while the daemon was down is made up for once, in the orde
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, tzinfo
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime
 
 from cronsim import CronSim, CronSimError
 
@@ -34,11 +33,6 @@ def expressions_of(config: Config) -> dict[str, str]:
     return found
 
 
-def _zone(config: Config) -> tzinfo | None:
-    """Return the time zone of the expressions; None: the system's."""
-    return None if config.schedule.timezone == "local" else ZoneInfo(config.schedule.timezone)
-
-
 def first_seen(name: str) -> str:
     """Return under which name it is noted when a job was first asked for; from then on it is waited for."""
     return f"{name} first seen"
@@ -46,7 +40,7 @@ def first_seen(name: str) -> str:
 
 def due_jobs(config: Config, ran: Mapping[str, datetime], now: datetime) -> list[str]:
     """Return the jobs that are due, in order; one that never ran counts from when it is first asked for."""
-    zone = _zone(config)
+    zone = config.schedule.zone
     due = []
     for name, expression in expressions_of(config).items():
         last = ran.get(name, ran.get(first_seen(name)))

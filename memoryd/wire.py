@@ -75,7 +75,7 @@ LEG_TO_PB, LEG_FROM_PB = enum_codes(Leg, memory_pb2, "SEARCH_LEG")
 
 _TIMES = (
     "create_time", "event_time", "recall_time", "reinforce_time", "expire_time", "supersede_time", "delete_time",
-    "purge_time",
+    "purge_time", "said_time",
 )  # fmt: skip
 _FILTER_TIMES = ("event_time_from", "event_time_to", "create_time_from", "create_time_to")
 
@@ -133,6 +133,7 @@ def memory_to_pb(memory: Memory) -> memory_pb2.Memory:
         superseded_by=memory.superseded_by,
         contested_with=memory.contested_with,
         delete_reason=memory.delete_reason,
+        said_by=memory.said_by,
         entities=[memory_pb2.EntityRef(id=ref.id, name=ref.name, about=ref.about) for ref in memory.entities],
     )
     for field in _TIMES:
@@ -180,6 +181,8 @@ def memory_from_pb(message: memory_pb2.Memory) -> Memory:
         contested_with=tuple(message.contested_with),
         judgement=Judgement(judgement.rule, judgement.reason, judgement.evidence) if judgement.rule else None,
         delete_reason=message.delete_reason,
+        said_by=message.said_by,
+        said_time=time_from_pb(message, "said_time"),
         entities=tuple(EntityRef(ref.id, ref.name, ref.about) for ref in message.entities),
     )
 

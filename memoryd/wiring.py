@@ -107,6 +107,8 @@ async def make_ports(config: Config, store: Store, embedder: Embedder, now: date
         expired_grace_days=config.memory.expired_grace_days,
         max_memories=config.context.max_memories,
         max_tokens=config.context.max_tokens,
+        date_after_days=config.context.date_after_days,
+        zone=config.schedule.zone,
         disabled_agents=config.disabled_agents,
         max_entries=config.memory.max_entries,
         rules=Rules(

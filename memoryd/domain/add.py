@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from memoryd.change import ChangeSet, RecordedRequest
 from memoryd.domain.offers import INLINE_CHARACTERS, Offers
-from memoryd.domain.people import dressed
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import Once, memory_now, once
 from memoryd.domain.settle import settle
+from memoryd.domain.showing import shown_one
 from memoryd.errors import MemorydError
 from memoryd.index.analysis import embedded_text
 from memoryd.model import AddResult, Caller, Draft, Memory, Outcome, Owner
@@ -194,7 +194,8 @@ async def _decide(
         ports.usage.grew(caller.grant_id, offers.grown())
         ids = [memory_id for memory_id, _, _ in outcomes]
         return [
-            await result_of(outcome, offers, ports, now, later_ids=ids[n + 1 :]) for n, outcome in enumerate(outcomes)
+            await result_of(outcome, offers, caller, ports, now, later_ids=ids[n + 1 :])
+            for n, outcome in enumerate(outcomes)
         ]
 
 
@@ -208,6 +209,7 @@ def locks_of(caller: Caller, owners: Sequence[Owner]) -> list[Any]:
 async def result_of(
     recorded: tuple[str, Outcome | None, tuple[str, ...]],
     offers: Offers,
+    caller: Caller,
     ports: Ports,
     now: datetime,
     *,
@@ -218,8 +220,7 @@ async def result_of(
     if outcome is None or outcome is Outcome.REJECTED:
         return AddResult(Outcome.REJECTED, None, rejection="".join(details))
     memory = offers.memory(memory_id)
-    (shown,) = await dressed([memory.as_of(now)], ports)
-    return AddResult(outcome, shown, details, _contested_ids(memory, later_ids))
+    return AddResult(outcome, await shown_one(memory, caller, ports, now), details, _contested_ids(memory, later_ids))
 
 
 def _contested_ids(memory: Memory, later_ids: Sequence[str]) -> tuple[str, ...]:
@@ -244,7 +245,7 @@ async def again(earlier: RecordedRequest, caller: Caller, ports: Ports, now: dat
             results.append(AddResult(Outcome.REJECTED, None, rejection="".join(details)))
         else:
             memory = await memory_now(ports, caller.visibility, memory_id, now)
-            shown = await dressed([memory], ports) if memory is not None else [None]
+            told = None if memory is None else await shown_one(memory, caller, ports, now)
             contested = _contested_ids(memory, ids[n + 1 :]) if memory is not None else ()
-            results.append(AddResult(outcome, shown[0], details, contested))
+            results.append(AddResult(outcome, told, details, contested))
     return results

@@ -10,8 +10,9 @@ from memoryd import limits
 from memoryd.checks import check_count, check_id
 from memoryd.domain.answers import within_bytes
 from memoryd.domain.page_token import page_token_after, read_page_token
-from memoryd.domain.people import dressed, whom
+from memoryd.domain.people import whom
 from memoryd.domain.ports import Ports
+from memoryd.domain.showing import shown, shown_one
 from memoryd.errors import AmbiguousId, InvalidArgument, NotFound
 from memoryd.model import Caller, Filter, Memory, Stats
 from memoryd.store.base import Cursor
@@ -34,8 +35,8 @@ async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, 
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
     meant = await whom(wanted, caller, ports)
     found = await ports.store.page(caller.visibility, meant, now=now, limit=size + 1, after=after)
-    shown = _page(found, size, ports.secret, bound, now)
-    return Page(await dressed(shown.memories, ports), shown.next_page_token)
+    one = _page(found, size, ports.secret, bound, now)
+    return Page(await shown(one.memories, caller, ports, now), one.next_page_token)
 
 
 async def page_of_grant(
@@ -89,7 +90,7 @@ async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = 
 
 async def get(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Memory:
     """Return one memory; see GetMemory in the contract."""
-    return (await dressed([(await find(memory_id, caller, ports)).as_of(now)], ports))[0]
+    return await shown_one(await find(memory_id, caller, ports), caller, ports, now)
 
 
 async def stats(caller: Caller, ports: Ports, *, now: datetime) -> Stats:

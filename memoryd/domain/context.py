@@ -11,7 +11,7 @@ import asyncio
 import re
 import unicodedata
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 
 from memoryd import limits
 from memoryd.checks import check_count, check_text
@@ -34,6 +34,10 @@ BYTES_A_TOKEN = 4  # of UTF-8; English is near it, other scripts stay below the 
 _HIDDEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f")  # letters and marks that show nothing
 _SPACES = re.compile(r"\s+")
 _FENCE = re.compile(r"[`~]{3,}")
+_MARK = re.compile(r"^(?:\d{1,9}(?=[.)](?:\s|$))|(?=[-+*](?:\s|$)|#{1,6}(?:\s|$)|[-*_]{3}|[\[|]))")
+"""Where a line begins: what opens a list, a heading, a rule, a label of ours or a table."""
+_NO_NAME = re.compile(r"[^\w '’@&+#-]|_{2,}")
+MOST_NAME_CHARACTERS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +83,32 @@ _rendering = _Rendering()
 
 
 def _inert(text: str) -> str:
-    """Return text on one line in which nothing can end the block or hide: no controls, no fences, no tags, no links."""
+    """
+    Return text on one line in which nothing can end the block or hide: no controls, no fences, no tags, no links.
+
+    What begins like a heading, a list, a rule or one of our own labels gets a backslash, as Markdown has it.
+    """
     flat = _SPACES.sub(" ", _SPACES.sub(" ", text).translate(_rendering)).strip()
     flat = _FENCE.sub(lambda run: run.group()[:2], flat)
+    flat = _MARK.sub(lambda mark: mark.group() + "\\", flat)
     return flat.replace("](", "] (")  # no image that a renderer would fetch
 
 
-def render_line(memory: Memory) -> str:
-    """Return a memory as one line of the block, with whom it is about, and marks of doubt and of lower trust."""
-    line = f"- {_inert(memory.content)}"
+def _plain_name(text: str) -> str:
+    """Return a name without what could make it more than one: no punctuation, no brackets, 40 letters."""
+    return " ".join(_NO_NAME.sub(" ", _inert(text)).split())[:MOST_NAME_CHARACTERS].strip()
+
+
+def _label(memory: Memory, zone: tzinfo | None) -> str:
+    """Return who said a memory and when, as far as that is to be told: "[Bob, 2026-05-03] "."""
+    date = "" if memory.said_time is None else f"{memory.said_time.astimezone(zone):%Y-%m-%d}"
+    told = ", ".join(part for part in (_plain_name(memory.said_by), date) if part)
+    return f"[{told}] " if told else ""
+
+
+def render_line(memory: Memory, zone: tzinfo | None = None) -> str:
+    """Return a memory as a line of the block: who said it and when, whom it is about, marks of doubt and low trust."""
+    line = f"- {_label(memory, zone)}{_inert(memory.content)}"
     if memory.subjects:
         line += f" (about {', '.join(map(_inert, memory.subjects))})"
     if memory.contested_with:
@@ -130,9 +151,9 @@ async def build_context(
     sections = await _people(query.text, caller, ports, tokens * BYTES_A_TOKEN // SHARE_OF_PEOPLE)
     room = tokens * BYTES_A_TOKEN - sum(len(section.text.encode()) + 1 for section in sections)
     if sum(len(memory.content) for memory in memories) <= INLINE_CHARACTERS:
-        lines, shown = _fitting(memories, room)
+        lines, shown = _fitting(memories, room, policy.zone)
     else:
-        lines, shown = await asyncio.to_thread(_fitting, memories, room)
+        lines, shown = await asyncio.to_thread(_fitting, memories, room, policy.zone)
     items = [ContextItem(memory.id, memory.kind, memory.trust) for memory in shown]
     skipped = len(memories) - len(shown)
     ports.recalls.note((item.id for item in items), now, trusted=caller.trust is Trust.HOST)
@@ -183,12 +204,12 @@ def render_person(name: str, relations: list[str], aliases: list[str], trust: Tr
     return line if trust is Trust.HOST else f"{line} [unverified: {trust.value}]"
 
 
-def _fitting(memories: list[Memory], left: int) -> tuple[list[str], list[Memory]]:
+def _fitting(memories: list[Memory], left: int, zone: tzinfo | None) -> tuple[list[str], list[Memory]]:
     """Return the lines that fit into so many bytes, and whose; what is too long is skipped, as the next may fit."""
     lines, shown = [], []
     left -= len(f"{RELEVANT_HEADING}\n\n".encode())
     for memory in memories:
-        line = render_line(memory)
+        line = render_line(memory, zone)
         size = len(line.encode()) + 1
         if size <= left:
             left -= size

@@ -10,7 +10,6 @@ from datetime import datetime
 from memoryd.change import ChangeSet, Entry
 from memoryd.checks import fold
 from memoryd.domain.mentions import mentions_among
-from memoryd.domain.people import directory_of
 from memoryd.domain.ports import Ports
 from memoryd.knowledge.finders import Find, find_entities
 from memoryd.model import Memory, State
@@ -58,7 +57,7 @@ async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports
     known = found[0].memory
     mentions = known.mentions
     if finds is not None:
-        people = await directory_of(known.owner, ports)
+        people = await ports.people(known.owner)
         seen = mentions_among(finds, known.subjects, people, ports.new_id)
         texts = {fold(mention.text) for mention in mentions}
         mentions = (*mentions, *(mention for mention in seen if fold(mention.text) not in texts))

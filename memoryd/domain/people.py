@@ -1,4 +1,4 @@
-"""The people and things that memories name: shown with what is said, listed, renamed, merged, forgotten."""
+"""The people and things that memories name: listed, renamed, merged, forgotten."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from memoryd.domain.links import released
 from memoryd.domain.mentions import MOST_NEAR, known_as, meant_by, named_by, near
 from memoryd.domain.page_token import number_after, read_number
 from memoryd.domain.ports import Ports
+from memoryd.domain.showing import shown
 from memoryd.domain.tombstones import tombstones_for
-from memoryd.entity import Entity, EntityRef, EntityType, Form, Mention, Profile
+from memoryd.entity import Entity, EntityType, Form, Mention, Profile
 from memoryd.errors import AmbiguousName, EntityNotFound, InvalidArgument, TrustTooLow
 from memoryd.index.directory import Directory
 from memoryd.knowledge.relations import RELATIONS
@@ -25,7 +26,6 @@ from memoryd.times import from_us
 __all__ = [
     "Forgotten",
     "People",
-    "dressed",
     "exactly_whom",
     "forget_person",
     "get_entity",
@@ -42,43 +42,6 @@ SUMMED_UP = 3  # statements of a summary
 SUMMARY_CHARACTERS = 300
 
 
-async def directory_of(owner: Owner, ports: Ports) -> Directory:
-    """Return who is known in a scope; of one too large for memory only what was decided by hand."""
-    index = await ports.indexes.get(owner)
-    return Directory(await ports.store.entities(owner)) if index is None else index.people
-
-
-# --- as an answer shows them ---
-
-
-async def dressed(memories: Sequence[Memory], ports: Ports) -> list[Memory]:
-    """Return memories with the names, as they are known now, of whom they are about and whom they mention."""
-    if not any(memory.mentions for memory in memories):
-        return list(memories)
-    people = {owner: await directory_of(owner, ports) for owner in dict.fromkeys(m.owner for m in memories)}
-    return [_dressed(memory, people[memory.owner]) for memory in memories]
-
-
-def _dressed(memory: Memory, people: Directory) -> Memory:
-    if not memory.mentions:
-        return memory
-    refs: dict[str, EntityRef] = {}
-    for mention in memory.mentions:
-        root = people.root(mention.entity_id)
-        known = refs.get(root)
-        about = mention.about or (known is not None and known.about)
-        refs[root] = EntityRef(root, _name(people, root, mention.text), about)
-    meant = {fold(m.text): people.root(m.entity_id) for m in memory.mentions}
-    names = [refs[meant[fold(said)]].name if fold(said) in meant else said for said in memory.subjects]
-    names += [ref.name for ref in refs.values() if ref.about]
-    return replace(memory, subjects=tuple(dict.fromkeys(names)), entities=tuple(refs.values()))
-
-
-def _name(people: Directory, root: str, otherwise: str) -> str:
-    name = people.name(root)
-    return otherwise if name == root else name
-
-
 # --- who is meant ---
 
 
@@ -86,7 +49,7 @@ async def whom(wanted: Filter, caller: Caller, ports: Ports) -> Filter:
     """Return a filter with the entities that its subjects mean, in the scopes that the caller sees."""
     if not wanted.subjects:
         return wanted
-    places = [await directory_of(owner, ports) for owner in caller.visibility.owners]
+    places = [await ports.people(owner) for owner in caller.visibility.owners]
     roots = {
         (n, root) for n, people in enumerate(places) for name in wanted.subjects for root in meant_by(name, people)
     }
@@ -102,7 +65,7 @@ async def exactly_whom(wanted: Filter, caller: Caller, ports: Ports, *, now: dat
     """
     if not wanted.subjects:
         return wanted
-    places = [await directory_of(owner, ports) for owner in caller.visibility.owners]
+    places = [await ports.people(owner) for owner in caller.visibility.owners]
     roots: set[tuple[int, str]] = set()
     for subject in wanted.subjects:
         named = [(n, root) for n, people in enumerate(places) for root in sorted(known_as(subject, people))]
@@ -131,7 +94,7 @@ async def _find(
 ) -> tuple[Owner, str, Directory]:
     """Return the one entity that a caller means, and where; of several not `but`. EntityNotFound or AmbiguousName."""
     name = check_text(name, field, limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
-    places = [(owner, await directory_of(owner, ports)) for owner in caller.visibility.owners]
+    places = [(owner, await ports.people(owner)) for owner in caller.visibility.owners]
     found = [(owner, root, people) for owner, people in places for root in sorted(meaning(name, people))]
     if len(found) > 1:
         found = [one for one in found if one[1] != but]
@@ -200,19 +163,19 @@ async def list_people(caller: Caller, ports: Ports, *, page_size: int, page_toke
     bound = repr(("people", caller.agent_id, caller.user_id, caller.chat_id)).encode()
     start = read_number(page_token, ports.secret, bound) if page_token else 0
     ordered = await known_people(caller, ports)
-    shown = [
+    profiles = [
         _profile(owner, root, people, await _memories(owner, root, people, ports, now))
         for owner, root, people in ordered[start : start + size]
     ]
     more = start + size < len(ordered)
-    return People(shown, number_after(start + size, ports.secret, bound) if more else "")
+    return People(profiles, number_after(start + size, ports.secret, bound) if more else "")
 
 
 async def known_people(caller: Caller, ports: Ports) -> list[tuple[Owner, str, Directory]]:
     """Return every person that the caller's memories name, those named most often first, then by name."""
     found = []
     for owner in caller.visibility.owners:
-        people = await directory_of(owner, ports)
+        people = await ports.people(owner)
         persons = (root for root in people.roots if people.type(root) is EntityType.PERSON)
         found += [
             (-len(people.live(root)), fold(people.name(root)), root, owner, people)
@@ -230,8 +193,7 @@ async def get_entity(
     count = check_count(limit, "limit", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     owner, root, people = await _find(name, caller, ports, meant_by)
     memories = await _memories(owner, root, people, ports, now)
-    shown = await dressed([memory.as_of(now) for memory in within_bytes(memories[:count])], ports)
-    return _profile(owner, root, people, memories), shown
+    return _profile(owner, root, people, memories), await shown(within_bytes(memories[:count]), caller, ports, now)
 
 
 # --- deciding by hand ---
@@ -249,7 +211,7 @@ async def _write(rows: Sequence[Entity], caller: Caller, ports: Ports, now: date
     """Write down what somebody decides of entities of one owner; return who is known then."""
     ports.check_grant(caller.grant_id, now)
     await ports.store.commit(ChangeSet(entities=tuple(replace(row, trust=caller.trust) for row in rows)))
-    return await directory_of(rows[0].owner, ports)
+    return await ports.people(rows[0].owner)
 
 
 def _row(people: Directory, entity_id: str, owner: Owner, caller: Caller, now: datetime) -> Entity:
@@ -301,7 +263,7 @@ async def unmerge(entity_id: str, caller: Caller, ports: Ports, *, now: datetime
     """Take an entity, or an alias, out of the one that it is part of, and keep the two apart; see UnmergeEntity."""
     async with ports.owner_lock(*caller.visibility.owners):
         for owner in caller.visibility.owners:
-            people = await directory_of(owner, ports)
+            people = await ports.people(owner)
             if people.has(entity_id):
                 break
         else:
@@ -339,7 +301,7 @@ async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime
     ports.check_grant(caller.grant_id, now)
     row = Entity(new_id, owner, now, caller.trust, apart=tuple(sorted(known)))
     await ports.store.commit(ChangeSet(updates=tuple(updates), entities=(row,)))
-    people = await directory_of(owner, ports)
+    people = await ports.people(owner)
     return _profile(owner, new_id, people, await _memories(owner, new_id, people, ports, now))
 
 
@@ -396,8 +358,8 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
         if dry_run:
             return replace(
                 receipt,
-                memories=await _as_shown(about, ports, now),
-                mentioning=await _as_shown(mentioning, ports, now),
+                memories=tuple(await shown(about[: limits.MAX_SHOWN], caller, ports, now)),
+                mentioning=tuple(await shown(mentioning[: limits.MAX_SHOWN], caller, ports, now)),
             )
         ports.check_grant(caller.grant_id, now)
         kept = await ports.store.entries([m.id for m in mentioning if not m.trust.outranks(caller.trust)])
@@ -417,10 +379,6 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
             )
         )
     return receipt
-
-
-async def _as_shown(memories: Sequence[Memory], ports: Ports, now: datetime) -> tuple[Memory, ...]:
-    return tuple(await dressed([memory.as_of(now) for memory in memories[: limits.MAX_SHOWN]], ports))
 
 
 def _without(memory: Memory, members: frozenset[str]) -> Memory:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -16,6 +16,7 @@ from memoryd.domain.rules import Rules
 from memoryd.domain.usage import Usage
 from memoryd.embedding.base import Embedder
 from memoryd.index.cache import ScopeIndexes
+from memoryd.index.directory import Directory
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.finders import Finder, RegexFinder
 from memoryd.model import Owner
@@ -36,6 +37,10 @@ class Policy:
     expired_grace_days: float = 30.0
     max_memories: int = limits.DEFAULT_CONTEXT_MEMORIES
     max_tokens: int = limits.DEFAULT_CONTEXT_TOKENS
+    date_after_days: float = 30.0
+    """Statements older than this are shown with their date."""
+    zone: tzinfo | None = None
+    """Of the dates in contexts; None: the system's."""
     disabled_agents: frozenset[str] = frozenset()
     """Agents whose statements are declined."""
     max_entries: int = 0
@@ -125,6 +130,11 @@ class Ports:
     """Of an index that is full, what goes next."""
     check_grant: Callable[[str, datetime], None] = lambda _grant_id, _now: None
     """Raises Unauthenticated if the grant of this id counts no longer; asked just before a change is committed."""
+
+    async def people(self, owner: Owner) -> Directory:
+        """Return who is known in a scope; of one too large for memory only what was decided by hand."""
+        index = await self.indexes.get(owner)
+        return Directory(await self.store.entities(owner)) if index is None else index.people
 
     def owner_lock(self, *owners: Owner) -> Any:
         """Hold what is decided for these owners: decisions of one owner come one after the other."""

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.checks import text_digest
-from memoryd.domain.people import dressed, whom
+from memoryd.domain.people import whom
 from memoryd.domain.ports import Ports
+from memoryd.domain.showing import shown
 from memoryd.embedding.base import Vector
 from memoryd.errors import Unavailable
 from memoryd.index.analysis import analyse_query
@@ -73,8 +74,8 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime, c
         )
         found = await ports.indexes.search(ready, question, explain=query.explain)
     hits = [_hit(hit, query, now) for hit in found]
-    shown = await dressed([hit.memory for hit in hits], ports)
-    hits = [replace(hit, memory=memory) for hit, memory in zip(hits, shown, strict=True)]
+    memories = await shown([hit.memory for hit in hits], caller, ports, now)
+    hits = [replace(hit, memory=memory) for hit, memory in zip(hits, memories, strict=True)]
     if counted:
         ports.recalls.note((hit.memory.id for hit in hits), now, trusted=caller.trust is Trust.HOST)
     return Recall(hits, tuple(missing), embedding_s)

@@ -11,9 +11,9 @@ from memoryd.checks import text_digest
 from memoryd.domain.browse import find
 from memoryd.domain.judge import contested_by
 from memoryd.domain.offers import NO_STATEMENTS, Offers
-from memoryd.domain.people import dressed
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import memory_now, once
+from memoryd.domain.showing import shown_one
 from memoryd.domain.tombstones import lifted_by
 from memoryd.errors import Conflict, NotFound, TrustTooLow
 from memoryd.model import Caller, Judgement, Memory, State
@@ -29,7 +29,7 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
             memory_or_none = await memory_now(ports, caller.visibility, earlier.outcomes[0][0], now)
             if memory_or_none is None:
                 raise NotFound("the memory was purged since", field="id")
-            return (await dressed([memory_or_none], ports))[0]
+            return await shown_one(memory_or_none, caller, ports, now)
         memory = await find(memory_id, caller, ports, deleted=True)
         async with ports.owner_lock(memory.owner):
             memory = await find(memory.id, caller, ports, deleted=True)
@@ -38,7 +38,7 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
             if state in {State.LIVE, State.EXPIRED}:
                 if noted is not None:
                     await ports.store.commit(ChangeSet(request=noted))
-                return (await dressed([memory.as_of(now)], ports))[0]
+                return await shown_one(memory, caller, ports, now)
             await _check_trust(memory, caller, ports)
             back = replace(memory, delete_time=None, purge_time=None, delete_trust=None, delete_reason="")
             if memory.delete_reason in {"decayed", "evicted"}:
@@ -61,7 +61,7 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
             lift = tuple(lifted_by(back, ports.secret, caller.trust)) if state is State.DELETED else ()
             updates = (Entry(back, entry.terms, entry.vector, entry.fingerprint), *rivals)
             await ports.store.commit(ChangeSet(updates=updates, request=noted, lift=lift))
-            return (await dressed([back.as_of(now)], ports))[0]
+            return await shown_one(back, caller, ports, now)
 
 
 _RESTORED = Judgement("restored", "it was restored beside what had replaced it; confirm one of them")

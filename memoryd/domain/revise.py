@@ -11,9 +11,9 @@ from memoryd.domain.answers import within_bytes
 from memoryd.domain.browse import find
 from memoryd.domain.links import released
 from memoryd.domain.offers import Offers
-from memoryd.domain.people import dressed
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import once
+from memoryd.domain.showing import shown, shown_one
 from memoryd.errors import Conflict, InvalidArgument, TrustTooLow
 from memoryd.index.analysis import embedded_text
 from memoryd.model import AddResult, Caller, Draft, Judgement, Memory, State
@@ -47,9 +47,9 @@ async def history(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
         found |= {memory.id: memory for memory in pending}
         missing |= ids - found.keys()
     ordered = sorted(found.values(), key=lambda memory: (memory.create_time, memory.id))
-    shown = within_bytes(ordered)
-    missing |= {memory.id for memory in ordered[len(shown) :]}  # and what one answer does not hold
-    return History(await dressed([memory.as_of(now) for memory in shown], ports), tuple(sorted(missing)))
+    whole = within_bytes(ordered)
+    missing |= {memory.id for memory in ordered[len(whole) :]}  # and what one answer does not hold
+    return History(await shown(whole, caller, ports, now), tuple(sorted(missing)))
 
 
 def _check_live(memory: Memory, caller: Caller, now: datetime) -> None:
@@ -91,7 +91,7 @@ async def correct(
             ports.check_grant(caller.grant_id, now)
             await ports.store.commit(change)
             ports.usage.grew(caller.grant_id, offers.grown())
-            return await result_of(recorded, offers, ports, now)
+            return await result_of(recorded, offers, caller, ports, now)
 
 
 def _draft(old: Memory, content: str) -> Draft:
@@ -160,4 +160,4 @@ async def confirm(memory_id: str, caller: Caller, ports: Ports, *, protect: bool
         ports.check_grant(caller.grant_id, now)
         mine = Entry(confirmed, entry.terms if entry else "")
         await ports.store.commit(ChangeSet(updates=(mine, *gone, *others)))
-    return Confirmed((await dressed([confirmed.as_of(now)], ports))[0], ids)
+    return Confirmed(await shown_one(confirmed, caller, ports, now), ids)

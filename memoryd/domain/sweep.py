@@ -11,9 +11,10 @@ from memoryd.change import ChangeSet
 from memoryd.checks import check_id, check_text
 from memoryd.domain.decay import PRESETS, confidence_at, fades
 from memoryd.domain.forget import forget_entries
-from memoryd.domain.people import dressed, exactly_whom
+from memoryd.domain.people import exactly_whom
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import once
+from memoryd.domain.showing import shown
 from memoryd.domain.turns import READ_AT_ONCE, SLICE, in_turns
 from memoryd.errors import InvalidArgument, TrustTooLow
 from memoryd.model import Caller, Filter, Memory, Source, Trust
@@ -106,8 +107,8 @@ async def forget_matching(
             return Swept(tuple(gone for gone, _, _ in earlier.outcomes if gone), earlier.create_time + (due_time - now))
         found = await _matching(match, caller, ports, now)
         if dry_run:
-            shown = await dressed([memory.as_of(now) for memory in found[: limits.MAX_SHOWN]], ports)
-            return Swept(tuple(memory.id for memory in found), None, tuple(shown))
+            first = await shown(found[: limits.MAX_SHOWN], caller, ports, now)
+            return Swept(tuple(memory.id for memory in found), None, tuple(first))
         if purge and any(memory.trust.outranks(caller.trust) for memory in found):
             raise TrustTooLow("some of it is of higher trust; delete it without purge, so that it can be restored")
         ids = [memory.id for memory in found]

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17memoryd/v1/memory.proto\x12\nmemoryd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\")\n\x05Scope\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x02 \x01(\t\"f\n\x06Source\x12\x0f\n\x07speaker\x18\x01 \x01(\t\x12\x0f\n\x07\x63hannel\x18\x02 \x01(\t\x12\x11\n\tthread_id\x18\x03 \x01(\t\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12\x13\n\x0bmessage_ids\x18\x05 \x03(\t\";\n\tJudgement\x12\x0c\n\x04rule\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x10\n\x08\x65vidence\x18\x03 \x01(\t\"\xc6\x08\n\x06Memory\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12 \n\x05scope\x18\x03 \x01(\x0b\x32\x11.memoryd.v1.Scope\x12\x0f\n\x07\x63ontent\x18\x04 \x01(\t\x12$\n\x04kind\x18\x05 \x01(\x0e\x32\x16.memoryd.v1.MemoryKind\x12&\n\x05state\x18\x06 \x01(\x0e\x32\x17.memoryd.v1.MemoryState\x12\x10\n\x08subjects\x18\x07 \x03(\t\x12\x0c\n\x04tags\x18\x08 \x03(\t\x12\x10\n\x08\x63\x61tegory\x18\t \x01(\t\x12\x32\n\x08metadata\x18\n \x03(\x0b\x32 .memoryd.v1.Memory.MetadataEntry\x12\x0b\n\x03key\x18\x0b \x01(\t\x12\"\n\x06source\x18\x0c \x01(\x0b\x32\x12.memoryd.v1.Source\x12\x12\n\nconfidence\x18\r \x01(\x01\x12\x17\n\ndecay_rate\x18\x0e \x01(\x01H\x00\x88\x01\x01\x12%\n\x05trust\x18\x0f \x01(\x0e\x32\x16.memoryd.v1.TrustClass\x12\x10\n\x08grant_id\x18\x10 \x01(\t\x12\x11\n\tprotected\x18\x11 \x01(\x08\x12/\n\x0b\x63reate_time\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nevent_time\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0brecall_time\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0crecall_count\x18\x15 \x01(\x03\x12\x32\n\x0ereinforce_time\x18\x16 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x17 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0esupersede_time\x18\x18 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x64\x65lete_time\x18\x19 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\npurge_time\x18\x1a \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nsupersedes\x18\x1b \x03(\t\x12\x15\n\rsuperseded_by\x18\x1c \x01(\t\x12\x16\n\x0e\x63ontested_with\x18\x1d \x03(\t\x12(\n\tjudgement\x18\x1e \x01(\x0b\x32\x15.memoryd.v1.Judgement\x12\x15\n\rdelete_reason\x18\x1f \x01(\t\x12\'\n\x08\x65ntities\x18  \x03(\x0b\x32\x15.memoryd.v1.EntityRef\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\r\n\x0b_decay_rate\"4\n\tEntityRef\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05\x61\x62out\x18\x03 \x01(\x08\"\xa4\x03\n\x0cMemoryFilter\x12%\n\x05kinds\x18\x01 \x03(\x0e\x32\x16.memoryd.v1.MemoryKind\x12\x10\n\x08subjects\x18\x02 \x03(\t\x12\x0c\n\x04tags\x18\x03 \x03(\t\x12\x38\n\x08metadata\x18\x04 \x03(\x0b\x32&.memoryd.v1.MemoryFilter.MetadataEntry\x12\x10\n\x08\x63\x61tegory\x18\x05 \x01(\t\x12\x33\n\x0f\x65vent_time_from\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\revent_time_to\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x34\n\x10\x63reate_time_from\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x63reate_time_to\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"[\n\x08LegScore\x12\"\n\x03leg\x18\x01 \x01(\x0e\x32\x15.memoryd.v1.SearchLeg\x12\x0c\n\x04rank\x18\x02 \x01(\x05\x12\r\n\x05score\x18\x03 \x01(\x01\x12\x0e\n\x06weight\x18\x04 \x01(\x01\"\x8e\x01\n\tSearchHit\x12\"\n\x06memory\x18\x01 \x01(\x0b\x32\x12.memoryd.v1.Memory\x12\r\n\x05score\x18\x02 \x01(\x01\x12\x12\n\nsimilarity\x18\x03 \x01(\x01\x12\x0f\n\x07lexical\x18\x04 \x01(\x01\x12)\n\x0b\x65xplanation\x18\x05 \x03(\x0b\x32\x14.memoryd.v1.LegScore\"\x97\x01\n\tAddResult\x12$\n\x07outcome\x18\x01 \x01(\x0e\x32\x13.memoryd.v1.Outcome\x12\"\n\x06memory\x18\x02 \x01(\x0b\x32\x12.memoryd.v1.Memory\x12\x16\n\x0esuperseded_ids\x18\x03 \x03(\t\x12\x15\n\rcontested_ids\x18\x04 \x03(\t\x12\x11\n\trejection\x18\x05 \x01(\t*\xc2\x01\n\nMemoryKind\x12\x1b\n\x17MEMORY_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10MEMORY_KIND_FACT\x10\x01\x12\x1a\n\x16MEMORY_KIND_PREFERENCE\x10\x02\x12\x15\n\x11MEMORY_KIND_EVENT\x10\x03\x12\x19\n\x15MEMORY_KIND_PROCEDURE\x10\x04\x12\x1a\n\x16MEMORY_KIND_REFLECTION\x10\x05\x12\x17\n\x13MEMORY_KIND_EPISODE\x10\x06*\x93\x01\n\x0bMemoryState\x12\x1c\n\x18MEMORY_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11MEMORY_STATE_LIVE\x10\x01\x12\x18\n\x14MEMORY_STATE_EXPIRED\x10\x02\x12\x1b\n\x17MEMORY_STATE_SUPERSEDED\x10\x03\x12\x18\n\x14MEMORY_STATE_DELETED\x10\x04*r\n\nTrustClass\x12\x1b\n\x17TRUST_CLASS_UNSPECIFIED\x10\x00\x12\x14\n\x10TRUST_CLASS_HOST\x10\x01\x12\x17\n\x13TRUST_CLASS_SANDBOX\x10\x02\x12\x18\n\x14TRUST_CLASS_IMPORTED\x10\x03*~\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x14\n\x10OUTCOME_INSERTED\x10\x01\x12\x16\n\x12OUTCOME_REINFORCED\x10\x02\x12\x16\n\x12OUTCOME_SUPERSEDED\x10\x03\x12\x14\n\x10OUTCOME_REJECTED\x10\x04*m\n\tSearchLeg\x12\x1a\n\x16SEARCH_LEG_UNSPECIFIED\x10\x00\x12\x15\n\x11SEARCH_LEG_VECTOR\x10\x01\x12\x16\n\x12SEARCH_LEG_KEYWORD\x10\x02\x12\x15\n\x11SEARCH_LEG_ENTITY\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17memoryd/v1/memory.proto\x12\nmemoryd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\")\n\x05Scope\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x02 \x01(\t\"f\n\x06Source\x12\x0f\n\x07speaker\x18\x01 \x01(\t\x12\x0f\n\x07\x63hannel\x18\x02 \x01(\t\x12\x11\n\tthread_id\x18\x03 \x01(\t\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12\x13\n\x0bmessage_ids\x18\x05 \x03(\t\";\n\tJudgement\x12\x0c\n\x04rule\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x10\n\x08\x65vidence\x18\x03 \x01(\t\"\x86\t\n\x06Memory\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12 \n\x05scope\x18\x03 \x01(\x0b\x32\x11.memoryd.v1.Scope\x12\x0f\n\x07\x63ontent\x18\x04 \x01(\t\x12$\n\x04kind\x18\x05 \x01(\x0e\x32\x16.memoryd.v1.MemoryKind\x12&\n\x05state\x18\x06 \x01(\x0e\x32\x17.memoryd.v1.MemoryState\x12\x10\n\x08subjects\x18\x07 \x03(\t\x12\x0c\n\x04tags\x18\x08 \x03(\t\x12\x10\n\x08\x63\x61tegory\x18\t \x01(\t\x12\x32\n\x08metadata\x18\n \x03(\x0b\x32 .memoryd.v1.Memory.MetadataEntry\x12\x0b\n\x03key\x18\x0b \x01(\t\x12\"\n\x06source\x18\x0c \x01(\x0b\x32\x12.memoryd.v1.Source\x12\x12\n\nconfidence\x18\r \x01(\x01\x12\x17\n\ndecay_rate\x18\x0e \x01(\x01H\x00\x88\x01\x01\x12%\n\x05trust\x18\x0f \x01(\x0e\x32\x16.memoryd.v1.TrustClass\x12\x10\n\x08grant_id\x18\x10 \x01(\t\x12\x11\n\tprotected\x18\x11 \x01(\x08\x12/\n\x0b\x63reate_time\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nevent_time\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0brecall_time\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x14\n\x0crecall_count\x18\x15 \x01(\x03\x12\x32\n\x0ereinforce_time\x18\x16 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x65xpire_time\x18\x17 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0esupersede_time\x18\x18 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x64\x65lete_time\x18\x19 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\npurge_time\x18\x1a \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nsupersedes\x18\x1b \x03(\t\x12\x15\n\rsuperseded_by\x18\x1c \x01(\t\x12\x16\n\x0e\x63ontested_with\x18\x1d \x03(\t\x12(\n\tjudgement\x18\x1e \x01(\x0b\x32\x15.memoryd.v1.Judgement\x12\x15\n\rdelete_reason\x18\x1f \x01(\t\x12\'\n\x08\x65ntities\x18  \x03(\x0b\x32\x15.memoryd.v1.EntityRef\x12\x0f\n\x07said_by\x18! \x01(\t\x12-\n\tsaid_time\x18\" \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\r\n\x0b_decay_rate\"4\n\tEntityRef\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\r\n\x05\x61\x62out\x18\x03 \x01(\x08\"\xa4\x03\n\x0cMemoryFilter\x12%\n\x05kinds\x18\x01 \x03(\x0e\x32\x16.memoryd.v1.MemoryKind\x12\x10\n\x08subjects\x18\x02 \x03(\t\x12\x0c\n\x04tags\x18\x03 \x03(\t\x12\x38\n\x08metadata\x18\x04 \x03(\x0b\x32&.memoryd.v1.MemoryFilter.MetadataEntry\x12\x10\n\x08\x63\x61tegory\x18\x05 \x01(\t\x12\x33\n\x0f\x65vent_time_from\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\revent_time_to\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x34\n\x10\x63reate_time_from\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x63reate_time_to\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"[\n\x08LegScore\x12\"\n\x03leg\x18\x01 \x01(\x0e\x32\x15.memoryd.v1.SearchLeg\x12\x0c\n\x04rank\x18\x02 \x01(\x05\x12\r\n\x05score\x18\x03 \x01(\x01\x12\x0e\n\x06weight\x18\x04 \x01(\x01\"\x8e\x01\n\tSearchHit\x12\"\n\x06memory\x18\x01 \x01(\x0b\x32\x12.memoryd.v1.Memory\x12\r\n\x05score\x18\x02 \x01(\x01\x12\x12\n\nsimilarity\x18\x03 \x01(\x01\x12\x0f\n\x07lexical\x18\x04 \x01(\x01\x12)\n\x0b\x65xplanation\x18\x05 \x03(\x0b\x32\x14.memoryd.v1.LegScore\"\x97\x01\n\tAddResult\x12$\n\x07outcome\x18\x01 \x01(\x0e\x32\x13.memoryd.v1.Outcome\x12\"\n\x06memory\x18\x02 \x01(\x0b\x32\x12.memoryd.v1.Memory\x12\x16\n\x0esuperseded_ids\x18\x03 \x03(\t\x12\x15\n\rcontested_ids\x18\x04 \x03(\t\x12\x11\n\trejection\x18\x05 \x01(\t*\xc2\x01\n\nMemoryKind\x12\x1b\n\x17MEMORY_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10MEMORY_KIND_FACT\x10\x01\x12\x1a\n\x16MEMORY_KIND_PREFERENCE\x10\x02\x12\x15\n\x11MEMORY_KIND_EVENT\x10\x03\x12\x19\n\x15MEMORY_KIND_PROCEDURE\x10\x04\x12\x1a\n\x16MEMORY_KIND_REFLECTION\x10\x05\x12\x17\n\x13MEMORY_KIND_EPISODE\x10\x06*\x93\x01\n\x0bMemoryState\x12\x1c\n\x18MEMORY_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11MEMORY_STATE_LIVE\x10\x01\x12\x18\n\x14MEMORY_STATE_EXPIRED\x10\x02\x12\x1b\n\x17MEMORY_STATE_SUPERSEDED\x10\x03\x12\x18\n\x14MEMORY_STATE_DELETED\x10\x04*r\n\nTrustClass\x12\x1b\n\x17TRUST_CLASS_UNSPECIFIED\x10\x00\x12\x14\n\x10TRUST_CLASS_HOST\x10\x01\x12\x17\n\x13TRUST_CLASS_SANDBOX\x10\x02\x12\x18\n\x14TRUST_CLASS_IMPORTED\x10\x03*~\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x14\n\x10OUTCOME_INSERTED\x10\x01\x12\x16\n\x12OUTCOME_REINFORCED\x10\x02\x12\x16\n\x12OUTCOME_SUPERSEDED\x10\x03\x12\x14\n\x10OUTCOME_REJECTED\x10\x04*m\n\tSearchLeg\x12\x1a\n\x16SEARCH_LEG_UNSPECIFIED\x10\x00\x12\x15\n\x11SEARCH_LEG_VECTOR\x10\x01\x12\x16\n\x12SEARCH_LEG_KEYWORD\x10\x02\x12\x15\n\x11SEARCH_LEG_ENTITY\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,16 +36,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEMORY_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_MEMORYFILTER_METADATAENTRY']._loaded_options = None
   _globals['_MEMORYFILTER_METADATAENTRY']._serialized_options = b'8\001'
-  _globals['_MEMORYKIND']._serialized_start=2247
-  _globals['_MEMORYKIND']._serialized_end=2441
-  _globals['_MEMORYSTATE']._serialized_start=2444
-  _globals['_MEMORYSTATE']._serialized_end=2591
-  _globals['_TRUSTCLASS']._serialized_start=2593
-  _globals['_TRUSTCLASS']._serialized_end=2707
-  _globals['_OUTCOME']._serialized_start=2709
-  _globals['_OUTCOME']._serialized_end=2835
-  _globals['_SEARCHLEG']._serialized_start=2837
-  _globals['_SEARCHLEG']._serialized_end=2946
+  _globals['_MEMORYKIND']._serialized_start=2311
+  _globals['_MEMORYKIND']._serialized_end=2505
+  _globals['_MEMORYSTATE']._serialized_start=2508
+  _globals['_MEMORYSTATE']._serialized_end=2655
+  _globals['_TRUSTCLASS']._serialized_start=2657
+  _globals['_TRUSTCLASS']._serialized_end=2771
+  _globals['_OUTCOME']._serialized_start=2773
+  _globals['_OUTCOME']._serialized_end=2899
+  _globals['_SEARCHLEG']._serialized_start=2901
+  _globals['_SEARCHLEG']._serialized_end=3010
   _globals['_SCOPE']._serialized_start=72
   _globals['_SCOPE']._serialized_end=113
   _globals['_SOURCE']._serialized_start=115
@@ -53,19 +53,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_JUDGEMENT']._serialized_start=219
   _globals['_JUDGEMENT']._serialized_end=278
   _globals['_MEMORY']._serialized_start=281
-  _globals['_MEMORY']._serialized_end=1375
-  _globals['_MEMORY_METADATAENTRY']._serialized_start=1313
-  _globals['_MEMORY_METADATAENTRY']._serialized_end=1360
-  _globals['_ENTITYREF']._serialized_start=1377
-  _globals['_ENTITYREF']._serialized_end=1429
-  _globals['_MEMORYFILTER']._serialized_start=1432
-  _globals['_MEMORYFILTER']._serialized_end=1852
-  _globals['_MEMORYFILTER_METADATAENTRY']._serialized_start=1313
-  _globals['_MEMORYFILTER_METADATAENTRY']._serialized_end=1360
-  _globals['_LEGSCORE']._serialized_start=1854
-  _globals['_LEGSCORE']._serialized_end=1945
-  _globals['_SEARCHHIT']._serialized_start=1948
-  _globals['_SEARCHHIT']._serialized_end=2090
-  _globals['_ADDRESULT']._serialized_start=2093
-  _globals['_ADDRESULT']._serialized_end=2244
+  _globals['_MEMORY']._serialized_end=1439
+  _globals['_MEMORY_METADATAENTRY']._serialized_start=1377
+  _globals['_MEMORY_METADATAENTRY']._serialized_end=1424
+  _globals['_ENTITYREF']._serialized_start=1441
+  _globals['_ENTITYREF']._serialized_end=1493
+  _globals['_MEMORYFILTER']._serialized_start=1496
+  _globals['_MEMORYFILTER']._serialized_end=1916
+  _globals['_MEMORYFILTER_METADATAENTRY']._serialized_start=1377
+  _globals['_MEMORYFILTER_METADATAENTRY']._serialized_end=1424
+  _globals['_LEGSCORE']._serialized_start=1918
+  _globals['_LEGSCORE']._serialized_end=2009
+  _globals['_SEARCHHIT']._serialized_start=2012
+  _globals['_SEARCHHIT']._serialized_end=2154
+  _globals['_ADDRESULT']._serialized_start=2157
+  _globals['_ADDRESULT']._serialized_end=2308
 # @@protoc_insertion_point(module_scope)

@@ -322,6 +322,8 @@ class Memory(google.protobuf.message.Message):
     JUDGEMENT_FIELD_NUMBER: builtins.int
     DELETE_REASON_FIELD_NUMBER: builtins.int
     ENTITIES_FIELD_NUMBER: builtins.int
+    SAID_BY_FIELD_NUMBER: builtins.int
+    SAID_TIME_FIELD_NUMBER: builtins.int
     id: builtins.str
     """26 characters, random. Any unique prefix of at least 8 addresses it too. Output only."""
     agent_id: builtins.str
@@ -352,6 +354,10 @@ class Memory(google.protobuf.message.Message):
     """The memory that replaced it. Empty: none. Output only."""
     delete_reason: builtins.str
     """Why it went, of a deleted memory: "deleted", "decayed", "evicted" or "forgotten" (with a person). Output only."""
+    said_by: builtins.str
+    """Who says "I" in it: the speaker, else the user for whom it was stored; "unknown" if nobody is named. Empty: the
+    asking user. Output only.
+    """
     @property
     def scope(self) -> Global___Scope:
         """Who may recall it. Output only."""
@@ -420,6 +426,12 @@ class Memory(google.protobuf.message.Message):
     def entities(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___EntityRef]:
         """Whom and what it names; its subjects are the names of those it is about. Output only."""
 
+    @property
+    def said_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """Its event_time, set where the statement is not understood without it: it speaks of a relative time ("next week"),
+        has an event time of its own, or is older than context.date_after_days. Output only.
+        """
+
     def __init__(
         self,
         *,
@@ -455,10 +467,12 @@ class Memory(google.protobuf.message.Message):
         judgement: Global___Judgement | None = ...,
         delete_reason: builtins.str = ...,
         entities: collections.abc.Iterable[Global___EntityRef] | None = ...,
+        said_by: builtins.str = ...,
+        said_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate", "create_time", b"create_time", "decay_rate", b"decay_rate", "delete_time", b"delete_time", "event_time", b"event_time", "expire_time", b"expire_time", "judgement", b"judgement", "purge_time", b"purge_time", "recall_time", b"recall_time", "reinforce_time", b"reinforce_time", "scope", b"scope", "source", b"source", "supersede_time", b"supersede_time"]
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate", "create_time", b"create_time", "decay_rate", b"decay_rate", "delete_time", b"delete_time", "event_time", b"event_time", "expire_time", b"expire_time", "judgement", b"judgement", "purge_time", b"purge_time", "recall_time", b"recall_time", "reinforce_time", b"reinforce_time", "said_time", b"said_time", "scope", b"scope", "source", b"source", "supersede_time", b"supersede_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate", "agent_id", b"agent_id", "category", b"category", "confidence", b"confidence", "content", b"content", "contested_with", b"contested_with", "create_time", b"create_time", "decay_rate", b"decay_rate", "delete_reason", b"delete_reason", "delete_time", b"delete_time", "entities", b"entities", "event_time", b"event_time", "expire_time", b"expire_time", "grant_id", b"grant_id", "id", b"id", "judgement", b"judgement", "key", b"key", "kind", b"kind", "metadata", b"metadata", "protected", b"protected", "purge_time", b"purge_time", "recall_count", b"recall_count", "recall_time", b"recall_time", "reinforce_time", b"reinforce_time", "scope", b"scope", "source", b"source", "state", b"state", "subjects", b"subjects", "supersede_time", b"supersede_time", "superseded_by", b"superseded_by", "supersedes", b"supersedes", "tags", b"tags", "trust", b"trust"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate", "agent_id", b"agent_id", "category", b"category", "confidence", b"confidence", "content", b"content", "contested_with", b"contested_with", "create_time", b"create_time", "decay_rate", b"decay_rate", "delete_reason", b"delete_reason", "delete_time", b"delete_time", "entities", b"entities", "event_time", b"event_time", "expire_time", b"expire_time", "grant_id", b"grant_id", "id", b"id", "judgement", b"judgement", "key", b"key", "kind", b"kind", "metadata", b"metadata", "protected", b"protected", "purge_time", b"purge_time", "recall_count", b"recall_count", "recall_time", b"recall_time", "reinforce_time", b"reinforce_time", "said_by", b"said_by", "said_time", b"said_time", "scope", b"scope", "source", b"source", "state", b"state", "subjects", b"subjects", "supersede_time", b"supersede_time", "superseded_by", b"superseded_by", "supersedes", b"supersedes", "tags", b"tags", "trust", b"trust"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__decay_rate: typing_extensions.TypeAlias = typing.Literal["decay_rate"]
     _WhichOneofArgType__decay_rate: typing_extensions.TypeAlias = typing.Literal["_decay_rate", b"_decay_rate"]

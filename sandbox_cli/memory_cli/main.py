@@ -205,6 +205,7 @@ def _show(memory: Any, args: argparse.Namespace) -> None:
         "metadata": ", ".join(f"{key}={value}" for key, value in memory.metadata.items()),
         "key": memory.key,
         "speaker": memory.source.speaker,
+        "said by": memory.said_by,
         "channel": memory.source.channel,
         "confidence": f"{memory.confidence:.2f}",
         "trust": memory.trust.value,

@@ -57,6 +57,15 @@ def shortest_ids(ids: Iterable[str]) -> dict[str, str]:
     return short
 
 
+def _label(memory: Memory, told: datetime | None = None) -> str:
+    """Return who said a memory and on which day, as far as a reader needs it and the line does not tell: "[Bob] "."""
+    day = "" if memory.said_time is None else f"{memory.said_time.astimezone():%Y-%m-%d}"
+    if told is not None and day == f"{told.astimezone():%Y-%m-%d}":
+        day = ""
+    label = ", ".join(part for part in (one_line(memory.said_by), day) if part)
+    return f"[{label}] " if label else ""
+
+
 def _statement(memory: Memory) -> str:
     text = one_line(memory.content)
     if memory.subjects:
@@ -64,17 +73,19 @@ def _statement(memory: Memory) -> str:
     if memory.trust is not Trust.HOST:
         text += f" [{memory.trust.value}]"
     if memory.contested_with:
-        text += f" [contested by {', '.join(item[:MIN_ID_PREFIX] for item in memory.contested_with)}]"
+        first, *more = (item[:MIN_ID_PREFIX] for item in memory.contested_with)
+        text += f" [contested by {first}{f' and {len(more)} more' if more else ''}]"
     if memory.state is not State.LIVE:
         text += f" [{memory.state.value}]"
     return text
 
 
 def hit_line(hit: Hit, short_id: str) -> str:
-    """Return a hit as `[0.87] text (about Sarah)  id`."""
-    return f"[{hit.score:.2f}] {_statement(hit.memory)}  {short_id}"
+    """Return a hit as `[0.87] [Bob, 2026-05-03] text (about Sarah)  id`; the second label only where it is needed."""
+    return f"[{hit.score:.2f}] {_label(hit.memory)}{_statement(hit.memory)}  {short_id}"
 
 
 def memory_line(memory: Memory, short_id: str) -> str:
-    """Return a memory as `id  date  text (about Sarah)`."""
-    return f"{short_id}  {memory.create_time.astimezone():%Y-%m-%d %H:%M}  {_statement(memory)}"
+    """Return a memory as `id  date  [Bob] text (about Sarah)`."""
+    label = _label(memory, memory.create_time)
+    return f"{short_id}  {memory.create_time.astimezone():%Y-%m-%d %H:%M}  {label}{_statement(memory)}"
