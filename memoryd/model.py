@@ -269,6 +269,8 @@ class Memory:
     judgement: Judgement | None = None
     delete_trust: Trust | None = field(default=None, metadata=_OWN)
     """With which trust it was deleted: with less it is not restored."""
+    supersede_trust: Trust | None = field(default=None, metadata=_OWN)
+    """With which trust it was superseded: with less that is not undone."""
     delete_reason: str = ""
     """Why it went: "deleted", "decayed", "evicted" or "forgotten"; empty while it is there."""
     trusted_recall_time: datetime | None = field(default=None, metadata=_OWN)

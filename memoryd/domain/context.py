@@ -19,9 +19,9 @@ from memoryd.domain.mentions import meant_by
 from memoryd.domain.people import known_people
 from memoryd.domain.ports import Ports
 from memoryd.domain.recall import recall
-from memoryd.index.directory import Directory
 from memoryd.knowledge.finders import find_entities
-from memoryd.model import Caller, ContextItem, ContextSection, Filter, Kind, Leg, Memory, Owner, Query, Trust
+from memoryd.knowledge.names import MOST_NAME_CHARACTERS
+from memoryd.model import Caller, ContextItem, ContextSection, Filter, Kind, Leg, Memory, Query, Trust
 
 __all__ = ["Context", "build_context", "render_line", "render_person", "token_count"]
 
@@ -29,6 +29,7 @@ PEOPLE_HEADING = "## Known people"
 RELEVANT_HEADING = "## Relevant memory"
 MOST_PEOPLE = 20
 SHARE_OF_PEOPLE = 4  # people may take a quarter of the text, so that memories have their room
+SHARE_OF_TRUST = 2  # half of the memories' places and of their room are for higher trust than a sandbox's
 INLINE_CHARACTERS = 16_000  # of memories that are rendered on the loop (≤ 1 ms); more goes to a thread
 BYTES_A_TOKEN = 4  # of UTF-8; English is near it, other scripts stay below the true count's double
 _HIDDEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f")  # letters and marks that show nothing
@@ -37,7 +38,6 @@ _FENCE = re.compile(r"[`~]{3,}")
 _MARK = re.compile(r"^(?:\d{1,9}(?=[.)](?:\s|$))|(?=[-+*](?:\s|$)|#{1,6}(?:\s|$)|[-*_]{3}|[\[|]))")
 """Where a line begins: what opens a list, a heading, a rule, a label of ours or a table."""
 _NO_NAME = re.compile(r"[^\w '’@&+#-]|_{2,}")
-MOST_NAME_CHARACTERS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _inert(text: str) -> str:
 
 
 def _plain_name(text: str) -> str:
-    """Return a name without what could make it more than one: no punctuation, no brackets, 40 letters."""
+    """Return a name without what could make it more than one: no punctuation, no brackets, 64 letters."""
     return " ".join(_NO_NAME.sub(" ", _inert(text)).split())[:MOST_NAME_CHARACTERS].strip()
 
 
@@ -110,7 +110,7 @@ def render_line(memory: Memory, zone: tzinfo | None = None) -> str:
     """Return a memory as a line of the block: who said it and when, whom it is about, marks of doubt and low trust."""
     line = f"- {_label(memory, zone)}{_inert(memory.content)}"
     if memory.subjects:
-        line += f" (about {', '.join(map(_inert, memory.subjects))})"
+        line += f" (about {', '.join(map(_plain_name, memory.subjects))})"
     if memory.contested_with:
         line += " [contested]"
     if memory.trust is not Trust.HOST:
@@ -146,7 +146,8 @@ async def build_context(
         return Context("", (), 0, 0, ())
     wanted = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
     query = Query(text=searched_by(prompt), limit=count, filter=wanted, min_score=min_score)
-    found = await recall(query, caller, ports, now=now, counted=False)
+    kept = -(-count // SHARE_OF_TRUST)
+    found = await recall(query, caller, ports, now=now, counted=False, kept=kept)
     memories = [hit.memory for hit in found.hits]
     sections = await _people(query.text, caller, ports, tokens * BYTES_A_TOKEN // SHARE_OF_PEOPLE)
     room = tokens * BYTES_A_TOKEN - sum(len(section.text.encode()) + 1 for section in sections)
@@ -176,11 +177,12 @@ async def _people(prompt: str, caller: Caller, ports: Ports, room: int) -> list[
     for find in find_entities(prompt, ports.finders):
         for people in {id(people): people for _, _, people in known}.values():
             named |= {(id(people), root) for root in meant_by(find.text, people)}
-    known.sort(key=lambda one: (id(one[2]), one[1]) not in named)  # stable: those named most often come first
+    # stable: of as much trust those named most often come first
+    known.sort(key=lambda one: ((id(one[2]), one[1]) not in named, -one[2].trust_weight(one[1])))
     lines, items = [], []
     left = room - len(f"{PEOPLE_HEADING}\n\n".encode())
-    for owner, root, people in known[:MOST_PEOPLE]:
-        trust = await _trust_of(owner, root, people, ports)
+    for _, root, people in known[:MOST_PEOPLE]:
+        trust = _TRUSTS[people.trust_weight(root)]
         line = render_person(people.name(root), people.relations(root), people.aliases(root), trust)
         size = len(line.encode()) + 1
         if size <= left:
@@ -190,11 +192,7 @@ async def _people(prompt: str, caller: Caller, ports: Ports, room: int) -> list[
     return [_section("known_people", PEOPLE_HEADING, lines, items)] if items else []
 
 
-async def _trust_of(owner: Owner, root: str, people: Directory, ports: Ports) -> Trust:
-    """Return the most that a memory which names somebody is trusted."""
-    index = await ports.indexes.get(owner)
-    memories = [] if index is None else [index.memory(memory_id) for memory_id in people.live(root)]
-    return max((memory.trust for memory in memories if memory), key=lambda trust: trust.weight, default=Trust.HOST)
+_TRUSTS = {trust.weight: trust for trust in Trust}
 
 
 def render_person(name: str, relations: list[str], aliases: list[str], trust: Trust) -> str:
@@ -204,15 +202,24 @@ def render_person(name: str, relations: list[str], aliases: list[str], trust: Tr
     return line if trust is Trust.HOST else f"{line} [unverified: {trust.value}]"
 
 
-def _fitting(memories: list[Memory], left: int, zone: tzinfo | None) -> tuple[list[str], list[Memory]]:
-    """Return the lines that fit into so many bytes, and whose; what is too long is skipped, as the next may fit."""
+def _fitting(memories: list[Memory], room: int, zone: tzinfo | None) -> tuple[list[str], list[Memory]]:
+    """
+    Return the lines that fit into so many bytes, and whose; what is too long is skipped, as the next may fit.
+
+    A sandbox's memories leave half of the room to the others, as far as those need it.
+    """
+    room -= len(f"{RELEVANT_HEADING}\n\n".encode())
+    rendered = [(memory, render_line(memory, zone)) for memory in memories]
+    sizes = [len(line.encode()) + 1 for _, line in rendered]
+    others = sum(size for (memory, _), size in zip(rendered, sizes, strict=True) if memory.trust is not Trust.SANDBOX)
+    for_sandboxes = room - min(others, room // SHARE_OF_TRUST)
     lines, shown = [], []
-    left -= len(f"{RELEVANT_HEADING}\n\n".encode())
-    for memory in memories:
-        line = render_line(memory, zone)
-        size = len(line.encode()) + 1
-        if size <= left:
-            left -= size
-            lines.append(line)
-            shown.append(memory)
+    for (memory, line), size in zip(rendered, sizes, strict=True):
+        sandboxed = memory.trust is Trust.SANDBOX
+        if size > room or (sandboxed and size > for_sandboxes):
+            continue
+        room -= size
+        for_sandboxes -= size if sandboxed else 0
+        lines.append(line)
+        shown.append(memory)
     return lines, shown

@@ -16,9 +16,10 @@ __all__ = ["evicted", "least_valuable", "worth"]
 AHEAD = 64  # victims that are chosen at a time; one more memory then costs a look, no sorting
 
 
-def worth(memory: Memory, now: datetime, decay: str) -> tuple[float, datetime, datetime]:
-    """Return what a memory is worth, by which the least goes first: confidence, then recall, then age."""
+def worth(memory: Memory, now: datetime, decay: str) -> tuple[int, float, datetime, datetime]:
+    """Return what a memory is worth, by which the least goes first: trust, then confidence, then recall, then age."""
     return (
+        memory.trust.weight,
         confidence_at(memory, now, decay),
         memory.trusted_recall_time or memory.create_time,
         memory.create_time,

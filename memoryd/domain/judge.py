@@ -19,9 +19,20 @@ from memoryd.domain.rules import Rules
 from memoryd.errors import TrustTooLow
 from memoryd.knowledge.compare import compare, speaks_of_itself
 from memoryd.knowledge.finding import Finding, Relation
-from memoryd.model import Draft, Judgement, Memory, Outcome, Owner
+from memoryd.model import Draft, Judgement, Memory, Outcome, Owner, Trust
 
-__all__ = ["REINFORCEMENT", "Akin", "Known", "Offer", "Verdict", "contested_by", "judge", "memory_of", "reinforced"]
+__all__ = [
+    "REINFORCEMENT",
+    "Akin",
+    "Known",
+    "Offer",
+    "Verdict",
+    "contested_by",
+    "judge",
+    "memory_of",
+    "reinforced",
+    "retired",
+]
 
 REINFORCEMENT = 0.1  # added to the confidence each time that a statement is repeated; the cap is 1
 DEMOTED = 0.3  # what is left of the confidence of an older statement where the policy is to demote
@@ -218,7 +229,8 @@ def _with_room(contested: Sequence[tuple[Memory, Judgement]], by: Memory) -> lis
 def _with_corrected(verdict: Verdict, old: Memory, why: Judgement, now: datetime) -> Verdict:
     """Return a verdict that replaces what was corrected, too; its protection goes on."""
     heir = verdict.memory
-    heir = replace(heir, supersedes=(old.id, *heir.supersedes), protected=old.protected)
+    kept = old.protected and not heir.trust.outranks(old.trust)
+    heir = replace(heir, supersedes=(old.id, *heir.supersedes), protected=kept)
     changed = (_retired(old, heir, why, now), *verdict.changed)
     return Verdict(Outcome.SUPERSEDED, heir, changed, (old.id, *verdict.superseded_ids))
 
@@ -266,8 +278,12 @@ def _contested(held: Memory, by: str, why: Judgement) -> Memory:
 
 
 def _retired(held: Memory, heir: Memory, why: Judgement, now: datetime) -> Memory:
-    time = max(now, held.create_time)
-    return replace(held, supersede_time=time, superseded_by=heir.id, judgement=why, contested_with=())
+    return retired(held, heir.id, why, now, trust=heir.trust)
+
+
+def retired(held: Memory, by: str, why: Judgement, now: datetime, *, trust: Trust) -> Memory:
+    """Return a memory that another of the id `by` has replaced, on the word of somebody of this trust."""
+    return replace(held, supersede_time=now, superseded_by=by, supersede_trust=trust, judgement=why, contested_with=())
 
 
 # --- saying it again ---

@@ -16,7 +16,7 @@ from memoryd.checks import fold
 from memoryd.entity import EntityType, Form, Mention
 from memoryd.index.directory import Directory
 from memoryd.knowledge.finders import Find, Finder, find_entities
-from memoryd.knowledge.names import is_formal, may_be_one, short_forms
+from memoryd.knowledge.names import is_formal, is_plain, may_be_one, short_forms
 from memoryd.knowledge.relations import KIN, RELATIONS, relation_of
 
 __all__ = ["known_as", "meant_by", "mentions_among", "mentions_of", "named_by", "near"]
@@ -92,6 +92,8 @@ def _groups(finds: Sequence[Find], subjects: Iterable[str]) -> list[_Group]:
         if find.group:
             numbered[find.group] = group
     for subject in subjects:
+        if not is_plain(subject):
+            continue  # it labels the memory and names nobody
         find = _of_subject(subject)
         known = next((g for g in groups if any(fold(f.text) == fold(find.text) for f in g.finds)), None)
         if known is None:

@@ -273,7 +273,8 @@ class Offers:
         victims = least_valuable(index, ports, overflow, kept, self._now, trust=trust)
         if len(victims) < overflow:
             raise LimitExceeded(
-                f"the scope holds {cap} memories (memory.max_entries) and all of them are protected; delete some",
+                f"the scope holds {cap} memories (memory.max_entries), all of them protected or of higher trust;"
+                " delete some",
                 limit="max_entries",
             )
         for victim in victims:

@@ -19,6 +19,7 @@ from memoryd.domain.tombstones import tombstones_for
 from memoryd.entity import Entity, EntityType, Form, Mention, Profile
 from memoryd.errors import AmbiguousName, EntityNotFound, InvalidArgument, TrustTooLow
 from memoryd.index.directory import Directory
+from memoryd.knowledge.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS, is_plain
 from memoryd.knowledge.relations import RELATIONS
 from memoryd.model import Caller, Filter, Kind, Memory, Owner, State
 from memoryd.times import from_us
@@ -215,12 +216,21 @@ async def _write(rows: Sequence[Entity], caller: Caller, ports: Ports, now: date
 
 
 def _row(people: Directory, entity_id: str, owner: Owner, caller: Caller, now: datetime) -> Entity:
-    return people.row(entity_id) or Entity(entity_id, owner, now, caller.trust)
+    """Return what was decided of an entity so far; what lower trust decided does not become higher trust's decision."""
+    known = people.row(entity_id)
+    if known is None or caller.trust.outranks(known.trust):
+        return Entity(entity_id, owner, now, caller.trust)
+    return known
 
 
 async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
     """Give an entity another name; see RenameEntity in the contract."""
     new_name = check_text(new_name, "new_name", limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
+    if not is_plain(new_name):
+        raise InvalidArgument(
+            f"new_name must be a name: at most {MOST_NAME_WORDS} words and {MOST_NAME_CHARACTERS} letters, no sentence",
+            field="new_name",
+        )
     if ports.secrets([new_name]):
         raise InvalidArgument("new_name holds a credential, which is not stored", field="new_name")
     if fold(new_name) in RELATIONS:

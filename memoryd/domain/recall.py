@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -21,11 +22,14 @@ from memoryd.embedding.base import Vector
 from memoryd.errors import Unavailable
 from memoryd.index.analysis import analyse_query
 from memoryd.index.order import Found, Question
+from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.words import telling_words
 from memoryd.model import Caller, Hit, Leg, LegScore, Query, Trust
 
 __all__ = ["KEYWORD_WEIGHT", "VECTOR_WEIGHT", "Recall", "recall"]
 
+KEPT = 5  # every fifth place of an answer is for higher trust than a sandbox's, where that answers too
+LEAST_SHARE = 0.1  # of the best score, for a memory of higher trust to be worth a place that is kept for it
 VECTOR_WEIGHT = 0.3
 KEYWORD_WEIGHT = 0.7
 EMBEDDING_PATIENCE_S = 2.0  # a search goes on by words when its vector takes longer
@@ -40,11 +44,14 @@ class Recall:
     embedding_s: float
 
 
-async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime, counted: bool = True) -> Recall:
+async def recall(
+    query: Query, caller: Caller, ports: Ports, *, now: datetime, counted: bool = True, kept: int | None = None
+) -> Recall:
     """
     Return the memories that answer a query, best first; see SearchMemories in the contract.
 
-    Each hit counts as a recall, unless the caller counts those that it shows.
+    Each hit counts as a recall, unless the caller counts those that it shows. So many places as `kept` says (unset: a
+    fifth) are for memories of higher trust than a sandbox's, as far as there are any that answer it.
     """
     embedding = asyncio.ensure_future(_vector(query, caller, ports))
     try:
@@ -73,12 +80,37 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime, c
             tuple(analyse_query(" ".join(telling_words(query.text)))),
         )
         found = await ports.indexes.search(ready, question, explain=query.explain)
+        places = query.limit // KEPT if kept is None else min(kept, query.limit)
+        found = await _with_kept(found, question, ready, ports, places, explain=query.explain)
     hits = [_hit(hit, query, now) for hit in found]
     memories = await shown([hit.memory for hit in hits], caller, ports, now)
     hits = [replace(hit, memory=memory) for hit, memory in zip(hits, memories, strict=True)]
     if counted:
         ports.recalls.note((hit.memory.id for hit in hits), now, trusted=caller.trust is Trust.HOST)
     return Recall(hits, tuple(missing), embedding_s)
+
+
+async def _with_kept(
+    found: list[Found],
+    question: Question,
+    indexes: Sequence[ScopeIndex],
+    ports: Ports,
+    kept: int,
+    *,
+    explain: bool,
+) -> list[Found]:
+    """Return what was found with the best of higher trust in it, in place of the last of a sandbox's."""
+    lower = [hit for hit in found if hit.memory.trust is Trust.SANDBOX]
+    missing = kept - (len(found) - len(lower))
+    if not lower or missing <= 0 or len(found) < question.limit:
+        return found  # nothing of higher trust was crowded out
+    least = max(question.min_score, LEAST_SHARE * max(hit.score for hit in found))
+    asked = replace(question, limit=kept, min_score=least, least_trust=Trust.IMPORTED.weight)
+    there = {hit.memory.id for hit in found}
+    higher = await ports.indexes.search(indexes, asked, explain=explain)
+    more = [hit for hit in higher if hit.memory.id not in there][:missing]
+    gone = {hit.memory.id for hit in lower[len(lower) - len(more) :]} if more else set()
+    return [hit for hit in found if hit.memory.id not in gone] + more
 
 
 async def _vector(query: Query, caller: Caller, ports: Ports) -> tuple[Vector | None, float]:

@@ -16,7 +16,7 @@ from memoryd.domain.requests import memory_now, once
 from memoryd.domain.showing import shown_one
 from memoryd.domain.tombstones import lifted_by
 from memoryd.errors import Conflict, NotFound, TrustTooLow
-from memoryd.model import Caller, Judgement, Memory, State
+from memoryd.model import Caller, Judgement, Memory, State, Trust
 
 __all__ = ["restore"]
 
@@ -40,16 +40,10 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
                     await ports.store.commit(ChangeSet(request=noted))
                 return await shown_one(memory, caller, ports, now)
             await _check_trust(memory, caller, ports)
-            back = replace(memory, delete_time=None, purge_time=None, delete_trust=None, delete_reason="")
-            if memory.delete_reason in {"decayed", "evicted"}:
-                back = replace(back, reinforce_time=now)  # or it would go again at once
             entry = await ports.store.entry(memory)
             if entry is None:
                 raise NotFound(f"there is no memory {memory.id}", field="id")
-            heirs: list[Entry] = []
-            if memory.supersede_time is not None:
-                heirs = await _heirs(memory, ports)
-                back = replace(back, supersede_time=None, superseded_by="")
+            back, heirs = await _undone(memory, ports, now)
             rivals = heirs
             if back.state_at(now) is State.LIVE:
                 beside = Offers(ports, {back.owner: await ports.indexes.get(back.owner)}, now)
@@ -62,6 +56,20 @@ async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime
             updates = (Entry(back, entry.terms, entry.vector, entry.fingerprint), *rivals)
             await ports.store.commit(ChangeSet(updates=updates, request=noted, lift=lift))
             return await shown_one(back, caller, ports, now)
+
+
+async def _undone(memory: Memory, ports: Ports, now: datetime) -> tuple[Memory, list[Entry]]:
+    """
+    Return a memory without its delete, else without its supersession, and what had replaced it and has so no longer.
+
+    Only one of the two is undone: what was replaced before it was deleted is replaced again.
+    """
+    if memory.delete_time is None:
+        return replace(memory, supersede_time=None, superseded_by="", supersede_trust=None), await _heirs(memory, ports)
+    back = replace(memory, delete_time=None, purge_time=None, delete_trust=None, delete_reason="")
+    if memory.delete_reason in {"decayed", "evicted"}:
+        back = replace(back, reinforce_time=now)  # or it would go again at once
+    return back, []
 
 
 _RESTORED = Judgement("restored", "it was restored beside what had replaced it; confirm one of them")
@@ -113,12 +121,12 @@ def _marked(rival: Memory, back: Memory, reasons: Mapping[str, Judgement]) -> Me
 
 
 async def _check_trust(memory: Memory, caller: Caller, ports: Ports) -> None:
-    """Raise TrustTooLow if whoever deleted or replaced a memory has more trust than the caller."""
-    by = memory.delete_trust
-    if by is None and memory.superseded_by:
+    """Raise TrustTooLow if whoever deleted a memory, else whoever replaced it, has more trust than the caller."""
+    by = memory.delete_trust if memory.delete_time is not None else memory.supersede_trust
+    if by is None and memory.delete_time is None and memory.superseded_by:  # replaced before trust was noted
         heir = next(iter(await ports.store.find(caller.visibility, memory.superseded_by, deleted=True)), None)
         by = None if heir is None else heir.trust
-    if by is not None and by.outranks(caller.trust):
+    if (by or Trust.HOST).outranks(caller.trust):
         raise TrustTooLow("it was deleted or replaced with higher trust; that is not undone from here")
 
 

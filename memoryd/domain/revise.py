@@ -9,6 +9,7 @@ from memoryd.change import ChangeSet, Entry
 from memoryd.domain.add import again, decline, holds_secret, locks_of, result_of
 from memoryd.domain.answers import within_bytes
 from memoryd.domain.browse import find
+from memoryd.domain.judge import retired
 from memoryd.domain.links import released
 from memoryd.domain.offers import Offers
 from memoryd.domain.ports import Ports
@@ -72,7 +73,7 @@ async def correct(
             return (await again(earlier, caller, ports, now))[0]
         old = await find(memory_id, caller, ports)
         _check_live(old, caller, now)
-        draft = _draft(old, content)
+        draft = _draft(old, content, caller)
         if draft.content == old.content:
             raise InvalidArgument("content is what the memory says already", field="content")
         disabled = caller.agent_id in ports.policy.disabled_agents
@@ -94,8 +95,15 @@ async def correct(
             return await result_of(recorded, offers, caller, ports, now)
 
 
-def _draft(old: Memory, content: str) -> Draft:
-    """Return the statement that a correction offers: all of the old one but its words."""
+def _draft(old: Memory, content: str, caller: Caller) -> Draft:
+    """
+    Return the statement that a correction offers: all of the old one but its words.
+
+    Of one of lower trust only the kind and the scope: no label, key, speaker or time that a sandbox gave becomes the
+    host's word.
+    """
+    if caller.trust.outranks(old.trust):
+        return Draft(content=content, kind=old.kind, shared=old.scope.chat_id is not None)
     return Draft(
         content=content,
         kind=old.kind,
@@ -144,13 +152,7 @@ async def confirm(memory_id: str, caller: Caller, ports: Ports, *, protect: bool
         why = Judgement("confirmed", "the other one was confirmed", memory.id)
         gone = tuple(
             Entry(
-                replace(
-                    rival.memory,
-                    supersede_time=max(now, rival.memory.create_time),
-                    superseded_by=memory.id,
-                    contested_with=(),
-                    judgement=why,
-                ),
+                retired(rival.memory, memory.id, why, now, trust=caller.trust),
                 rival.terms,
             )
             for rival in rivals

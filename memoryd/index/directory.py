@@ -140,11 +140,21 @@ class Directory:
                 one = roots[one]
             return one
 
-        apart = {frozenset((row.id, other)) for row in self._rows.values() for other in row.apart}
-        merges = [(row.id, row.merged_into) for row in self._rows.values() if row.merged_into]
-        # nobody of less trust makes one of whom the host knows
-        shown = [(a, b) for a, b, weight in sorted(self._same) if weight >= max(self._weight(a), self._weight(b))]
-        for one, other in [*merges, *shown]:
+        def may_decide(weight: int, one: str, other: str) -> bool:
+            """Whether somebody of that weight decides of two: never of somebody whom higher trust knows."""
+            return weight >= max(self._weight(one), self._weight(other))
+
+        rows = self._rows.values()
+        apart = {
+            frozenset((row.id, other))
+            for row in rows
+            for other in row.apart
+            if may_decide(row.trust.weight, row.id, other)
+        }
+        decided = [(row.id, row.merged_into, row.trust.weight) for row in rows if row.merged_into]
+        for one, other, weight in [*decided, *sorted(self._same)]:
+            if not may_decide(weight, one, other):
+                continue
             if frozenset((one, other)) not in apart:
                 a, b = find(one), find(other)
                 if a != b:
@@ -164,6 +174,13 @@ class Directory:
         """Return how much the best trusted memory weighs that names an entity by any of its ids."""
         return max(self._weight(one) for one in self.members(entity_id))
 
+    def trust_weight(self, entity_id: str) -> int:
+        """Return how much what is shown of an entity weighs: its memories, else what was decided by hand."""
+        members = self.members(entity_id)
+        if any(one in self._known for one in members):
+            return self.weight(entity_id)
+        return max((self._rows[one].trust.weight for one in members if one in self._rows), default=0)
+
     def members(self, entity_id: str) -> frozenset[str]:
         """Return all ids that are one with this one, itself too."""
         root = self.root(entity_id)
@@ -173,6 +190,11 @@ class Directory:
         """Return what was decided of an entity by hand."""
         return self._rows.get(entity_id)
 
+    def given_name(self, entity_id: str) -> str:
+        """Return the name that an id was given by hand; empty once higher trust than that names the entity."""
+        row = self._rows.get(entity_id)
+        return row.name if row is not None and row.trust.weight >= self.weight(entity_id) else ""
+
     @property
     def rows(self) -> list[Entity]:
         """All that was decided by hand."""
@@ -181,7 +203,7 @@ class Directory:
     @property
     def roots(self) -> list[str]:
         """One id an entity that memories name or that was named by hand."""
-        named = [row.id for row in self._rows.values() if row.name]
+        named = [one for one in self._rows if self.given_name(one)]
         return sorted({self.root(one) for one in [*self._known, *named]})
 
     def has(self, entity_id: str) -> bool:
@@ -200,30 +222,32 @@ class Directory:
         """
         folded = fold(name)
         found = {self.root(one) for one, weight in self._called.get(folded, ()) if weight >= self.weight(one)}
-        return found | {self.root(row.id) for row in self._rows.values() if row.name and fold(row.name) == folded}
+        return found | {self.root(one) for one in self._rows if fold(self.given_name(one)) == folded != ""}
 
     def first_named(self, first_names: Iterable[str]) -> set[str]:
         """Return the roots of which a name begins with one of these words."""
         found = {self.root(one) for first in first_names for one in self._first_names.get(first, ())}
-        for row in self._rows.values():
-            if row.name and fold(row.name).split()[0] in first_names:
-                found.add(self.root(row.id))
+        for one in self._rows:
+            if fold(self.given_name(one)).partition(" ")[0] in first_names:
+                found.add(self.root(one))
         return found
 
     def related(self, relation: str) -> set[str]:
         """
         Return the roots that have a relation now.
 
-        Of a relation that one has at a time it is the last one said, by whoever is trusted most: no sandbox takes the
-        place of somebody whom the host has named.
+        Lower trust gives no relation to whom higher trust knows. Of a relation that one has at a time it is the last
+        one said, by whoever is trusted most: no sandbox takes the place of somebody whom the host has named.
         """
-        if relation not in ONE_AT_A_TIME:
-            return {self.root(one) for one in self._related.get(relation, ())}
         latest: dict[str, tuple[int, int]] = {}
         for one in self._related.get(relation, ()):
-            times = self._known[one].relations.get(relation, {}).values()
             root = self.root(one)
-            latest[root] = max([latest.get(root, (-1, 0)), *times])
+            least = self.weight(root)
+            times = [said for said in self._known[one].relations.get(relation, {}).values() if said[0] >= least]
+            if times:
+                latest[root] = max([latest.get(root, (-1, 0)), *times])
+        if relation not in ONE_AT_A_TIME:
+            return set(latest)
         last = max(latest.values(), default=None)
         return {root for root, said in latest.items() if said == last}
 
@@ -239,9 +263,9 @@ class Directory:
         given = []
         least = self.weight(entity_id)
         for one in self.members(entity_id):
-            row = self._rows.get(one)
-            if row is not None and row.name and form is Form.NAME:
-                given.append((one != self.root(entity_id), row.name))
+            name = self.given_name(one) if form is Form.NAME else ""
+            if name:
+                given.append((one != self.root(entity_id), name))
             known = self._known.get(one)
             if known is not None:
                 for (of, text, weight), count in known.forms.items():
@@ -270,9 +294,9 @@ class Directory:
     def name(self, entity_id: str) -> str:
         """Return what an entity is called: the given name, else the fullest in use, else its relation or address."""
         root = self.root(entity_id)
-        row = self._rows.get(root)
-        if row is not None and row.name:
-            return row.name
+        given = self.given_name(root)
+        if given:
+            return given
         known = self._known.get(root)
         own = (
             {text: weight for form, text, weight in sorted(known.forms, key=_weight) if form is Form.NAME}

@@ -53,6 +53,7 @@ def pack(memory: Memory) -> bytes:
         _us(memory.trusted_recall_time), memory.claims,
         tuple((m.entity_id, m.text, m.form.value, m.type.value, m.about, m.same_as) for m in memory.mentions),
         _us(memory.enrich_time), memory.author,
+        None if memory.supersede_trust is None else memory.supersede_trust.value,
     ))  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def _unpacked(packed: bytes) -> Memory:
         memory_id, agent_id, user_id, chat_id, content, created, happened, kind, subjects, tags, category, metadata,
         key, source, confidence, decay_rate, trust, grant_id, protected, recalled, recall_count, reinforced, expires,
         superseded, supersedes, superseded_by, contested_with, judgement, trusted, claims, mentions, enriched,
-        author,
+        author, supersede_trust,
     ) = marshal.loads(packed)  # noqa: S302  made by pack() in this process, never read from outside  # fmt: skip
     return Memory(
         id=memory_id,
@@ -113,6 +114,7 @@ def _unpacked(packed: bytes) -> Memory:
         mentions=tuple(mention_of(*mention) for mention in mentions) if mentions else (),
         enrich_time=_time(enriched),
         author=author,
+        supersede_trust=None if supersede_trust is None else _TRUSTS[supersede_trust],
     )
 
 

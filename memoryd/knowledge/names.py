@@ -6,6 +6,8 @@ Nicknames are those of the `nicknames` package (a hand-made table of English nam
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
@@ -14,7 +16,23 @@ from nicknames import NickNamer
 from memoryd.checks import fold
 from memoryd.knowledge.stems import word_set
 
-__all__ = ["forget_names", "fullest", "is_first_name", "is_formal", "may_be_one", "short_forms"]
+__all__ = [
+    "MOST_NAME_CHARACTERS",
+    "MOST_NAME_WORDS",
+    "forget_names",
+    "fullest",
+    "is_first_name",
+    "is_formal",
+    "is_plain",
+    "may_be_one",
+    "short_forms",
+]
+
+MOST_NAME_CHARACTERS = 64
+MOST_NAME_WORDS = 6
+_PLAIN = re.compile(r"@?[^\W_](?:[\w '’&+#@/.-]|, (?=(?i:jr|sr|inc|ltd|md|phd)\b))*")
+_SENTENCE = re.compile(r"(?<!\b\w)(?<!\b(?i:dr|mr|ms|st|jr|sr|co))(?<!\b(?i:mrs|rev|inc|ltd))(?<!\b(?i:prof))\. ")
+"""A full stop that ends a sentence: not one after an initial or a title."""
 
 _TITLES = word_set("dr mr mrs ms miss prof professor sir dame rev md phd")
 
@@ -46,6 +64,18 @@ def forget_names() -> None:
     """Drop the names that were looked up lately."""
     short_forms.cache_clear()
     is_first_name.cache_clear()
+
+
+def is_plain(name: str) -> bool:
+    """
+    Return whether a text can be a name and nothing else: short, no sentence, no punctuation but what names have.
+
+    A name is shown beside what is trusted, so that it must not be able to say anything.
+    """
+    if len(name) > MOST_NAME_CHARACTERS or len(name.split()) > MOST_NAME_WORDS:
+        return False
+    marked = "".join("a" if unicodedata.category(letter)[0] == "M" else letter for letter in name)  # \w knows no marks
+    return bool(_PLAIN.fullmatch(marked)) and not _SENTENCE.search(name)
 
 
 def is_formal(name: str) -> bool:

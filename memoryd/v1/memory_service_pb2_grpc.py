@@ -183,7 +183,8 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RestoreMemory(self, request, context):
-        """Undoes a delete, or the supersession of a memory, until it is purged. Idempotent: a live memory is returned as
+        """Undoes the delete of a memory, or, of one that is not deleted, its supersession, until it is purged. What was
+        superseded before it was deleted is superseded again. Idempotent with a request_id: a live memory is returned as
         it is. The caller must hold "delete".
         Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
         ABORTED (CONFLICT): another live memory has its key, or says the same; delete that one first. PERMISSION_DENIED

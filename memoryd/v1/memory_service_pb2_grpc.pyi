@@ -74,7 +74,8 @@ class MemoryServiceStub:
     PERMISSION_DENIED (TRUST_TOO_LOW): a memory of higher trust is not purged; delete it without purge.
     """
     RestoreMemory: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.RestoreMemoryRequest, memoryd.v1.memory_service_pb2.RestoreMemoryResponse]
-    """Undoes a delete, or the supersession of a memory, until it is purged. Idempotent: a live memory is returned as
+    """Undoes the delete of a memory, or, of one that is not deleted, its supersession, until it is purged. What was
+    superseded before it was deleted is superseded again. Idempotent with a request_id: a live memory is returned as
     it is. The caller must hold "delete".
     Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
     ABORTED (CONFLICT): another live memory has its key, or says the same; delete that one first. PERMISSION_DENIED
@@ -161,7 +162,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     PERMISSION_DENIED (TRUST_TOO_LOW): a memory of higher trust is not purged; delete it without purge.
     """
     RestoreMemory: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.RestoreMemoryRequest, memoryd.v1.memory_service_pb2.RestoreMemoryResponse]  # type: ignore[assignment]
-    """Undoes a delete, or the supersession of a memory, until it is purged. Idempotent: a live memory is returned as
+    """Undoes the delete of a memory, or, of one that is not deleted, its supersession, until it is purged. What was
+    superseded before it was deleted is superseded again. Idempotent with a request_id: a live memory is returned as
     it is. The caller must hold "delete".
     Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
     ABORTED (CONFLICT): another live memory has its key, or says the same; delete that one first. PERMISSION_DENIED
@@ -287,7 +289,8 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.memory_service_pb2.RestoreMemoryRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.memory_service_pb2.RestoreMemoryResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.RestoreMemoryResponse]]:
-        """Undoes a delete, or the supersession of a memory, until it is purged. Idempotent: a live memory is returned as
+        """Undoes the delete of a memory, or, of one that is not deleted, its supersession, until it is purged. What was
+        superseded before it was deleted is superseded again. Idempotent with a request_id: a live memory is returned as
         it is. The caller must hold "delete".
         Errors: NOT_FOUND (MEMORY_NOT_FOUND): stop. INVALID_ARGUMENT (ID_AMBIGUOUS): give more of the id.
         ABORTED (CONFLICT): another live memory has its key, or says the same; delete that one first. PERMISSION_DENIED

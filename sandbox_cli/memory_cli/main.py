@@ -234,7 +234,10 @@ def _undelete(client: Any, args: argparse.Namespace) -> None:
     def restore(memory_id: str) -> Any:
         memory = client.restore(memory_id)
         if not args.json:
-            print(f"restored {shortest_ids([memory.id])[memory.id]}")
+            known = shortest_ids([memory.id, *([memory.superseded_by] if memory.superseded_by else [])])
+            heir = known.get(memory.superseded_by)
+            still = f"; it is still replaced by {heir}: undelete it again to undo that too" if heir else ""
+            print(f"restored {known[memory.id]}{still}")
         return memory
 
     _report(args, restore)

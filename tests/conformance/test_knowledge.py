@@ -371,12 +371,15 @@ def test_what_comes_back_contests_what_holds_now_wherever_it_stood_in_the_chain(
     with_memory(rule)
 
 
-def test_what_was_replaced_and_deleted_comes_back_live(with_memory):
+def test_a_restore_undoes_the_delete_first_and_the_replacement_when_asked_again(with_memory):
     async def rule(memory):
         rome, oslo = [(await memory.add(f"I live in {town}")).memory for town in ("Rome", "Oslo")]
         await memory.delete(rome.id)
         back = await memory.restore(rome.id)
-        assert (State.LIVE, (oslo.id,)) == (back.state, back.contested_with)
+        assert (State.SUPERSEDED, oslo.id, ()) == (back.state, back.superseded_by, back.contested_with)
+        assert ["I live in Oslo"] == await found(memory, "live")
+        back = await memory.restore(rome.id)
+        assert (State.LIVE, "", (oslo.id,)) == (back.state, back.superseded_by, back.contested_with)
 
     with_memory(rule)
 

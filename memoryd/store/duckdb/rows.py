@@ -94,6 +94,7 @@ def _details(memory: Memory) -> str:
         "superseded_by": memory.superseded_by,
         "contested_with": memory.contested_with,
         "delete_trust": memory.delete_trust and memory.delete_trust.value,
+        "supersede_trust": memory.supersede_trust and memory.supersede_trust.value,
         "delete_reason": memory.delete_reason,
         "claims": memory.claims,
         "mentions": [
@@ -318,6 +319,7 @@ def memory_of(row: Sequence[Any]) -> Memory:
         contested_with=tuple(details.get("contested_with", ())),
         judgement=Judgement(**judgement) if judgement else None,
         delete_trust=_TRUSTS.get(details.get("delete_trust", "")),
+        supersede_trust=_TRUSTS.get(details.get("supersede_trust", "")),
         recall_time=_utc(recall_time),
         recall_count=recall_count or 0,
         trusted_recall_time=_utc(trusted_recall_time),
