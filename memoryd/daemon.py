@@ -265,6 +265,8 @@ class _Daemon:
             warnings.append(f"the audit log cannot be written: {audit.fault}")
         if ports.indexes.faults:
             warnings.append(f"{ports.indexes.faults} indexes were dropped after a fault and built anew; see the log")
+        if ports.faults.count:
+            warnings.append(f"{ports.faults.count} faults in reading statements, which were stored; see the log")
         uptime = Duration()
         uptime.FromTimedelta(timedelta(seconds=time.monotonic() - self._began))
         return {

@@ -11,6 +11,7 @@ import structlog
 
 from memoryd.change import Applied
 from memoryd.config import Config
+from memoryd.domain.faults import Faults
 from memoryd.domain.ports import Policy, Ports, Stamps
 from memoryd.domain.rules import Rules
 from memoryd.domain.usage import Usage
@@ -132,6 +133,7 @@ async def make_ports(config: Config, store: Store, embedder: Embedder, now: date
         finders=fast,
         accurate_finders=accurate,
         secrets=SecretDetector(),
+        faults=Faults(lambda step, error, place: log.error("statement_not_read", step=step, error=error, place=place)),
     )
 
 

@@ -129,21 +129,27 @@ def _expired(drafts: Sequence[Draft], now: datetime, *, batch: bool) -> MemorydE
 
 
 def holds_secret(draft: Draft, ports: Ports) -> bool:
-    """Whether a statement holds a credential, in any text of it."""
-    return ports.secrets(
-        (
-            draft.content,
-            *draft.subjects,
-            *draft.tags,
-            draft.category,
-            draft.key,
-            draft.source.speaker,
-            draft.source.channel,
-            draft.source.thread_id,
-            draft.source.session_id,
-            *draft.source.message_ids,
-            *(f"{k}: {v}" for k, v in draft.metadata.items()),
-        )
+    """Whether a statement holds a credential, in any text of it; a fault of the detector refuses nothing."""
+    held = False
+    with ports.faults.spared("looking for credentials"):
+        held = ports.secrets(_texts_of(draft))
+    return held  # noqa: RET504  a fault leaves it as it was
+
+
+def _texts_of(draft: Draft) -> tuple[str, ...]:
+    source = draft.source
+    return (
+        draft.content,
+        *draft.subjects,
+        *draft.tags,
+        draft.category,
+        draft.key,
+        source.speaker,
+        source.channel,
+        source.thread_id,
+        source.session_id,
+        *source.message_ids,
+        *(f"{k}: {v}" for k, v in draft.metadata.items()),
     )
 
 

@@ -174,9 +174,10 @@ async def _people(prompt: str, caller: Caller, ports: Ports, room: int) -> list[
     if not known:
         return []
     named = set()
-    for find in find_entities(prompt, ports.finders):
-        for people in {id(people): people for _, _, people in known}.values():
-            named |= {(id(people), root) for root in meant_by(find.text, people)}
+    with ports.faults.spared("reading names"):
+        for find in find_entities(prompt, ports.finders):
+            for people in {id(people): people for _, _, people in known}.values():
+                named |= {(id(people), root) for root in meant_by(find.text, people)}
     # stable: of as much trust those named most often come first
     known.sort(key=lambda one: ((id(one[2]), one[1]) not in named, -one[2].trust_weight(one[1])))
     lines, items = [], []

@@ -44,7 +44,9 @@ async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enric
         examined += few
         if dry_run:
             continue
-        finds = await asyncio.to_thread(find_entities, memory.content, finders) if few else None
+        finds = None
+        with ports.faults.spared("reading names"):
+            finds = await asyncio.to_thread(find_entities, memory.content, finders) if few else None
         async with ports.owner_lock(memory.owner):
             linked += await _look_again(memory, finds, ports, now)
     return Enriched(examined, linked)

@@ -32,6 +32,7 @@ __all__ = [
     "memory_of",
     "reinforced",
     "retired",
+    "unread",
 ]
 
 REINFORCEMENT = 0.1  # added to the confidence each time that a statement is repeated; the cap is 1
@@ -94,6 +95,14 @@ def judge(offer: Offer, known: Known, *, now: datetime, rules: Rules) -> Verdict
         or _by_meaning(offer, known, now, rules)
         or Verdict(Outcome.INSERTED, offer.new)
     )
+
+
+def unread(offer: Offer, known: Known, *, now: datetime) -> Verdict:
+    """Return what becomes of an offer whose words cannot be read: what its key or an order decides, else it is new."""
+    if offer.corrects is not None:
+        why = Judgement("corrected", "it was corrected by name", offer.new.id)
+        return _with_corrected(Verdict(Outcome.INSERTED, offer.new), offer.corrects, why, now)
+    return _by_key(offer, known, now) or Verdict(Outcome.INSERTED, offer.new)
 
 
 # --- the key and the text ---

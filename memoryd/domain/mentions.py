@@ -84,6 +84,8 @@ def _groups(finds: Sequence[Find], subjects: Iterable[str]) -> list[_Group]:
     numbered: dict[int, _Group] = {}
     groups: list[_Group] = []
     for find in finds:
+        if not fold(find.text):
+            continue  # a finder's find of nothing but spaces or marks
         if find.group and find.group in numbered:
             numbered[find.group].finds.append(find)
             continue

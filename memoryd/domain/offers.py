@@ -18,7 +18,7 @@ from memoryd.change import ChangeSet, Entry, RecordedRequest, Tombstone
 from memoryd.checks import fold, text_digest
 from memoryd.domain.decay import EXTRACTION
 from memoryd.domain.evict import evicted, least_valuable
-from memoryd.domain.judge import Akin, Known, Offer, Verdict, judge, memory_of
+from memoryd.domain.judge import Akin, Known, Offer, Verdict, judge, memory_of, unread
 from memoryd.domain.links import without_contested
 from memoryd.domain.mentions import mentions_of
 from memoryd.domain.ports import Ports
@@ -174,19 +174,25 @@ class Offers:
         new = memory_of(
             draft, owner, ports.new_id(), time, trust=caller.trust, grant_id=caller.grant_id, author=author or ""
         )
-        if statement:
-            claims = tuple(dict.fromkeys(claim.attribute for claim in statement_of(draft.content).claims))
-            mentions = mentions_of(draft.content, draft.subjects, people, ports.finders, ports.new_id)
-            new = replace(new, claims=claims, mentions=mentions)
-        elif draft.subjects:
-            new = replace(new, mentions=mentions_of("", draft.subjects, people, (), ports.new_id))
+        with ports.faults.spared("reading names"):
+            text, finders = (draft.content, ports.finders) if statement else ("", ())
+            new = replace(new, mentions=mentions_of(text, draft.subjects, people, finders, ports.new_id))
+        with ports.faults.spared("reading claims"):
+            claims = statement_of(draft.content).claims if statement else ()
+            new = replace(new, claims=tuple(dict.fromkeys(claim.attribute for claim in claims)))
         same_text = [memory for memory in same_text if self._of_one(memory, new, people)]
-        akin = await self.akin(new, vector) if statement else []
+        akin: list[Akin] = []
+        with ports.faults.spared("finding what is akin"):
+            akin = await self.akin(new, vector) if statement else []
         # nothing is awaited from here to take(), so that no two memories get one time
         time = ports.stamps.peek(self._now)
         new = replace(new, create_time=time, event_time=draft.event_time or time, expire_time=draft.expiry(time))
         offer = Offer(draft, new, digest, corrects)
-        verdict = judge(offer, Known(of_key, same_text, akin), now=time, rules=ports.policy.rules)
+        beside = Known(of_key, same_text, akin)
+        verdict: Verdict | None = None
+        with ports.faults.spared("judging"):
+            verdict = judge(offer, beside, now=time, rules=ports.policy.rules)
+        verdict = verdict or unread(offer, beside, now=time)
         known = (*of_key, *same_text, *(one.memory for one in akin))
         if caller.grant_id and not self._has_room(verdict, known, caller):
             return "", Outcome.REJECTED, ("quota",)

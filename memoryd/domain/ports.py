@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from memoryd import limits
 from memoryd.change import Recalled
+from memoryd.domain.faults import Faults
 from memoryd.domain.rules import Rules
 from memoryd.domain.usage import Usage
 from memoryd.embedding.base import Embedder
@@ -128,6 +129,8 @@ class Ports:
     """Whether one of some texts holds a credential."""
     victims: WeakKeyDictionary[ScopeIndex, list[str]] = field(default_factory=WeakKeyDictionary)
     """Of an index that is full, what goes next."""
+    faults: Faults = field(default_factory=Faults)
+    """What went wrong in reading statements."""
     check_grant: Callable[[str, datetime], None] = lambda _grant_id, _now: None
     """Raises Unauthenticated if the grant of this id counts no longer; asked just before a change is committed."""
 

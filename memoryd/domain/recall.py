@@ -57,6 +57,9 @@ async def recall(
     try:
         query = replace(query, filter=await whom(query.filter, caller, ports))
         terms = analyse_query(query.text)
+        telling: list[str] = []
+        with ports.faults.spared("reading the query"):
+            telling = analyse_query(" ".join(telling_words(query.text)))
         indexes = [await ports.indexes.get(owner) for owner in caller.visibility.owners]
         vector, embedding_s = await embedding
     finally:
@@ -77,7 +80,7 @@ async def recall(
             KEYWORD_WEIGHT,
             query.min_score,
             text_digest(query.text),
-            tuple(analyse_query(" ".join(telling_words(query.text)))),
+            tuple(telling),
         )
         found = await ports.indexes.search(ready, question, explain=query.explain)
         places = query.limit // KEPT if kept is None else min(kept, query.limit)

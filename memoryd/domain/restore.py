@@ -100,8 +100,9 @@ async def _contested(
     }
     if back.kind not in NO_STATEMENTS:
         vector = entry.vector if entry.fingerprint == ports.embedder.fingerprint else None
-        for held, why in contested_by(back, await beside.akin(back, vector), ports.policy.rules):
-            reasons.setdefault(held.id, why)
+        with ports.faults.spared("judging"):
+            for held, why in contested_by(back, await beside.akin(back, vector), ports.policy.rules):
+                reasons.setdefault(held.id, why)
     known = {heir.memory.id for heir in heirs}
     others = await ports.store.entries([one for one in reasons if one not in known])
     rivals = [

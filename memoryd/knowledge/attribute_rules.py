@@ -213,7 +213,7 @@ def _units_differ(new: Claim, old: Claim) -> bool:
 
 
 def _younger(new: Claim, old: Claim) -> bool:
-    ages = [next((int(word) for word in claim.value if word.isdigit()), 0) for claim in (new, old)]
+    ages = [next((int(word) for word in claim.value if word.isdecimal()), 0) for claim in (new, old)]
     return ages[0] < ages[1]
 
 

@@ -11,7 +11,7 @@ import re
 from memoryd.knowledge.claim import Holds
 from memoryd.knowledge.words import DAYS, NUMBER_WORDS, UPPER
 
-__all__ = ["EVENTS", "MEAT", "PREDICATES", "SINGULAR", "TIME", "VALUED", "expanded"]
+__all__ = ["EVENTS", "MEAT", "PREDICATES", "PROFESSION_PATTERN", "SINGULAR", "TIME", "VALUED", "expanded"]
 
 
 MEAT = "meat beef pork chicken steak bacon"
@@ -213,6 +213,9 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Holds], ...] = tuple(
     )
 )
 """What a subject does or is: the text after it, its attribute, and how many values that has."""
+
+PROFESSION_PATTERN = expanded("~profession")
+"""Any of the professions."""
 
 SINGULAR = re.compile(expanded(r"^(?:[\w.-]+ ){0,3}(?:~single|default \w+)$"))
 """Things of which one has one, so that another value of them is a change."""

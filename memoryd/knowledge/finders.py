@@ -16,6 +16,7 @@ from importlib.metadata import entry_points
 from typing import Any, ClassVar, Protocol
 
 from memoryd.entity import EntityType, Form
+from memoryd.knowledge.attributes import PROFESSION_PATTERN
 from memoryd.knowledge.names import is_first_name
 from memoryd.knowledge.relations import RELATION_PATTERN, RELATIONS, relation_of
 from memoryd.knowledge.stems import word_set
@@ -107,8 +108,18 @@ _NO_ENTITIES = word_set("""
     ceo cto cfo hr it ui ux sql pdf
 """)
 """Capitalised words that are no names of anybody or anything that is talked about."""
+_THINGS = word_set("""
+    python java javascript typescript rust go perl php scala kotlin swift haskell docker kubernetes linux ubuntu debian
+    windows android ios macos github gitlab slack zoom notion google amazon apple microsoft facebook meta netflix
+    spotify youtube twitter instagram whatsapp telegram signal discord reddit linkedin postgres postgresql mysql sqlite
+    redis mongodb kafka spark hadoop tensorflow pytorch react angular vue node django flask excel word powerpoint
+    outlook teams chrome firefox safari vim emacs vscode bash zsh azure tesla toyota honda bmw audi volkswagen nike
+    adidas ikea walmart costco starbucks siri cortana chatgpt gemini openai uber airbnb paypal visa mastercard duckdb
+""")
+"""Single names that are of no person, whatever is said of them."""
 _PERSONAL = re.compile(
-    r"^(?:'s\b|’s\b| (?:is|was) (?:\d|a |an |my |our |from |allergic|married|single|vegan|vegetarian|born)"
+    r"^(?:'s\b|’s\b| (?:is|was) (?:\d|from |allergic|married|single|vegan|vegetarian|born"
+    rf"|(?:an? |the |my |our )(?:\w+ )?(?:{PROFESSION_PATTERN}|{RELATION_PATTERN})\b)"
     r"| (?:likes|loves|hates"
     r"|lives|works|prefers|enjoys|wants|said|says|told|thinks|plays|speaks|studies|drives|eats|drinks|called"
     r"|asked|knows"
@@ -193,6 +204,8 @@ def _type(written: str, after: str, *, place: bool) -> EntityType:
     if _PROJECT.search(written):
         return EntityType.PROJECT
     words = written.split()
+    if len(words) == 1 and words[0].lower() in _THINGS:
+        return EntityType.OTHER
     if is_first_name(words[0]) and not (place and len(words) == 1):
         return EntityType.PERSON
     if place:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from memoryd.knowledge.names import is_first_name
 from memoryd.knowledge.stems import stem, word_set
 
 __all__ = ["GRAMMAR", "NO_NAMES", "NUMBER_WORDS", "UPPER", "Name", "Words", "plain", "telling_words", "words_of"]
@@ -74,6 +75,16 @@ _OPENERS = word_set("""
     sorry great oh
 """)
 """What begins a sentence with a capital and is no name."""
+_VERBS = word_set("""
+    met saw told gave got sent took made bought paid said spoke left went came ran had did wrote read ate drank drove
+    flew found lost won sold taught thought brought caught held kept felt heard knew began broke chose forgot led lent
+    let put rode rang sang sat spent stood threw woke wore call ask email mail text message ping phone ring visit meet
+    see tell remind invite thank help pay send give bring buy get take make book order check contact join follow cancel
+    schedule try go come start stop finish update fix review submit sign print write watch learn study teach talk speak
+    discuss congratulate introduce pick drop leave move return say lend show
+""")
+"""What begins a note before a name: "Called Ben", "Met Anna", "Ask Tom"."""
+_BREAK = re.compile(r"[.!?:;]")
 _BEFORE_PLACES = word_set("""
     in at of the from across near to through outside around within into over
 """)
@@ -95,6 +106,21 @@ def plain(text: str) -> str:
 _ACTS = word_set("""
     and or is was has had will can would does did went met not never lives likes both
 """)
+
+
+_PERSONS_DO = word_set("""
+    is was has had will can does would lives works likes loves hates prefers enjoys wants said says told thinks plays
+    speaks studies drives eats drinks knows owns moved married met and
+""")
+"""What follows a name that looks like a verb: "Ahmed lives in Oslo"."""
+
+
+def _is_verb(word: str, following: str) -> bool:
+    """Whether a word that begins a sentence says what was done, and is nobody's name."""
+    if is_first_name(word):
+        return False
+    by_form = word.endswith(("ed", "ing")) and len(word) > 4  # noqa: PLR2004  not "Ted"
+    return word in _VERBS or (by_form and following.lower() not in _PERSONS_DO)
 
 
 def _acts(following: str) -> bool:
@@ -163,9 +189,12 @@ def words_of(text: str) -> Words:
             token, lower = token[:-2], lower[:-2]
         count += 1
         is_name = token[0].isupper() and lower not in NO_NAMES
-        if n == 0 and is_name and not owns:
-            is_name = lower not in _OPENERS and _acts(matches[1].group() if len(matches) > 1 else "")
-        if run and not (is_name and text[end : match.start()] in {" ", ". "}):
+        between = text[end : match.start()]
+        initial = between == ". " and len(previous) == 1 and bool(run)  # "J. Smith"
+        if is_name and not owns and not initial and (n == 0 or _BREAK.search(between)):
+            following = matches[n + 1].group() if n + 1 < len(matches) else ""
+            is_name = lower not in _OPENERS and not _is_verb(lower, following) and _acts(following)
+        if run and not (is_name and (between == " " or initial)):
             names.append(Name(" ".join(run), leads, place, start, end_of_run))
             run = []
         if is_name:

@@ -164,3 +164,39 @@ def test_no_text_takes_long_to_read_for_names(part):
     began = time.process_time()
     find_entities(part * (limits.MAX_CONTENT_BYTES // len(part)), [RegexFinder()])
     assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("Called Ben about invoice", {"Ben": False}),
+        ("Met Anna at the lake", {"Anna": False}),
+        ("Ask Tom for the key", {"Tom": False}),
+        ("Sent Maria Lopez the file", {"Maria Lopez": False}),
+        ("Lunch with Ben. Talked about Hooli", {"Ben": False, "Hooli": False}),
+        (
+            "Fred sings. Visited Sarah in Rome. Paid Dr. Lee",
+            {"Fred": True, "Sarah": False, "Rome": False, "Dr Lee": False},
+        ),
+        ("Mark called about the rent", {"Mark": True}),
+        ("Ahmed lives in Oslo", {"Ahmed": True, "Oslo": False}),
+        ("Sterling works at Acme", {"Sterling": True, "Acme": False}),
+        ("J. Smith likes tea", {"J. Smith": True}),
+    ],
+)
+def test_what_was_done_is_no_part_of_a_name(text, named):
+    assert named == {find.text: find.about for find in find_entities(text, (RegexFinder(),))}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Python is my favorite language", "Python works well", "Docker is a tool", "Slack has a new look", "Rex is a dog",
+     "Zorblax is my cat", "Kubernetes is my job"],
+)  # fmt: skip
+def test_a_thing_is_no_person(text):
+    assert EntityType.PERSON not in {find.type for find in find_entities(text, (RegexFinder(),))}
+
+
+@pytest.mark.parametrize("text", ["Xiomara is a doctor", "Xiomara likes tea", "Xiomara is my boss", "Oluwaseun is 30"])
+def test_an_unknown_name_is_a_person_where_only_people_are_so(text):
+    assert EntityType.PERSON is next(f.type for f in find_entities(text, (RegexFinder(),)) if f.text != "boss")
