@@ -68,6 +68,9 @@ def make_parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true", help="print JSON")
     gc = commands.add_parser("gc", parents=[common], help="erase what is past its grace")
     gc.add_argument("--dry-run", action="store_true", help="only count it")
+    gc.add_argument(
+        "--clock-is-right", action="store_true", help="the clock is right, however far it has gone forward: go on"
+    )
     gc.add_argument("--json", action="store_true", help="print JSON")
     gc.set_defaults(run=_gc)
     add_upkeep_commands(commands, common, _client)
@@ -205,10 +208,14 @@ def _status(args: argparse.Namespace) -> int:
 
 def _gc(args: argparse.Namespace) -> int:
     with _client(args) as client:
-        report = client.run_gc(dry_run=args.dry_run)
+        report = client.run_gc(dry_run=args.dry_run, clock_is_right=args.clock_is_right)
     if args.json:
         print(json.dumps(dataclasses.asdict(report), indent=2))
         return 0
+    if report.held:
+        print(f"{'would be held back' if report.dry_run else 'nothing was erased'}: {report.held}", file=sys.stderr)
+        if not report.dry_run:
+            return 1
     verb = "would erase" if report.dry_run else "erased"
     print(f"{verb} {report.deleted_count} deleted, {report.superseded_count} superseded and {report.expired_count}"
           f" expired memories, {report.request_count} request ids and {report.grant_count} ended grants")  # fmt: skip

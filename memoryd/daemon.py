@@ -17,7 +17,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -28,21 +28,23 @@ from google.protobuf.duration_pb2 import Duration
 from memoryd.audit import AuditLog
 from memoryd.change import ChangeSet
 from memoryd.config import Config
+from memoryd.domain.clock import AHEAD, CLOCK_SEEN, ClockWatch
 from memoryd.domain.enrich import enrich
-from memoryd.domain.forget import collect
 from memoryd.domain.ports import Ports
 from memoryd.domain.sweep import decay
 from memoryd.domain.verify import compact
 from memoryd.doors import Doors
 from memoryd.embedding.base import Embedder
+from memoryd.errors import Unavailable
 from memoryd.identity.grants import Grants
 from memoryd.paths import Places
-from memoryd.schedule import due_jobs, expressions_of, first_seen
+from memoryd.schedule import due_jobs, expressions_of, first_seen, misdated
+from memoryd.service.gc import run_gc
 from memoryd.sockets import SocketLease
 from memoryd.store.duckdb import DuckDBStore, Opened, open_store
 from memoryd.supervision import feed_watchdog, notify, watchdog_interval_s
 from memoryd.trail import Trail, following
-from memoryd.wiring import make_embedder, make_ports, now_utc
+from memoryd.wiring import make_embedder, make_ports, now_utc, uptime_s
 
 __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
 
@@ -50,6 +52,7 @@ EXIT_OK = 0
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor starts the daemon anew
 RECALL_FLUSH_S = 3.0
 SCHEDULE_S = 30.0  # so late may a job begin
+CLOCK_NOTED = timedelta(hours=1)  # so often is the time written down
 TEND_S = 1.0  # a socket whose grant has expired serves nobody anyway; within so long it is gone
 REOPEN_AFTER = 10  # of those, and a socket that could not be opened is tried again
 
@@ -153,7 +156,8 @@ class _Daemon:
     async def _serve(
         self, lease: SocketLease, store: DuckDBStore, store_id: str, embedder: Embedder, audit: AuditLog | None
     ) -> None:
-        ports = await make_ports(self._config, store, embedder, now_utc())
+        clock = ClockWatch(now_utc(), (await store.jobs()).get(CLOCK_SEEN), uptime_s)
+        ports = await make_ports(self._config, store, embedder, now_utc(), clock)
         grants = Grants(ports, await store.grants(), await store.token_keys(), time.monotonic)
         doors = Doors(
             self._config,
@@ -173,6 +177,8 @@ class _Daemon:
             doors.let_go()
         if self._exit == EXIT_OK:
             await _flush(ports)
+            with contextlib.suppress(Unavailable):  # the next start then believes the time before it
+                await _look_at_clock(ports)
         ports.indexes.close()
 
     async def _until_stopped(self, ports: Ports, doors: Doors, lease: SocketLease, audit: AuditLog | None) -> None:
@@ -247,10 +253,12 @@ class _Daemon:
             await asyncio.sleep(SCHEDULE_S)
             try:
                 ran = await ports.store.jobs()
+                await _look_at_clock(ports, ran.get(CLOCK_SEEN))
                 seen = {first_seen(name): now_utc() for name in expressions_of(self._config)}
-                new = {name: time for name, time in seen.items() if name not in ran}
+                new = {name: time for name, time in seen.items() if name not in ran} | misdated(ran, now_utc())
                 if new:
                     await ports.store.commit(ChangeSet(jobs=new))
+                    ran |= new
                 for name in due_jobs(self._config, ran, now_utc()):
                     await _run_job(name, ports, doors, self._config)
             except Exception as error:  # noqa: BLE001  it may be busy or full now; the next look comes soon
@@ -259,6 +267,7 @@ class _Daemon:
     async def _describe(self, ports: Ports, doors: Doors, audit: AuditLog | None) -> dict[str, Any]:
         info = await ports.store.info()
         warnings = [*([ports.vector_refusal] if ports.vector_refusal else []), *self._faults]
+        warnings += _clock_warnings(ports, info.newest_create_time)
         if ports.embedder.fingerprint and not ports.vector_refusal and info.unembedded_count:
             warnings.append(f"{info.unembedded_count} memories have no vector and are found by their words only")
         if audit is not None and audit.fault:
@@ -290,6 +299,18 @@ class _Daemon:
         }
 
 
+def _clock_warnings(ports: Ports, newest: datetime | None) -> list[str]:
+    now = now_utc()
+    doubt = ports.doubt(now)
+    warnings = [doubt] if doubt else []
+    if newest is not None and newest - now > AHEAD:
+        warnings.append(
+            f"the newest create_time, {newest:%Y-%m-%d}, is {(newest - now).days} days ahead of the clock, which was"
+            " wrong once or is now; create_time goes on from there, and all else follows the clock"
+        )
+    return warnings
+
+
 def _trim() -> None:
     """Hand freed memory back to the system; loading a model takes more than it keeps."""
     with contextlib.suppress(OSError, AttributeError):  # a C library other than glibc has no malloc_trim
@@ -317,6 +338,14 @@ async def _flush(ports: Ports) -> None:
         log.warning("recalls_not_counted", error=type(error).__name__, count=len(recalls))
 
 
+async def _look_at_clock(ports: Ports, noted: datetime | None = None) -> None:
+    """Write the time down now and then, if it is believed: the next start compares the clock with it."""
+    now = now_utc()
+    believed = ports.clock is not None and ports.clock.look(now)
+    if believed and (noted is None or abs(now - noted) >= CLOCK_NOTED):
+        await ports.store.commit(ChangeSet(jobs={CLOCK_SEEN: now}))
+
+
 async def _run_job(name: str, ports: Ports, doors: Doors, config: Config) -> None:
     """Run one job of the schedule and write down that it ran; a fault is logged, and the next time comes."""
     trail = Trail(time=now_utc(), call=secrets.token_hex(6), rpc=name, door="daemon")
@@ -328,8 +357,9 @@ async def _run_job(name: str, ports: Ports, doors: Doors, config: Config) -> Non
             elif name == "decay":
                 report = len((await decay(ports, now=trail.time)).faded)
             elif name == "gc":
-                report = await collect(ports, now=trail.time)
-                await doors.register.collect(trail.time, grace_days=config.sandbox.ended_grace_days)
+                report = await run_gc(
+                    ports, doors.register, now=trail.time, ended_grace_days=config.sandbox.ended_grace_days
+                )
             else:
                 report = await compact(ports, now=trail.time)
     except Exception as error:  # noqa: BLE001  the daemon serves all the same, and tries again when it is next due
@@ -344,8 +374,7 @@ async def _collect_at_start(ports: Ports, doors: Doors, ended_grace_days: float)
     trail = Trail(time=now_utc(), call=secrets.token_hex(6), rpc="gc", door="daemon")
     try:
         with following(trail):
-            report = await collect(ports, now=trail.time)
-            grants = await doors.register.collect(trail.time, grace_days=ended_grace_days)
+            report = await run_gc(ports, doors.register, now=trail.time, ended_grace_days=ended_grace_days)
     except Exception as error:  # noqa: BLE001  the daemon serves all the same
         log.error("gc_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
         return
@@ -355,7 +384,8 @@ async def _collect_at_start(ports: Ports, doors: Doors, ended_grace_days: float)
         superseded=report.superseded_count,
         deleted=report.deleted_count,
         requests=report.request_count,
-        grants=grants,
+        grants=report.grant_count,
+        held=report.held,
     )
 
 

@@ -55,6 +55,7 @@ __all__ = [
 ]
 
 DEFAULT_AGENT = "default"
+AT_ONCE = timedelta(seconds=1)  # an event_time so near to the create_time is that of the storing
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -315,6 +316,11 @@ class Memory:
             return State.EXPIRED
         return State.LIVE
 
+    @property
+    def own_event_time(self) -> datetime | None:
+        """The event_time if it is another than that of the storing."""
+        return self.event_time if abs(self.event_time - self.create_time) >= AT_ONCE else None
+
     def as_of(self, now: datetime) -> Memory:
         """Return it with the state that it has now."""
         state = self.state_at(now)
@@ -535,6 +541,8 @@ class GcReport:
     request_count: int = 0
     dry_run: bool = False
     grant_count: int = 0
+    held: str = ""
+    """Why nothing was erased, or would be; empty unless the clock is in doubt."""
 
 
 @dataclass(frozen=True, slots=True)

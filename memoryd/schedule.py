@@ -13,7 +13,7 @@ from cronsim import CronSim, CronSimError
 
 from memoryd.config import Config, ConfigError
 
-__all__ = ["JOBS", "due_jobs", "expressions_of", "first_seen"]
+__all__ = ["JOBS", "due_jobs", "expressions_of", "first_seen", "misdated"]
 
 JOBS = ("enrichment", "decay", "gc", "compaction")
 """In the order in which they run where several are due."""
@@ -36,6 +36,12 @@ def expressions_of(config: Config) -> dict[str, str]:
 def first_seen(name: str) -> str:
     """Return under which name it is noted when a job was first asked for; from then on it is waited for."""
     return f"{name} first seen"
+
+
+def misdated(ran: Mapping[str, datetime], now: datetime) -> dict[str, datetime]:
+    """Return the jobs that a clock, wrong once, has put into the future, with the time from which they count now."""
+    names = {*JOBS, *map(first_seen, JOBS)}
+    return {name: now for name, time in ran.items() if name in names and time > now}
 
 
 def due_jobs(config: Config, ran: Mapping[str, datetime], now: datetime) -> list[str]:

@@ -86,6 +86,10 @@ def _decay(client: Client, args: argparse.Namespace) -> int:
         done = memory.run_decay(dry_run=args.dry_run)
     if args.json:
         return _json(done)
+    if done.held:
+        print(f"{'would be held back' if done.dry_run else 'nothing was forgotten'}: {done.held}", file=sys.stderr)
+        if not done.dry_run:
+            return 1
     verb = "would forget" if done.dry_run else "forgot"
     print(f"looked at {done.examined_count} memories, {verb} {done.decayed_count}")
     for faded in done.faded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from base64 import b32encode
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ import structlog
 
 from memoryd.change import Applied
 from memoryd.config import Config
+from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
 from memoryd.domain.ports import Policy, Ports, Stamps
 from memoryd.domain.rules import Rules
@@ -28,7 +30,7 @@ from memoryd.knowledge.secrets import SecretDetector
 from memoryd.knowledge.words import words_of
 from memoryd.store.base import Store
 
-__all__ = ["load_every_finder", "make_embedder", "make_ports", "new_id", "now_utc"]
+__all__ = ["load_every_finder", "make_embedder", "make_ports", "new_id", "now_utc", "uptime_s"]
 
 ID_BYTES = 16
 
@@ -38,6 +40,11 @@ log = structlog.get_logger("memoryd.daemon")
 def now_utc() -> datetime:
     """Return the time."""
     return datetime.now(UTC)
+
+
+def uptime_s() -> float:
+    """Return the seconds since the system was started, those of sleep too; nobody can set them."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def new_id() -> str:
@@ -79,7 +86,13 @@ def make_embedder(config: Config) -> Embedder:
     return NoEmbedder() if encoder is None else ScheduledEmbedder(encoder)
 
 
-async def make_ports(config: Config, store: Store, embedder: Embedder, now: datetime) -> Ports:
+async def make_ports(
+    config: Config,
+    store: Store,
+    embedder: Embedder,
+    now: datetime,
+    clock: ClockWatch | None = None,
+) -> Ports:
     """Wire store, index and embedder: every commit reaches index and usage before it is acknowledged."""
     info = await store.info()
     refusal = ""
@@ -133,6 +146,7 @@ async def make_ports(config: Config, store: Store, embedder: Embedder, now: date
         finders=fast,
         accurate_finders=accurate,
         secrets=SecretDetector(),
+        clock=clock,
         faults=Faults(lambda step, error, place: log.error("statement_not_read", step=step, error=error, place=place)),
     )
 

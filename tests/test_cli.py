@@ -219,7 +219,7 @@ def test_check_prints_every_key_and_looks_at_the_database(folder):
         daemon.client().add("x")
         assert "is in use by a running memoryd" in admin("check", "--data-dir", str(folder)).stdout
         assert 78 == admin("check", "--adopt", "--data-dir", str(folder)).returncode
-    assert "whole, up to transaction 1" in admin("check", "--data-dir", str(folder)).stdout
+    assert "whole, up to transaction 2" in admin("check", "--data-dir", str(folder)).stdout
     (folder / "memory.duckdb.seq").unlink()
     lost = admin("check", "--data-dir", str(folder))
     assert (78, True) == (lost.returncode, "--adopt" in lost.stderr)

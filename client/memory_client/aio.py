@@ -237,9 +237,9 @@ class AsyncMemoryClient:
         """Return the state of the daemon (admin socket only)."""
         return await self._send(calls.server_info())
 
-    async def run_gc(self, *, dry_run: bool = False) -> GcReport:
-        """Erase what is past its grace, or count it (admin socket only)."""
-        return await self._send(calls.run_gc(dry_run=dry_run))
+    async def run_gc(self, *, dry_run: bool = False, clock_is_right: bool = False) -> GcReport:
+        """Erase what is past its grace, or count it; `clock_is_right` ends a doubt (admin socket only)."""
+        return await self._send(calls.run_gc(dry_run=dry_run, clock_is_right=clock_is_right))
 
     async def delete_matching(
         self,

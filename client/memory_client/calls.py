@@ -332,7 +332,7 @@ def server_info() -> Call[ServerInfo]:
     return Call("AdminService", "GetServerInfo", pb.GetServerInfoRequest(), pb.GetServerInfoResponse, parse)
 
 
-def run_gc(*, dry_run: bool) -> Call[GcReport]:
+def run_gc(*, dry_run: bool, clock_is_right: bool) -> Call[GcReport]:
     """RunGc."""
     pb = admin_service_pb2
 
@@ -344,6 +344,8 @@ def run_gc(*, dry_run: bool) -> Call[GcReport]:
             answer.request_count,
             answer.dry_run,
             answer.grant_count,
+            answer.held,
         )
 
-    return Call("AdminService", "RunGc", pb.RunGcRequest(dry_run=dry_run), pb.RunGcResponse, parse)
+    request = pb.RunGcRequest(dry_run=dry_run, clock_is_right=clock_is_right)
+    return Call("AdminService", "RunGc", request, pb.RunGcResponse, parse)

@@ -115,6 +115,7 @@ class Decayed:
     decayed_count: int
     faded: tuple[Faded, ...]
     dry_run: bool = False
+    held: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +308,7 @@ def run_decay(*, dry_run: bool) -> Call[Decayed]:
 
     def parse(answer: Any) -> Decayed:
         faded = tuple(Faded(item.id, item.owner, item.confidence) for item in answer.faded)
-        return Decayed(answer.examined_count, answer.decayed_count, faded, answer.dry_run)
+        return Decayed(answer.examined_count, answer.decayed_count, faded, answer.dry_run, answer.held)
 
     return Call("AdminService", "RunDecay", pb.RunDecayRequest(dry_run=dry_run), pb.RunDecayResponse, parse)
 

@@ -20,7 +20,7 @@ from memoryd.domain.people import known_people
 from memoryd.domain.ports import Ports
 from memoryd.domain.recall import recall
 from memoryd.knowledge.finders import find_entities
-from memoryd.knowledge.names import MOST_NAME_CHARACTERS
+from memoryd.knowledge.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS
 from memoryd.model import Caller, ContextItem, ContextSection, Filter, Kind, Leg, Memory, Query, Trust
 
 __all__ = ["Context", "build_context", "render_line", "render_person", "token_count"]
@@ -95,8 +95,9 @@ def _inert(text: str) -> str:
 
 
 def _plain_name(text: str) -> str:
-    """Return a name without what could make it more than one: no punctuation, no brackets, 64 letters."""
-    return " ".join(_NO_NAME.sub(" ", _inert(text)).split())[:MOST_NAME_CHARACTERS].strip()
+    """Return a name without what could make it more than one: no punctuation, no brackets, a name's length."""
+    words = _NO_NAME.sub(" ", _inert(text)).split()[:MOST_NAME_WORDS]
+    return " ".join(words)[:MOST_NAME_CHARACTERS].strip()
 
 
 def _label(memory: Memory, zone: tzinfo | None) -> str:

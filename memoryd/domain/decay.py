@@ -66,11 +66,12 @@ def _rate(memory: Memory, preset: Preset) -> float:
     return preset.rate
 
 
-def _clock(memory: Memory) -> datetime:
-    """Return the time from which it fades."""
-    start = memory.event_time if memory.kind is Kind.EVENT else memory.create_time
-    times = (start, memory.reinforce_time, memory.trusted_recall_time)
-    return max(time for time in times if time is not None)
+def _clock(memory: Memory, now: datetime) -> datetime:
+    """Return the time from which it fades; none that a wrong clock has put into the future, but of an event."""
+    at_event = memory.kind is Kind.EVENT or memory.create_time > now
+    start = memory.event_time if at_event else memory.create_time
+    later = (memory.reinforce_time, memory.trusted_recall_time)
+    return max([start, *(time for time in later if time is not None and time <= now)])
 
 
 def confidence_at(memory: Memory, now: datetime, name: str) -> float:
@@ -79,7 +80,7 @@ def confidence_at(memory: Memory, now: datetime, name: str) -> float:
     if preset is None:
         return memory.confidence
     rate = _rate(memory, preset)
-    days = (now - _clock(memory)) / DAY
+    days = (now - _clock(memory, now)) / DAY
     if rate <= 0.0 or days <= 0.0:
         return memory.confidence
     if preset.step_idle_days:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from memoryd import limits
 from memoryd.change import PURGE, ChangeSet, Entry, RecordedRequest
 from memoryd.domain.browse import find
+from memoryd.domain.clock import AHEAD
 from memoryd.domain.links import released
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import once
@@ -162,10 +163,10 @@ async def forget_entries(
 
 
 def hidden(memory: Memory, now: datetime, due_time: datetime, *, trust: Trust, reason: str = "deleted") -> Memory:
-    """Return a memory as it is once deleted; never before it was there, whatever the clock says."""
+    """Return a memory as it is once deleted."""
     return replace(
         memory,
-        delete_time=max(now, memory.create_time),
+        delete_time=now,
         purge_time=due_time,
         delete_trust=trust,
         delete_reason=reason,
@@ -174,7 +175,14 @@ def hidden(memory: Memory, now: datetime, due_time: datetime, *, trust: Trust, r
 
 
 async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcReport:
-    """Erase what is past its grace, in slices between which others get their turn; or only count it."""
+    """
+    Erase what is past its grace, in slices between which others get their turn; or only count it.
+
+    Nothing is erased while the clock is in doubt.
+    """
+    held = ports.doubt(now)
+    if held and not dry_run:
+        return GcReport(held=held)
     policy = ports.policy
     graces = Graces(
         expired_before=now - timedelta(days=policy.expired_grace_days),
@@ -184,7 +192,8 @@ async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcRe
     )
     report, due = await ports.store.collectable(graces, limit=READ_AT_ONCE)
     if dry_run:
-        return replace(report, dry_run=True)
+        return replace(report, dry_run=True, held=held)
+    await _redate(ports, now)
     while due:
         for n in range(0, len(due), SLICE):
             part = due[n : n + SLICE]
@@ -199,3 +208,21 @@ async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcRe
     if report.request_count:
         await ports.store.commit(ChangeSet(forget_requests_before=graces.requests_before))
     return report
+
+
+async def _redate(ports: Ports, now: datetime) -> None:
+    """Let the grace of what was deleted or replaced under a clock that was ahead begin now, not in its future."""
+    grace = timedelta(days=ports.policy.delete_grace_days)
+    while found := await ports.store.misdated(now + AHEAD, limit=SLICE):
+        async with ports.owner_lock(*(memory.owner for memory in found)):
+            entries = await ports.store.entries([memory.id for memory in found])
+            updates = [replace(entry, memory=_dated(entry.memory, now, grace)) async for entry in in_turns(entries)]
+            await ports.store.commit(ChangeSet(updates=tuple(updates)))
+
+
+def _dated(memory: Memory, now: datetime, grace: timedelta) -> Memory:
+    if memory.supersede_time is not None and memory.supersede_time > now:
+        memory = replace(memory, supersede_time=now)
+    if memory.delete_time is not None and memory.delete_time > now:
+        memory = replace(memory, delete_time=now, purge_time=now + grace)
+    return memory

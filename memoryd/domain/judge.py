@@ -317,7 +317,7 @@ def _said_again(known: Memory, draft: Draft, new: Memory, now: datetime) -> Verd
     return Verdict(Outcome.SUPERSEDED, heir, (_retired(known, heir, why, now),), (known.id,))
 
 
-def memory_of(draft: Draft, owner: Owner, memory_id: str, create_time: datetime, **more: object) -> Memory:
+def memory_of(draft: Draft, owner: Owner, memory_id: str, now: datetime, **more: object) -> Memory:
     """Return the memory that a draft would become; `more` holds trust, grant_id, author, claims …"""
     return Memory(
         id=memory_id,
@@ -333,9 +333,9 @@ def memory_of(draft: Draft, owner: Owner, memory_id: str, create_time: datetime,
         source=draft.source,
         confidence=draft.confidence,
         decay_rate=draft.decay_rate,
-        create_time=create_time,
-        event_time=draft.event_time or create_time,
-        expire_time=draft.expiry(create_time),
+        create_time=now,
+        event_time=draft.event_time or now,
+        expire_time=draft.expiry(now),
         **more,  # type: ignore[arg-type]
     )
 

@@ -29,7 +29,7 @@ from memoryd.index.directory import Directory
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.claims import statement_of
 from memoryd.knowledge.relations import ONE_AT_A_TIME
-from memoryd.model import Caller, Draft, Filter, Kind, Memory, Outcome, Owner, State, Trust, Visibility
+from memoryd.model import AT_ONCE, Caller, Draft, Filter, Kind, Memory, Outcome, Owner, State, Trust, Visibility
 
 __all__ = ["INLINE_CHARACTERS", "NO_STATEMENTS", "Offers"]
 
@@ -169,10 +169,9 @@ class Offers:
             return "", Outcome.REJECTED, ("forgotten",)
         statement = draft.kind not in NO_STATEMENTS
         people = self._people(owner)
-        time = ports.stamps.peek(self._now)
         author = corrects.author if corrects else caller.user_id if draft.shared else None
         new = memory_of(
-            draft, owner, ports.new_id(), time, trust=caller.trust, grant_id=caller.grant_id, author=author or ""
+            draft, owner, ports.new_id(), self._now, trust=caller.trust, grant_id=caller.grant_id, author=author or ""
         )
         with ports.faults.spared("reading names"):
             text, finders = (draft.content, ports.finders) if statement else ("", ())
@@ -186,13 +185,14 @@ class Offers:
             akin = await self.akin(new, vector) if statement else []
         # nothing is awaited from here to take(), so that no two memories get one time
         time = ports.stamps.peek(self._now)
-        new = replace(new, create_time=time, event_time=draft.event_time or time, expire_time=draft.expiry(time))
+        happened = time if time - self._now < AT_ONCE else self._now  # later only where the clock was wrong once
+        new = replace(new, create_time=time, event_time=draft.event_time or happened)
         offer = Offer(draft, new, digest, corrects)
         beside = Known(of_key, same_text, akin)
         verdict: Verdict | None = None
         with ports.faults.spared("judging"):
-            verdict = judge(offer, beside, now=time, rules=ports.policy.rules)
-        verdict = verdict or unread(offer, beside, now=time)
+            verdict = judge(offer, beside, now=self._now, rules=ports.policy.rules)
+        verdict = verdict or unread(offer, beside, now=self._now)
         known = (*of_key, *same_text, *(one.memory for one in akin))
         if caller.grant_id and not self._has_room(verdict, known, caller):
             return "", Outcome.REJECTED, ("quota",)
@@ -263,7 +263,7 @@ class Offers:
         """
         ports, index = self._ports, self._indexes[owner]
         cap = ports.policy.max_entries
-        if not cap or index is None:
+        if not cap or index is None or ports.doubt(self._now):
             return []
         gone = sum(memory.supersede_time is not None for memory in verdict.changed)
         gone_already = sum(1 for one in self._evicted if self._pending[one].owner == owner)

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from memoryd import limits
 from memoryd.change import Recalled
+from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
 from memoryd.domain.rules import Rules
 from memoryd.domain.usage import Usage
@@ -129,6 +130,8 @@ class Ports:
     """Whether one of some texts holds a credential."""
     victims: WeakKeyDictionary[ScopeIndex, list[str]] = field(default_factory=WeakKeyDictionary)
     """Of an index that is full, what goes next."""
+    clock: ClockWatch | None = None
+    """What holds back all that goes by age while the clock is in doubt."""
     faults: Faults = field(default_factory=Faults)
     """What went wrong in reading statements."""
     check_grant: Callable[[str, datetime], None] = lambda _grant_id, _now: None
@@ -138,6 +141,10 @@ class Ports:
         """Return who is known in a scope; of one too large for memory only what was decided by hand."""
         index = await self.indexes.get(owner)
         return Directory(await self.store.entities(owner)) if index is None else index.people
+
+    def doubt(self, now: datetime) -> str:
+        """Return why nothing may be erased by its age now; "" where the clock is not in doubt, or not watched."""
+        return "" if self.clock is None else self.clock.doubt(now)
 
     def owner_lock(self, *owners: Owner) -> Any:
         """Hold what is decided for these owners: decisions of one owner come one after the other."""

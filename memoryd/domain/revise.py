@@ -114,7 +114,7 @@ def _draft(old: Memory, content: str, caller: Caller) -> Draft:
         metadata=old.metadata,
         key=old.key,
         source=replace(old.source, channel="user") if old.source.channel else old.source,
-        event_time=old.event_time if old.event_time != old.create_time else None,
+        event_time=old.own_event_time,
         decay_rate=old.decay_rate,
         expire_time=old.expire_time,
     )

@@ -18,7 +18,6 @@ __all__ = ["UNKNOWN", "said_by", "said_time", "shown", "shown_one"]
 UNKNOWN = "unknown"
 """Who said something in a chat for which nobody is named."""
 _USER = frozenset({"user", "the user", "me"})
-AT_ONCE = timedelta(seconds=1)
 """An event time this near to the create time is no time of its own."""
 
 
@@ -84,6 +83,5 @@ def said_by(memory: Memory, caller: Caller) -> str:
 
 def said_time(memory: Memory, now: datetime, date_after_days: float) -> datetime | None:
     """Return the time of a memory where a reader needs it: with a relative time, a time of its own, or when old."""
-    own = abs(memory.event_time - memory.create_time) >= AT_ONCE
     old = now - memory.event_time >= timedelta(days=date_after_days)
-    return memory.event_time if own or old or has_relative_time(memory.content) else None
+    return memory.event_time if memory.own_event_time or old or has_relative_time(memory.content) else None

@@ -159,6 +159,8 @@ class Decayed:
 
     examined_count: int
     faded: tuple[Faded, ...]
+    held: str = ""
+    """Why nothing went, or would go; empty unless the clock is in doubt."""
 
 
 async def decay(ports: Ports, *, now: datetime, dry_run: bool = False) -> Decayed:
@@ -166,6 +168,9 @@ async def decay(ports: Ports, *, now: datetime, dry_run: bool = False) -> Decaye
     name = ports.policy.rules.decay
     if PRESETS[name] is None:
         return Decayed(0, ())
+    held = ports.doubt(now)
+    if held and not dry_run:
+        return Decayed(0, (), held)
     due_time = now + timedelta(days=ports.policy.delete_grace_days)
     examined, after = 0, ""
     gone: list[Faded] = []
@@ -177,7 +182,7 @@ async def decay(ports: Ports, *, now: datetime, dry_run: bool = False) -> Decaye
         for n in range(0, 0 if dry_run else len(faded), SLICE):
             await _forget_faded(faded[n : n + SLICE], ports, now, due_time)
     gone.sort(key=lambda one: (one.confidence, one.id))
-    return Decayed(examined, tuple(gone))
+    return Decayed(examined, tuple(gone), held)
 
 
 async def _forget_faded(part: Sequence[Memory], ports: Ports, now: datetime, due_time: datetime) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from memoryd.change import Applied
 from memoryd.grant import GrantUsage
@@ -12,6 +12,7 @@ from memoryd.model import Memory
 
 __all__ = ["Usage"]
 
+DAY = timedelta(days=1)
 _NOTHING = GrantUsage()
 
 
@@ -40,7 +41,7 @@ class Usage:
     def _turn(self, now: datetime) -> None:
         """Begin to count anew on a new day."""
         today = now.date()
-        if self._today is None or today > self._today:  # never because a clock steps back
+        if self._today is None or today > self._today or today < self._today - DAY:  # a clock may step back a little
             self._today = today
             self._of = {grant_id: replace(usage, writes_today=0) for grant_id, usage in self._of.items()}
 

@@ -6,14 +6,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from memoryd import limits
+from memoryd.change import ChangeSet
 from memoryd.domain import sweep
+from memoryd.domain.clock import CLOCK_SEEN
 from memoryd.domain.enrich import enrich
-from memoryd.domain.forget import collect
 from memoryd.domain.ports import Ports
 from memoryd.domain.settle import settle
 from memoryd.domain.verify import compact, verify_forgotten
 from memoryd.identity.register import Register
 from memoryd.service.gate import Call
+from memoryd.service.gc import run_gc
 from memoryd.v1 import admin_service_pb2 as pb
 
 __all__ = ["AdminService"]
@@ -39,9 +41,18 @@ class AdminService:
         return pb.GetServerInfoResponse(**await self._describe())
 
     async def RunGc(self, request: pb.RunGcRequest, call: Call) -> pb.RunGcResponse:
-        report = await settle(collect(self._ports, now=call.now, dry_run=request.dry_run))
-        grants = await settle(
-            self._register.collect(call.now, grace_days=self._ended_grace_days, dry_run=request.dry_run)
+        clock = self._ports.clock
+        if request.clock_is_right and clock is not None:
+            clock.believe(call.now)
+            await settle(self._ports.store.commit(ChangeSet(jobs={CLOCK_SEEN: call.now})))
+        report = await settle(
+            run_gc(
+                self._ports,
+                self._register,
+                now=call.now,
+                ended_grace_days=self._ended_grace_days,
+                dry_run=request.dry_run,
+            )
         )
         return pb.RunGcResponse(
             expired_count=report.expired_count,
@@ -49,7 +60,8 @@ class AdminService:
             deleted_count=report.deleted_count,
             request_count=report.request_count,
             dry_run=report.dry_run,
-            grant_count=grants,
+            grant_count=report.grant_count,
+            held=report.held,
         )
 
     async def RunDecay(self, request: pb.RunDecayRequest, call: Call) -> pb.RunDecayResponse:
@@ -63,6 +75,7 @@ class AdminService:
                 for faded in done.faded[: limits.MAX_NAMED_IDS]
             ],
             dry_run=request.dry_run,
+            held=done.held,
         )
 
     async def RunEnrichment(self, request: pb.RunEnrichmentRequest, call: Call) -> pb.RunEnrichmentResponse:

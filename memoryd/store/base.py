@@ -161,6 +161,10 @@ class Store(Protocol):
         """Count all that is past its grace, and return at most limit memories of it."""
         ...
 
+    async def misdated(self, after: datetime, *, limit: int) -> list[Memory]:
+        """Return at most limit memories, of all owners, that were deleted or superseded after a time."""
+        ...
+
     async def grants(self) -> list[Grant]:
         """Return every grant, also the ended ones, oldest first."""
         ...
@@ -170,7 +174,7 @@ class Store(Protocol):
         ...
 
     async def grant_usage(self, day: datetime) -> dict[str, GrantUsage]:
-        """Return by grant what is stored of it in every state, and as writes_today what was stored since that time."""
+        """Return by grant what is stored of it in every state, and as writes_today what was stored in that day."""
         ...
 
     async def of_grant(

@@ -206,6 +206,10 @@ class RamStore:
         report = GcReport(len(expired), len(superseded), len(deleted), requests)
         return report, (deleted + superseded + expired)[:limit]
 
+    async def misdated(self, after: datetime, *, limit: int) -> list[Memory]:
+        memories = (entry.memory for entry in self._entries.values())
+        return [m for m in memories if any(t and t > after for t in (m.delete_time, m.supersede_time))][:limit]
+
     async def grants(self) -> list[Grant]:
         return sorted(self._grants.values(), key=lambda grant: (grant.create_time, grant.id))
 
@@ -217,7 +221,7 @@ class RamStore:
         for memory in (entry.memory for entry in self._entries.values() if entry.memory.grant_id):
             known = usage.get(memory.grant_id, GrantUsage())
             usage[memory.grant_id] = GrantUsage(
-                known.writes_today + (memory.create_time >= day),
+                known.writes_today + (day <= memory.create_time < day + timedelta(days=1)),
                 known.stored_memories + 1,
                 known.stored_bytes + memory.text_bytes,
             )

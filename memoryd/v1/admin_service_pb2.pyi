@@ -127,14 +127,18 @@ class RunGcRequest(google.protobuf.message.Message):
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
     DRY_RUN_FIELD_NUMBER: builtins.int
+    CLOCK_IS_RIGHT_FIELD_NUMBER: builtins.int
     dry_run: builtins.bool
     """Only count; erase nothing."""
+    clock_is_right: builtins.bool
+    """The clock is right, however far it has gone forward: what was held back for it may go on."""
     def __init__(
         self,
         *,
         dry_run: builtins.bool = ...,
+        clock_is_right: builtins.bool = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["clock_is_right", b"clock_is_right", "dry_run", b"dry_run"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___RunGcRequest: typing_extensions.TypeAlias = RunGcRequest
@@ -151,6 +155,7 @@ class RunGcResponse(google.protobuf.message.Message):
     REQUEST_COUNT_FIELD_NUMBER: builtins.int
     DRY_RUN_FIELD_NUMBER: builtins.int
     GRANT_COUNT_FIELD_NUMBER: builtins.int
+    HELD_FIELD_NUMBER: builtins.int
     expired_count: builtins.int
     """Past expire_time by more than the grace."""
     superseded_count: builtins.int
@@ -163,6 +168,8 @@ class RunGcResponse(google.protobuf.message.Message):
     """Whether nothing was erased because dry_run was set."""
     grant_count: builtins.int
     """Grants that ended longer ago than sandbox.ended_grace_days and of which nothing is stored."""
+    held: builtins.str
+    """Why nothing was erased, or would be: the clock is in doubt. Empty: it is not."""
     def __init__(
         self,
         *,
@@ -172,8 +179,9 @@ class RunGcResponse(google.protobuf.message.Message):
         request_count: builtins.int = ...,
         dry_run: builtins.bool = ...,
         grant_count: builtins.int = ...,
+        held: builtins.str = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["deleted_count", b"deleted_count", "dry_run", b"dry_run", "expired_count", b"expired_count", "grant_count", b"grant_count", "request_count", b"request_count", "superseded_count", b"superseded_count"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["deleted_count", b"deleted_count", "dry_run", b"dry_run", "expired_count", b"expired_count", "grant_count", b"grant_count", "held", b"held", "request_count", b"request_count", "superseded_count", b"superseded_count"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___RunGcResponse: typing_extensions.TypeAlias = RunGcResponse
@@ -234,12 +242,15 @@ class RunDecayResponse(google.protobuf.message.Message):
     DECAYED_COUNT_FIELD_NUMBER: builtins.int
     FADED_FIELD_NUMBER: builtins.int
     DRY_RUN_FIELD_NUMBER: builtins.int
+    HELD_FIELD_NUMBER: builtins.int
     examined_count: builtins.int
     """Memories that were looked at."""
     decayed_count: builtins.int
     """Memories that went."""
     dry_run: builtins.bool
     """Whether nothing went because dry_run was set."""
+    held: builtins.str
+    """Why nothing went, or would go: the clock is in doubt. Empty: it is not."""
     @property
     def faded(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Faded]:
         """The first 1,000 of them, least confidence first."""
@@ -251,8 +262,9 @@ class RunDecayResponse(google.protobuf.message.Message):
         decayed_count: builtins.int = ...,
         faded: collections.abc.Iterable[Global___Faded] | None = ...,
         dry_run: builtins.bool = ...,
+        held: builtins.str = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["decayed_count", b"decayed_count", "dry_run", b"dry_run", "examined_count", b"examined_count", "faded", b"faded"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["decayed_count", b"decayed_count", "dry_run", b"dry_run", "examined_count", b"examined_count", "faded", b"faded", "held", b"held"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___RunDecayResponse: typing_extensions.TypeAlias = RunDecayResponse

@@ -79,8 +79,9 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RunGc(self, request, context):
-        """Erases what expired, was superseded or was deleted and is past its grace. Idempotent. The caller must be on the
-        admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+        """Erases what expired, was superseded or was deleted and is past its grace. Nothing while the clock is in doubt: after
+        it went forward by more than memoryd can explain, until it has gone on steadily for a day. Idempotent. The caller
+        must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -30,8 +30,9 @@ class AdminServiceStub:
     GetServerInfo: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.GetServerInfoRequest, memoryd.v1.admin_service_pb2.GetServerInfoResponse]
     """Tells what runs, on which data, and how it fares. Idempotent. The caller must be on the admin socket."""
     RunGc: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunGcRequest, memoryd.v1.admin_service_pb2.RunGcResponse]
-    """Erases what expired, was superseded or was deleted and is past its grace. Idempotent. The caller must be on the
-    admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+    """Erases what expired, was superseded or was deleted and is past its grace. Nothing while the clock is in doubt: after
+    it went forward by more than memoryd can explain, until it has gone on steadily for a day. Idempotent. The caller
+    must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
     """
     RunDecay: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunDecayRequest, memoryd.v1.admin_service_pb2.RunDecayResponse]
     """Forgets what has faded: memories whose confidence has decayed below the preset's threshold (memory.decay). They can
@@ -61,8 +62,9 @@ class AdminServiceAsyncStub(AdminServiceStub):
     GetServerInfo: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.GetServerInfoRequest, memoryd.v1.admin_service_pb2.GetServerInfoResponse]  # type: ignore[assignment]
     """Tells what runs, on which data, and how it fares. Idempotent. The caller must be on the admin socket."""
     RunGc: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunGcRequest, memoryd.v1.admin_service_pb2.RunGcResponse]  # type: ignore[assignment]
-    """Erases what expired, was superseded or was deleted and is past its grace. Idempotent. The caller must be on the
-    admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+    """Erases what expired, was superseded or was deleted and is past its grace. Nothing while the clock is in doubt: after
+    it went forward by more than memoryd can explain, until it has gone on steadily for a day. Idempotent. The caller
+    must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
     """
     RunDecay: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunDecayRequest, memoryd.v1.admin_service_pb2.RunDecayResponse]  # type: ignore[assignment]
     """Forgets what has faded: memories whose confidence has decayed below the preset's threshold (memory.decay). They can
@@ -101,8 +103,9 @@ class AdminServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.admin_service_pb2.RunGcRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.admin_service_pb2.RunGcResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.RunGcResponse]]:
-        """Erases what expired, was superseded or was deleted and is past its grace. Idempotent. The caller must be on the
-        admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+        """Erases what expired, was superseded or was deleted and is past its grace. Nothing while the clock is in doubt: after
+        it went forward by more than memoryd can explain, until it has gone on steadily for a day. Idempotent. The caller
+        must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
         """
 
     @abc.abstractmethod

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -281,6 +281,10 @@ class DuckDBStore:
         report = GcReport(counts["expired"], counts["superseded"], counts["deleted"], requests[0][0])
         return report, memories
 
+    async def misdated(self, after: datetime, *, limit: int) -> list[Memory]:
+        source = f"(SELECT * FROM memories WHERE delete_time > ? OR supersede_time > ? LIMIT {int(limit)})"
+        return await self._memories(queries.select_memories(source), [rows.naive(after)] * 2)
+
     async def naming(self, owner: Owner, entity_ids: Iterable[str]) -> list[Memory]:
         facets = [rows.facet_pattern(facet) for facet in entity_facets(entity_ids)]
         if not facets:
@@ -348,9 +352,9 @@ class DuckDBStore:
     async def grant_usage(self, day: datetime) -> dict[str, GrantUsage]:
         found = await self._read(
             self._rows,
-            "SELECT grant_id, count(*) FILTER (create_time >= ?), count(*), sum(text_bytes) FROM memories"
-            " WHERE grant_id <> '' GROUP BY grant_id",
-            [rows.naive(day)],
+            "SELECT grant_id, count(*) FILTER (create_time >= ? AND create_time < ?), count(*), sum(text_bytes)"
+            " FROM memories WHERE grant_id <> '' GROUP BY grant_id",
+            [rows.naive(day), rows.naive(day + timedelta(days=1))],
         )
         return {grant_id: GrantUsage(today, count, int(size)) for grant_id, today, count, size in found}
 
