@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from memoryd.change import ChangeSet
 from memoryd.errors import Unavailable
 from memoryd.trail import Trail
 
-__all__ = ["AuditLog", "audit_files", "read_audit"]
+__all__ = ["AuditLog", "Sighting", "audit_files", "read_audit", "sighting_of"]
 
 REPEAT = timedelta(seconds=1)  # refusals alike within it are one line
 MAX_REPEATS = 4096  # kinds of refusals that are counted at once
@@ -265,6 +266,30 @@ def _nothing() -> None:
 # --- reading ---
 
 
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What a log knows of an id: when it begins, when it first names the id, when it was erased. None: not known."""
+
+    log_start_time: datetime | None = None
+    seen_time: datetime | None = None
+    purge_time: datetime | None = None
+
+
+def sighting_of(path: Path, item_id: str) -> Sighting:
+    """Return what the files of a log say of an id, by the calls that touched it and went well."""
+    seen = purged = None
+    named = item_id.encode()
+    begun = next((datetime.fromisoformat(record["time"]) for record in read_audit(path) if "time" in record), None)
+    for old in audit_files(path):
+        with contextlib.suppress(FileNotFoundError), old.open("rb") as file:  # it may go while others are read
+            for record in _records(file, lambda line: named in line):
+                if item_id in record.get("ids", ()) and record.get("outcome") == "OK" and not record.get("dry_run"):
+                    time = datetime.fromisoformat(record["time"])
+                    seen = seen or time
+                    purged = time if record.get("purge") else purged
+    return Sighting(begun, seen, purged)
+
+
 def audit_files(path: Path) -> list[Path]:
     """Return the files of a log, oldest first; the last is the one that is appended to."""
     old = sorted(path.parent.glob(f"{path.stem}-*Z{path.suffix}"))
@@ -314,13 +339,15 @@ def _is_replaced(path: Path, handle: int) -> bool:
         return False
 
 
-def _records(file: Any) -> Iterator[dict[str, Any]]:
+def _records(file: Any, wanted: Callable[[bytes], bool] = lambda _: True) -> Iterator[dict[str, Any]]:
     while True:
         at = file.tell()
         line = file.readline()
         if not line.endswith(b"\n"):
             file.seek(at)  # it is still being written
             return
+        if not wanted(line):
+            continue
         try:
             record = json.loads(line)
         except ValueError:

@@ -10,6 +10,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from memoryd import limits
-from memoryd.audit import AuditLog
+from memoryd.audit import AuditLog, Sighting, sighting_of
 from memoryd.config import Config, ConfigError
 from memoryd.domain.ports import Ports
 from memoryd.grant import Door, Grant, Quota
@@ -143,6 +144,10 @@ def server_credentials(config: Config) -> grpc.ServerCredentials:
     )
 
 
+def _look_up(audit: AuditLog | None) -> Callable[[str], Sighting]:
+    return (lambda _: Sighting()) if audit is None else partial(sighting_of, audit.path)
+
+
 class Doors:
     """Every server of the daemon."""
 
@@ -183,7 +188,7 @@ class Doors:
             ContextService(ports),
             IdentityService(grants),
             GrantService(ports, grants, self.register),
-            AdminService(ports, self.register, config.sandbox.ended_grace_days, describe),
+            AdminService(ports, self.register, config.sandbox.ended_grace_days, describe, _look_up(audit)),
         )
         self._methods: Mapping[str, Method] = {
             method.path: method

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from memory_cli.output import as_json, memory_line, one_line, shortest_ids
+from memory_cli.output import as_json, day, memory_line, moment, one_line, shortest_ids
 from memory_cli.parser import parse_expiry
 from memory_client import (
     Caveats,
@@ -111,7 +111,7 @@ def _allowed(grant: Grant) -> str:
 
 
 def _until(time: datetime | None) -> str:
-    return f"{time.astimezone():%Y-%m-%d %H:%M}" if time else "no end"
+    return moment(time) if time else "no end"
 
 
 def _mounts(grant: Grant, directory: str, mount: str) -> dict[str, Any]:
@@ -257,7 +257,7 @@ def _forget(client: MemoryClient, args: argparse.Namespace) -> int:
         print(as_json(gone))
         return 0
     verb = ("would erase" if args.now else "would delete") if gone.dry_run else ("erased" if args.now else "deleted")
-    until = f", can be taken back until {gone.purge_time:%Y-%m-%d}" if gone.purge_time else ""
+    until = f", can be taken back until {day(gone.purge_time)}" if gone.purge_time else ""
     print(f"{verb} {gone.deleted_count} memories{until}")
     if gone.superseded_ids:
         print(f"they had replaced {len(gone.superseded_ids)} of others; memory undelete brings those back:")

@@ -12,10 +12,13 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
+from memory_cli.output import moment
+
 __all__ = ["add_upkeep_commands"]
 
 Client = Callable[[argparse.Namespace], Any]
 TICK_S = 0.5
+NEVER_WAS = 3  # exit code: no memory ever had that id
 
 
 def add_upkeep_commands(commands: Any, common: argparse.ArgumentParser, client: Client) -> None:
@@ -132,5 +135,17 @@ def _verify(client: Client, args: argparse.Namespace) -> int:
         print(f"{trace.place}: {trace.detail}")
     read = f"{proof.file_count} files, {proof.byte_count} bytes, the tables and the indexes"
     print(f"{'traces are left' if proof.traces else 'nothing is left'}; read {read}")
-    print("the audit log names ids by design and was not read", file=sys.stderr)
+    if proof.purge_time is not None:
+        print(f"purged {moment(proof.purge_time)}, by the audit log, which names ids by design")
+    elif proof.seen_time is not None:
+        print(f"the audit log, which names ids by design, knows the id since {moment(proof.seen_time)}")
+    elif proof.log_start_time is None:
+        print("whether there ever was a memory of this id is not known: there is no audit log", file=sys.stderr)
+    elif all(trace.place == "database" for trace in proof.traces):
+        print(
+            f"no memory ever had this id, as far as the audit log goes back ({moment(proof.log_start_time)});"
+            " is it written right?",
+            file=sys.stderr,
+        )
+        return NEVER_WAS
     return 1 if proof.traces else 0

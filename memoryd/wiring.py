@@ -27,6 +27,7 @@ from memoryd.knowledge.claims import statement_of
 from memoryd.knowledge.finders import Finder, load_finders
 from memoryd.knowledge.names import forget_names
 from memoryd.knowledge.secrets import SecretDetector
+from memoryd.knowledge.stems import forget_stems
 from memoryd.knowledge.words import words_of
 from memoryd.store.base import Store
 
@@ -114,7 +115,7 @@ async def make_ports(
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     usage = Usage(await store.grant_usage(midnight), midnight.date())
     store.on_commit(usage.apply)
-    store.on_commit(_forget_read)
+    store.on_commit(lambda applied: _forget_read(applied, embedder))
     policy = Policy(
         delete_grace_days=config.memory.delete_grace_days,
         supersede_grace_days=config.memory.supersede_grace_days,
@@ -133,7 +134,7 @@ async def make_ports(
         ),
     )
     fast, accurate = load_every_finder(config)
-    return Ports(
+    ports = Ports(
         store=store,
         indexes=indexes,
         embedder=embedder,
@@ -149,6 +150,8 @@ async def make_ports(
         clock=clock,
         faults=Faults(lambda step, error, place: log.error("statement_not_read", step=step, error=error, place=place)),
     )
+    store.on_commit(ports.forget_purged)
+    return ports
 
 
 def load_every_finder(config: Config) -> tuple[list[Finder], list[Finder]]:
@@ -159,10 +162,12 @@ def load_every_finder(config: Config) -> tuple[list[Finder], list[Finder]]:
     return fast, load_finders(more, model=model, optional=True)
 
 
-def _forget_read(applied: Applied) -> None:
+def _forget_read(applied: Applied, embedder: Embedder) -> None:
     """Drop what was kept of the texts that were read lately, once something is purged."""
     if applied.change.purges:
         forget_unpacked()
         statement_of.cache_clear()
         words_of.cache_clear()
         forget_names()
+        forget_stems()
+        embedder.forget_queries()

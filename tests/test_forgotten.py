@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import random
 import subprocess
+import sys
 import threading
 import time
+import types
+from array import array
+from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from memory_client import Draft, MemorydError, Unavailable
 
-from memoryd.change import ChangeSet
+from memoryd.change import ChangeSet, Entry
+from memoryd.config import Config, MemoryConfig
+from memoryd.domain.forget import collect
+from memoryd.entity import Entity, EntityType, Form, Mention
 from memoryd.knowledge.claims import Statement
-from memoryd.model import Memory
+from memoryd.knowledge.stems import stem
+from memoryd.model import Judgement, Memory, Owner, Trust
+from memoryd.store.duckdb import open_store
+from memoryd.store.duckdb.migrations import MIGRATIONS
+from memoryd.store.duckdb.writer import write
 from memoryd.store.ram import RamStore
-from tests.builders import NOW, Local, entry, open_duckdb, ports_over, run
+from tests.builders import ALICE, MEMORY_LIMIT, NOW, Local, entry, memory, open_duckdb, ports_over, run
 from tests.support import Daemon, running
 
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
@@ -186,3 +199,205 @@ def test_nothing_that_was_read_of_a_purged_memory_is_kept():
     gc.collect()
     kept = [thing for thing in gc.get_objects() if isinstance(thing, Memory | Statement)]
     assert not [thing for thing in kept if NEST in (thing.content if isinstance(thing, Memory) else thing.text)]
+
+
+def _held_by(*roots) -> Iterator[str]:
+    """Every text that can be reached from some objects, and from the modules of memoryd."""
+    modules = [vars(module) for name, module in list(sys.modules.items()) if name.split(".")[0] == "memoryd"]
+    pending, seen = [*roots, *modules], {}  # what was seen is kept, so that no id is given again
+    while pending:
+        one = pending.pop()
+        if id(one) in seen or isinstance(one, types.ModuleType | types.CodeType | types.FrameType):
+            continue
+        seen[id(one)] = one
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, types.FunctionType):
+            pending.extend([one.__closure__, one.__defaults__])  # not the module that it is of
+        elif isinstance(one, bytes | bytearray | array):
+            yield bytes(one).decode("latin-1")
+        else:
+            pending.extend(one if isinstance(one, dict) else ())  # the collector passes over keys that are texts
+            pending.extend(gc.get_referents(one))
+
+
+SECRET_WORDS = ("Quillfeather", "zanzibarite", "ornithologizing", "featherweightish", "Longbeak", "nestbox")
+WAYS = {
+    "by its id": lambda memory, ids: [memory.delete(one, purge=True) for one in ids],
+    "by a filter": lambda memory, _: [memory.delete_matching(text="zanzibarite", purge=True)],
+    "as a person": lambda memory, _: [memory.forget_person("Zebedee Longbeak")],
+}
+
+
+@pytest.mark.parametrize("kind", ["ram", "duckdb"])
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_in_memory_names_what_was_purged(folder, kind, way):
+    async def rule():
+        clock = itertools.count()
+        store = RamStore() if kind == "ram" else open_duckdb(folder)
+        async with ports_over(store, Config(memory=MemoryConfig(max_entries=40))) as ports:
+            memory = Local(ports, lambda: NOW + timedelta(seconds=next(clock)), user_id="alice")
+            for n in range(30):
+                await memory.add(f"an ordinary fact, number {n}, that stays")
+            said = [
+                "Zebedee Quillfeather lives in zanzibarite Paris",
+                "Zebedee Quillfeather lives in zanzibarite Rome",
+                "Zebedee Quillfeather has moved to zanzibarite Oslo",
+                "Zebedee Quillfeather is ornithologizing with his zanzibarite nestbox",
+            ]
+            ids = []
+            for n, text in enumerate(said):
+                made = await memory.add(
+                    text,
+                    subjects=["Zebedee Quillfeather"],
+                    tags=["featherweightish"],
+                    metadata={"k": "zanzibarite"},
+                    key="nestbox" if n == 3 else "",
+                )
+                ids.append(made.memory.id)
+            person = (await memory.rename_entity("Zebedee Quillfeather", "Zebedee Longbeak")).id
+            await memory.delete(ids[3])
+            await memory.restore(ids[3])
+            await memory.confirm(ids[3])
+            for n in range(12):  # more than there is room for, so that some are chosen to go
+                await memory.add(f"another ordinary fact, number {n + 100}, that stays")
+            assert (await memory.search("where is Zebedee Quillfeather ornithologizing? zanzibarite")).hits
+            assert (await memory.history(ids[0])).memories
+            needles = [*SECRET_WORDS, *stem([word.lower() for word in SECRET_WORDS]), *ids, person]
+            for doing in WAYS[way](memory, ids):
+                await doing
+            del made
+            assert not await store.traces("Longbeak")
+            assert not await store.traces("Quillfeather")
+            assert not await ports.store.entries(ids)
+            gc.collect()
+            assert (0, 1) == (ports.indexes.faults, ports.indexes.scopes)
+            kept = list(_held_by(ports))
+            assert any("ordinary" in text for text in kept)  # the walk reaches what is there
+            assert not {text[:80] for text in kept for needle in needles if needle in text or needle.lower() in text}
+            found = await memory.search("ordinary fact number 7")
+            assert "an ordinary fact, number 7, that stays" == found.hits[0].memory.content
+            for stayed in (await memory.page(page_size=100)).memories:
+                assert not {*stayed.contested_with, *stayed.supersedes, stayed.superseded_by} & {*ids}
+
+    run(rule())
+
+
+def test_those_that_stay_forget_what_they_were_linked_to():
+    async def rule():
+        async with ports_over(RamStore()) as ports:
+            memory = Local(ports, lambda: NOW, user_id="alice")
+            first = (await memory.add("My favorite color is red")).memory.id
+            second = (await memory.add("My favorite color is blue")).memory.id
+            await memory.restore(first)
+            assert (first,) == (await memory.get(second)).contested_with
+            await memory.delete(first, purge=True)
+            left = await memory.get(second)
+            assert ((), (), None) == (left.contested_with, left.supersedes, left.judgement)
+            third = (await memory.add("My favorite color is green")).memory.id
+            await memory.delete(third, purge=True)
+            left = await memory.get(second)
+            assert ("", "") == (left.superseded_by, left.judgement.evidence)
+            assert left.supersede_time is not None
+
+    run(rule())
+
+
+def test_a_name_given_by_hand_goes_with_the_last_memory_that_names_them():
+    async def rule():
+        async with ports_over(RamStore()) as ports:
+            memory = Local(ports, lambda: NOW, user_id="alice")
+            ids = [(await memory.add(text)).memory.id for text in ("Sarah likes tea", "Sarah lives in Rome")]
+            await memory.rename_entity("Sarah", "Sarah Connor")
+            await memory.delete(ids[0], purge=True)
+            assert ["Sarah Connor"] == [row.name for row in await ports.store.entities(Owner("default", ALICE))]
+            await memory.delete(ids[1])
+            await collect(ports, now=NOW + timedelta(days=1))
+            assert ["Sarah Connor"] == [row.name for row in await ports.store.entities(Owner("default", ALICE))]
+            await collect(ports, now=NOW + timedelta(days=31))
+            assert [] == await ports.store.entities(Owner("default", ALICE))
+
+    run(rule())
+
+
+def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
+    path = folder / "memory.duckdb"
+    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:3])
+    gone, named, unnamed = "g" * 26, "n" * 26, "u" * 26
+    mention = Mention(named, "Sarah", Form.NAME, EntityType.PERSON, about=True)
+    other = memory("it stays")
+    stays = memory(
+        "Sarah stays", contested_with=(gone, other.id), supersedes=(gone,), mentions=(mention,),
+        judgement=Judgement("r", "because", gone), decay_rate=0.0,
+    )  # fmt: skip
+    ended = memory("it was replaced", superseded_by=gone, supersede_time=NOW, judgement=Judgement("r", "so", gone))
+    rows = [
+        Entity(named, stays.owner, NOW, Trust.HOST, name="Sarah C"),
+        Entity(unnamed, stays.owner, NOW, Trust.HOST, name="Zebedee"),
+        Entity("m" * 26, stays.owner, NOW, Trust.HOST, merged_into=named),
+    ]
+    change = ChangeSet(inserts=(Entry(stays), Entry(ended), Entry(other)), entities=tuple(rows))
+    opened.connection.begin()
+    write(opened.connection, [change], 1)
+    opened.connection.execute("INSERT INTO uses VALUES (?, ?, 1, NULL)", [gone, NOW.replace(tzinfo=None)])
+    opened.connection.commit()
+    opened.close()
+
+    async def rule():
+        store = open_duckdb(folder)
+        found = {e.memory.id: e.memory for e in await store.entries([stays.id, ended.id])}
+        left = found[stays.id]
+        assert ((other.id,), (), other.id, 0.0) == (
+            left.contested_with, left.supersedes, left.judgement.evidence, left.decay_rate,
+        )  # fmt: skip
+        assert ("", "", True) == (
+            found[ended.id].superseded_by, found[ended.id].judgement.evidence, found[ended.id].supersede_time == NOW,
+        )  # fmt: skip
+        assert {named, "m" * 26} == {row.id for row in await store.entities(stays.owner)}
+        assert not await store.traces(gone)
+        await store.close()
+
+    run(rule())
+
+
+def test_verify_tells_a_purged_id_from_one_that_is_there_and_one_that_never_was(folder):
+    with running(folder, config=CONFIG) as daemon, daemon.client() as memory:
+
+        def ask(*words):
+            done = subprocess.run(daemon.command("verify", *words), capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout + done.stderr
+
+        made, other = (memory.add(text).memory.id for text in (NEST, "my favorite color is blue"))
+        code, out = ask("--forgotten", made)
+        assert (1, True, True) == (code, "not purged but live" in out, "memory delete ID --now" in out)
+        memory.delete(made)
+        code, out = ask("--forgotten", made)
+        assert (1, True) == (code, "not purged but deleted, and kept until" in out)
+        memory.delete(made, purge=True)
+        memory.compact_store()
+        code, out = ask("--forgotten", made, "--text", "favorite color")
+        assert (1, True) == (code, "memories.content: the text stands there, of this memory or another" in out)
+        code, out = ask("--forgotten", made)
+        assert (0, True, True) == (code, "nothing is left" in out, "purged 20" in out)
+        code, out = ask("--forgotten", "a" * 26)
+        assert (3, True) == (code, "no memory ever had this id" in out)
+        memory.delete(other)
+        proof = memory.verify_forgotten(made)
+        assert proof.log_start_time <= proof.seen_time <= proof.purge_time
+    (folder / "memoryd.toml").write_text(CONFIG + '[audit]\npath = ""\n')
+    with running(folder, config=CONFIG + '[audit]\npath = ""\n') as daemon:
+        code, out = ask("--forgotten", "a" * 26)
+        assert (0, True) == (code, "is not known: there is no audit log" in out)
+
+
+def test_a_recall_that_is_written_down_after_the_purge_leaves_no_id(folder):
+    async def rule():
+        store = open_duckdb(folder)
+        gone = entry("herons everywhere")
+        await store.commit(ChangeSet(inserts=(gone,)))
+        await store.commit(ChangeSet(purges=(gone.memory,)))
+        await store.note_recalls({gone.memory.id: (NOW, 1, NOW)})
+        assert not await store.traces(gone.memory.id)
+        await store.close()
+
+    run(rule())

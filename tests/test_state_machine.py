@@ -135,6 +135,15 @@ class Life(RuleBasedStateMachine):
         for person in (("alice", "team"), ("bob", "")):
             self._both(person, lambda m: m.stats())
 
+    @invariant()
+    def nothing_names_what_is_purged(self):
+        memories = {entry.memory.id: entry.memory for entry in self.ports["ram"].store._entries.values()}
+        for memory in memories.values():
+            evidence = {memory.judgement.evidence} if memory.judgement is not None else set()
+            links = {*memory.contested_with, *memory.supersedes, memory.superseded_by, *evidence} - {""}
+            assert links <= memories.keys()
+        assert {named for ports in self.ports.values() for named in ports.recalls._noted} <= memories.keys()
+
     def teardown(self):
         for name in self.ports:
             self._close(name)

@@ -148,11 +148,19 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Every trace of a purged memory (none: it is gone), and how much was read to find it."""
+    """
+    Every trace of a purged memory (none: it is gone), and how much was read to find it.
+
+    The times are the audit log's: when it begins, when it first names the id, when the memory was purged; None where
+    it does not say.
+    """
 
     traces: tuple[Trace, ...]
     file_count: int
     byte_count: int
+    log_start_time: datetime | None = None
+    seen_time: datetime | None = None
+    purge_time: datetime | None = None
 
 
 def delete_matching(
@@ -341,7 +349,8 @@ def verify_forgotten(memory_id: str, text: str) -> Call[Proof]:
 
     def parse(answer: Any) -> Proof:
         traces = tuple(Trace(trace.place, trace.detail) for trace in answer.traces)
-        return Proof(traces, answer.file_count, answer.byte_count)
+        times = (time_from_pb(answer, name) for name in ("log_start_time", "seen_time", "purge_time"))
+        return Proof(traces, answer.file_count, answer.byte_count, *times)
 
     request = build(lambda: pb.VerifyForgottenRequest(id=memory_id, text=text))
     return Call("AdminService", "VerifyForgotten", request, pb.VerifyForgottenResponse, parse)

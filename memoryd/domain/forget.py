@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from memoryd import limits
-from memoryd.change import PURGE, ChangeSet, Entry, RecordedRequest
+from memoryd.change import ChangeSet, Entry, RecordedRequest
 from memoryd.domain.browse import find
 from memoryd.domain.clock import AHEAD
-from memoryd.domain.links import released
+from memoryd.domain.links import purge_of, released
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import once
 from memoryd.domain.tombstones import tombstones_for
@@ -66,13 +66,12 @@ async def forget(
                     raise TrustTooLow(
                         "the memory is of higher trust; delete it without purge, so that it can be restored"
                     )
-                partners = tuple(await released([memory], ports))
                 stones = tuple(tombstones_for(memory, ports.secret, caller.trust))
                 if purge:  # the note would keep the id
-                    await ports.store.commit(
-                        ChangeSet(purges=(memory,), updates=partners, tombstones=stones, jobs={PURGE: now})
-                    )
+                    change = await purge_of([memory], ports, now=now)
+                    await ports.store.commit(replace(change, tombstones=stones))
                     return Forgotten((memory.id,))
+                partners = tuple(await released([memory], ports))
                 due_time = now + timedelta(days=ports.policy.delete_grace_days)
                 entry = await ports.store.entry(memory)
                 gone = Entry(hidden(memory, now, due_time, trust=caller.trust), entry.terms if entry else "")
@@ -142,17 +141,15 @@ async def forget_entries(
     gone = [entry.memory for entry in entries if purge or entry.memory.delete_time is None]
     if not gone and request is None:
         return
-    partners = tuple(await released(gone, ports))
     stones = (
         [stone async for memory in in_turns(gone) for stone in tombstones_for(memory, ports.secret, trust)]
         if remember
         else []
     )
     if purge:
-        change = ChangeSet(
-            purges=tuple(gone), updates=partners, tombstones=tuple(stones), request=request, jobs={PURGE: now}
-        )
+        change = replace(await purge_of(gone, ports, now=now), tombstones=tuple(stones), request=request)
     else:
+        partners = await released(gone, ports)
         updates = [
             Entry(hidden(entry.memory, now, due_time, trust=trust, reason=reason), entry.terms)
             async for entry in in_turns(entries)
@@ -202,8 +199,7 @@ async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcRe
                 # what was restored before we held the locks is no longer due
                 gone = tuple([entry.memory async for entry in in_turns(entries) if graces.are_over(entry.memory)])
                 if gone:
-                    partners = tuple(await released(gone, ports))
-                    await ports.store.commit(ChangeSet(purges=gone, updates=partners, jobs={PURGE: now}))
+                    await ports.store.commit(await purge_of(gone, ports, now=now))
         _, due = await ports.store.collectable(graces, limit=READ_AT_ONCE)
     if report.request_count:
         await ports.store.commit(ChangeSet(forget_requests_before=graces.requests_before))

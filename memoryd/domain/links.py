@@ -1,21 +1,32 @@
-"""Memories that contest each other are linked both ways: whoever goes is taken out of the others."""
+"""
+What points at a memory from elsewhere, and goes or is changed when the memory goes.
+
+Memories that contest or replace each other are linked both ways. A name that was given by hand is kept as long as any
+memory names the entity.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from datetime import datetime
 
-from memoryd.change import Entry
+from memoryd.change import PURGE, ChangeSet, Entry
 from memoryd.domain.ports import Ports
-from memoryd.model import Memory
+from memoryd.entity import Entity
+from memoryd.index.directory import Directory
+from memoryd.model import Memory, Owner
 
-__all__ = ["released", "without_contested"]
+__all__ = ["purge_of", "released", "without_contested"]
 
 
 def without_contested(memory: Memory, *gone: str) -> Memory:
     """Return a memory that some, who are gone, contest no longer."""
     links = tuple(link for link in memory.contested_with if link not in gone)
-    return replace(memory, contested_with=links, judgement=memory.judgement if links else None)
+    judgement = memory.judgement if links else None
+    if judgement is not None and judgement.evidence in gone:
+        judgement = replace(judgement, evidence=links[0])
+    return replace(memory, contested_with=links, judgement=judgement)
 
 
 async def released(gone: Sequence[Memory], ports: Ports) -> list[Entry]:
@@ -29,3 +40,65 @@ async def released(gone: Sequence[Memory], ports: Ports) -> list[Entry]:
         for entry in await ports.store.entries(partners)
         if entry.memory.delete_time is None
     ]
+
+
+async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime) -> ChangeSet:
+    """Return the change that erases memories, their ids in what stays, and what was decided of whom nobody names."""
+    ids = {memory.id for memory in gone}
+    partners = {link for memory in gone for link in _links(memory)} - ids
+    entries = await ports.store.entries(sorted(partners)) if partners else []
+    updates = [replace(entry, memory=_without(entry.memory, ids)) for entry in entries]
+    unnamed: list[Entity] = []
+    kept: list[Entity] = []
+    for owner in {memory.owner for memory in gone if memory.mentions}:
+        lost, others = await _unnamed(owner, [memory for memory in gone if memory.owner == owner], ports)
+        unnamed += lost
+        kept += others
+    return ChangeSet(
+        purges=tuple(gone),
+        updates=tuple(updates),
+        entities=tuple(kept),
+        forget_entities=tuple(unnamed),
+        jobs={PURGE: now},
+    )
+
+
+def _links(memory: Memory) -> set[str]:
+    evidence = {memory.judgement.evidence} if memory.judgement is not None else set()
+    return {*memory.contested_with, *memory.supersedes, memory.superseded_by, *evidence} - {""}
+
+
+def _without(memory: Memory, gone: Collection[str]) -> Memory:
+    """Return a memory that names none of some, who are erased; that it was replaced stays true."""
+    contested = tuple(link for link in memory.contested_with if link not in gone)
+    judgement = memory.judgement
+    if judgement is not None and judgement.evidence in gone:
+        left = contested or (() if memory.supersede_time is None else ("",))
+        judgement = replace(judgement, evidence=left[0]) if left else None
+    return replace(
+        memory,
+        contested_with=contested,
+        supersedes=tuple(link for link in memory.supersedes if link not in gone),
+        superseded_by="" if memory.superseded_by in gone else memory.superseded_by,
+        judgement=judgement,
+    )
+
+
+async def _unnamed(owner: Owner, gone: Sequence[Memory], ports: Ports) -> tuple[list[Entity], list[Entity]]:
+    """Return what was decided of entities that no memory in any state names any more, and what names those as apart."""
+    rows = await ports.store.entities(owner)
+    if not rows:
+        return [], []
+    people, ids = Directory(rows), {memory.id for memory in gone}
+    named = {one for memory in gone for mention in memory.mentions for one in (mention.entity_id, mention.same_as)}
+    lost: set[str] = set()
+    for members in {people.members(one) for one in named if one}:
+        decided = {row.id for row in rows if row.id in members}
+        if decided and all(memory.id in ids for memory in await ports.store.naming(owner, members)):
+            lost |= decided
+    kept = [
+        replace(row, apart=tuple(one for one in row.apart if one not in lost))
+        for row in rows
+        if row.id not in lost and lost.intersection(row.apart)
+    ]
+    return [row for row in rows if row.id in lost], kept

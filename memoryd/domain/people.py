@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd import limits
-from memoryd.change import PURGE, ChangeSet, Entry
+from memoryd.change import ChangeSet, Entry
 from memoryd.checks import check_count, check_text, fold
 from memoryd.domain.answers import within_bytes
-from memoryd.domain.links import released
+from memoryd.domain.links import purge_of
 from memoryd.domain.mentions import MOST_NEAR, known_as, meant_by, named_by, near
 from memoryd.domain.page_token import number_after, read_number
 from memoryd.domain.ports import Ports
@@ -373,19 +373,21 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
             )
         ports.check_grant(caller.grant_id, now)
         kept = await ports.store.entries([m.id for m in mentioning if not m.trust.outranks(caller.trust)])
-        partners = {entry.memory.id: entry for entry in await released(about, ports)}
+        change = await purge_of(about, ports, now=now)
+        partners = {entry.memory.id: entry for entry in change.updates}
         updates = [
             Entry(_without(partners.pop(e.memory.id, e).memory, members), e.terms) for e in kept
         ]  # what only mentions them forgets whom it meant
+        forgotten = {row.id: row for row in (*change.forget_entities, *rows)}
         await ports.store.commit(
-            ChangeSet(
-                purges=tuple(about),
+            replace(
+                change,
                 updates=(*updates, *partners.values()),
-                forget_entities=tuple(rows),
+                entities=tuple(row for row in change.entities if row.id not in forgotten),
+                forget_entities=tuple(forgotten.values()),
                 tombstones=tuple(
                     stone for memory in about for stone in tombstones_for(memory, ports.secret, caller.trust)
                 ),
-                jobs={PURGE: now},
             )
         )
     return receipt

@@ -11,7 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from memoryd import limits
-from memoryd.change import Recalled
+from memoryd.change import Applied, Recalled
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
 from memoryd.domain.rules import Rules
@@ -99,6 +99,11 @@ class Recalls:
             if count or len(self._noted) < MAX_NOTED_RECALLS:
                 self._noted[memory_id] = (now, count + 1, now if trusted else before)
 
+    def forget(self, ids: Iterable[str]) -> None:
+        """Drop what was noted of memories that are purged."""
+        for memory_id in ids:
+            self._noted.pop(memory_id, None)
+
     def take(self) -> dict[str, Recalled]:
         """Return what was noted, and begin anew."""
         noted, self._noted = self._noted, {}
@@ -141,6 +146,16 @@ class Ports:
         """Return who is known in a scope; of one too large for memory only what was decided by hand."""
         index = await self.indexes.get(owner)
         return Directory(await self.store.entities(owner)) if index is None else index.people
+
+    def forget_purged(self, applied: Applied) -> None:
+        """Drop the ids of what a commit has purged."""
+        purges = applied.change.purges
+        ids = {memory.id for memory in purges}
+        self.recalls.forget(ids)
+        for owner in {memory.owner for memory in purges}:
+            index = self.indexes.ready(owner)
+            queue = self.victims.get(index, []) if index is not None else []
+            queue[:] = [one for one in queue if one not in ids]
 
     def doubt(self, now: datetime) -> str:
         """Return why nothing may be erased by its age now; "" where the clock is not in doubt, or not watched."""

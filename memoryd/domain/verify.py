@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from memoryd.audit import Sighting
 from memoryd.change import PURGE, ChangeSet
 from memoryd.checks import check_id, check_text
 from memoryd.domain.ports import Ports
@@ -33,11 +34,12 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Every trace, and how much was read to find it."""
+    """Every trace, how much was read to find it, and what the audit log knows of the id."""
 
     traces: tuple[Trace, ...]
     file_count: int
     byte_count: int
+    sighting: Sighting
 
 
 async def compact(ports: Ports, *, now: datetime) -> Compacted:
@@ -51,7 +53,9 @@ async def compact(ports: Ports, *, now: datetime) -> Compacted:
     return done
 
 
-async def verify_forgotten(memory_id: str, text: str, ports: Ports) -> Proof:
+async def verify_forgotten(
+    memory_id: str, text: str, ports: Ports, look_up: Callable[[str], Sighting] = lambda _: Sighting()
+) -> Proof:
     """
     Look for a purged memory in the tables, the indexes and the files of the store; see VerifyForgotten.
 
@@ -65,13 +69,23 @@ async def verify_forgotten(memory_id: str, text: str, ports: Ports) -> Proof:
     if text and len(text) < LEAST_TEXT:
         raise InvalidArgument(f"text has {len(text)} characters; give at least {LEAST_TEXT}", field="text")
     wanted = [memory_id, *([text] if text else [])]
-    traces = [
-        Trace(place, f"{_named(one, memory_id)} stands in the table; delete what holds it with --now")
-        for one in wanted
-        for place in await ports.store.traces(one)
-    ]
-    if ports.indexes.holds(memory_id):
-        traces.append(Trace("index", "the id is in the index of a scope; restart memoryd"))
+    entry = next(iter(await ports.store.entries([memory_id])), None)
+    traces = []
+    if entry is not None:
+        due = entry.memory.purge_time
+        state = "live" if due is None else f"deleted, and kept until {due:%Y-%m-%d %H:%M} UTC"
+        traces.append(Trace("memories.id", f"the memory is not purged but {state}; erase it: memory delete ID --now"))
+    else:
+        traces += [
+            Trace(place, f"the id stands there; {_way_out(place)}") for place in await ports.store.traces(memory_id)
+        ]
+        if ports.indexes.holds(memory_id):
+            traces.append(Trace("index", "the id is in the index of a scope; restart memoryd, and report it"))
+    if text:
+        traces += [
+            Trace(place, f"the text stands there, of this memory or another; {_way_out(place)}")
+            for place in await ports.store.traces(text)
+        ]
     jobs = await ports.store.jobs()
     if jobs.get(PURGE) != jobs.get(PROVEN):
         traces.append(
@@ -84,7 +98,20 @@ async def verify_forgotten(memory_id: str, text: str, ports: Ports) -> Proof:
     for path, one in found:
         way = "a copy from before an upgrade; remove it" if str(path) in kept else "run: memoryd compact"
         traces.append(Trace(path.name, f"{_named(one, memory_id)} stands in the file; {way}"))
-    return Proof(tuple(traces), len(files), size)
+    return Proof(tuple(traces), len(files), size, await asyncio.to_thread(look_up, memory_id))
+
+
+_WAYS_OUT = {
+    "memories": "find what holds it with: memory list --all; erase it: memory delete ID --now",
+    "requests": "the note of a request, which goes after a week with: memoryd gc",
+    "uses": "the count of its recalls, which goes with: memoryd gc",
+    "entities": "a name given by hand, which goes with the person: memory forget NAME",
+    "grants": "the label of a grant, which goes with: memoryd sandbox close",
+}
+
+
+def _way_out(place: str) -> str:
+    return _WAYS_OUT.get(place.partition(".")[0], "report it: nothing should put it there")
 
 
 def _named(one: str, memory_id: str) -> str:

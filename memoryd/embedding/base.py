@@ -75,6 +75,10 @@ class Embedder(Protocol):
         """Return one vector a text, in order; None where there is no model. Callers take turns. Raises Unavailable."""
         ...
 
+    def forget_queries(self) -> None:
+        """Drop what is remembered of what was asked."""
+        ...
+
     async def ping(self) -> None:
         """Return when a worker has answered; Unavailable if none can."""
         ...
@@ -98,6 +102,9 @@ class NoEmbedder:
     async def documents(self, texts: Sequence[str], *, caller: Hashable) -> list[Vector | None]:  # noqa: ARG002
         """There are no vectors."""
         return [None] * len(texts)
+
+    def forget_queries(self) -> None:
+        """Nothing is remembered."""
 
     async def ping(self) -> None:
         """It is always there."""

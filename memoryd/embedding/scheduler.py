@@ -104,6 +104,10 @@ class ScheduledEmbedder:
                 self._remembered.popitem(last=False)
         return vector
 
+    def forget_queries(self) -> None:
+        """Drop the queries whose vectors are kept."""
+        self._remembered.clear()
+
     async def documents(self, texts: Sequence[str], *, caller: Hashable) -> list[Vector | None]:
         """Return one vector a text, in order; see Embedder.documents."""
         return await self._submit(texts, self._lines, caller) if texts else []

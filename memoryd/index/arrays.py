@@ -44,6 +44,11 @@ class Growable:
         self._block[count] = value
         self._count = count + 1
 
+    def without(self, gone: NDArray[Any]) -> Growable:
+        """Return a new array of the elements that are none of some."""
+        values = self.view()
+        return Growable(values.dtype, values=values[~np.isin(values, gone)])
+
     def view(self, count: int | None = None) -> NDArray[Any]:
         """Return the first count elements, or all; writing to it writes to the array."""
         count = self._count if count is None else count

@@ -156,9 +156,7 @@ class ScopeIndexes:
         for entry in change.updates:
             if entry.memory.owner == owner:
                 index.update(entry)
-        for memory in change.purges:
-            if memory.owner == owner:
-                index.remove(memory.id)
+        index.erase([memory.id for memory in change.purges if memory.owner == owner])
         for entity in change.entities:
             if entity.owner == owner:
                 index.people.put(entity)
@@ -168,7 +166,11 @@ class ScopeIndexes:
 
     def holds(self, memory_id: str) -> bool:
         """Whether an index that is in memory holds a memory."""
-        return any(index.memory(memory_id) is not None for index in self._ready.values())
+        return any(index.holds(memory_id) for index in self._ready.values())
+
+    def ready(self, owner: Owner) -> ScopeIndex | None:
+        """Return the owner's index if it is in memory."""
+        return self._ready.get(owner)
 
     def note_recalls(self, recalls: Mapping[str, Recalled]) -> None:
         """Bring the counts of recalls in the indexes up to what was written down."""

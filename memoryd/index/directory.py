@@ -6,7 +6,7 @@ It follows every change of its scope, so that a name is known exactly as long as
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -45,10 +45,10 @@ class Directory:
     def __init__(self, rows: Iterable[Entity] = ()) -> None:
         self._of_memory: dict[str, tuple[tuple[Mention, ...], bool, int]] = {}
         self._known: dict[str, _Known] = {}
-        self._called: defaultdict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
+        self._called: dict[str, Counter[tuple[str, int]]] = {}
         """Folded name, handle or address → the ids that memories call so, with how much their trust weighs."""
-        self._first_names: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._related: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._first_names: dict[str, Counter[str]] = {}
+        self._related: dict[str, Counter[str]] = {}
         self._same: Counter[tuple[str, str, int]] = Counter()
         self._rows: dict[str, Entity] = {}
         self._roots: dict[str, str] | None = None
@@ -63,21 +63,27 @@ class Directory:
 
     # --- following the scope ---
 
+    def _changed(self) -> None:
+        """Let who is one with whom be found out anew."""
+        self._roots = None
+        self._groups = {}
+
     def put(self, row: Entity) -> None:
         """Take in what was decided of an entity."""
         self._rows[row.id] = row
-        self._roots = None
+        self._changed()
 
     def forget(self, entity_ids: Iterable[str]) -> None:
         """Drop what was decided of entities."""
         for entity_id in entity_ids:
             self._rows.pop(entity_id, None)
-        self._roots = None
+        self._changed()
 
     def add(self, memory: Memory) -> None:
         """Take in what a memory names; a superseded one gives names, but no relations any more."""
         if not memory.mentions:
             return
+        self._changed()  # who is one follows from how much those weigh who name them
         live = memory.supersede_time is None
         weight = memory.trust.weight
         self._of_memory[memory.id] = (memory.mentions, live, weight)
@@ -91,19 +97,21 @@ class Directory:
                 if live:
                     said = (weight, to_us(memory.create_time))
                     known.relations.setdefault(mention.text, {})[memory.id] = said
-                    self._related[mention.text][mention.entity_id] += 1
+                    self._related.setdefault(mention.text, Counter())[mention.entity_id] += 1
             else:
                 known.forms[mention.form, mention.text, weight] += 1
-                self._called[fold(mention.text)][mention.entity_id, weight] += 1
+                self._called.setdefault(fold(mention.text), Counter())[mention.entity_id, weight] += 1
                 if mention.form is Form.NAME:
-                    self._first_names[fold(mention.text).split()[0]][mention.entity_id] += 1
+                    first = fold(mention.text).split()[0]
+                    self._first_names.setdefault(first, Counter())[mention.entity_id] += 1
             if mention.same_as:
                 self._same[mention.same_as, mention.entity_id, weight] += 1
-            self._roots = None  # who is one follows from how much those weigh who name them
 
     def remove(self, memory_id: str) -> None:
         """Forget what a memory named."""
         mentions, live, weight = self._of_memory.pop(memory_id, ((), False, 0))
+        if mentions:
+            self._changed()
         for mention in mentions:
             known = self._known[mention.entity_id]
             _drop(known.types, mention.type)
@@ -111,16 +119,18 @@ class Directory:
             known.live.pop(memory_id, None)
             if mention.form is Form.RELATION:
                 if live:
-                    known.relations.get(mention.text, {}).pop(memory_id, None)
-                    _drop(self._related[mention.text], mention.entity_id)
+                    said = known.relations.get(mention.text, {})
+                    said.pop(memory_id, None)
+                    if not said:
+                        known.relations.pop(mention.text, None)
+                    _drop_within(self._related, mention.text, mention.entity_id)
             else:
                 _drop(known.forms, (mention.form, mention.text, weight))
-                _drop(self._called[fold(mention.text)], (mention.entity_id, weight))
+                _drop_within(self._called, fold(mention.text), (mention.entity_id, weight))
                 if mention.form is Form.NAME:
-                    _drop(self._first_names[fold(mention.text).split()[0]], mention.entity_id)
+                    _drop_within(self._first_names, fold(mention.text).split()[0], mention.entity_id)
             if mention.same_as:
                 _drop(self._same, (mention.same_as, mention.entity_id, weight))
-            self._roots = None
             if not known.types:
                 del self._known[mention.entity_id]
 
@@ -342,6 +352,12 @@ class Directory:
 
 def _weight(form: tuple[Form, str, int]) -> int:
     return form[2]
+
+
+def _drop_within(counters: dict[str, Counter[T]], name: str, key: T) -> None:
+    _drop(counters[name], key)
+    if not counters[name]:
+        del counters[name]
 
 
 def _drop(counter: Counter[T], key: T) -> None:

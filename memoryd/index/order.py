@@ -93,7 +93,8 @@ def best_of(candidates: Sequence[Candidate], question: Question, stats: CorpusSt
         place = yielded.get((id(one.index), one.row))
         return (-one.place, False, one.create_us) if place is None else (-place, True, -one.create_us)
 
-    return [one.index.found(one) for one in sorted(candidates, key=order)[: question.limit]]
+    found = (one.index.found(one) for one in sorted(candidates, key=order)[: question.limit])
+    return [one for one in found if one is not None]
 
 
 def _yielded(known: Mapping[int, Candidate], question: Question, stats: CorpusStats) -> dict[int, float]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ __all__ = ["CorpusStats", "Postings"]
 
 K1 = 1.2
 MIN_B, MAX_B = 0.3, 1.0
+NONE = np.empty(0, dtype=np.uint8)
 MAX_COUNT = 255  # a word's occurrences in one text fit a byte; BM25 has saturated long before
 
 
@@ -71,7 +73,10 @@ class Postings:
     def __init__(self, texts: Sequence[str] = ()) -> None:
         """Build the base from the space-separated terms of documents 0, 1, 2, …"""
         self._terms: dict[str, int] = {}
+        self._next = 0  # the number of the next new term; those of erased terms are not given again
         self._late: dict[int, tuple[array[int], array[int]]] = {}
+        self._late_terms: dict[int, array[int]] = {}
+        """By document that came late: the numbers of its terms."""
         self._late_postings = 0
         self._kept_norms: tuple[tuple[float, float, int], NDArray[np.float32]] | None = None
         self.lengths = Growable(np.int32)
@@ -85,6 +90,7 @@ class Postings:
             words = text.split()
             lengths[n] = len(words)
             flat.extend([terms.setdefault(word, len(terms)) for word in words])
+        self._next = len(terms)
         self.lengths = Growable(np.int32, values=lengths)
         owners = np.repeat(np.arange(len(texts), dtype=np.int64), lengths)
         pairs, counts = np.unique(
@@ -98,7 +104,8 @@ class Postings:
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated without counting."""
         base = self._documents.nbytes + self._counts.nbytes + self._starts.nbytes + self.lengths.nbytes
-        return base + self._late_postings * 10 + len(self._late) * 250 + len(self._terms) * 120
+        late = self._late_postings * 14 + len(self._late) * 250 + len(self._late_terms) * 150
+        return base + late + len(self._terms) * 120
 
     def append(self, text: str) -> int:
         """Add the next document by its space-separated terms; return its length in words."""
@@ -107,8 +114,11 @@ class Postings:
         counts: dict[str, int] = {}
         for word in words:
             counts[word] = counts.get(word, 0) + 1
+        numbers = self._late_terms[document] = array("i")
         for word, count in counts.items():
-            number = self._terms.setdefault(word, len(self._terms))
+            number = self._terms.setdefault(word, self._next)
+            self._next += number == self._next
+            numbers.append(number)
             late = self._late.get(number)
             if late is None:
                 late = self._late[number] = (array("i"), array("B"))  # appends twenty times as fast as numpy
@@ -117,6 +127,30 @@ class Postings:
         self._late_postings += len(counts)
         self.lengths.append(len(words))
         return len(words)
+
+    def erase(self, documents: NDArray[np.int64]) -> None:
+        """Forget which terms some documents held, and the terms that no other document holds."""
+        early = np.flatnonzero(np.isin(self._documents, documents))
+        self._counts[early] = 0  # the places stay, as others may be reading
+        touched = set((np.searchsorted(self._starts, early, side="right") - 1).tolist())
+        for document in documents.tolist():
+            for number in self._late_terms.pop(document, ()):
+                touched.add(number)
+                held, counts = self._late[number]
+                place = bisect_left(held, document)
+                self._late[number] = (held[:place] + held[place + 1 :], counts[:place] + counts[place + 1 :])
+                self._late_postings -= 1
+                if not self._late[number][0]:
+                    del self._late[number]
+        lost = {number for number in touched if number not in self._late and not self._early_counts(number).any()}
+        if lost:
+            for term in [term for term, number in self._terms.items() if number in lost]:
+                del self._terms[term]
+        self.lengths.view()[documents] = 0
+        self._kept_norms = None
+
+    def _early_counts(self, number: int) -> NDArray[np.uint8]:
+        return self._counts[slice(*self._starts[number : number + 2])] if number + 1 < len(self._starts) else NONE
 
     def pieces(self, term: str, count: int) -> Iterable[tuple[NDArray[np.int32], NDArray[np.uint8]]]:
         """Yield (documents, occurrences) of a term among the first count documents."""

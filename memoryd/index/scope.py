@@ -8,11 +8,11 @@ may search it at the same time, each over the documents that were there when it 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ from memoryd.times import to_us
 
 __all__ = ["ScopeIndex"]
 
+K = TypeVar("K", bound=Hashable)
+ERASED = b""  # what is left of the record of a memory that was purged
 EVERY_KIND = Filter(kinds=frozenset(Kind))
 STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
 NEVER = np.iinfo(np.int64).max
@@ -68,6 +70,8 @@ class ScopeIndex:
         self.fingerprint = fingerprint
         self._records: list[bytes] = []
         self._documents: dict[str, int] = {}
+        self._former: dict[str, tuple[int, ...]] = {}
+        """By id: the documents, dead now, that were the memory before it was updated or deleted."""
         self._texts: dict[bytes, tuple[int, ...]] = {}
         self._keys: dict[str, tuple[int, ...]] = {}
         self._claims: dict[tuple[str, str], list[int]] = {}
@@ -196,6 +200,7 @@ class ScopeIndex:
         document = self._documents.pop(memory_id, None)
         if document is None:
             return
+        self._former[memory_id] = (*self._former.get(memory_id, ()), document)
         self.people.remove(memory_id)
         self._contested.discard(document)
         self._alive.view()[document] = False
@@ -203,6 +208,36 @@ class ScopeIndex:
         length = int(self.postings.lengths.view()[document])
         self._length_sum -= length
         self._length_square_sum -= length * length
+
+    def erase(self, ids: Collection[str]) -> None:
+        """Forget memories and every word that only they hold, in all the forms that they ever had here."""
+        rows: list[int] = []
+        for memory_id in ids:
+            self.remove(memory_id)
+            rows.extend(self._former.pop(memory_id, ()))
+        if not rows:
+            return
+        gone = np.array(sorted(rows), dtype=np.int64)
+        emptied: set[str] = set()
+        for row in rows:
+            memory = unpack(self._records[row])
+            emptied.update(facets_of(memory))
+            _drop_row(self._texts, text_digest(memory.content), row)
+            _drop_row(self._keys, memory.key, row)
+            for claim in memory.claims:
+                for whom in {mention.entity_id for mention in memory.mentions if mention.about} or {""}:
+                    _drop_row(self._claims, (claim, whom), row)
+            self._record_bytes -= len(self._records[row])
+            self._records[row] = ERASED
+        for facet in emptied:
+            column = self._facets[facet].without(gone)
+            if len(column):
+                self._facets[facet] = column
+            else:
+                del self._facets[facet]
+        if self.vectors is not None:
+            self.vectors.erase(gone)
+        self.postings.erase(gone)
 
     @property
     def wasteful(self) -> bool:
@@ -238,6 +273,10 @@ class ScopeIndex:
     def of_key(self, key: str, now: datetime) -> list[Memory]:
         """Return the live memory of that key: none or one."""
         return self._memories(document for document in self._keys.get(key, ()) if self._live(document, now))
+
+    def holds(self, memory_id: str) -> bool:
+        """Whether anything of a memory is here, also what it was before it was deleted."""
+        return memory_id in self._documents or memory_id in self._former
 
     def memory(self, memory_id: str) -> Memory | None:
         """Return a memory that can be recalled, also a superseded or expired one; None if it is not there."""
@@ -439,7 +478,9 @@ class ScopeIndex:
 
     def _partners(self, row: int) -> set[int]:
         """Return the documents that a document contests; -1 for one that is not here."""
-        return {self._documents.get(partner, -1) for partner in unpack(self._records[row]).contested_with}
+        record = self._records[row]
+        links = () if record is ERASED else unpack(record).contested_with
+        return {self._documents.get(partner, -1) for partner in links}
 
     def _follows(self, row: int, other: int) -> bool:
         """Whether the second document is the newer one and of no less trust: no sandbox stands before the host."""
@@ -450,20 +491,30 @@ class ScopeIndex:
 
     def _share_something(self, row: int, other: int) -> bool:
         """Whether two documents name one thing or speak of one attribute."""
-        one, two = unpack(self._records[row]), unpack(self._records[other])
+        records = self._records[row], self._records[other]
+        if ERASED in records:
+            return False
+        one, two = map(unpack, records)
         if {*one.claims} & {*two.claims}:
             return True
         return bool({m.entity_id for m in one.mentions} & {m.entity_id for m in two.mentions})
 
-    def found(self, candidate: Candidate) -> Found:
-        """Return a candidate with its memory."""
-        return Found(
-            candidate.score,
-            candidate.similarity,
-            candidate.lexical,
-            candidate.create_us,
-            unpack(self._records[candidate.row]),
-        )
+    def found(self, candidate: Candidate) -> Found | None:
+        """Return a candidate with its memory; None if it was erased meanwhile."""
+        record = self._records[candidate.row]
+        if record is ERASED:
+            return None
+        return Found(candidate.score, candidate.similarity, candidate.lexical, candidate.create_us, unpack(record))
+
+
+def _drop_row(rows: dict[K, Any], key: K, gone: int) -> None:
+    """Take a document out of those of a key, and the key with the last one."""
+    known = rows.get(key, ())
+    left = type(known)(row for row in known if row != gone)
+    if left:
+        rows[key] = left
+    else:
+        rows.pop(key, None)
 
 
 def _or_never(time: datetime | None) -> int:

@@ -71,6 +71,11 @@ class _Block:
         self.codes: NDArray[np.int8] | None = None
         self.scales = self.losses = np.empty(0, dtype=np.float32)
 
+    def erase(self, places: NDArray[np.int64]) -> None:
+        self.exact[places] = 0.0
+        if self.codes is not None:
+            self.codes[places], self.losses[places] = 0, 0.0
+
     def compress(self) -> None:
         """Make the int8 form of what is there, with room for what will come."""
         capacity, dimensions = self.exact.shape
@@ -144,6 +149,12 @@ class Vectors:
         last.append(vector)
         if not self._compressed and len(self) > INT8_FROM:
             self._compress()
+
+    def erase(self, documents: NDArray[np.int64]) -> None:
+        """Make the vectors of some documents zeros."""
+        for block in self._blocks:
+            places = documents - block.start
+            block.erase(places[(places >= 0) & (places < block.count)])
 
     def _compress(self) -> None:
         for block in self._blocks:

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 import Stemmer
 
-__all__ = ["stem", "word_set"]
+__all__ = ["forget_stems", "stem", "word_set"]
 
 _local = threading.local()
+_stemmers: list[Stemmer.Stemmer] = []  # of every thread
+KEPT_WORDS = 10_000
 _SPELLINGS = """
     colour color, colours colors, coloured colored, favourite favorite, favourites favorites, flavour flavor,
     flavours flavors, grey gray, centre center, centres centers, theatre theater, theatres theaters, neighbour neighbor,
@@ -28,8 +30,16 @@ def stem(words: Iterable[str]) -> list[str]:
     """Return the stems of lower-case words."""
     stemmer = getattr(_local, "stemmer", None)
     if stemmer is None:  # a stemmer keeps a buffer, so each thread has its own
-        stemmer = _local.stemmer = Stemmer.Stemmer("english", 10_000)
+        stemmer = _local.stemmer = Stemmer.Stemmer("english", KEPT_WORDS)
+        _stemmers.append(stemmer)
     return list(stemmer.stemWords([_AMERICAN.get(word, word) for word in words]))
+
+
+def forget_stems() -> None:
+    """Drop the words whose stems are kept."""
+    for stemmer in _stemmers:
+        stemmer.maxCacheSize = 0
+        stemmer.maxCacheSize = KEPT_WORDS
 
 
 def word_set(text: str) -> frozenset[str]:

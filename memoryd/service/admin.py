@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from memoryd import limits
+from memoryd.audit import Sighting
 from memoryd.change import ChangeSet
 from memoryd.domain import sweep
 from memoryd.domain.clock import CLOCK_SEEN
@@ -17,6 +18,7 @@ from memoryd.identity.register import Register
 from memoryd.service.gate import Call
 from memoryd.service.gc import run_gc
 from memoryd.v1 import admin_service_pb2 as pb
+from memoryd.wire import set_time
 
 __all__ = ["AdminService"]
 
@@ -30,8 +32,14 @@ class AdminService:
         register: Register,
         ended_grace_days: float,
         describe: Callable[[], Awaitable[dict[str, Any]]],
+        look_up: Callable[[str], Sighting] = lambda _: Sighting(),
     ) -> None:
-        """Take what tells about the process; its keys are the fields of GetServerInfoResponse."""
+        """
+        Take what tells about the process, and what the audit log knows of an id.
+
+        The keys of the former are the fields of GetServerInfoResponse.
+        """
+        self._look_up = look_up
         self._ports = ports
         self._register = register
         self._ended_grace_days = ended_grace_days
@@ -96,9 +104,12 @@ class AdminService:
         return response
 
     async def VerifyForgotten(self, request: pb.VerifyForgottenRequest, call: Call) -> pb.VerifyForgottenResponse:  # noqa: ARG002  it is asked of the host
-        proof = await verify_forgotten(request.id, request.text, self._ports)
-        return pb.VerifyForgottenResponse(
+        proof = await verify_forgotten(request.id, request.text, self._ports, self._look_up)
+        response = pb.VerifyForgottenResponse(
             traces=[pb.Trace(place=trace.place, detail=trace.detail) for trace in proof.traces],
             file_count=proof.file_count,
             byte_count=proof.byte_count,
         )
+        for name in ("log_start_time", "seen_time", "purge_time"):
+            set_time(response, name, getattr(proof.sighting, name))
+        return response

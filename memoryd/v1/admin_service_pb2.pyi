@@ -9,6 +9,7 @@ import google.protobuf.descriptor
 import google.protobuf.duration_pb2
 import google.protobuf.internal.containers
 import google.protobuf.message
+import google.protobuf.timestamp_pb2
 import sys
 import typing
 
@@ -423,6 +424,9 @@ class VerifyForgottenResponse(google.protobuf.message.Message):
     TRACES_FIELD_NUMBER: builtins.int
     FILE_COUNT_FIELD_NUMBER: builtins.int
     BYTE_COUNT_FIELD_NUMBER: builtins.int
+    LOG_START_TIME_FIELD_NUMBER: builtins.int
+    SEEN_TIME_FIELD_NUMBER: builtins.int
+    PURGE_TIME_FIELD_NUMBER: builtins.int
     file_count: builtins.int
     """How many files were read."""
     byte_count: builtins.int
@@ -431,14 +435,31 @@ class VerifyForgottenResponse(google.protobuf.message.Message):
     def traces(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Trace]:
         """Every trace. Empty: none is left."""
 
+    @property
+    def log_start_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When the audit log begins. Unset: there is none."""
+
+    @property
+    def seen_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When the audit log first names the id. Unset: it does not."""
+
+    @property
+    def purge_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When the memory was purged, by the audit log. Unset: it does not say."""
+
     def __init__(
         self,
         *,
         traces: collections.abc.Iterable[Global___Trace] | None = ...,
         file_count: builtins.int = ...,
         byte_count: builtins.int = ...,
+        log_start_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        seen_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        purge_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["byte_count", b"byte_count", "file_count", b"file_count", "traces", b"traces"]
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["log_start_time", b"log_start_time", "purge_time", b"purge_time", "seen_time", b"seen_time"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["byte_count", b"byte_count", "file_count", b"file_count", "log_start_time", b"log_start_time", "purge_time", b"purge_time", "seen_time", b"seen_time", "traces", b"traces"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___VerifyForgottenResponse: typing_extensions.TypeAlias = VerifyForgottenResponse

@@ -743,7 +743,7 @@ class GetMemoryHistoryResponse(google.protobuf.message.Message):
 
     @property
     def missing_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Ids that the history names and that are deleted or purged."""
+        """Ids that the history names and that are deleted, or for which there was no room. Of what was purged no id is left."""
 
     def __init__(
         self,

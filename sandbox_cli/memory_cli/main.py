@@ -11,7 +11,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from memory_cli.output import as_json, hit_line, memory_line, one_line, shortest_ids
+from memory_cli.output import as_json, day, hit_line, memory_line, moment, one_line, shortest_ids
 from memory_cli.parser import make_parser
 
 # The client, and with it gRPC, is imported once a command needs it: --help and completion stay instant.
@@ -138,6 +138,10 @@ def _add(client: Any, args: argparse.Namespace) -> None:
     print(_outcome(result))
 
 
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 def _outcome(result: Any) -> str:
     """Return what became of a statement, in one line."""
     known = shortest_ids([result.memory.id, *result.superseded_ids, *result.contested_ids])
@@ -209,11 +213,12 @@ def _show(memory: Any, args: argparse.Namespace) -> None:
         "channel": memory.source.channel,
         "confidence": f"{memory.confidence:.2f}",
         "trust": memory.trust.value,
-        "created": memory.create_time.isoformat(),
-        "happened": memory.event_time.isoformat(),
-        "reinforced": memory.reinforce_time and memory.reinforce_time.isoformat(),
-        "expires": memory.expire_time and memory.expire_time.isoformat(),
-        "recalled": memory.recall_count and f"{memory.recall_count} times, last {memory.recall_time}",
+        "created": moment(memory.create_time),
+        "happened": moment(memory.event_time),
+        "reinforced": memory.reinforce_time and moment(memory.reinforce_time),
+        "expires": memory.expire_time and moment(memory.expire_time),
+        "replaced": memory.supersede_time and moment(memory.supersede_time),
+        "recalled": memory.recall_time and f"{_times(memory.recall_count)}, last {moment(memory.recall_time)}",
         "replaces": ", ".join(memory.supersedes),
         "replaced by": memory.superseded_by,
         "contests": ", ".join(memory.contested_with),
@@ -303,7 +308,7 @@ def _delete(client: Any, args: argparse.Namespace) -> None:
     def delete(memory_id: str) -> Any:
         deleted = client.delete(memory_id, allow_missing=args.allow_missing, purge=args.now)
         if not args.json:
-            until = f", can be taken back until {deleted.purge_time:%Y-%m-%d}" if deleted.purge_time else " for good"
+            until = f", can be taken back until {day(deleted.purge_time)}" if deleted.purge_time else " for good"
             for item in deleted.deleted_ids:
                 print(f"deleted {item[:8]}{until}")
             if not deleted.deleted_ids:
@@ -344,7 +349,7 @@ def _delete_matching(client: Any, args: argparse.Namespace) -> None:
             print(f"… and {gone.deleted_count - len(gone.memories)} more", file=sys.stderr)
         print(f"{gone.deleted_count} would be deleted", file=sys.stderr)
         return
-    until = f", can be taken back until {gone.purge_time:%Y-%m-%d}" if gone.purge_time else " for good"
+    until = f", can be taken back until {day(gone.purge_time)}" if gone.purge_time else " for good"
     for item in gone.deleted_ids:
         print(f"deleted {item[:8]}{until}")
     print(f"{gone.deleted_count} deleted", file=sys.stderr)
@@ -386,15 +391,15 @@ def _history(client: Any, args: argparse.Namespace) -> None:
     known = shortest_ids([memory.id for memory in found.memories] + list(found.missing_ids))
     for memory in found.memories:
         print(memory_line(memory, known[memory.id]))
-        if memory.superseded_by:
-            heir = known.get(memory.superseded_by, memory.superseded_by[:8])
-            print(f"          replaced by {heir} on {memory.supersede_time.astimezone():%Y-%m-%d %H:%M}")
+        if memory.supersede_time is not None:
+            heir = known.get(memory.superseded_by, memory.superseded_by[:8]) or "what was purged since"
+            print(f"          replaced by {heir} on {moment(memory.supersede_time)}")
         if memory.contested_with:
             print(f"          contests {', '.join(item[:8] for item in memory.contested_with)}")
         if memory.judgement is not None:
             print(f"          {one_line(memory.judgement.rule)}: {one_line(memory.judgement.reason)}")
     for item in found.missing_ids:
-        print(f"{known[item]}  deleted or purged")
+        print(f"{known[item]}  deleted, or not shown")
 
 
 def _people(client: Any, args: argparse.Namespace) -> None:
@@ -568,7 +573,7 @@ def _whoami(client: Any, args: argparse.Namespace) -> None:
         "chat_ids": ", ".join(who.chat_ids),
         "may": ", ".join(permission_names(who.permissions)) or "nothing",
         "grant_id": who.grant_id,
-        "until": who.expire_time and f"{who.expire_time.astimezone():%Y-%m-%d %H:%M}",
+        "until": who.expire_time and moment(who.expire_time),
         "limits": ", ".join(limits),
     }
     for name, value in rows.items():

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+from itertools import pairwise
 from typing import Any
 
 from memoryd.limits import MIN_ID_PREFIX
 from memoryd.model import Hit, Memory, State, Trust
 
-__all__ = ["as_json", "hit_line", "memory_line", "one_line", "shortest_ids"]
+__all__ = ["as_json", "day", "hit_line", "memory_line", "moment", "one_line", "shortest_ids"]
 
 
 def _plain(value: Any) -> Any:
@@ -45,24 +46,35 @@ def one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
 
 
+def day(time: datetime) -> str:
+    """Return the day of a time where this runs: what people read is local, what programs read is UTC."""
+    return f"{time.astimezone():%Y-%m-%d}"
+
+
+def moment(time: datetime) -> str:
+    """Return a time to the minute where this runs."""
+    return f"{time.astimezone():%Y-%m-%d %H:%M}"
+
+
 def shortest_ids(ids: Iterable[str]) -> dict[str, str]:
     """Return the shortest form of each id, at least 8 characters, that is unique among them."""
     known = list(dict.fromkeys(ids))
-    short = {}
-    for memory_id in known:
-        length = MIN_ID_PREFIX
-        while any(other != memory_id and other.startswith(memory_id[:length]) for other in known):
-            length += 1
-        short[memory_id] = memory_id[:length]
-    return short
+    ordered = sorted(known)  # of all others the one before and the one after begin most like it
+    lengths = dict.fromkeys(known, MIN_ID_PREFIX)
+    for one, other in pairwise(ordered):
+        alike = (place for place, letter in enumerate(one) if letter != other[place : place + 1])
+        shared = next(alike, len(one)) + 1
+        lengths[one] = max(lengths[one], shared)
+        lengths[other] = max(lengths[other], shared)
+    return {memory_id: memory_id[:length] for memory_id, length in lengths.items()}
 
 
 def _label(memory: Memory, told: datetime | None = None) -> str:
     """Return who said a memory and on which day, as far as a reader needs it and the line does not tell: "[Bob] "."""
-    day = "" if memory.said_time is None else f"{memory.said_time.astimezone():%Y-%m-%d}"
-    if told is not None and day == f"{told.astimezone():%Y-%m-%d}":
-        day = ""
-    label = ", ".join(part for part in (one_line(memory.said_by), day) if part)
+    date = "" if memory.said_time is None else day(memory.said_time)
+    if told is not None and date == day(told):
+        date = ""
+    label = ", ".join(part for part in (one_line(memory.said_by), date) if part)
     return f"[{label}] " if label else ""
 
 
@@ -88,4 +100,4 @@ def hit_line(hit: Hit, short_id: str) -> str:
 def memory_line(memory: Memory, short_id: str) -> str:
     """Return a memory as `id  date  [Bob] text (about Sarah)`."""
     label = _label(memory, memory.create_time)
-    return f"{short_id}  {memory.create_time.astimezone():%Y-%m-%d %H:%M}  {label}{_statement(memory)}"
+    return f"{short_id}  {moment(memory.create_time)}  {label}{_statement(memory)}"

@@ -181,14 +181,19 @@ def test_a_second_call_with_the_same_request_id_tells_the_same(with_memory):
 # --- deciding by hand ---
 
 
-def test_a_history_tells_the_chain_and_what_is_missing(with_memory):
+def test_a_history_tells_the_chain_and_nothing_of_what_was_purged(with_memory):
     async def rule(memory):
         ids = [(await memory.add(f"My favorite color is {color}")).memory.id for color in ("red", "green", "blue")]
         for one in ids:
             assert ids == [m.id for m in (await memory.history(one)).memories]
-        await memory.delete(ids[0], purge=True)
+        await memory.delete(ids[1])
         history = await memory.history(ids[2])
-        assert (ids[1:], (ids[0],)) == ([m.id for m in history.memories], history.missing_ids)
+        assert ([ids[2]], (ids[1],)) == ([m.id for m in history.memories], history.missing_ids)
+        await memory.delete(ids[1], purge=True)
+        history = await memory.history(ids[2])
+        assert ([ids[2]], ()) == ([m.id for m in history.memories], history.missing_ids)
+        first = await memory.get(ids[0])
+        assert ("", True) == (first.superseded_by, first.supersede_time is not None)
 
     with_memory(rule)
 

@@ -7,6 +7,7 @@ gave wrong answers after a crash in earlier releases of DuckDB.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -112,4 +113,38 @@ def knowledge(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE uses SET trusted_recall_time = recall_time")
 
 
-MIGRATIONS: tuple[Migration, ...] = (first_tables, grants, knowledge)
+def unlink(con: duckdb.DuckDBPyConnection) -> None:
+    """Take the ids of purged memories out of those that they were linked to, and the names of whom nobody names."""
+    known = {memory_id for (memory_id,) in con.execute("SELECT id FROM memories").fetchall()}
+    linked = con.execute(
+        "SELECT id, details FROM memories WHERE"
+        " contains(details, '\"supersede') OR contains(details, '\"contested_with') OR contains(details, '\"evidence')"
+    ).fetchall()
+    for memory_id, text in linked:
+        details = json.loads(text)
+        for name in ("supersedes", "contested_with"):
+            details[name] = [link for link in details.get(name, ()) if link in known]
+        if details.get("superseded_by") not in known:
+            details["superseded_by"] = ""
+        judgement = details.get("judgement")
+        if judgement and judgement["evidence"] not in known:
+            judgement["evidence"] = next(iter(details["contested_with"]), "")
+        kept = json.dumps({name: value for name, value in details.items() if value or value == 0}, ensure_ascii=False)
+        if kept != text:
+            con.execute("UPDATE memories SET details = ? WHERE id = ?", [kept, memory_id])
+    con.execute("DELETE FROM uses WHERE memory_id NOT IN (SELECT id FROM memories)")
+    rows = {entity: json.loads(text) for entity, text in con.execute("SELECT id, details FROM entities").fetchall()}
+    named = {
+        entity
+        for entity in {*rows, *(row.get("merged_into", "") for row in rows.values())} - {""}
+        if con.execute("SELECT 1 FROM memories WHERE contains(facets, ?) LIMIT 1", [f"entity:{entity}"]).fetchall()
+    }
+    while more := {n for n, row in rows.items() if row.get("merged_into") in named} - named:
+        named |= more
+    while more := {row["merged_into"] for n, row in rows.items() if n in named and row.get("merged_into")} - named:
+        named |= more
+    for entity in rows.keys() - named:
+        con.execute("DELETE FROM entities WHERE id = ?", [entity])
+
+
+MIGRATIONS: tuple[Migration, ...] = (first_tables, grants, knowledge, unlink)

@@ -440,6 +440,7 @@ def add_recalls(con: duckdb.DuckDBPyConnection, recalls: Mapping[str, Recalled])
     )
     con.execute(
         "INSERT INTO uses SELECT memory_id, recall_time, recall_count, trusted_recall_time FROM columns"
+        " WHERE memory_id IN (SELECT id FROM memories)"  # what was purged meanwhile leaves nothing
         " ON CONFLICT (memory_id) DO UPDATE SET recall_time = excluded.recall_time,"
         " recall_count = uses.recall_count + excluded.recall_count,"
         " trusted_recall_time = coalesce(excluded.trusted_recall_time, uses.trusted_recall_time)"
