@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
@@ -102,8 +103,10 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
+    import duckdb
+
     from memoryd.schedule import expressions_of
-    from memoryd.store.duckdb import StoreInUse, open_store
+    from memoryd.store.duckdb import StoreInUse, open_store, read_everything, unreadable
     from memoryd.wiring import load_every_finder, make_embedder
 
     config, places = _settle(args)
@@ -148,9 +151,16 @@ def _check(args: argparse.Namespace) -> int:
         if not args.json:
             print(f"database  {places.database} is in use by a running memoryd, so it was not looked at")
         return 0
+    try:
+        read_everything(opened.connection)
+    except duckdb.Error as error:
+        raise unreadable(places.database, error) from None
+    finally:
+        seq = opened.commit_seq
+        with contextlib.suppress(duckdb.Error):  # a damaged one cannot be folded in
+            opened.close()
     if not args.json:
-        print(f"database  {places.database}: whole, up to transaction {opened.commit_seq}")
-    opened.close()
+        print(f"database  {places.database}: whole, up to transaction {seq}")
     return 0
 
 

@@ -35,13 +35,14 @@ from memoryd.domain.sweep import decay
 from memoryd.domain.verify import compact
 from memoryd.doors import Doors
 from memoryd.embedding.base import Embedder
-from memoryd.errors import Unavailable
+from memoryd.errors import StoreDamaged, Unavailable
 from memoryd.identity.grants import Grants
 from memoryd.paths import Places
+from memoryd.refusal import EXIT_REFUSED
 from memoryd.schedule import due_jobs, expressions_of, first_seen, misdated
 from memoryd.service.gc import run_gc
 from memoryd.sockets import SocketLease
-from memoryd.store.duckdb import DuckDBStore, Opened, open_store
+from memoryd.store.duckdb import DuckDBStore, Opened, StoreRefused, open_store
 from memoryd.supervision import feed_watchdog, notify, watchdog_interval_s
 from memoryd.trail import Trail, following
 from memoryd.wiring import make_embedder, make_ports, now_utc, uptime_s
@@ -73,12 +74,14 @@ class _Daemon:
         self._exit = EXIT_OK
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
+        self._store: DuckDBStore | None = None
         self._faults: list[str] = []  # sockets of sandboxes that could not be opened again
 
     def _on_fatal(self, fault: str) -> None:
         def end() -> None:
             log.critical("database_failed", error=fault)
-            self._exit = EXIT_FATAL
+            damaged = self._store is not None and self._store.damage
+            self._exit = EXIT_REFUSED if damaged else EXIT_FATAL  # a damaged file is no better after a restart
             self._stop.set()
 
         self._loop.call_soon_threadsafe(end)
@@ -100,11 +103,13 @@ class _Daemon:
                 opened.close()
                 embedder.close()
                 raise
-            store = DuckDBStore(
+            store = self._store = DuckDBStore(
                 opened, min_free_bytes=self._config.store.min_free_bytes, on_fatal=self._on_fatal, journal=audit
             )
             try:
                 await self._serve(lease, store, opened.store_id, embedder, audit)
+            except StoreDamaged:  # found before anything was served
+                raise StoreRefused(store.damage) from None
             finally:
                 embedder.close()
                 await self._close(store)
@@ -156,6 +161,9 @@ class _Daemon:
     async def _serve(
         self, lease: SocketLease, store: DuckDBStore, store_id: str, embedder: Embedder, audit: AuditLog | None
     ) -> None:
+        damage = (await store.info()).damage
+        if damage:
+            raise StoreRefused(damage)
         clock = ClockWatch(now_utc(), (await store.jobs()).get(CLOCK_SEEN), uptime_s)
         ports = await make_ports(self._config, store, embedder, now_utc(), clock)
         grants = Grants(ports, await store.grants(), await store.token_keys(), time.monotonic)
@@ -267,6 +275,7 @@ class _Daemon:
     async def _describe(self, ports: Ports, doors: Doors, audit: AuditLog | None) -> dict[str, Any]:
         info = await ports.store.info()
         warnings = [*([ports.vector_refusal] if ports.vector_refusal else []), *self._faults]
+        warnings += [info.damage] if info.damage else []
         warnings += _clock_warnings(ports, info.newest_create_time)
         if ports.embedder.fingerprint and not ports.vector_refusal and info.unembedded_count:
             warnings.append(f"{info.unembedded_count} memories have no vector and are found by their words only")

@@ -19,6 +19,7 @@ MemorydError
 │   └── RequestIdReused      make a new request_id
 ├── Unavailable          nothing was written; retry with backoff
 ├── TimedOut             no answer in time; a write may have happened: retry with the same request_id
+├── StoreDamaged         tell the operator: part of the database cannot be read; retrying does not help
 └── InternalError        report it, with the id in the message
 
 The daemon raises them, the wire carries code and reason, the client raises them again.
@@ -44,6 +45,7 @@ __all__ = [
     "PermissionDenied",
     "RequestIdReused",
     "ScopeMismatch",
+    "StoreDamaged",
     "TimedOut",
     "TrustTooLow",
     "Unauthenticated",
@@ -171,6 +173,13 @@ class Unavailable(MemorydError):
 
     code = "UNAVAILABLE"
     reason = "UNAVAILABLE"
+
+
+class StoreDamaged(MemorydError):
+    """Part of the database cannot be read; only an operator can help."""
+
+    code = "DATA_LOSS"
+    reason = "STORE_DAMAGED"
 
 
 class TimedOut(MemorydError):

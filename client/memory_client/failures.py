@@ -14,6 +14,7 @@ from memoryd.errors import (
     MemorydError,
     NotFound,
     PermissionDenied,
+    StoreDamaged,
     TimedOut,
     Unauthenticated,
     Unavailable,
@@ -29,6 +30,7 @@ _BY_CODE: dict[grpc.StatusCode, type[MemorydError]] = {
     grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
     grpc.StatusCode.RESOURCE_EXHAUSTED: LimitExceeded,
     grpc.StatusCode.ABORTED: Conflict,
+    grpc.StatusCode.DATA_LOSS: StoreDamaged,
 }
 
 

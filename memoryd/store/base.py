@@ -72,6 +72,8 @@ class StoreInfo:
     """The latest ever given, also to a memory that was purged since."""
     secret: bytes
     """32 random bytes made with the store, for signing page tokens."""
+    damage: str = ""
+    """What cannot be read of it, as far as anybody has seen; then the counts above may be missing. Empty: nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """Nobody and nothing is known by that name, or it is not yours to see. Stop."""
     ERROR_REASON_NAME_AMBIGUOUS: _ErrorReason.ValueType  # 17
     """Several entities are called so; the message lists them. Name one by its id."""
+    ERROR_REASON_STORE_DAMAGED: _ErrorReason.ValueType  # 18
+    """Part of the database cannot be read. Tell the operator; a retry does not help."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason of an error; the name without its prefix is ErrorInfo.reason."""
@@ -98,4 +100,6 @@ ERROR_REASON_ENTITY_NOT_FOUND: ErrorReason.ValueType  # 16
 """Nobody and nothing is known by that name, or it is not yours to see. Stop."""
 ERROR_REASON_NAME_AMBIGUOUS: ErrorReason.ValueType  # 17
 """Several entities are called so; the message lists them. Name one by its id."""
+ERROR_REASON_STORE_DAMAGED: ErrorReason.ValueType  # 18
+"""Part of the database cannot be read. Tell the operator; a retry does not help."""
 Global___ErrorReason: typing_extensions.TypeAlias = ErrorReason

@@ -18,6 +18,7 @@ exit codes:
   1  failed inside the daemon      5  a limit is exceeded
   2  wrong usage or a wrong value  6  the daemon cannot be reached, or is busy
   3  no such memory                7  in conflict with what is there
+                                   8  the database is damaged
 
 environment:
   MEMORY_ENDPOINT   unix:///path or host:port (unset: the default socket)

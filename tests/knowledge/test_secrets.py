@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import time
 
 import pytest
@@ -267,6 +268,22 @@ def test_no_text_of_8_kb_holds_the_detector_up(detector, text):
     began = time.process_time()
     detector.find(text)
     assert time.process_time() - began < 1  # it takes milliseconds; where a pattern explodes, minutes
+
+
+UUIDS_LIKE_CARDS = [
+    "ca5a4804-0899-4775-9ce1-aec1106114b5",
+    "125b4871-9936-4257-8f8c-2da2ed6f68a5",
+    "3def4600-1209-4174-8c11-df709e342a8b",
+    "bc3b4548-8174-4428-8d62-a26ce3ad4e5f",
+    "091f4823-5397-4605-8bcc-177a779425a4",
+]
+
+
+def test_a_uuid_is_no_card(detector):
+    dice = random.Random(11)
+    digits = ["".join(dice.choices("0123456789", k=n)) for _ in range(20_000) for n in (8, 4, 4, 4, 12)]
+    plain = ["-".join(digits[n : n + 5]) for n in range(0, len(digits), 5)]  # of figures alone: the worst there are
+    assert not [text for text in (*UUIDS_LIKE_CARDS, *plain) if detector([f"the order {text} has come"])]
 
 
 def test_luhn():

@@ -58,8 +58,10 @@ _TELLTALE = re.compile(
 """One of these stands in every token whose format is known."""
 WINDOW = 400  # characters of a run that are looked at together
 OVERLAP = 150
-_CARD = re.compile(r"(?<![\d.,-])(?:\d{13,19}|(?:\d{4}[ .-]){3}\d{1,7}|\d{4}[ .-]\d{6}[ .-]\d{4,5})(?![\d.,-]?\d)")
-"""A number of 13 to 19 figures, together or in the groups that are printed on cards."""
+_CARD = re.compile(
+    r"(?<![^\W_])(?<![.,-])(?:\d{13,19}|(?:\d{4}[ .-]){3}\d{1,7}|\d{4}[ .-]\d{6}[ .-]\d{4,5})(?![^\W_]|[.,-]?\d)"
+)
+"""A number of 13 to 19 figures, together or in the groups that are printed on cards; not a part of a UUID or a name."""
 _SOCIAL_SECURITY = re.compile(
     r"\b(?:ssn|social security)\b.{0,40}?\b(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}\b", re.IGNORECASE
 )

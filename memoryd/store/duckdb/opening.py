@@ -3,12 +3,13 @@ Opening a database, or refusing to: what DuckDB would overlook is looked for her
 
 Files of a store at PATH: PATH itself, PATH.wal (DuckDB's log), PATH.seq (the side file), PATH.wal.aside (a copy of the
 log while it is being replayed), PATH.compact (a copy while the database is written anew), PATH.before-schema-N (as it
-was before a migration) and PATH.lock.
+was before a migration), PATH.reserve (space for deletes on a full disk) and PATH.lock.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
@@ -20,10 +21,12 @@ from uuid import UUID, uuid4
 import duckdb
 
 from memoryd.refusal import Refusal
+from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.guard import Guard, read_guard
 from memoryd.store.duckdb.migrations import MIGRATIONS, Migration
+from memoryd.store.duckdb.reserve import RESERVE
 
-__all__ = ["STORAGE_VERSION", "Opened", "StoreInUse", "StoreRefused", "beside", "open_store"]
+__all__ = ["STORAGE_VERSION", "Opened", "StoreInUse", "StoreRefused", "beside", "open_store", "unreadable"]
 
 STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
 WAL_CHECKPOINT = "256MB"  # a checkpoint stalls the writer, so it is made when idle; this is the bound for a busy day
@@ -154,7 +157,7 @@ def _open_locked(
     beside(path, ".compact.wal").unlink(missing_ok=True)
     kept = wal.exists() and not aside.exists()
     if kept:
-        _copy(wal, aside)
+        _copy(wal, aside, beside(path, RESERVE))
     con = _connect(path, memory_limit_bytes)
     try:
         _check_size(con, path)
@@ -163,7 +166,7 @@ def _open_locked(
         secret = secret or bytes.fromhex(con.execute("SELECT value FROM meta WHERE name = 'secret'").fetchall()[0][0])
     except duckdb.Error as error:
         _let_go(con)
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     except BaseException:
         _let_go(con)
         raise
@@ -173,10 +176,16 @@ def _open_locked(
     return Opened(path, con, guard, lock, str(store_id), version, commit_seq, secret, memory_limit_bytes)
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path, reserve: Path) -> None:
     part = target.with_name(target.name + ".part")
     try:
-        shutil.copyfile(source, part)
+        try:
+            shutil.copyfile(source, part)
+        except OSError as error:
+            if error.errno != errno.ENOSPC or not reserve.exists():
+                raise
+            reserve.unlink()
+            shutil.copyfile(source, part)
     except OSError as error:
         part.unlink(missing_ok=True)
         raise StoreRefused(f"cannot copy the log {source} aside before replaying it: {error.strerror}") from None
@@ -200,15 +209,15 @@ def _connect(path: Path, memory_limit_bytes: int) -> duckdb.DuckDBPyConnection:
         )
         con.execute("SELECT 1 FROM duckdb_tables()").fetchall()
     except duckdb.Error as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     return con
 
 
-def _unreadable(path: Path, error: duckdb.Error) -> StoreRefused:
-    return StoreRefused(
-        f"{path} cannot be read: {str(error).splitlines()[0]}; restore a backup (its log, where it had one, is kept in"
-        f" {path.name}.wal.aside)"
-    )
+def unreadable(path: Path, error: duckdb.Error) -> StoreRefused:
+    """Return why a database is not served that cannot be read, and the way out."""
+    fault = damage_of(path, error) or f"{path} cannot be read: {str(error).splitlines()[0]}; restore a backup"
+    aside = beside(path, ".wal.aside")
+    return StoreRefused(f"{fault} (the log as it was found is {aside.name})" if aside.exists() else fault)
 
 
 def _let_go(con: duckdb.DuckDBPyConnection) -> None:

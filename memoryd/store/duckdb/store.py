@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from memoryd import limits
 from memoryd.change import Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot
 from memoryd.entity import Entity
-from memoryd.errors import Unavailable
+from memoryd.errors import StoreDamaged, Unavailable
 from memoryd.facets import entity_facets
 from memoryd.grant import Grant, GrantUsage, TokenKey
 from memoryd.model import (
@@ -39,7 +39,8 @@ from memoryd.store.base import Compacted, Cursor, Graces, StoreInfo
 from memoryd.store.duckdb import queries, rows
 from memoryd.store.duckdb.compact import COPY, catch_up, copy_to, detach, remains_of, swap
 from memoryd.store.duckdb.gate import ReadGate
-from memoryd.store.duckdb.opening import STORAGE_VERSION, Opened, StoreRefused, beside
+from memoryd.store.duckdb.opening import STORAGE_VERSION, Opened, StoreRefused, beside, unreadable
+from memoryd.store.duckdb.reserve import RESERVE
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.writer import Writer
 from memoryd.trail import Journal
@@ -76,7 +77,10 @@ class DuckDBStore:
         """
         self._opened = opened
         self._min_free = min_free_bytes
-        self._writer = Writer(opened, min_free_bytes=min_free_bytes, on_fatal=on_fatal, journal=journal)
+        try:
+            self._writer = Writer(opened, min_free_bytes=min_free_bytes, on_fatal=on_fatal, journal=journal)
+        except duckdb.Error as error:
+            raise unreadable(opened.path, error) from None
         self._readers = ThreadPoolExecutor(READERS, "store-read")
         self._local = threading.local()
         self._gate = ReadGate()
@@ -367,25 +371,35 @@ class DuckDBStore:
         return await self._memories(queries.select_memories(source) + " ORDER BY m.create_time DESC, m.id DESC", params)
 
     async def info(self) -> StoreInfo:
-        path = self._opened.path
-        count, plain = (
-            await self._read(self._rows, "SELECT count(*), count(*) FILTER (fingerprint = '') FROM memories")
-        )[0]
-        newest = (await self._read(self._rows, "SELECT newest_create_time FROM commits"))[0][0]
-        fingerprints = await self._read(
-            self._rows, "SELECT DISTINCT fingerprint FROM memories WHERE fingerprint <> '' ORDER BY fingerprint"
-        )
-        return StoreInfo(
-            path=str(path),
+        known = partial(
+            StoreInfo,
+            path=str(self._opened.path),
             store_id=self._opened.store_id,
             schema_version=self._opened.schema_version,
             commit_seq=self._writer.commit_seq,
             store_bytes=self._size(),
-            memory_count=count,
-            unembedded_count=plain,
+            secret=self._opened.secret,
+        )
+        try:
+            counted = await self._read(self._rows, "SELECT count(*), count(*) FILTER (fingerprint = '') FROM memories")
+            newest = (await self._read(self._rows, "SELECT newest_create_time FROM commits"))[0][0]
+            fingerprints = await self._read(
+                self._rows, "SELECT DISTINCT fingerprint FROM memories WHERE fingerprint <> '' ORDER BY fingerprint"
+            )
+        except StoreDamaged:
+            return known(
+                memory_count=0,
+                unembedded_count=0,
+                fingerprints=(),
+                newest_create_time=None,
+                damage=self._writer.damage,
+            )
+        return known(
+            memory_count=counted[0][0],
+            unembedded_count=counted[0][1],
             fingerprints=tuple(row[0] for row in fingerprints),
             newest_create_time=None if newest is None else newest.replace(tzinfo=UTC),
-            secret=self._opened.secret,
+            damage=self._writer.damage,
         )
 
     async def compact(self) -> Compacted:
@@ -417,6 +431,11 @@ class DuckDBStore:
             self._compacting = False
             beside(path, COPY).unlink(missing_ok=True)
         return Compacted(before, self._size(), pauses[-1])
+
+    @property
+    def damage(self) -> str:
+        """What is damaged of the file, as far as anybody has seen; empty: nothing."""
+        return self._writer.damage
 
     def _size(self) -> int:
         files = [self._opened.path, beside(self._opened.path, ".wal")]
@@ -462,7 +481,8 @@ class DuckDBStore:
 
     def files(self) -> list[Path]:
         path = self._opened.path
-        return sorted(item for item in (path, *path.parent.glob(f"{path.name}.*")) if item.is_file())
+        found = (path, *path.parent.glob(f"{path.name}.*"))
+        return sorted(item for item in found if item.is_file() and item.suffix != RESERVE)
 
     async def ping(self) -> None:
         try:

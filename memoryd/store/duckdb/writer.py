@@ -21,16 +21,19 @@ from typing import Any
 import duckdb
 
 from memoryd.change import PURGE, Applied, ChangeSet, Recalled, Tombstone
-from memoryd.errors import InternalError, LimitExceeded, MemorydError, Unavailable
+from memoryd.errors import InternalError, LimitExceeded, MemorydError, StoreDamaged, Unavailable
 from memoryd.model import Owner
 from memoryd.store.duckdb import rows
+from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.opening import Opened, beside
+from memoryd.store.duckdb.reserve import RESERVE, Reserve
 from memoryd.store.duckdb.vectors import VectorColumns
 from memoryd.trail import Journal, Trail, current_trail
 
 __all__ = ["Writer"]
 
 MOST_TOGETHER = 256  # change sets in one transaction
+LEAST_FREE_BYTES = 1 << 20  # without it nothing is written, not even a delete
 IDLE_S = 5.0  # so long without a write, and the log is folded in
 IDLE_WAL_BYTES = 4 * 1024 * 1024  # a log below this replays in milliseconds
 
@@ -58,6 +61,10 @@ class Writer:
         self._opened = opened
         self._con = opened.connection
         self._seq = opened.commit_seq
+        self._reserve = Reserve(beside(opened.path, RESERVE), min_free_bytes)
+        self._reserve.take(self._free_bytes())
+        self.damage = ""
+        """What is damaged of the file, as far as anybody has seen; empty: nothing."""
         self._newest = opened.connection.execute("SELECT newest_create_time FROM commits").fetchall()[0][0]
         self.vectors = VectorColumns(opened.connection)
         self._min_free = min_free_bytes
@@ -144,6 +151,7 @@ class Writer:
                 job = self._jobs.get(timeout=IDLE_S if dirty else None)
             except queue.Empty:
                 self._fold(least_bytes=IDLE_WAL_BYTES)
+                self._reserve.take(self._free_bytes())
                 dirty = False
                 continue
             jobs: list[_Job] = []
@@ -212,11 +220,25 @@ class Writer:
         """Return a fault of the engine in words of the contract; the end of the database is the end of the daemon."""
         if isinstance(error, MemorydError):
             return error
+        damage = self._note_damage(error)
+        if damage:
+            if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+                self._fail(damage)
+            return StoreDamaged(
+                "part of the database cannot be read, and trying again does not help; the operator finds more with:"
+                " memoryd status"
+            )
         if isinstance(error, duckdb.OutOfMemoryException):
             return LimitExceeded("the call needs more memory than store.memory_limit_bytes", limit="store_memory")
         if isinstance(error, duckdb.FatalException | duckdb.InternalException) or "invalidated" in str(error):
             self._fail(type(error).__name__)
         return Unavailable(f"the store has a fault ({type(error).__name__}); nothing was written")
+
+    def _note_damage(self, error: BaseException) -> str:
+        """Return what an error says of damage, and keep it for the status; empty if it says nothing."""
+        damage = damage_of(self._opened.path, error)
+        self.damage = self.damage or damage
+        return damage
 
     def _free_bytes(self) -> int:
         disk = os.statvfs(self._opened.path.parent)
@@ -230,7 +252,10 @@ class Writer:
     def _check_space(self, changes: Sequence[ChangeSet]) -> None:
         free = self._free_bytes()
         grows = any(change.inserts or change.grants for change in changes)
-        needed = self._min_free if grows else self._min_free // 4  # what deletes may still write when inserts may not
+        needed = self._min_free if grows else min(self._min_free, LEAST_FREE_BYTES)
+        if free < needed and not grows:
+            self._reserve.release()
+            free = self._free_bytes()
         if free < needed:
             raise Unavailable(
                 f"the disk has {free >> 20} MiB free and memoryd keeps {needed >> 20} MiB (store.min_free_bytes);"
@@ -255,7 +280,8 @@ class Writer:
             try:
                 con.commit()
             except (duckdb.FatalException, duckdb.InternalException, duckdb.IOException) as error:
-                self._fail(type(error).__name__)  # the log may hold it: only a restart can tell
+                # the log may hold it: only a restart can tell
+                self._fail(self._note_damage(error) or type(error).__name__)
                 raise InternalError(
                     f"the commit failed ({type(error).__name__}); whether it was written is known after the restart"
                 ) from None

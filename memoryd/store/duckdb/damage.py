@@ -1,0 +1,30 @@
+"""Telling a damaged file from every other fault of the engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+__all__ = ["damage_of", "read_everything"]
+
+_SIGNS = ("corrupt", "checksum", "could not read enough bytes", "deserialize", "serialization error")
+"""What DuckDB's messages hold where a block is not what was written; most come as plain duckdb.Error."""
+
+
+def damage_of(path: Path, error: BaseException) -> str:
+    """Return what to tell of a damaged file, with the way out; empty if the error is of another kind."""
+    lines = str(error).splitlines() if isinstance(error, duckdb.Error) else []
+    said = next((line for line in lines if any(sign in line.lower() for sign in _SIGNS)), "")
+    if not said:
+        return ""
+    return (
+        f"the file {path} is damaged ({said[:160]}); stop memoryd, look at the disk, keep a copy of {path.name}*, and"
+        " put back the last good copy; memoryd check reads all of it"
+    )
+
+
+def read_everything(con: duckdb.DuckDBPyConnection) -> None:
+    """Read every column of every table, so that a block that cannot be read is found; duckdb.Error."""
+    for (table,) in con.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall():
+        con.execute(f'SELECT bit_xor(hash(COLUMNS(*))) FROM "{table}"').fetchall()
