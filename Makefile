@@ -8,12 +8,13 @@ PROTOS := $(sort $(wildcard proto/memoryd/v1/*.proto))
 SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 
-.PHONY: help setup demo serve test check proto stubs-check lint types architecture bench eval crash attack mutants lock clean
+.PHONY: other-python help setup demo serve test check proto stubs-check lint types architecture bench eval crash attack mutants lock wheel clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("memoryd needs Python 3.11 or later; $(PYTHON) is %d.%d: name another one with PYTHON=python3.11" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --require-hashes --no-deps -r requirements.lock
 	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
@@ -29,6 +30,13 @@ serve: $(READY)  ## Run the daemon in the foreground on the default socket
 
 test: check  ## Everything: lint, types, architecture, generated code, all tests
 	$(BIN)/python -m pytest
+
+OTHER ?= .venv-other
+other-python:  ## Try another Python: make other-python PYTHON=python3.13 (a part of the tests)
+	$(PYTHON) -m venv $(OTHER)
+	$(OTHER)/bin/pip install -q --require-hashes --no-deps -r requirements.lock
+	$(OTHER)/bin/pip install -q --no-deps --no-build-isolation -e .
+	$(OTHER)/bin/python -m pytest tests/knowledge tests/test_token.py tests/test_client.py tests/test_cli.py
 
 check: $(READY) lint types architecture stubs-check  ## Everything but the tests
 
@@ -77,6 +85,11 @@ mutants: $(READY)  ## Plant known bugs in a copy and see that the tests kill eac
 
 lock: $(READY)  ## Resolve requirements.lock anew
 	$(BIN)/uv pip compile -q --upgrade --generate-hashes --extra dev --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --generate-hashes --extra server --no-header --no-annotate --python-version 3.11 -c requirements.lock pyproject.toml -o deploy/requirements.lock
+
+wheel: $(READY)  ## Build dist/memoryd-….whl: the client and the command alone, or with [server] the daemon
+	$(BIN)/pip wheel -q --no-deps --no-build-isolation -w dist .
+	@ls dist/memoryd-*.whl
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import importlib.metadata
-import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from memory_cli.output import as_json, size
 
 from memoryd import paths
 from memoryd.audit_cli import add_audit_command
@@ -117,12 +117,12 @@ def _check(args: argparse.Namespace) -> int:
             {"key": f"{key.section}.{key.name}", "value": key.value, "default": key.default, "unit": key.unit}
             for key in config.entries()
         ]
-        print(json.dumps({"config": keys, "database": str(places.database), "socket": str(places.socket)}, indent=2))
+        print(as_json({"config": keys, "database": str(places.database), "socket": str(places.socket)}))
     else:
         for key in config.entries():
             changed = "" if key.value == key.default else f" (default {key.default!r})"
-            unit = f" {key.unit}" if key.unit else ""
-            print(f"{key.section}.{key.name} = {key.value!r}{unit}{changed}: {key.meaning}")
+            value = size(key.value) if key.unit == "bytes" else f"{key.value!r}{f' {key.unit}' if key.unit else ''}"
+            print(f"{key.section}.{key.name} = {value}{changed}: {key.meaning}")
         print(f"\nsocket    {places.socket}")
     if config.tcp.listen:
         from memoryd.doors import server_credentials
@@ -168,10 +168,10 @@ def _client(args: argparse.Namespace) -> Any:
     """Return a client of the socket that was named, else of the first that is there."""
     from memory_client import Credentials, MemoryClient
 
-    config, places = _settle(args)
+    config = load_config(args.config or paths.config_file(os.environ), os.environ)
     named = args.socket or config.daemon.socket
-    candidates = [places.socket] if named else list(paths.socket_candidates(os.environ))
-    found = next((path for path in candidates if path.is_socket()), candidates[0])
+    candidates = [Path(named)] if named else list(paths.socket_candidates(os.environ))
+    found = paths.find_socket(candidates)
     timeout_s = LONG_WORK_S if args.command in {"gc", "grant", "decay", "enrich", "compact", "verify"} else PATIENCE_S
     # no token: on the admin socket it would only take away what the host may do
     return MemoryClient(
@@ -203,13 +203,13 @@ def _status(args: argparse.Namespace) -> int:
     with _client(args) as client:
         info = client.server_info()
     if args.json:
-        print(json.dumps(dataclasses.asdict(info) | {"uptime": info.uptime.total_seconds()}, indent=2))
+        print(as_json(info))
         return 0
-    print(f"memoryd {info.version}, up {str(info.uptime).partition('.')[0]}, {info.rss_bytes >> 20} MiB resident")
-    print(f"store     {info.store_path}: {info.memory_count} memories, {info.store_bytes >> 20} MiB,"
+    print(f"memoryd {info.version}, up {str(info.uptime).partition('.')[0]}, {size(info.rss_bytes)} resident")
+    print(f"store     {info.store_path}: {info.memory_count} memories, {size(info.store_bytes)},"
           f" transaction {info.commit_seq}, schema {info.schema_version}")  # fmt: skip
     print(f"embedding {info.embedding_provider}, {info.embedding_dimensions} dimensions")
-    print(f"index     {info.index_scopes} scopes, {info.index_bytes >> 20} MiB")
+    print(f"index     {info.index_scopes} scopes, {size(info.index_bytes)}")
     print(f"sandboxes {info.sandbox_count} open; audit log {info.audit_path or 'switched off'}")
     for warning in info.warnings:
         print(f"warning   {warning}")
@@ -220,7 +220,7 @@ def _gc(args: argparse.Namespace) -> int:
     with _client(args) as client:
         report = client.run_gc(dry_run=args.dry_run, clock_is_right=args.clock_is_right)
     if args.json:
-        print(json.dumps(dataclasses.asdict(report), indent=2))
+        print(as_json(report))
         return 0
     if report.held:
         print(f"{'would be held back' if report.dry_run else 'nothing was erased'}: {report.held}", file=sys.stderr)
@@ -238,15 +238,26 @@ def run(argv: Sequence[str]) -> int:
     os.umask(0o077)  # whatever is written is for this user alone
     try:
         code: int = args.run(args)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; that is no error
+        return 0
+    except PermissionError as error:
+        place = Path(str(error.filename or "a file"))
+        owner = paths.owner_of(place)
+        print(f"memoryd: this user may not use {place}; run as {owner}: sudo -u {owner} memoryd …", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"memoryd: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    except paths.NoHomeError as error:
+        print(f"memoryd: {error}: --data-dir, --socket", file=sys.stderr)
+        return EXIT_USAGE
     except Refusal as refusal:
         print(f"memoryd: {refusal}", file=sys.stderr)
         return refusal.exit_code
     except MemorydError as error:
         print(f"memoryd: {error.message}", file=sys.stderr)
         return EXIT_USAGE if isinstance(error, InvalidArgument) else 1
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; that is no error
-        return 0
     except KeyboardInterrupt:
         return 130
     return code

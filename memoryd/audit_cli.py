@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from memory_cli.output import as_json, one_line
-from memory_cli.parser import parse_expiry
+from memory_cli.parser import parse_past
 
 from memoryd.audit import read_audit
 from memoryd.errors import InvalidArgument
@@ -20,12 +20,6 @@ from memoryd.schedule import JOBS
 from memoryd.service.methods import RULES
 
 __all__ = ["add_audit_command"]
-
-
-def _past(text: str) -> datetime:
-    """Return the time that lies `8h` back, or that a date says."""
-    given = parse_expiry(text)
-    return datetime.now(UTC) - timedelta(days=given) if isinstance(given, float) else given
 
 
 _DOORS = ("admin", "sandbox", "shared", "tcp", "daemon")
@@ -114,8 +108,8 @@ def add_audit_command(
     parser.add_argument("--json", action="store_true", help="print JSON lines as they stand in the log")
     parser.add_argument("--follow", action="store_true", help="go on as the log grows")
     parser.add_argument("--limit", metavar="N", type=int, default=1000, help="the last so many (1000)")
-    parser.add_argument("--since", metavar="TIME", type=_past, help="from then on: 1h, 2d, or a date")
-    parser.add_argument("--until", metavar="TIME", type=_past, help="before: 1h, 2d, or a date")
+    parser.add_argument("--since", metavar="TIME", type=parse_past, help="from then on: 1h, 2d, or a date")
+    parser.add_argument("--until", metavar="TIME", type=parse_past, help="before: 1h, 2d, or a date")
     for name, text in (
         ("grant", "the grant or the beginning of its id"),
         ("call", "the call's id"),

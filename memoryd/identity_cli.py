@@ -13,7 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from memory_cli.output import as_json, day, memory_line, moment, one_line, shortest_ids
+import memory_cli
+import memory_client
+from memory_cli.output import as_json, day, list_json, memory_line, moment, one_line, shortest_ids
 from memory_cli.parser import parse_expiry
 from memory_client import (
     Caveats,
@@ -48,6 +50,12 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def _not_empty(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; name the user, or leave the option out")
+    return text
+
+
 def _many(values: Sequence[list[str]]) -> list[str]:
     return list(chain.from_iterable(values))
 
@@ -60,7 +68,7 @@ def _moment(text: str) -> datetime:
 
 def _add_spec(parser: argparse.ArgumentParser, *, required: bool) -> None:
     who = parser.add_argument_group("who it is for")
-    who.add_argument("--user", metavar="ID", default="", help="the user whose memories it reaches")
+    who.add_argument("--user", metavar="ID", type=_not_empty, default="", help="the user whose memories it reaches")
     who.add_argument("--chat", metavar="ID", action="append", default=[], help="a chat that it may name; repeat it")
     who.add_argument("--agent", metavar="ID", default="", help="the agent (default: default)")
     what = parser.add_argument_group("what it allows")
@@ -114,6 +122,18 @@ def _until(time: datetime | None) -> str:
     return moment(time) if time else "no end"
 
 
+def _own_places() -> list[str]:
+    """Return the directories outside /usr from which this Python has the `memory` command, outermost only."""
+    packages = (Path(module.__file__).parent.parent for module in (memory_cli, memory_client) if module.__file__)
+    places = sorted({Path(sys.prefix), Path(sys.base_prefix), *packages, Path(limits.__file__).parent.parent})
+    return [
+        str(place)
+        for place in places
+        if not place.is_relative_to("/usr")
+        and not any(place != other and place.is_relative_to(other) for other in places)
+    ]
+
+
 def _mounts(grant: Grant, directory: str, mount: str) -> dict[str, Any]:
     """Return what a sandbox needs: what to mount where, the environment, and how to say so to the usual tools."""
     env = {"MEMORY_ENDPOINT": f"unix://{mount}/{SOCKET_IN_SANDBOX}"}
@@ -126,7 +146,11 @@ def _mounts(grant: Grant, directory: str, mount: str) -> dict[str, Any]:
     container = ["run", "--rm", "-v", f"{directory}:{mount}:ro"]
     bwrap = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib"]
     bwrap += ["--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc", "--dev", "/dev"]
-    bwrap += ["--tmpfs", "/tmp", "--ro-bind", directory, mount, "--clearenv", "--setenv", "PATH", "/usr/bin"]  # noqa: S108  inside
+    bwrap += ["--tmpfs", "/tmp", "--uid", "1000", "--gid", "1000"]  # noqa: S108  inside
+    for place in _own_places():
+        bwrap += ["--ro-bind", place, place]
+    path = f"{sys.prefix}/bin:/usr/local/bin:/usr/bin" if _own_places() else "/usr/local/bin:/usr/bin"
+    bwrap += ["--ro-bind", directory, mount, "--clearenv", "--setenv", "PATH", path]
     nspawn = ["systemd-nspawn", "-D", "ROOT", f"--bind-ro={directory}:{mount}"]
     for name, value in env.items():
         container += ["-e", f"{name}={value}"]
@@ -166,7 +190,7 @@ def _show_grants(client: MemoryClient, args: argparse.Namespace, *, listeners_on
         if not token:
             break
     if args.json:
-        print(as_json(found))
+        print(list_json("grants", found))
         return 0
     known = shortest_ids(status.grant.id for status in found)
     for status in found:
@@ -217,7 +241,7 @@ def _revoke_each(client: MemoryClient, names: Sequence[str], args: argparse.Name
         if not args.json:
             print(text.format(id=grant.id[:8], who=_bound_to(grant)))
     if args.json:
-        print(as_json(revoked))
+        print(list_json("grants", revoked))
     return code
 
 
@@ -235,13 +259,15 @@ def _memories(client: MemoryClient, args: argparse.Namespace) -> int:
         if not token or (not args.all and len(found) >= args.limit):
             break
     if args.json:
-        print(as_json({"memories": found, "more": bool(token)}))
+        print(list_json("memories", found, more=bool(token)))
         return 0
     known = shortest_ids(memory.id for memory in found)
     for memory in found:
         scope = memory.scope
         whose = f"chat {scope.chat_id}" if scope.chat_id else f"user {scope.user_id}"
         print(f"{memory_line(memory, known[memory.id])}  ({one_line(whose)})")
+    if not found:
+        print("nothing came through it, or nothing is left of it", file=sys.stderr)
     if token:
         print(f"… more: --limit {2 * args.limit}, or --all", file=sys.stderr)
     return 0

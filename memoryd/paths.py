@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["SOCKET_NAME", "Places", "config_file", "data_dir", "socket_candidates", "socket_path"]
+__all__ = [
+    "SOCKET_NAME",
+    "NoHomeError",
+    "Places",
+    "config_file",
+    "data_dir",
+    "find_socket",
+    "owner_of",
+    "socket_candidates",
+    "socket_path",
+]
 
 SOCKET_NAME = "admin.sock"
 SYSTEM_RUNTIME = Path("/run/memoryd")
 SYSTEM_CONFIG = Path("/etc/memoryd/memoryd.toml")
 
 
+class NoHomeError(Exception):
+    """HOME is not set, so that there is no place that is this user's."""
+
+    def __init__(self) -> None:
+        super().__init__("HOME is not set, so there is no default place; set it, or name every path")
+
+
 def _home(env: Mapping[str, str]) -> Path:
-    return Path(env.get("HOME") or "/")
+    home = env.get("HOME")
+    if not home:
+        raise NoHomeError
+    return Path(home)
 
 
 def data_dir(env: Mapping[str, str]) -> Path:
@@ -35,7 +56,39 @@ def socket_path(env: Mapping[str, str]) -> Path:
 
 def socket_candidates(env: Mapping[str, str]) -> tuple[Path, ...]:
     """Return where a client looks for the daemon: this user's own, then the system's."""
-    return tuple(dict.fromkeys((socket_path(env), SYSTEM_RUNTIME / SOCKET_NAME)))
+    system = SYSTEM_RUNTIME / SOCKET_NAME
+    try:
+        return tuple(dict.fromkeys((socket_path(env), system)))
+    except NoHomeError:
+        return (system,)
+
+
+def find_socket(candidates: Sequence[Path]) -> Path:
+    """Return the first socket that is there, else the first place; PermissionError if one cannot be looked at."""
+    hidden: PermissionError | None = None
+    for path in candidates:
+        try:
+            if stat.S_ISSOCK(path.stat().st_mode):
+                return path
+        except PermissionError as error:
+            hidden = hidden or error
+        except OSError:
+            continue
+    if hidden is not None:
+        raise hidden
+    return candidates[0]
+
+
+def owner_of(path: Path) -> str:
+    """Return who owns the first directory above a path that can be looked at, by name or number."""
+    for folder in path.parents:
+        try:
+            return folder.owner()
+        except KeyError:
+            return str(folder.stat().st_uid)
+        except OSError:
+            continue
+    return "root"
 
 
 def config_file(env: Mapping[str, str]) -> Path | None:
@@ -43,7 +96,10 @@ def config_file(env: Mapping[str, str]) -> Path | None:
     if env.get("CONFIGURATION_DIRECTORY"):
         path = Path(env["CONFIGURATION_DIRECTORY"].split(":")[0]) / "memoryd.toml"
     else:
-        path = Path(env.get("XDG_CONFIG_HOME") or _home(env) / ".config") / "memoryd" / "memoryd.toml"
+        try:
+            path = Path(env.get("XDG_CONFIG_HOME") or _home(env) / ".config") / "memoryd" / "memoryd.toml"
+        except NoHomeError:
+            path = SYSTEM_CONFIG
     return next((found for found in (path, SYSTEM_CONFIG) if found.is_file()), None)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
 import sys
 import threading
 import time
@@ -12,7 +10,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
-from memory_cli.output import moment
+from memory_cli.output import as_json, moment, size
 
 __all__ = ["add_upkeep_commands"]
 
@@ -80,7 +78,7 @@ def _working(what: str) -> Any:
 
 
 def _json(value: Any) -> int:
-    print(json.dumps(dataclasses.asdict(value), indent=2, default=lambda span: span.total_seconds()))
+    print(as_json(value))
     return 0
 
 
@@ -117,9 +115,8 @@ def _compact(client: Client, args: argparse.Namespace) -> int:
         done = memory.compact_store()
     if args.json:
         return _json(done)
-    print(
-        f"{done.before_bytes} bytes before, {done.after_bytes} after; writes waited {done.pause.total_seconds():.3f} s"
-    )
+    waited = done.pause.total_seconds()
+    print(f"{size(done.before_bytes)} before, {size(done.after_bytes)} after; writes waited {waited:.3f} s")
     for backup in done.backups:
         print(f"may still hold what was purged: {backup}")
     return 0
@@ -133,7 +130,7 @@ def _verify(client: Client, args: argparse.Namespace) -> int:
         return 1 if proof.traces else 0
     for trace in proof.traces:
         print(f"{trace.place}: {trace.detail}")
-    read = f"{proof.file_count} files, {proof.byte_count} bytes, the tables and the indexes"
+    read = f"{proof.file_count} files, {size(proof.byte_count)}, the tables and the indexes"
     print(f"{'traces are left' if proof.traces else 'nothing is left'}; read {read}")
     if proof.purge_time is not None:
         print(f"purged {moment(proof.purge_time)}, by the audit log, which names ids by design")

@@ -70,7 +70,7 @@ def test_what_is_added_is_listed_shown_deleted_and_taken_back(memory):
 def test_of_several_ids_those_that_can_be_are_done_and_the_rest_is_named(memory):
     ids = [json.loads(memory("add", "--json", f"note {n}")[1])["memory"]["id"] for n in range(2)]
     code, out, err = memory("delete", "--json", ids[0], "z" * 26, ids[1])
-    assert (3, ids) == (code, [item["deleted_ids"][0] for item in json.loads(out)])
+    assert (3, ids) == (code, [item["deleted_ids"][0] for item in json.loads(out)["deleted"]])
     assert f"{'z' * 26}: there is no memory" in err
     assert 0 == memory("undelete", *ids)[0]
     assert 2 == len(memory("list")[1].splitlines())
@@ -102,7 +102,9 @@ def test_json_has_the_names_of_the_contract(memory):
     assert added["memory"]["id"] == json.loads(memory("get", "--json", added["memory"]["id"])[1])["id"]
     assert "relevant_memory" == json.loads(memory("context", "--json", "note")[1])["sections"][0]["name"]
     assert 1 == json.loads(memory("stats", "--json")[1])["counts"][0]["count"]
-    assert [added["memory"]["id"]] == json.loads(memory("delete", "--json", added["memory"]["id"])[1])[0]["deleted_ids"]
+    assert [added["memory"]["id"]] == json.loads(memory("delete", "--json", added["memory"]["id"])[1])["deleted"][0][
+        "deleted_ids"
+    ]
 
 
 def test_the_identity_comes_from_the_environment_and_the_options(memory, user):

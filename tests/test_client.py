@@ -95,6 +95,7 @@ def test_only_what_the_daemon_refuses_is_certainly_not_written():
     for code, details, expected in (
         (grpc.StatusCode.UNAVAILABLE, "failed to connect to all addresses", "Unavailable"),
         (grpc.StatusCode.UNAVAILABLE, "Socket closed", "ConnectionLost"),
+        (grpc.StatusCode.DATA_LOSS, "", "StoreDamaged"),
         (grpc.StatusCode.UNAVAILABLE, "connect: Permission denied (13)", "PermissionDenied"),
         (grpc.StatusCode.CANCELLED, "cancelled", "ConnectionLost"),
         (grpc.StatusCode.DEADLINE_EXCEEDED, "", "TimedOut"),

@@ -300,7 +300,7 @@ def test_xdg_and_systemd_name_the_default_places(folder):
            "RUNTIME_DIRECTORY": str(folder / "run"), "MEMORYD_EMBEDDING_PROVIDER": "none"}  # fmt: skip
     process = subprocess.Popen([sys.executable, "-m", "memoryd", "serve"], env=env, stderr=subprocess.DEVNULL)
     try:
-        with MemoryClient(f"unix://{folder}/run/admin.sock", user_id="u", timeout_s=30) as memory:
+        with MemoryClient(f"unix://{folder}/run/admin.sock", user_id="u", timeout_s=30, wait_for_ready=True) as memory:
             memory.add("x")
         assert (folder / "state" / "memory.duckdb").exists()
     finally:
@@ -362,11 +362,18 @@ def test_garbage_is_collected_at_start_and_by_command(folder):
 
 
 def test_a_client_without_a_daemon_says_where_it_looked(folder):
-    with MemoryClient(f"unix://{folder}/none", user_id="u", timeout_s=1, wait_for_ready=False) as memory:
-        with pytest.raises(Unavailable, match="none"):
+    with MemoryClient(f"unix://{folder}/none", user_id="u") as memory:
+        began = time.monotonic()
+        for call in (lambda: memory.search("x"), lambda: memory.add("x")):
+            with pytest.raises(Unavailable, match="none: .*; start it, or name another endpoint"):
+                call()
+        assert time.monotonic() - began < 5  # of timeout_s 10
+    patient = MemoryClient(f"unix://{folder}/none", user_id="u", timeout_s=0.3, wait_for_ready=True)
+    with patient as memory:
+        with pytest.raises(TimedOut, match="in time$"):
             memory.search("x")
-    with MemoryClient(f"unix://{folder}/none", user_id="u", timeout_s=0.3) as memory, pytest.raises(TimedOut):
-        memory.search("x")
+        with pytest.raises(TimedOut, match="in time; a write may have happened$"):
+            memory.add("x")
 
 
 def test_a_client_outlives_a_restart_of_the_daemon(folder):
@@ -402,7 +409,7 @@ def test_a_store_that_cannot_note_its_progress_ends_the_daemon(folder):
     daemon = Daemon(folder, config=NO_MODEL)
     arguments = daemon.command("serve")[3:]
     process = subprocess.Popen([sys.executable, "-c", program, *arguments], stderr=subprocess.DEVNULL)
-    with daemon.client(timeout_s=30) as memory:
+    with daemon.client(timeout_s=30, wait_for_ready=True) as memory:
         assert memory.add("committed, so acknowledged").memory
     assert 70 == process.wait(timeout=30)
     daemon.start()

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
+from threading import Event
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -68,18 +69,25 @@ class AsyncMemoryClient:
         chat_id: str | None = None,
         agent_id: str | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
-        wait_for_ready: bool = True,
+        wait_for_ready: bool | None = None,
         credentials: Credentials | None = None,
     ) -> None:
-        """Open a channel; nothing is sent yet. timeout_s bounds each call with its retries."""
+        """
+        Open a channel; nothing is sent yet. timeout_s bounds each call with its retries.
+
+        Where nobody listens a call fails at once, unless an earlier one was answered: then it waits for the daemon to
+        come back, as long as timeout_s. wait_for_ready says to wait always, or never.
+        """
         self.target = resolve_endpoint(endpoint, os.environ)
         check_timeout(timeout_s)
         self.identity = Identity.from_env(os.environ, agent_id, user_id, chat_id)
         self._timeout_s = timeout_s
         self._wait_for_ready = wait_for_ready
+        self._answered = Event()
         shown = Credentials.from_env(os.environ) if credentials is None else credentials
         tls = channel_credentials(self.target, shown)
         self._token = TokenSource(shown)
+        self._certified = bool(shown.certificate_file)
         if tls is None:
             self._channel = grpc.aio.insecure_channel(self.target, options=CHANNEL_OPTIONS)
         else:
@@ -116,21 +124,21 @@ class AsyncMemoryClient:
                 response_deserializer=call.response.FromString,
             )
         deadline = time.monotonic() + self._timeout_s
+        wait = self._answered.is_set() if self._wait_for_ready is None else self._wait_for_ready
         for attempt in range(ATTEMPTS):
             left = max(0.001, deadline - time.monotonic())
             try:
-                answer = await method(
-                    call.request, timeout=left, wait_for_ready=self._wait_for_ready, metadata=self._token.metadata()
-                )
+                answer = await method(call.request, timeout=left, wait_for_ready=wait, metadata=self._token.metadata())
             except (ValueError, grpc.aio.UsageError) as failure:  # gRPC says so of a channel that is closed
                 raise InvalidArgument(f"the client is closed ({failure})") from None
             except grpc.RpcError as failure:
-                error = error_of(failure, self.target)
+                error = error_of(failure, self.target, writes=call.writes, certified=self._certified)
                 pause = backoff_s(attempt)
                 last = attempt == ATTEMPTS - 1 or time.monotonic() + pause >= deadline
                 if not isinstance(error, Unavailable | ConnectionLost) or not call.retryable or last:
                     raise error from None
             else:
+                self._answered.set()
                 return call.parse(answer)
             await asyncio.sleep(pause)
         raise AssertionError("unreachable: the last attempt returns or raises")

@@ -47,6 +47,7 @@ __all__ = [
 
 T = TypeVar("T")
 ATTEMPTS = 3
+_READS = ("Get", "List", "Search", "BuildContext", "WhoAmI", "InspectToken", "VerifyForgotten")
 _BACKOFF_S = (0.05, 0.25)
 
 
@@ -123,6 +124,11 @@ class Call(Generic[T]):
     response: Any
     parse: Callable[[Any], T]
     retryable: bool = True
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may change what is stored."""
+        return not self.method.startswith(_READS) and not getattr(self.request, "dry_run", False)
 
     @property
     def path(self) -> str:

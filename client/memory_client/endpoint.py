@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoryd.errors import InvalidArgument
+from memoryd.errors import InvalidArgument, PermissionDenied
 from memoryd.limits import MAX_MESSAGE_BYTES
-from memoryd.paths import SOCKET_NAME, socket_candidates
+from memoryd.paths import SOCKET_NAME, find_socket, owner_of, socket_candidates
 
 __all__ = ["CHANNEL_OPTIONS", "Identity", "check_timeout", "is_admin", "resolve_endpoint"]
 
@@ -48,19 +48,19 @@ class Identity:
         )
 
 
-def _is_socket(path: str) -> bool:
-    try:
-        return stat.S_ISSOCK(Path(path).stat().st_mode)
-    except OSError:
-        return False
-
-
 def resolve_endpoint(endpoint: str | None, env: Mapping[str, str]) -> str:
     """Return the gRPC target of `unix:///path` or `host:port`; unset: $MEMORY_ENDPOINT, then the default socket."""
     given = str(endpoint or env.get("MEMORY_ENDPOINT") or "")
     if not given:
-        candidates = [str(path) for path in socket_candidates(env)]
-        return f"unix:{next(filter(_is_socket, candidates), candidates[0])}"
+        candidates = socket_candidates(env)
+        try:
+            return f"unix:{find_socket(candidates)}"
+        except PermissionError as error:
+            user = owner_of(Path(error.filename))
+            raise PermissionDenied(
+                f"this user may not look into {Path(error.filename).parent}; run as {user}, whose daemon it is, or name"
+                " another endpoint"
+            ) from None
     if given.startswith("unix:"):
         path = given.removeprefix("unix:")
         path = path.removeprefix("//") if path.startswith("//") else path

@@ -34,16 +34,18 @@ _BY_CODE: dict[grpc.StatusCode, type[MemorydError]] = {
 }
 
 
+_CUT_SHORT = ("socket closed", "connection reset", "broken pipe", "certificate_required", "tlsv13_alert")
 _NOT_SENT = ("failed to connect", "connection refused", "no such file", "connect failed", "permission denied")
 
 
-def error_of(failure: Any, target: str) -> MemorydError:
+def error_of(failure: Any, target: str, *, writes: bool = True, certified: bool = False) -> MemorydError:
     """
-    Return what the status of a grpc.RpcError says.
+    Return what the status of a grpc.RpcError says of a call that writes or only reads.
 
     Unavailable promises that nothing was written, so it stands only for what the daemon says itself and for what was
-    never sent; a connection that broke in mid-call is TimedOut.
+    never sent; a connection that broke in mid-call is TimedOut. `certified`: the client has shown a certificate.
     """
+    doubt = "; a write may have happened" if writes else ""
     code, message = failure.code(), failure.details() or ""
     for key, value in failure.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
@@ -51,21 +53,35 @@ def error_of(failure: Any, target: str) -> MemorydError:
             if error is not None:
                 return error
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return TimedOut(f"{target} gave no answer in time; is memoryd running? A write may have happened")
+        return TimedOut(f"{target} gave no answer in time{doubt}")
     if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}:
         if "permission denied" in message.lower():
+            if _is_sandbox(target):
+                return PermissionDenied(f"this user may not open {target}; the host has to mount its directory for it")
             return PermissionDenied(f"this user may not open {target}; run as the user of memoryd")
         if "CERTIFICATE_VERIFY_FAILED" in message:
             return Unavailable(f"the certificate of {target} is not trusted; name who signed it in MEMORY_TLS_CA_FILE")
         if "Hostname Verification" in message:
             return Unavailable(f"the certificate of {target} is for another host; use the name that it is for")
-        if target.endswith("/memory.sock") and any(words in message.lower() for words in _NOT_SENT):
+        if not certified and not target.startswith("unix:") and any(words in message.lower() for words in _CUT_SHORT):
+            return ConnectionLost(
+                f"{target} closed the connection{doubt}; if it asks its clients for a certificate, name yours in"
+                " MEMORY_TLS_CERTIFICATE_FILE and MEMORY_TLS_KEY_FILE"
+            )
+        if _is_sandbox(target) and any(words in message.lower() for words in _NOT_SENT):
             return Unavailable(f"nobody serves {target}: the sandbox was closed or has expired, or memoryd is stopped")
         if code is grpc.StatusCode.UNAVAILABLE and any(words in message.lower() for words in _NOT_SENT):
             why = message.rpartition("error: ")[2] or message  # gRPC tells the whole way there
-            return Unavailable(f"cannot reach memoryd at {target}: {why}; start it, or set MEMORY_ENDPOINT")
-        return ConnectionLost(f"the connection to {target} broke; a write may have happened")
+            way = "start it, or name another endpoint"
+            if not certified and not target.startswith("unix:"):
+                way += "; where it asks its clients for a certificate, name yours in MEMORY_TLS_CERTIFICATE_FILE"
+            return Unavailable(f"cannot reach memoryd at {target}: {why}; {way}")
+        return ConnectionLost(f"the connection to {target} broke{doubt}")
     return _BY_CODE.get(code, InternalError)(message or f"memoryd answered {code.name}")
+
+
+def _is_sandbox(target: str) -> bool:
+    return target.startswith("unix:") and target.endswith("/memory.sock")
 
 
 class ConnectionLost(TimedOut):

@@ -11,7 +11,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from memory_cli.output import as_json, day, hit_line, memory_line, moment, one_line, shortest_ids
+from memory_cli.output import as_json, day, hit_line, list_json, memory_line, moment, one_line, shortest_ids, size
 from memory_cli.parser import make_parser
 
 # The client, and with it gRPC, is imported once a command needs it: --help and completion stay instant.
@@ -104,6 +104,11 @@ def _filter(args: argparse.Namespace) -> Any:
     )
 
 
+def _is_filtered(args: argparse.Namespace) -> bool:
+    """Whether a filter leaves something out."""
+    return any((args.about, args.tag, args.kind, args.meta, args.category, args.since, args.until))
+
+
 def _missing(legs: Sequence[Any]) -> None:
     if legs:
         print(f"memory: searched without: {', '.join(leg.value for leg in legs)}", file=sys.stderr)
@@ -185,11 +190,13 @@ def _list(client: Any, args: argparse.Namespace) -> None:
         if not token or (not args.all and len(memories) >= args.limit):
             break
     if args.json:
-        print(as_json({"memories": memories, "more": bool(token)}))
+        print(list_json("memories", memories, more=bool(token)))
         return
     known = shortest_ids(memory.id for memory in memories)
     for memory in memories:
         print(memory_line(memory, known[memory.id]))
+    if not memories:
+        print("nothing like that is remembered" if _is_filtered(args) else "nothing is remembered yet", file=sys.stderr)
     if token:
         print(f"… more: memory list --limit {2 * args.limit}, or --all", file=sys.stderr)
 
@@ -246,19 +253,19 @@ def _undelete(client: Any, args: argparse.Namespace) -> None:
             print(f"restored {known[memory.id]}{still}")
         return memory
 
-    _report(args, restore)
+    _report(args, restore, "memories")
 
 
-def _report(args: argparse.Namespace, do: Callable[[str], Any]) -> None:
-    """Do something to each id, and print as JSON what was done, also where some of it failed."""
+def _report(args: argparse.Namespace, do: Callable[[str], Any], name: str) -> None:
+    """Do something to each id, and print as JSON, under a name, what was done, also where some of it failed."""
     try:
         done = _each(args.id, do)
     except _Partly as partly:
         if args.json and partly.done:
-            print(as_json(partly.done))
+            print(list_json(name, partly.done))
         raise
     if args.json:
-        print(as_json(done))
+        print(list_json(name, done))
 
 
 def _each(ids: Sequence[str], do: Callable[[str], Any]) -> list[Any]:
@@ -316,13 +323,13 @@ def _delete(client: Any, args: argparse.Namespace) -> None:
                 print(f"not there: {one_line(memory_id)}")
         return deleted
 
-    _report(args, look if args.dry_run else delete)
+    _report(args, look if args.dry_run else delete, "deleted")
 
 
 def _filter_named(args: argparse.Namespace) -> bool:
     """Whether a delete says by anything but ids what shall go."""
-    texts = (args.matching, args.speaker, args.channel, args.thread, args.session, args.grant, args.category)
-    return any((*texts, args.about, args.tag, args.kind, args.meta, args.since, args.until, args.shared is not None))
+    texts = (args.matching, args.speaker, args.channel, args.thread, args.session, args.grant)
+    return any(texts) or args.shared is not None or _is_filtered(args)
 
 
 def _delete_matching(client: Any, args: argparse.Namespace) -> None:
@@ -381,7 +388,7 @@ def _confirm(client: Any, args: argparse.Namespace) -> None:
             print(f"confirmed {known[done.memory.id]}" + (f" (replaces {replaced})" if replaced else ""))
         return done
 
-    _report(args, confirm)
+    _report(args, confirm, "confirmed")
 
 
 def _history(client: Any, args: argparse.Namespace) -> None:
@@ -415,7 +422,7 @@ def _people(client: Any, args: argparse.Namespace) -> None:
         if not token or (not args.all and len(people) >= args.limit):
             break
     if args.json:
-        print(as_json({"people": people, "more": bool(token)}))
+        print(list_json("people", people, more=bool(token)))
         return
     for entity in people:
         print(_entity_line(entity))
@@ -502,7 +509,7 @@ def _previews(client: Any, names: Sequence[str]) -> list[Any]:
 
 def _tell_forgotten(receipts: Sequence[Any], previews: Sequence[Any], args: argparse.Namespace) -> None:
     if args.json:
-        print(as_json({"people": receipts}))
+        print(list_json("people", receipts))
         return
     for receipt, preview in zip(receipts, previews, strict=True):
         _tell_one(receipt, preview)
@@ -532,7 +539,12 @@ def _context(client: Any, args: argparse.Namespace) -> None:
     if args.json:
         print(as_json(built))
     else:
-        print(built.text, end="")
+        print(_shown(built.text) if sys.stdout.isatty() else built.text, end="")
+
+
+def _shown(text: str) -> str:
+    """Return text of several lines for a terminal."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
 
 
 def _stats(client: Any, args: argparse.Namespace) -> None:
@@ -544,7 +556,11 @@ def _stats(client: Any, args: argparse.Namespace) -> None:
         print(
             f"{item.count:>8}  {item.state.value:<11} {item.kind.value:<11} {'shared' if item.shared else 'personal'}"
         )
-    print(f"{sum(item.count for item in stats.counts):>8}  in all, {stats.content_bytes} bytes of text")
+    print(f"{sum(item.count for item in stats.counts):>8}  in all, {size(stats.content_bytes)} of text")
+
+
+def _amount(name: str, value: float) -> str:
+    return size(int(value)) if name.endswith("_bytes") else f"{value:g}" if value % 1 else f"{int(value)}"
 
 
 def _whoami(client: Any, args: argparse.Namespace) -> None:
@@ -561,7 +577,9 @@ def _whoami(client: Any, args: argparse.Namespace) -> None:
     }
     quota = {item.name: getattr(who.quota, item.name) for item in fields(who.quota)}
     limits = [
-        f"{name} {used[name]} of {limit}" if name in used else f"{name} {limit:g}"
+        f"{name} {_amount(name, used[name])} of {_amount(name, limit)}"
+        if name in used
+        else f"{name} {_amount(name, limit)}"
         for name, limit in quota.items()
         if limit
     ]
@@ -646,7 +664,7 @@ def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     except MemorydError as error:
         return _failed(error)
     except _Declined as reason:
-        print(f"memory: rejected: {reason}; nothing was stored", file=sys.stderr)
+        print(f"memory: rejected: {one_line(str(reason))}; nothing was stored", file=sys.stderr)
         return DECLINED
     except _Usage as usage:
         print(f"memory: {usage}", file=sys.stderr)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -13,7 +13,10 @@ from typing import Any
 from memoryd.limits import MIN_ID_PREFIX
 from memoryd.model import Hit, Memory, State, Trust
 
-__all__ = ["as_json", "day", "hit_line", "memory_line", "moment", "one_line", "shortest_ids"]
+__all__ = ["as_json", "day", "hit_line", "list_json", "memory_line", "moment", "one_line", "shortest_ids", "size"]
+
+
+KIBI = 1024
 
 
 def _plain(value: Any) -> Any:
@@ -37,13 +40,39 @@ def _plain(value: Any) -> Any:
 
 
 def as_json(value: Any, *, indent: int | None = 2) -> str:
-    """Return a value as one JSON document; without an indent on one line."""
-    return json.dumps(_plain(value), ensure_ascii=False, indent=indent)
+    """
+    Return a value as one JSON document; without an indent on one line.
+
+    What could drive a terminal or turn the order of its letters round is escaped.
+    """
+    text = json.dumps(_plain(value), ensure_ascii=False, indent=indent)
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(letter if letter.isprintable() or letter == "\n" else _escaped(letter) for letter in text)
+
+
+def list_json(name: str, items: Sequence[Any], *, more: bool = False) -> str:
+    """Return the one shape of a list: the items under their name, and whether there are more."""
+    return as_json({name: items, "more": more})
+
+
+def _escaped(letter: str) -> str:
+    return f"\\u{ord(letter):04x}" if letter.isascii() else json.dumps(letter)[1:-1]
 
 
 def one_line(text: str) -> str:
     """Return text on one line, without control characters that could drive a terminal."""
     return "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as people write it: `3.4 MiB`."""
+    value, unit = float(count), "bytes"
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if value < KIBI or unit == "TiB":
+            break
+        value /= KIBI
+    return f"{count} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
 
 
 def day(time: datetime) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-__all__ = ["DURATION_DAYS", "make_parser", "parse_expiry"]
+__all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past"]
 
 DURATION_DAYS = {"s": 1 / 86_400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
 KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode")
@@ -34,6 +34,21 @@ def parse_expiry(text: str) -> float | datetime:
     if match:
         return float(match[1]) * DURATION_DAYS[match[2]]
     return parse_time(text)
+
+
+def parse_past(text: str) -> datetime:
+    """Return the time that lies `3d` back, or that a date says."""
+    given = parse_expiry(text)
+    try:
+        return given if isinstance(given, datetime) else datetime.now(UTC) - timedelta(days=given)
+    except OverflowError:
+        raise argparse.ArgumentTypeError(f"{text!r} lies before the calendar") from None
+
+
+def _not_empty(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; leave the option out, and the environment says who asks")
+    return text
 
 
 def parse_time(text: str) -> datetime:
@@ -72,9 +87,11 @@ class _Version(argparse.Action):
 def _common() -> _Parser:
     common = _Parser(add_help=False)
     who = common.add_argument_group("who asks")
-    who.add_argument("--user", metavar="ID", help="user id (default: $MEMORY_USER_ID)")
-    who.add_argument("--chat", metavar="ID", help="chat id (default: $MEMORY_CHAT_ID)")
-    who.add_argument("--agent", metavar="ID", help="agent id (default: $MEMORY_AGENT_ID, else 'default')")
+    who.add_argument("--user", metavar="ID", type=_not_empty, help="user id (default: $MEMORY_USER_ID)")
+    who.add_argument("--chat", metavar="ID", type=_not_empty, help="chat id (default: $MEMORY_CHAT_ID)")
+    who.add_argument(
+        "--agent", metavar="ID", type=_not_empty, help="agent id (default: $MEMORY_AGENT_ID, else 'default')"
+    )
     how = common.add_argument_group("how")
     how.add_argument("--endpoint", metavar="ADDRESS", help="unix:///path or host:port (default: $MEMORY_ENDPOINT)")
     how.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="give up after so long (10)")
@@ -82,8 +99,9 @@ def _common() -> _Parser:
     return common
 
 
-def _filters(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("which")
+def _filters(parser: argparse.ArgumentParser, *, all_states: bool = False) -> None:
+    text = "in every state: what has expired or was replaced goes too" if all_states else None
+    group = parser.add_argument_group("which", text)
     group.add_argument("--about", metavar="NAME", action="append", default=[], help="about this subject (repeatable)")
     group.add_argument("--tag", metavar="TAG", action="append", default=[], help="with this tag (repeatable: all)")
     group.add_argument("--kind", choices=KINDS, action="append", default=[], help="of this kind (repeatable)")
@@ -91,10 +109,15 @@ def _filters(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--meta", metavar="KEY=VALUE", type=_pair, action="append", default=[], help="with this metadata"
     )
-    group.add_argument("--since", metavar="TIME", type=parse_time, help="happened at this time or later")
-    group.add_argument("--until", metavar="TIME", type=parse_time, help="happened before this time")
-    group.add_argument("--include-expired", action="store_true", help="also what has expired")
-    group.add_argument("--include-superseded", action="store_true", help="also what was replaced")
+    group.add_argument(
+        "--since", metavar="TIME", type=parse_past, help="happened at this time or later: 3d, 12h, a date"
+    )
+    group.add_argument("--until", metavar="TIME", type=parse_past, help="happened before this time: 3d, 12h, a date")
+    for name, text in (
+        ("--include-expired", "also what has expired"),
+        ("--include-superseded", "also what was replaced"),
+    ):
+        group.add_argument(name, action="store_true", help=argparse.SUPPRESS if all_states else text)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -136,7 +159,9 @@ def make_parser() -> argparse.ArgumentParser:
     add.add_argument("--meta", metavar="KEY=VALUE", type=_pair, action="append", default=[], help="data of your own")
     add.add_argument("--key", default="", help="your name for it: replaces what was stored under that name")
     add.add_argument("--expires", metavar="WHEN", type=parse_expiry, help="2w, 3d, 12h, 90m, or 2026-12-31")
-    add.add_argument("--at", metavar="TIME", type=parse_time, help="when it happened or was said (now)")
+    add.add_argument(
+        "--at", metavar="TIME", type=parse_past, help="when it happened or was said: 3d ago, or a date (now)"
+    )
     add.add_argument("--confidence", metavar="SHARE", type=float, default=1.0, help="how sure, 0 to 1 (1)")
     add.add_argument("--speaker", metavar="NAME", default="", help="who said it")
     add.add_argument(
@@ -186,7 +211,7 @@ def make_parser() -> argparse.ArgumentParser:
     where = delete.add_mutually_exclusive_group()
     where.add_argument("--shared", action="store_const", const=True, default=None, help="only those of the chat")
     where.add_argument("--personal", dest="shared", action="store_const", const=False, help="only one's own")
-    _filters(delete)
+    _filters(delete, all_states=True)
     delete.add_argument("--now", action="store_true", help="erase for good, at once")
     delete.add_argument("--allow-missing", action="store_true", help="what is not there is fine")
     delete.add_argument("--dry-run", action="store_true", help="only show what would go")
