@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_cli.output import as_json, size
+from memory_cli.parser import refuse_empty
 
 from memoryd import paths
 from memoryd.audit_cli import add_audit_command
@@ -234,20 +235,23 @@ def _gc(args: argparse.Namespace) -> int:
 
 def run(argv: Sequence[str]) -> int:
     """Run the command and return its exit code; what was refused is said in one line."""
-    args = make_parser().parse_args(argv)
+    parser = make_parser()
+    refuse_empty(parser, argv)
+    args = parser.parse_args(argv)
     os.umask(0o077)  # whatever is written is for this user alone
     try:
         code: int = args.run(args)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; that is no error
         return 0
-    except PermissionError as error:
-        place = Path(str(error.filename or "a file"))
-        owner = paths.owner_of(place)
-        print(f"memoryd: this user may not use {place}; run as {owner}: sudo -u {owner} memoryd …", file=sys.stderr)
-        return 1
     except OSError as error:
-        print(f"memoryd: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        if isinstance(error, PermissionError) and error.filename is not None:
+            place = Path(str(error.filename))
+            owner = paths.owner_of(place)
+            print(f"memoryd: this user may not use {place}; run as {owner}: sudo -u {owner} memoryd …", file=sys.stderr)
+            return 1
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"memoryd: {where}{error.strerror or error}", file=sys.stderr)
         return 1
     except paths.NoHomeError as error:
         print(f"memoryd: {error}: --data-dir, --socket", file=sys.stderr)

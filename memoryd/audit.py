@@ -94,8 +94,10 @@ class AuditLog:
         for change, trail in work:
             if trail is not None:
                 trail.purge = trail.purge or bool(change.purges)  # also of what always erases, as ForgetPerson
-                trails.append((trail, change.ids))
-        lines = [_line(trail, "OK", "", ids, limits.MAX_AUDITED_IDS) for trail, ids in trails]
+                trails.append((trail, change.ids, change.purged_ids))
+        lines = [
+            _line(trail, "OK", "", ids, limits.MAX_AUDITED_IDS, purged_ids=purged) for trail, ids, purged in trails
+        ]
         if not lines:
             return _nothing
         with self._lock:
@@ -110,7 +112,7 @@ class AuditLog:
         flushed = self._flusher.submit(self._flush)
         if self._suspect and not self._is_flushed(flushed) and self._required:
             raise Unavailable("the audit log cannot be put on disk; nothing was written")
-        for trail, ids in trails:
+        for trail, ids, _ in trails:
             trail.recorded = (trail.recorded or frozenset()) | {*ids, trail.token_id}
         return lambda: self._until(flushed)
 
@@ -283,10 +285,11 @@ def sighting_of(path: Path, item_id: str) -> Sighting:
     for old in audit_files(path):
         with contextlib.suppress(FileNotFoundError), old.open("rb") as file:  # it may go while others are read
             for record in _records(file, lambda line: named in line):
-                if item_id in record.get("ids", ()) and record.get("outcome") == "OK" and not record.get("dry_run"):
+                erased = item_id in record.get("purged_ids", ())
+                if record.get("outcome") == "OK" and (erased or item_id in record.get("ids", ())):
                     time = datetime.fromisoformat(record["time"])
                     seen = seen or time
-                    purged = time if record.get("purge") else purged
+                    purged = time if erased else purged
     return Sighting(begun, seen, purged)
 
 

@@ -101,6 +101,11 @@ class ChangeSet:
             *(entity.id for entity in (*self.entities, *self.forget_entities)),
         )
 
+    @property
+    def purged_ids(self) -> tuple[str, ...]:
+        """Every memory that it erases."""
+        return tuple(memory.id for memory in self.purges)
+
 
 @dataclass(frozen=True, slots=True)
 class Applied:

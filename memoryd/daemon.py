@@ -75,12 +75,13 @@ class _Daemon:
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
         self._store: DuckDBStore | None = None
+        self._serving = False
         self._faults: list[str] = []  # sockets of sandboxes that could not be opened again
 
     def _on_fatal(self, fault: str) -> None:
         def end() -> None:
             log.critical("database_failed", error=fault)
-            damaged = self._store is not None and self._store.damage
+            damaged = self._store is not None and self._store.ended_by_damage
             self._exit = EXIT_REFUSED if damaged else EXIT_FATAL  # a damaged file is no better after a restart
             self._stop.set()
 
@@ -108,7 +109,9 @@ class _Daemon:
             )
             try:
                 await self._serve(lease, store, opened.store_id, embedder, audit)
-            except StoreDamaged:  # found before anything was served
+            except StoreDamaged:
+                if self._serving:
+                    raise
                 raise StoreRefused(store.damage) from None
             finally:
                 embedder.close()
@@ -179,6 +182,7 @@ class _Daemon:
         )
         try:
             self._faults = await doors.open(lease)
+            self._serving = True
             await self._until_stopped(ports, doors, lease, audit)
         finally:
             await doors.stop(0)

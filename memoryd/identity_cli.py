@@ -50,12 +50,6 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _not_empty(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty; name the user, or leave the option out")
-    return text
-
-
 def _many(values: Sequence[list[str]]) -> list[str]:
     return list(chain.from_iterable(values))
 
@@ -68,7 +62,7 @@ def _moment(text: str) -> datetime:
 
 def _add_spec(parser: argparse.ArgumentParser, *, required: bool) -> None:
     who = parser.add_argument_group("who it is for")
-    who.add_argument("--user", metavar="ID", type=_not_empty, default="", help="the user whose memories it reaches")
+    who.add_argument("--user", metavar="ID", default="", help="the user whose memories it reaches")
     who.add_argument("--chat", metavar="ID", action="append", default=[], help="a chat that it may name; repeat it")
     who.add_argument("--agent", metavar="ID", default="", help="the agent (default: default)")
     what = parser.add_argument_group("what it allows")
@@ -169,9 +163,17 @@ def _mounts(grant: Grant, directory: str, mount: str) -> dict[str, Any]:
     }
 
 
+def _state(grant: Grant, *, ended: bool) -> str:
+    if grant.revoke_time is not None:
+        return f"ended {moment(grant.revoke_time)}"
+    if grant.expire_time is None:
+        return "open"
+    return f"{'ended' if ended else 'until'} {moment(grant.expire_time)}"
+
+
 def _grant_line(status: GrantStatus, short_id: str) -> str:
     grant, usage = status.grant, status.usage
-    state = status.refusal or (f"until {_until(grant.expire_time)}" if grant.expire_time else "open")
+    state = _state(grant, ended=bool(status.refusal))
     kind = "sandbox" if grant.listener else "token"
     label = f"  {one_line(grant.label)}" if grant.label else ""
     return (
@@ -196,7 +198,7 @@ def _show_grants(client: MemoryClient, args: argparse.Namespace, *, listeners_on
     for status in found:
         print(_grant_line(status, known[status.grant.id]))
     if not found:
-        print("none; --all shows those that have ended", file=sys.stderr)
+        print("none" if args.all else "none; --all shows those that have ended", file=sys.stderr)
     return 0
 
 
@@ -286,7 +288,10 @@ def _forget(client: MemoryClient, args: argparse.Namespace) -> int:
     until = f", can be taken back until {day(gone.purge_time)}" if gone.purge_time else ""
     print(f"{verb} {gone.deleted_count} memories{until}")
     if gone.superseded_ids:
-        print(f"they had replaced {len(gone.superseded_ids)} of others; memory undelete brings those back:")
+        print(
+            f"they had replaced {len(gone.superseded_ids)} of others; to bring those back, as whose they are:"
+            " memory undelete --user … --chat … ID"
+        )
         for memory_id in gone.superseded_ids:
             print(f"  {memory_id}")
     return 0

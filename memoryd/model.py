@@ -317,6 +317,12 @@ class Memory:
         return State.LIVE
 
     @property
+    def links(self) -> frozenset[str]:
+        """The ids of other memories that it names."""
+        evidence = "" if self.judgement is None else self.judgement.evidence
+        return frozenset((*self.contested_with, *self.supersedes, self.superseded_by, evidence)) - {""}
+
+    @property
     def own_event_time(self) -> datetime | None:
         """The event_time if it is another than that of the storing."""
         return self.event_time if abs(self.event_time - self.create_time) >= AT_ONCE else None

@@ -54,7 +54,7 @@ def test_people_are_listed_shown_renamed_merged_and_forgotten(memory):
     shown = json.loads(memory("person", "Sara", "--json")[1])
     assert ("person", ["wife"], 1) == (shown["entity"]["type"], shown["entity"]["relations"], len(shown["memories"]))
     preview = memory("forget", "Sarah Miller", "--dry-run")[1]
-    assert "would erase 1 memories about Sarah Miller" in preview
+    assert "would erase 1 memory about Sarah Miller" in preview
     assert "likes Italian food" in preview  # what would go, in its words
     code, _, err = memory("forget", "Sarah Miller")
     assert (2, True) == (code, "--yes" in err)
@@ -73,7 +73,7 @@ def test_forget_takes_exact_names_one_an_argument_or_erases_nothing(memory):
     assert "near are Ann (" in memory("forget", "Anna", "--yes")[2]
     assert 4 == len(memory("list")[1].splitlines())
     code, out, _ = memory("forget", "Sarah", "Bob", "--dry-run")
-    assert (0, 4) == (code, out.count("likes tea") + out.count("plays chess") + out.count("would erase 1 memories"))
+    assert (0, 4) == (code, out.count("likes tea") + out.count("plays chess") + out.count("would erase 1 memory"))
     assert 4 == len(memory("list")[1].splitlines())
     shown = json.loads(memory("forget", "Sarah", "Bob", "--yes", "--json")[1])
     assert [2, 1] == [person["purged_count"] for person in shown["people"]]

@@ -10,13 +10,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 from memory_client import Draft, MemorydError, NotFound, StoreDamaged, Unavailable
 
 from memoryd.change import ChangeSet
 from memoryd.store.duckdb import open_store
+from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.reserve import MOST_BYTES, Reserve
-from tests.builders import MEMORY_LIMIT, entry, open_duckdb, run
+from tests.builders import MEMORY_LIMIT, NOW, entry, open_duckdb, run
 from tests.support import Daemon
 
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
@@ -256,3 +258,31 @@ def test_a_log_is_replayed_though_the_disk_is_full_but_for_the_reserve(folder, m
     assert 1 == opened.commit_seq
     assert not reserve.exists()
     opened.close()
+
+
+def test_what_upkeep_writes_does_not_use_the_reserve_up(folder):
+    async def rule():
+        store = open_duckdb(folder, min_free_bytes=64 << 20)
+        reserve = folder / "memory.duckdb.reserve"
+        store._writer._free_bytes = lambda: 0
+        with pytest.raises(Unavailable, match="min_free_bytes"):
+            await store.commit(ChangeSet(jobs={"clock seen": NOW}))
+        assert reserve.exists()
+        await store.close()
+
+    run(rule())
+
+
+@pytest.mark.parametrize(
+    ("error", "is_damage"),
+    [
+        (duckdb.Error("Corrupt database file: computed checksum 1 does not match stored checksum 2"), True),
+        (duckdb.FatalException("FATAL\nOriginal Error: Data Corruption Error: Corrupt database file: x"), True),
+        (duckdb.IOException('IO Error: Could not write file "/srv/checksums/m.wal": No space left on device'), False),
+        (duckdb.ConstraintException("Duplicate key 'the checksum file' violates corrupt constraint"), False),
+        (duckdb.ConversionException("Could not convert string 'corrupt' to INT32"), False),
+        (ValueError("corrupt"), False),
+    ],
+)
+def test_damage_is_told_from_what_only_speaks_of_it(error, is_damage):
+    assert is_damage is bool(damage_of(Path("/x/memory.duckdb"), error))

@@ -13,6 +13,7 @@ import time
 import types
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -30,6 +31,7 @@ from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.writer import write
 from memoryd.store.ram import RamStore
 from tests.builders import ALICE, MEMORY_LIMIT, NOW, Local, entry, memory, open_duckdb, ports_over, run
+from tests.doors import a_world
 from tests.support import Daemon, running
 
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
@@ -369,7 +371,11 @@ def test_verify_tells_a_purged_id_from_one_that_is_there_and_one_that_never_was(
 
         made, other = (memory.add(text).memory.id for text in (NEST, "my favorite color is blue"))
         code, out = ask("--forgotten", made)
-        assert (1, True, True) == (code, "not purged but live" in out, "memory delete ID --now" in out)
+        assert (1, True, True) == (
+            code,
+            "not purged but live" in out,
+            f"memory delete --now --user alice {made}" in out,
+        )
         memory.delete(made)
         code, out = ask("--forgotten", made)
         assert (1, True) == (code, "not purged but deleted, and kept until" in out)
@@ -399,5 +405,89 @@ def test_a_recall_that_is_written_down_after_the_purge_leaves_no_id(folder):
         await store.note_recalls({gone.memory.id: (NOW, 1, NOW)})
         assert not await store.traces(gone.memory.id)
         await store.close()
+
+    run(rule())
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_rival_that_was_deleted_before_forgets_the_purged_one_too(folder, first):
+    async def rule():
+        store = open_duckdb(folder)
+        async with ports_over(store) as ports:
+            memory = Local(ports, lambda: NOW, user_id="alice")
+            one = (await memory.add("My favorite color is red")).memory.id
+            other = (await memory.add("My favorite color is blue")).memory.id
+            await memory.restore(one)
+            ids = [one, other]
+            kept, gone = ids[first], ids[1 - first]
+            await memory.delete(kept)
+            await memory.delete(gone, purge=True)
+            assert not await store.traces(gone)
+            gc.collect()
+            assert not [text for text in _held_by(ports) if gone in text]
+            assert "" == (await memory.restore(kept)).superseded_by
+
+    run(rule())
+
+
+def test_a_name_is_kept_while_a_memory_shows_another_to_be_them(folder):
+    async def rule(store):
+        async with ports_over(store) as ports:
+            owner = memory().owner
+            named, shown = "g" * 26, "h" * 26
+            mention = Mention(shown, "Sara", Form.NAME, EntityType.PERSON, about=True, same_as=named)
+            alone = memory("about g", mentions=(replace(mention, entity_id=named, same_as=""),))
+            both = memory("g is h", mentions=(mention,))
+            rows = (Entity(named, owner, NOW, Trust.HOST, name="Sarah"),)
+            await store.commit(ChangeSet(inserts=(Entry(alone), Entry(both)), entities=rows))
+            local = Local(ports, lambda: NOW, user_id="alice")
+            await local.delete(alone.id, purge=True)
+            assert [named] == [row.id for row in await store.entities(owner)]
+            await local.delete(both.id, purge=True)
+            assert [] == await store.entities(owner)
+
+    run(rule(RamStore()))
+    run(rule(open_duckdb(folder)))
+
+
+def test_the_audit_log_calls_purged_what_was_purged_and_not_its_neighbour(folder):
+    with running(folder, config=CONFIG) as daemon, daemon.client() as memory:
+        one = memory.add("My favorite color is red").memory.id
+        other = memory.add("My favorite color is blue").memory.id
+        memory.restore(one)
+        memory.delete(one, purge=True)
+        assert memory.verify_forgotten(one).purge_time is not None
+        assert memory.verify_forgotten(other).purge_time is None
+        made = [r.memory.id for r in memory.add_batch([Draft(content=f"statement {n} of many") for n in range(100)])]
+        made += [r.memory.id for r in memory.add_batch([Draft(content=f"statement {n} of more") for n in range(100)])]
+        memory.delete_matching(text="statement", purge=True)
+        assert all(memory.verify_forgotten(one).purge_time is not None for one in made[::40])
+
+
+def test_what_a_sandbox_takes_back_with_a_purge_has_replaced_nothing(folder):
+    with a_world(folder) as world:
+        boxes = [world.sandbox(user_id=user, chat_ids=("team",)) for user in ("bob", "mallory")]
+        with world.inside(boxes[0], chat_id="team") as bob, world.inside(boxes[1], chat_id="team") as mallory:
+            said = bob.add("the deadline is Friday", shared=True, key="deadline").memory.id
+            heir = mallory.add("the deadline is Monday", shared=True, key="deadline")
+            assert (said,) == heir.superseded_ids
+            mallory.delete(heir.memory.id, purge=True)
+            left = bob.get(said)
+            assert ("live", "", None) == (left.state.value, left.superseded_by, left.judgement)
+            assert said == bob.search("deadline").hits[0].memory.id
+
+
+def test_a_purge_of_very_many_builds_the_index_anew():
+    async def rule():
+        async with ports_over(RamStore()) as ports:
+            memory = Local(ports, lambda: NOW, user_id="alice")
+            for n in range(4):
+                await memory.add_batch([Draft(content=f"zanzibarite number {n} {m} about X{n}{m}") for m in range(100)])
+            await memory.add("an ordinary fact")
+            gone = [entry.memory for entry in ports.store._entries.values() if "zanzibarite" in entry.memory.content]
+            await ports.store.commit(ChangeSet(purges=tuple(gone)))
+            gc.collect()
+            assert not [text for text in _held_by(ports) if "zanzibarit" in text]
+            assert ["an ordinary fact"] == [hit.memory.content for hit in (await memory.search("ordinary fact")).hits]
 
     run(rule())

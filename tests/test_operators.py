@@ -130,9 +130,29 @@ def test_without_a_home_nothing_is_put_anywhere(folder):
 
 def test_an_empty_user_is_refused(folder):
     for command in (["memory", "list", "--user", ""], ["memory", "list", "--chat", " "],
-                    ["memoryd", "sandbox", "open", "--user", "", "--allow", "search"]):  # fmt: skip
+                    ["memory", "add", "--key=", "x"],
+                    ["memoryd", "sandbox", "open", "--user", "", "--allow", "search"], ["memoryd", "audit", "--id", ""],
+                    ["memoryd", "serve", "--data-dir", ""],
+                    ["memoryd", "verify", "--forgotten", "a" * 26, "--text", " "]):  # fmt: skip
         done = subprocess.run([BIN / command[0], *command[1:]], capture_output=True, text=True, check=False)
-        assert (2, True) == (done.returncode, "it is empty" in done.stderr)
+        assert (2, True) == (done.returncode, "is empty; leave the option out" in done.stderr)
+
+
+def test_a_token_for_a_grant_that_is_there_and_a_sandbox_of_a_chat_alone(folder):
+    with running(folder, config=CONFIG) as daemon:
+
+        def ask(*words):
+            done = subprocess.run(daemon.command(*words), capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout + done.stderr
+
+        code, said = ask("sandbox", "open", "--chat", "team", "--allow", "read-only", "--json")
+        assert 0 == code, said
+        grant = json.loads(said)["grant"]
+        assert ("", ["team"]) == (grant["user_id"], grant["chat_ids"])
+        code, said = ask("token", "issue", "--grant", grant["id"], "--ttl", "1h", "--out", str(folder / "t"))
+        assert (0, True) == (code, grant["id"] in said), said
+        assert 0 == ask("sandbox", "close", grant["id"])[0]
+        assert re.search(r"ended \d{4}-\d\d-\d\d \d\d:\d\d$", ask("grant", "list", "--all")[1].strip())
 
 
 def test_the_first_socket_that_is_there_is_taken(folder):

@@ -39,7 +39,7 @@ from memory_client.knowledge_calls import (
     Proof,
 )
 from memoryd.entity import Profile
-from memoryd.errors import InvalidArgument, Unavailable
+from memoryd.errors import InvalidArgument, TimedOut, Unavailable
 from memoryd.grant import Grant, GrantSpec, GrantStatus
 from memoryd.model import AddResult, Draft, Filter, GcReport, Kind, Memory, Source, Stats
 
@@ -123,8 +123,8 @@ class MemoryClient:
                 response_deserializer=call.response.FromString,
             )
         deadline = time.monotonic() + self._timeout_s
-        wait = self._answered.is_set() if self._wait_for_ready is None else self._wait_for_ready
         for attempt in range(ATTEMPTS):
+            wait = self._answered.is_set() if self._wait_for_ready is None else self._wait_for_ready
             left = max(0.001, deadline - time.monotonic())
             try:
                 answer = method(call.request, timeout=left, wait_for_ready=wait, metadata=self._token.metadata())
@@ -132,6 +132,8 @@ class MemoryClient:
                 raise InvalidArgument(f"the client is closed ({failure})") from None
             except grpc.RpcError as failure:
                 error = error_of(failure, self.target, writes=call.writes, certified=self._certified)
+                if not isinstance(error, Unavailable | TimedOut):
+                    self._answered.set()  # a refusal is an answer too
                 pause = backoff_s(attempt)
                 last = attempt == ATTEMPTS - 1 or time.monotonic() + pause >= deadline
                 if not isinstance(error, Unavailable | ConnectionLost) or not call.retryable or last:

@@ -60,7 +60,7 @@ async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports
     mentions = known.mentions
     if finds is not None:
         people = await ports.people(known.owner)
-        seen = mentions_among(finds, known.subjects, people, ports.new_id)
+        seen = mentions_among(finds, known.subjects, people, ports.new_id, weight=known.trust.weight)
         texts = {fold(mention.text) for mention in mentions}
         mentions = (*mentions, *(mention for mention in seen if fold(mention.text) not in texts))
     update = Entry(replace(known, mentions=mentions, enrich_time=now), found[0].terms)

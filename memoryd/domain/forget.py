@@ -68,7 +68,7 @@ async def forget(
                     )
                 stones = tuple(tombstones_for(memory, ports.secret, caller.trust))
                 if purge:  # the note would keep the id
-                    change = await purge_of([memory], ports, now=now)
+                    change = await purge_of([memory], ports, now=now, by=caller.trust)
                     await ports.store.commit(replace(change, tombstones=stones))
                     return Forgotten((memory.id,))
                 partners = tuple(await released([memory], ports))
@@ -147,7 +147,7 @@ async def forget_entries(
         else []
     )
     if purge:
-        change = replace(await purge_of(gone, ports, now=now), tombstones=tuple(stones), request=request)
+        change = replace(await purge_of(gone, ports, now=now, by=trust), tombstones=tuple(stones), request=request)
     else:
         partners = await released(gone, ports)
         updates = [
@@ -168,6 +168,7 @@ def hidden(memory: Memory, now: datetime, due_time: datetime, *, trust: Trust, r
         delete_trust=trust,
         delete_reason=reason,
         contested_with=(),
+        judgement=memory.judgement if memory.supersede_time is not None else None,
     )
 
 

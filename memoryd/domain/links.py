@@ -7,7 +7,7 @@ memory names the entity.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from memoryd.change import PURGE, ChangeSet, Entry
 from memoryd.domain.ports import Ports
 from memoryd.entity import Entity
 from memoryd.index.directory import Directory
-from memoryd.model import Memory, Owner
+from memoryd.model import Memory, Owner, Trust
 
 __all__ = ["purge_of", "released", "without_contested"]
 
@@ -42,12 +42,18 @@ async def released(gone: Sequence[Memory], ports: Ports) -> list[Entry]:
     ]
 
 
-async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime) -> ChangeSet:
-    """Return the change that erases memories, their ids in what stays, and what was decided of whom nobody names."""
+async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime, by: Trust = Trust.HOST) -> ChangeSet:
+    """
+    Return the change that erases memories, their ids in what stays, and what was decided of whom nobody names.
+
+    What a sandbox takes back with a purge it has not replaced either: what came through another grant is live again.
+    Else its statement would be gone, and with it whoever had silenced the other one.
+    """
     ids = {memory.id for memory in gone}
-    partners = {link for memory in gone for link in _links(memory)} - ids
+    partners = {link for memory in gone for link in memory.links} - ids
     entries = await ports.store.entries(sorted(partners)) if partners else []
-    updates = [replace(entry, memory=_without(entry.memory, ids)) for entry in entries]
+    heirs = {memory.id: memory for memory in gone} if Trust.HOST.outranks(by) else {}
+    updates = [replace(entry, memory=_without(_revived(entry.memory, heirs), ids)) for entry in entries]
     unnamed: list[Entity] = []
     kept: list[Entity] = []
     for owner in {memory.owner for memory in gone if memory.mentions}:
@@ -63,9 +69,11 @@ async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime) -> Ch
     )
 
 
-def _links(memory: Memory) -> set[str]:
-    evidence = {memory.judgement.evidence} if memory.judgement is not None else set()
-    return {*memory.contested_with, *memory.supersedes, memory.superseded_by, *evidence} - {""}
+def _revived(memory: Memory, heirs: Mapping[str, Memory]) -> Memory:
+    heir = heirs.get(memory.superseded_by)
+    if heir is None or heir.grant_id == memory.grant_id or heir.supersede_time is not None:
+        return memory
+    return replace(memory, supersede_time=None, superseded_by="", supersede_trust=None, judgement=None)
 
 
 def _without(memory: Memory, gone: Collection[str]) -> Memory:
@@ -91,11 +99,11 @@ async def _unnamed(owner: Owner, gone: Sequence[Memory], ports: Ports) -> tuple[
         return [], []
     people, ids = Directory(rows), {memory.id for memory in gone}
     named = {one for memory in gone for mention in memory.mentions for one in (mention.entity_id, mention.same_as)}
+    told = {one for row in rows for one in (row.id, row.merged_into, *row.apart)}
     lost: set[str] = set()
-    for members in {people.members(one) for one in named if one}:
-        decided = {row.id for row in rows if row.id in members}
-        if decided and all(memory.id in ids for memory in await ports.store.naming(owner, members)):
-            lost |= decided
+    for members in {people.members(one) for one in named & told}:
+        if not await ports.store.is_named(owner, sorted(members), but=ids):
+            lost |= members
     kept = [
         replace(row, apart=tuple(one for one in row.apart if one not in lost))
         for row in rows

@@ -18,8 +18,9 @@ from memoryd.index.directory import Directory
 from memoryd.knowledge.finders import Find, Finder, find_entities
 from memoryd.knowledge.names import is_formal, is_plain, may_be_one, short_forms
 from memoryd.knowledge.relations import KIN, RELATIONS, relation_of
+from memoryd.model import Memory
 
-__all__ = ["known_as", "meant_by", "mentions_among", "mentions_of", "named_by", "near"]
+__all__ = ["guessed_names", "known_as", "meant_by", "mentions_among", "mentions_of", "named_by", "near"]
 
 
 MOST_NEAR = 5  # names that an error offers
@@ -31,22 +32,34 @@ def mentions_of(
     directory: Directory,
     finders: Sequence[Finder],
     new_id: Callable[[], str],
+    *,
+    weight: int = 0,
 ) -> tuple[Mention, ...]:
-    """Return the entities that a statement and its subjects name; new ones get ids of their own."""
-    return mentions_among(find_entities(text, finders), subjects, directory, new_id)
+    """Return the entities that a statement and its subjects name; see `mentions_among`."""
+    return mentions_among(find_entities(text, finders), subjects, directory, new_id, weight=weight)
 
 
 def mentions_among(
-    finds: Sequence[Find], subjects: Iterable[str], directory: Directory, new_id: Callable[[], str]
+    finds: Sequence[Find],
+    subjects: Iterable[str],
+    directory: Directory,
+    new_id: Callable[[], str],
+    *,
+    weight: int = 0,
 ) -> tuple[Mention, ...]:
-    """Return the entities that finds in a statement, and its subjects, name; new ones get ids of their own."""
+    """
+    Return the entities that finds in a statement, and its subjects, name; new ones get ids of their own.
+
+    `weight` is how much the trust of the statement weighs: where several may be meant, those count first whom as much
+    trust has named, so that no namesake of a sandbox's leads the host's statements astray.
+    """
     groups = _groups(finds, subjects)
     if not groups:
         return ()
     taken: set[str] = set()
     mentions: list[Mention] = []
     for group in groups[: limits.MAX_MENTIONS]:
-        resolved = _resolve(group, directory, taken)
+        resolved = _resolve(group, directory, taken, weight)
         if resolved is None:
             continue
         entity_id, same_as = resolved
@@ -126,7 +139,7 @@ def _of_this_text(group: _Group, mentions: Sequence[Mention]) -> str:
     return next((m.entity_id for m in mentions if m.form is not Form.RELATION and fold(m.text) in names), "")
 
 
-def _resolve(group: _Group, directory: Directory, taken: set[str]) -> tuple[str, str] | None:
+def _resolve(group: _Group, directory: Directory, taken: set[str], weight: int) -> tuple[str, str] | None:
     """
     Return the known entity that a group means ("": a new one) and another that it shows to be the same.
 
@@ -136,25 +149,31 @@ def _resolve(group: _Group, directory: Directory, taken: set[str]) -> tuple[str,
     addressed = _all(directory.called(text) for text in group.of(Form.HANDLE, Form.EMAIL, Form.URL, Form.HASHTAG))
     found = _only(addressed)
     if found and (not directory.names(found) or all(_fits(n, directory.names(found)) for n in group.of(Form.NAME))):
-        unnamed = _named(group, directory, taken, found) if group.of(Form.NAME) else ""
+        unnamed = _named(group, directory, taken - {found}, weight) if group.of(Form.NAME) else ""
         return found, unnamed if unnamed != found else ""
     names, relations = group.of(Form.NAME), [relation_of(text) for text in group.of(Form.RELATION)]
     if relations:
-        return _related(names, relations[0], directory, taken)
+        return _related(names, relations[0], directory, taken, weight)
     if not names:
         handle = (group.of(Form.HANDLE) or [""])[0].lstrip("@")
         return (_only(directory.called(handle) - taken) if handle else ""), ""
-    return _named(group, directory, taken, ""), ""
+    return _named(group, directory, taken, weight), ""
 
 
-def _named(group: _Group, directory: Directory, taken: set[str], but: str) -> str:
+def _named(group: _Group, directory: Directory, taken: set[str], weight: int) -> str:
     """Return who is meant by the names of a group alone."""
-    return _by_names(group.of(Form.NAME), directory, taken - {but}, relation="")
+    return _by_names(group.of(Form.NAME), directory, taken, weight, relation="")
 
 
-def _by_names(names: Sequence[str], directory: Directory, taken: set[str], *, relation: str) -> str:
+def _vouched(ids: set[str], directory: Directory, weight: int) -> set[str]:
+    """Return those of some whom trust of at least this weight has named; all of them where there are none."""
+    return {one for one in ids if directory.weight(one) >= weight} or ids
+
+
+def _by_names(names: Sequence[str], directory: Directory, taken: set[str], weight: int, *, relation: str) -> str:
     exact = _all(directory.called(name) for name in names) - taken
     exact = {one for one in exact if _may_have(relation, directory, one)}
+    exact = _vouched(exact, directory, weight)
     if exact:
         unrelated = {one for one in exact if not directory.ever_related(one)}
         return _only(exact) or _only(unrelated)
@@ -167,7 +186,7 @@ def _by_names(names: Sequence[str], directory: Directory, taken: set[str], *, re
         and not (relation and directory.ever_related(one) - {relation})  # Sally, a colleague, is not Sarah, the wife
         and not (_fuller(names, directory.names(one)) and directory.ever_related(one) and not relation)
     }
-    return _only(alike)
+    return _only(_vouched(alike, directory, weight))
 
 
 def _fits(name: str, known: Sequence[str]) -> bool:
@@ -185,7 +204,9 @@ def _fuller(names: Sequence[str], known: Sequence[str]) -> bool:
     return max(len(name.split()) for name in names) > 1 == max((len(name.split()) for name in known), default=1)
 
 
-def _related(names: Sequence[str], relation: str, directory: Directory, taken: set[str]) -> tuple[str, str] | None:
+def _related(
+    names: Sequence[str], relation: str, directory: Directory, taken: set[str], weight: int
+) -> tuple[str, str] | None:
     holders = directory.related(relation) - taken
     if not names:
         if len(holders) > 1:
@@ -203,7 +224,7 @@ def _related(names: Sequence[str], relation: str, directory: Directory, taken: s
     }
     unnamed = next(iter(holders)) if len(holders) == 1 and not directory.names(next(iter(holders))) else ""
     holder = _only(exact) or _only(named) or ("" if named else unnamed)
-    others = _by_names(names, directory, taken | ({holder} if holder else set()), relation=relation)
+    others = _by_names(names, directory, taken | ({holder} if holder else set()), weight, relation=relation)
     if holder and others and holder == unnamed:
         return others, holder  # "my wife's name is Sarah", and both were known apart
     return holder or others, ""
@@ -261,6 +282,31 @@ def named_by(name: str, directory: Directory) -> set[str]:
     if words in RELATIONS:
         return directory.related(relation_of(words))
     return directory.first_named([fold(name)])
+
+
+def guessed_names(name: str, people: Directory, root: str, memories: Sequence[Memory]) -> list[str]:
+    """
+    Return the names of an entity that nobody has said to be those of whom a name names.
+
+    They came to it by likeness: Bob, as there was one Robert. Names are said to be one's in one statement that has
+    both, in statements that show two entities to be one, and by hand.
+    """
+    members = people.members(root)
+    rows = [row for row in people.rows if row.id in members]
+    decided = {one for row in rows for one in (row.id, row.merged_into) if row.merged_into or row.name} - {""}
+    groups = [{fold(name), *(fold(people.given_name(one)) for one in members)} - {""}, decided]
+    said: dict[str, str] = {}
+    for memory in memories:
+        theirs = [mention for mention in memory.mentions if mention.entity_id in members]
+        names = {fold(mention.text): mention.text for mention in theirs if mention.form is not Form.RELATION}
+        said |= names
+        tied = {mention.entity_id for mention in theirs} & decided
+        shown = {one for mention in theirs if mention.same_as for one in (mention.same_as, mention.entity_id)}
+        groups.append({*names, *tied, *shown})
+    known = groups[0] | (decided if fold(name) in {fold(people.given_name(one)) for one in members} else set())
+    while more := [group for group in groups if group & known and not group <= known]:
+        known = known.union(*more)
+    return sorted(text for folded, text in said.items() if folded not in known)
 
 
 def near(name: str, directory: Directory) -> list[str]:

@@ -169,13 +169,16 @@ class Offers:
             return "", Outcome.REJECTED, ("forgotten",)
         statement = draft.kind not in NO_STATEMENTS
         people = self._people(owner)
-        author = corrects.author if corrects else caller.user_id if draft.shared else None
+        author = (caller.user_id or (corrects.author if corrects else None)) if draft.shared else None
         new = memory_of(
             draft, owner, ports.new_id(), self._now, trust=caller.trust, grant_id=caller.grant_id, author=author or ""
         )
         with ports.faults.spared("reading names"):
             text, finders = (draft.content, ports.finders) if statement else ("", ())
-            new = replace(new, mentions=mentions_of(text, draft.subjects, people, finders, ports.new_id))
+            new = replace(
+                new,
+                mentions=mentions_of(text, draft.subjects, people, finders, ports.new_id, weight=caller.trust.weight),
+            )
         with ports.faults.spared("reading claims"):
             claims = statement_of(draft.content).claims if statement else ()
             new = replace(new, claims=tuple(dict.fromkeys(claim.attribute for claim in claims)))

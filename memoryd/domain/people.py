@@ -11,7 +11,7 @@ from memoryd.change import ChangeSet, Entry
 from memoryd.checks import check_count, check_text, fold
 from memoryd.domain.answers import within_bytes
 from memoryd.domain.links import purge_of
-from memoryd.domain.mentions import MOST_NEAR, known_as, meant_by, named_by, near
+from memoryd.domain.mentions import MOST_NEAR, guessed_names, known_as, meant_by, named_by, near
 from memoryd.domain.page_token import number_after, read_number
 from memoryd.domain.ports import Ports
 from memoryd.domain.showing import shown
@@ -78,8 +78,25 @@ async def exactly_whom(wanted: Filter, caller: Caller, ports: Ports, *, now: dat
         literally = Filter(kinds=EVERY_KIND, subjects=(subject,), include_expired=True, include_superseded=True)
         if not named and not await ports.store.page(caller.visibility, literally, now=now, limit=1):
             raise _unknown(subject, places, "subjects")
+        for n, root in named:
+            owner = caller.visibility.owners[n]
+            found = await ports.store.naming(owner, places[n].members(root))
+            _check_no_guess(subject, places[n], root, found, "subjects")
         roots.update(named)
     return _with_entities(wanted, places, roots)
+
+
+def _check_no_guess(name: str, people: Directory, root: str, found: Sequence[Memory], field: str) -> None:
+    """Raise AmbiguousName if an entity has names that only likeness makes those of whom a name names."""
+    if people.has(name):
+        return  # an id names just this one
+    guessed = guessed_names(name, people, root, found)
+    if guessed:
+        raise AmbiguousName(
+            f"{name!r} may be another than {', '.join(map(repr, guessed))}: nobody has said that they are one. Take"
+            f" them apart (memory person --unmerge '{guessed[0]}'), or name all of them by their id, {root}",
+            field=field,
+        )
 
 
 def _with_entities(wanted: Filter, places: Sequence[Directory], roots: Iterable[tuple[int, str]]) -> Filter:
@@ -355,6 +372,7 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
         owner, root, people = await _find(name, caller, ports, known_as)
         members = people.members(root)
         found = await ports.store.naming(owner, members)
+        _check_no_guess(name.strip(), people, root, found, "name")
         about = [m for m in found if any(one.about and one.entity_id in members for one in m.mentions)]
         ids = {memory.id for memory in about}
         mentioning = [memory for memory in found if memory.id not in ids]
@@ -373,7 +391,7 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
             )
         ports.check_grant(caller.grant_id, now)
         kept = await ports.store.entries([m.id for m in mentioning if not m.trust.outranks(caller.trust)])
-        change = await purge_of(about, ports, now=now)
+        change = await purge_of(about, ports, now=now, by=caller.trust)
         partners = {entry.memory.id: entry for entry in change.updates}
         updates = [
             Entry(_without(partners.pop(e.memory.id, e).memory, members), e.terms) for e in kept

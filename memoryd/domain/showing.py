@@ -66,7 +66,8 @@ def said_by(memory: Memory, caller: Caller) -> str:
     Return who says "I" in a memory: the speaker, else the user for whom it was stored; "" if it is the asking user.
 
     A speaker is a claim. Where it is known for whom a chat's memory was stored, or where the host does not vouch for
-    it, nobody becomes the asking user by being named so.
+    it, nobody becomes the asking user by being named so; and where the host does not vouch for a speaker, the line says
+    who does.
     """
     speaker, author, user = memory.source.speaker, memory.author, caller.user_id or ""
     if memory.scope.user_id is not None:
@@ -78,6 +79,8 @@ def said_by(memory: Memory, caller: Caller) -> str:
         if not author and memory.trust is Trust.HOST:
             return ""
         claimed = f"{claimed}, as {author or UNKNOWN} says"
+    elif claimed and author and memory.trust is not Trust.HOST and fold(claimed) != fold(author):
+        claimed = f"{claimed}, as {author} says"
     return claimed or author or UNKNOWN
 
 

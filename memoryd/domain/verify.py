@@ -74,7 +74,10 @@ async def verify_forgotten(
     if entry is not None:
         due = entry.memory.purge_time
         state = "live" if due is None else f"deleted, and kept until {due:%Y-%m-%d %H:%M} UTC"
-        traces.append(Trace("memories.id", f"the memory is not purged but {state}; erase it: memory delete ID --now"))
+        scope = entry.memory.scope
+        whose = f"--chat {scope.chat_id}" if scope.user_id is None else f"--user {scope.user_id}"
+        way = f"memory delete --now {whose} {memory_id}"
+        traces.append(Trace("memories.id", f"the memory is not purged but {state}; erase it: {way}"))
     else:
         traces += [
             Trace(place, f"the id stands there; {_way_out(place)}") for place in await ports.store.traces(memory_id)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,7 +72,8 @@ class Postings:
     def __init__(self, texts: Sequence[str] = ()) -> None:
         """Build the base from the space-separated terms of documents 0, 1, 2, …"""
         self._terms: dict[str, int] = {}
-        self._next = 0  # the number of the next new term; those of erased terms are not given again
+        self._words: list[str] = []
+        """By number: the term; "" where it was erased. Numbers are not given again."""
         self._late: dict[int, tuple[array[int], array[int]]] = {}
         self._late_terms: dict[int, array[int]] = {}
         """By document that came late: the numbers of its terms."""
@@ -90,7 +90,7 @@ class Postings:
             words = text.split()
             lengths[n] = len(words)
             flat.extend([terms.setdefault(word, len(terms)) for word in words])
-        self._next = len(terms)
+        self._words = list(terms)
         self.lengths = Growable(np.int32, values=lengths)
         owners = np.repeat(np.arange(len(texts), dtype=np.int64), lengths)
         pairs, counts = np.unique(
@@ -105,7 +105,7 @@ class Postings:
         """Bytes that it occupies, estimated without counting."""
         base = self._documents.nbytes + self._counts.nbytes + self._starts.nbytes + self.lengths.nbytes
         late = self._late_postings * 14 + len(self._late) * 250 + len(self._late_terms) * 150
-        return base + late + len(self._terms) * 120
+        return base + late + len(self._terms) * 130
 
     def append(self, text: str) -> int:
         """Add the next document by its space-separated terms; return its length in words."""
@@ -116,8 +116,10 @@ class Postings:
             counts[word] = counts.get(word, 0) + 1
         numbers = self._late_terms[document] = array("i")
         for word, count in counts.items():
-            number = self._terms.setdefault(word, self._next)
-            self._next += number == self._next
+            number = self._terms.get(word, -1)
+            if number < 0:
+                number = self._terms[word] = len(self._words)
+                self._words.append(word)
             numbers.append(number)
             late = self._late.get(number)
             if late is None:
@@ -130,22 +132,24 @@ class Postings:
 
     def erase(self, documents: NDArray[np.int64]) -> None:
         """Forget which terms some documents held, and the terms that no other document holds."""
-        early = np.flatnonzero(np.isin(self._documents, documents))
+        is_gone = np.zeros(len(self.lengths), dtype=np.bool_)
+        is_gone[documents] = True
+        early = np.flatnonzero(is_gone[self._documents])
         self._counts[early] = 0  # the places stay, as others may be reading
         touched = set((np.searchsorted(self._starts, early, side="right") - 1).tolist())
-        for document in documents.tolist():
-            for number in self._late_terms.pop(document, ()):
-                touched.add(number)
-                held, counts = self._late[number]
-                place = bisect_left(held, document)
-                self._late[number] = (held[:place] + held[place + 1 :], counts[:place] + counts[place + 1 :])
-                self._late_postings -= 1
-                if not self._late[number][0]:
-                    del self._late[number]
-        lost = {number for number in touched if number not in self._late and not self._early_counts(number).any()}
-        if lost:
-            for term in [term for term, number in self._terms.items() if number in lost]:
-                del self._terms[term]
+        late = {number for document in documents.tolist() for number in self._late_terms.pop(document, ())}
+        for number in late:
+            held, counts = self._late[number]
+            kept = [place for place, document in enumerate(held) if not is_gone[document]]
+            self._late_postings -= len(held) - len(kept)
+            if kept:
+                self._late[number] = (array("i", [held[n] for n in kept]), array("B", [counts[n] for n in kept]))
+            else:
+                del self._late[number]
+        for number in touched | late:
+            if number not in self._late and not self._early_counts(number).any():
+                self._terms.pop(self._words[number], None)
+                self._words[number] = ""
         self.lengths.view()[documents] = 0
         self._kept_norms = None
 

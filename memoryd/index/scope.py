@@ -7,6 +7,7 @@ may search it at the same time, each over the documents that were there when it 
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +36,9 @@ __all__ = ["ScopeIndex"]
 
 K = TypeVar("K", bound=Hashable)
 ERASED = b""  # what is left of the record of a memory that was purged
+_OF_THE_PAST = re.compile(
+    r"\b(?:used to|formerly|former|previous(?:ly)?|ex|old|back then|at that time)\b", re.IGNORECASE
+)
 EVERY_KIND = Filter(kinds=frozenset(Kind))
 STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
 NEVER = np.iinfo(np.int64).max
@@ -78,6 +82,8 @@ class ScopeIndex:
         """By attribute and whom it is said of ("": nobody): the documents, in their order."""
         self._contested: set[int] = set()
         self._facets: dict[str, Growable] = {}
+        self._former_links: dict[str, frozenset[str]] = {}
+        """Of those the ones that were linked to others, and to whom."""
         self._record_bytes = 0
         self._moving = threading.Lock()  # held while a memory is between its old and its new place
         self._of_kind = [0] * len(KINDS)  # documents of each kind, dead ones too
@@ -201,6 +207,9 @@ class ScopeIndex:
         if document is None:
             return
         self._former[memory_id] = (*self._former.get(memory_id, ()), document)
+        links = unpack(self._records[document]).links
+        if links:
+            self._former_links[memory_id] = links | self._former_links.get(memory_id, frozenset())
         self.people.remove(memory_id)
         self._contested.discard(document)
         self._alive.view()[document] = False
@@ -210,10 +219,19 @@ class ScopeIndex:
         self._length_square_sum -= length * length
 
     def erase(self, ids: Collection[str]) -> None:
-        """Forget memories and every word that only they hold, in all the forms that they ever had here."""
+        """
+        Forget memories and every word that only they hold, in all the forms that they ever had here.
+
+        With them goes what others were before they were updated or deleted, where it names those who are erased.
+        """
+        if not ids:
+            return
         rows: list[int] = []
         for memory_id in ids:
             self.remove(memory_id)
+        linked = {one for one, links in self._former_links.items() if not links.isdisjoint(ids)}
+        for memory_id in linked.union(ids):
+            self._former_links.pop(memory_id, None)
             rows.extend(self._former.pop(memory_id, ()))
         if not rows:
             return
@@ -467,7 +485,7 @@ class ScopeIndex:
             other = int(chosen[n])
             nearest = (int(chosen[m]) for m in np.argsort(-older[n], kind="stable") if older[n, m] >= SHAPE)
             for row in nearest:
-                if self._follows(row, other) and may_pair(row, other) and self._share_something(row, other):
+                if self._follows(row, other) and may_pair(row, other) and self._is_of_one(row, other):
                     pairs.append((row, other))
                     break
         return pairs
@@ -489,12 +507,14 @@ class ScopeIndex:
             return False
         return bool(trusts[other] >= trusts[row])
 
-    def _share_something(self, row: int, other: int) -> bool:
-        """Whether two documents name one thing or speak of one attribute."""
+    def _is_of_one(self, row: int, other: int) -> bool:
+        """Whether two documents name one thing or speak of one attribute, and the newer one tells of the present."""
         records = self._records[row], self._records[other]
         if ERASED in records:
             return False
         one, two = map(unpack, records)
+        if _OF_THE_PAST.search(two.content) or sorted(one.content.split()) == sorted(two.content.split()):
+            return False  # it takes nobody's place; nor does the same turned round
         if {*one.claims} & {*two.claims}:
             return True
         return bool({m.entity_id for m in one.mentions} & {m.entity_id for m in two.mentions})

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from memoryd.knowledge.attribute_rules import ENDING, by_claims
 from memoryd.knowledge.claims import MOST_CHARACTERS, Statement, statement_of
 from memoryd.knowledge.finding import AGREED, APART, SAID, Finding, Relation
-from memoryd.knowledge.word_rules import NEAR, TOPIC_COVERED, by_words, gained, repeated, same_figures
+from memoryd.knowledge.word_rules import NEAR, TOPIC_COVERED, by_words, gained, repeated, same_figures, same_shades
 from memoryd.knowledge.words import Words, words_of
 
 __all__ = ["compare", "speaks_of_itself"]
@@ -52,7 +52,12 @@ def compare(
     if finding is AGREED:
         return repeated(ours, theirs, similarity, duplicate)
     if finding is SAID:
-        if similarity > duplicate[0] and same_figures(ours, theirs) and not gained(ours, theirs):
+        if (
+            similarity > duplicate[0]
+            and same_figures(ours, theirs)
+            and same_shades(ours, theirs)
+            and not gained(ours, theirs)
+        ):
             return Finding(Relation.SAME, "repeated", "it says the same in other words")
         return repeated(ours, theirs, similarity, duplicate)
     if finding is not None:

@@ -9,7 +9,7 @@ from memoryd.knowledge.finding import APART, Finding, Relation
 from memoryd.knowledge.stems import stem, word_set
 from memoryd.knowledge.words import Words
 
-__all__ = ["NEAR", "TOPIC_COVERED", "by_words", "gained", "repeated", "same_figures"]
+__all__ = ["NEAR", "TOPIC_COVERED", "by_words", "gained", "repeated", "same_figures", "same_shades"]
 
 # Thresholds of the comparison of wholes, chosen on half of letta-evals' contradicting facts (docs/benchmarks.md).
 ALIKE = 0.5
@@ -69,6 +69,12 @@ def same_figures(new: Words, old: Words) -> bool:
     return names[0] == names[1] and new.numbers == old.numbers and new.days == old.days
 
 
+def same_shades(new: Words, old: Words) -> bool:
+    """Whether both say the same of how often and whether it is past, and name the same identifiers."""
+    present = [frozenset(words.content) - words.past for words in (new, old)]
+    return new.shades == old.shades and not (new.past & present[1] or old.past & present[0])
+
+
 def _same_names(new: Words, old: Words) -> bool:
     """Whether the same names stand in the same places; of those that lead, the order does not matter."""
     leads = [{name.text for name in words.names if name.leads} for words in (new, old)]
@@ -87,7 +93,7 @@ def gained(new: Words, old: Words) -> frozenset[str]:
 
 def repeated(new: Words, old: Words, similarity: float, duplicate: tuple[float, float]) -> Finding:
     """Return SAME if nothing that counts differs; wording may."""
-    if bool(new.negations) != bool(old.negations) or not same_figures(new, old):
+    if bool(new.negations) != bool(old.negations) or not same_figures(new, old) or not same_shades(new, old):
         return APART
     if new.exclusions != old.exclusions or not _same_names(new, old):
         return APART

@@ -160,6 +160,10 @@ class Words:
     exclusions: int
     count: int
     """How many words there are in all."""
+    shades: frozenset[str] = frozenset()
+    """What a small word or ending says and a stem does not: how often, that it is past, and identifiers as they are."""
+    past: frozenset[str] = frozenset()
+    """Stems of the words that end in -ed."""
 
     @property
     def meaning(self) -> frozenset[str]:
@@ -167,10 +171,34 @@ class Words:
         return frozenset((*self.content, *(name.text for name in self.names), *self.numbers, *self.days))
 
 
+_HOW_OFTEN = {
+    word: words[0]
+    for words in (
+        ("never",),
+        ("rarely", "seldom", "hardly", "scarcely", "barely"),
+        ("sometimes", "occasionally"),
+        ("often", "frequently", "regularly"),
+        ("usually", "normally", "typically", "generally", "mostly"),
+        ("always", "constantly"),
+    )
+    for word in words
+}
+_PAST = word_set("was were did had")
+_IDENTIFIER = re.compile(r"(?<!\S)[\"'`(]*((?:--?)?[A-Za-z]\S*[_/.:@#\\]\S*|--\w\S*|/\S+|[a-z]+[A-Z]\w*)")
+
+
+def _shades(text: str, plain_text: str) -> frozenset[str]:
+    found = {match[1].rstrip(".,;:!?\"'`)") for match in _IDENTIFIER.finditer(text)}
+    tokens = plain_text.lower().split()
+    often = {_HOW_OFTEN[token] for token in tokens if token in _HOW_OFTEN}
+    past = {"past"} if any(token in _PAST for token in tokens) else set()
+    return frozenset({one for one in found if not one.isalpha() or not one.islower()} | often | past)
+
+
 @lru_cache(maxsize=8192)
 def words_of(text: str) -> Words:
     """Return the words of a statement."""
-    text = plain(text)
+    written, text = text, plain(text)
     content: list[str] = []
     names: list[Name] = []
     numbers: list[str] = []
@@ -225,7 +253,18 @@ def words_of(text: str) -> Words:
         previous, end = lower, match.end()
     if run:
         names.append(Name(" ".join(run), leads, place, start, end_of_run))
-    return Words(tuple(stem(content)), tuple(names), tuple(numbers), tuple(days), negations, exclusions, count)
+    stems = stem(content)
+    return Words(
+        tuple(stems),
+        tuple(names),
+        tuple(numbers),
+        tuple(days),
+        negations,
+        exclusions,
+        count,
+        _shades(written, text),
+        frozenset(stemmed for stemmed, word in zip(stems, content, strict=True) if word.endswith("ed")),
+    )
 
 
 def telling_words(text: str) -> list[str]:

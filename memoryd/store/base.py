@@ -8,7 +8,7 @@ the end. A store decides nothing: what to write comes as a whole, and `now` is h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -187,6 +187,10 @@ class Store(Protocol):
 
     async def naming(self, owner: Owner, entity_ids: Iterable[str]) -> list[Memory]:
         """Return the owner's memories that name one of these entities, in every state, newest first."""
+        ...
+
+    async def is_named(self, owner: Owner, entity_ids: Collection[str], *, but: Collection[str]) -> bool:
+        """Whether a memory of the owner, but some, names one of these entities or shows another to be one."""
         ...
 
     async def entities(self, owner: Owner) -> list[Entity]:

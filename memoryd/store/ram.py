@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -246,6 +246,14 @@ class RamStore:
             if entry.memory.owner == owner and any(m.entity_id in wanted for m in entry.memory.mentions)
         ]
         return sorted(found, key=lambda memory: (memory.create_time, memory.id), reverse=True)
+
+    async def is_named(self, owner: Owner, entity_ids: Collection[str], *, but: Collection[str]) -> bool:
+        return any(
+            {mention.entity_id, mention.same_as} & {*entity_ids}
+            for entry in self._entries.values()
+            if entry.memory.owner == owner and entry.memory.id not in but
+            for mention in entry.memory.mentions
+        )
 
     async def entities(self, owner: Owner) -> list[Entity]:
         return sorted((e for e in self._named.values() if e.owner == owner), key=lambda entity: entity.id)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from memory_cli.output import as_json, day, hit_line, list_json, memory_line, moment, one_line, shortest_ids, size
-from memory_cli.parser import make_parser
+from memory_cli.parser import make_parser, refuse_empty
 
 # The client, and with it gRPC, is imported once a command needs it: --help and completion stay instant.
 
@@ -142,6 +142,10 @@ def _add(client: Any, args: argparse.Namespace) -> None:
     if args.json:
         return
     print(_outcome(result))
+
+
+def _memories(count: int) -> str:
+    return "1 memory" if count == 1 else f"{count} memories"
 
 
 def _times(count: int) -> str:
@@ -436,7 +440,7 @@ def _entity_line(entity: Any) -> str:
     details = [", ".join(map(one_line, entity.relations))]
     if entity.aliases:
         details.append(f"also {', '.join(map(one_line, entity.aliases))}")
-    details.append(f"{entity.mention_count} {'memory' if entity.mention_count == 1 else 'memories'}")
+    details.append(_memories(entity.mention_count))
     return f"{one_line(entity.name)} ({'; '.join(detail for detail in details if detail)})"
 
 
@@ -521,12 +525,12 @@ def _tell_one(receipt: Any, preview: Any) -> None:
     lines = {memory.id: memory_line(memory, memory.id) for memory in (*preview.memories, *preview.mentioning_memories)}
     verb = "would erase" if receipt.dry_run else "erased"
     print(
-        f"{verb} {receipt.purged_count} memories about {one_line(receipt.entity.name)} ({receipt.entity.id}) for good"
+        f"{verb} {_memories(receipt.purged_count)} about {one_line(receipt.entity.name)} ({receipt.entity.id}) for good"
     )
     for item in receipt.purged_ids:
         print(f"  {lines.get(item, item)}")
     if receipt.mentioning_ids:
-        print(f"left: {len(receipt.mentioning_ids)} memories that only mention the name:")
+        print(f"left: {_memories(len(receipt.mentioning_ids))} that only mention the name:")
         for item in receipt.mentioning_ids:
             print(f"  {lines.get(item, item)}")
 
@@ -625,7 +629,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
     parser = make_parser()
-    args = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    refuse_empty(parser, words)
+    args = parser.parse_args(words)
     code = 0
     try:
         code = _run(parser, args)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-__all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past"]
+__all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past", "refuse_empty"]
 
 DURATION_DAYS = {"s": 1 / 86_400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
 KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode")
@@ -45,10 +46,15 @@ def parse_past(text: str) -> datetime:
         raise argparse.ArgumentTypeError(f"{text!r} lies before the calendar") from None
 
 
-def _not_empty(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty; leave the option out, and the environment says who asks")
-    return text
+def refuse_empty(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
+    """End with an error if an option is given an empty value, as by a variable of the shell that is not set."""
+    for word, following in zip(argv, [*argv[1:], "-"], strict=True):
+        if word == "--":
+            return
+        option, separator, value = word.partition("=")
+        empty = not value.strip() if separator else not following.strip()
+        if option.startswith("--") and empty:
+            parser.error(f"what follows {option} is empty; leave the option out, or give it a value")
 
 
 def parse_time(text: str) -> datetime:
@@ -87,11 +93,9 @@ class _Version(argparse.Action):
 def _common() -> _Parser:
     common = _Parser(add_help=False)
     who = common.add_argument_group("who asks")
-    who.add_argument("--user", metavar="ID", type=_not_empty, help="user id (default: $MEMORY_USER_ID)")
-    who.add_argument("--chat", metavar="ID", type=_not_empty, help="chat id (default: $MEMORY_CHAT_ID)")
-    who.add_argument(
-        "--agent", metavar="ID", type=_not_empty, help="agent id (default: $MEMORY_AGENT_ID, else 'default')"
-    )
+    who.add_argument("--user", metavar="ID", help="user id (default: $MEMORY_USER_ID)")
+    who.add_argument("--chat", metavar="ID", help="chat id (default: $MEMORY_CHAT_ID)")
+    who.add_argument("--agent", metavar="ID", help="agent id (default: $MEMORY_AGENT_ID, else 'default')")
     how = common.add_argument_group("how")
     how.add_argument("--endpoint", metavar="ADDRESS", help="unix:///path or host:port (default: $MEMORY_ENDPOINT)")
     how.add_argument("--timeout", metavar="SECONDS", type=float, default=10.0, help="give up after so long (10)")
@@ -160,7 +164,7 @@ def make_parser() -> argparse.ArgumentParser:
     add.add_argument("--key", default="", help="your name for it: replaces what was stored under that name")
     add.add_argument("--expires", metavar="WHEN", type=parse_expiry, help="2w, 3d, 12h, 90m, or 2026-12-31")
     add.add_argument(
-        "--at", metavar="TIME", type=parse_past, help="when it happened or was said: 3d ago, or a date (now)"
+        "--at", metavar="TIME", type=parse_past, help="when it happened or was said: 3d (ago), or a date (now)"
     )
     add.add_argument("--confidence", metavar="SHARE", type=float, default=1.0, help="how sure, 0 to 1 (1)")
     add.add_argument("--speaker", metavar="NAME", default="", help="who said it")

@@ -452,3 +452,37 @@ def test_who_has_no_name_but_a_relation_is_forgotten_by_that(with_memory):
         assert 1 == (await memory.forget_person("dentist")).purged_count
 
     with_memory(rule)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Robert", "Bob"), ("Sarah", "Sara"), ("Alexandra", "Alex"), ("Katherine", "Kate")]
+)
+def test_nobody_is_erased_for_being_called_like_somebody(with_memory, one, other):
+    async def rule(memory):
+        ids = [(await memory.add(f"{one} plays chess", subjects=[one])).memory.id]
+        ids.append((await memory.add(f"{other} plays go", subjects=[other])).memory.id)
+        known = {person.name for person in (await memory.people()).people}
+        for name in (one, other):
+            if len(known) == 1:  # they were taken for one
+                with pytest.raises(AmbiguousName, match="nobody has said that they are one"):
+                    await memory.forget_person(name, dry_run=True)
+                with pytest.raises(AmbiguousName):
+                    await memory.delete_matching(filter=Filter(subjects=(name,)), dry_run=True)
+            else:
+                assert 1 == (await memory.forget_person(name, dry_run=True)).purged_count
+        person = (await memory.entity(one)).entity
+        if len(known) == 1:
+            assert 2 == (await memory.forget_person(person.id, dry_run=True)).purged_count
+
+    with_memory(rule)
+
+
+def test_names_that_a_statement_or_a_hand_has_made_one_are_erased_together(with_memory):
+    async def rule(memory):
+        await memory.add("Robert Miller, also known as Bob, plays chess", subjects=["Robert Miller", "Bob"])
+        await memory.add("my friend Ann sings")
+        await memory.add("Joan cooks")
+        await memory.merge_entities("Ann", "Joan")
+        assert 2 == (await memory.forget_person("Joan", dry_run=True)).purged_count
+
+    with_memory(rule)

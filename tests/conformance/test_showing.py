@@ -56,7 +56,7 @@ def test_the_speaker_is_named_before_the_user_for_whom_it_was_stored(with_memory
         ("carol", "bob", Trust.HOST, "carol, as bob says"),
         ("user", "bob", Trust.HOST, "bob"),
         ("", "", Trust.HOST, "unknown"),
-        ("Dave", "bob", Trust.SANDBOX, "Dave"),
+        ("Dave", "bob", Trust.SANDBOX, "Dave, as bob says"),
         ("assistant", "carol", Trust.HOST, "assistant"),
     ],
 )

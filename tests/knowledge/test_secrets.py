@@ -270,6 +270,31 @@ def test_no_text_of_8_kb_holds_the_detector_up(detector, text):
     assert time.process_time() - began < 1  # it takes milliseconds; where a pattern explodes, minutes
 
 
+@pytest.mark.parametrize(
+    ("text", "live"),
+    [
+        ("mysql -u root -p'Wq8#kd92Lm' shop", True),
+        ("run mysqldump -h db -u backup -pWq8kd92Lm shop > dump.sql", True),
+        ("sshpass -p 'kd92Lm!x' ssh root@host", True),
+        ("redis-cli -h cache -a Wq8kd92Lm ping", True),
+        ("curl -u admin:qX7pLw2zRt99 https://host/api", True),
+        ("docker login -u bot -p qX7pLw2zRt99 registry", True),
+        ("smbclient //nas/share -U anna%qX7pLw2z", True),
+        ("The login for the router is admin / qX7!pLw2zR", True),
+        ("the credentials are admin:qX7pLw2zR", True),
+        ("mysql -u root -p shop", False),
+        ("curl -u $USER:$TOKEN https://host/api", False),
+        ("curl -u user:password https://host/api", False),
+        ("docker login -u bot -p $PASSWORD1", False),
+        ("the login page is at /login2", False),
+        ("my login is anna and I use it on 3 machines", False),
+        ("redis-cli -h cache7 ping", False),
+    ],
+)
+def test_a_password_that_a_tool_takes_without_a_word_for_it(detector, text, live):
+    assert live is bool(detector([text]))
+
+
 UUIDS_LIKE_CARDS = [
     "ca5a4804-0899-4775-9ce1-aec1106114b5",
     "125b4871-9936-4257-8f8c-2da2ed6f68a5",

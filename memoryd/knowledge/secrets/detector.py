@@ -78,6 +78,29 @@ _WORTH_A_LOOK = re.compile(
 )
 
 
+_GIVEN = r"""(?:'([^'\n]{4,80})'|"([^"\n]{4,80})"|([^\s'"]{4,80}))"""
+_COMMANDS = [
+    re.compile(pattern + _GIVEN, re.IGNORECASE)
+    for pattern in (
+        r"\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n;|]{0,80}?\s-p(?=\S)",
+        r"\bsshpass\s+-p\s*",
+        r"\bredis-cli\b[^\n;|]{0,80}?\s-a\s+",
+        r"\bcurl\b[^\n;|]{0,80}?\s(?:-u|--user)[\s=]*['\"]?[^\s:'\"]{1,40}:",
+        r"\b(?:docker|podman)\s+login\b[^\n;|]{0,80}?\s-p\s+",
+        r"\bsmbclient\b[^\n;|]{0,80}?\s-U\s+['\"]?[^\s%'\"]{1,40}%",
+        r"\b(?:logins?|credentials?)\b[^\n:]{0,40}?(?:\bis\b|\bare\b|:)\s*[\w.@-]{2,40}(?:\s+/\s+|[:/])",
+    )
+]
+"""Where tools take a password without a word for it, and a login that is told as a pair."""
+_TOOLS = re.compile(r"mysql|mariadb|sshpass|redis-cli|curl|login|smbclient|credential", re.IGNORECASE)
+
+
+def _is_given(value: str) -> bool:
+    """Whether a value in the place of a password may be one: figures and letters, and no variable or placeholder."""
+    has_both = any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
+    return has_both and value[0] not in "$<{%[" and "://" not in value and not is_sample(value)
+
+
 def passes_luhn(digits: str) -> bool:
     """Return whether the last digit is the check digit of the others (Luhn's algorithm, US patent 2,950,048)."""
     total = 0
@@ -113,6 +136,10 @@ class SecretDetector:
         if not text.isascii():  # written in other forms of the letters, or with nothing between them
             text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
         text = _RUNS.sub(r"\1", text)
+        if _TOOLS.search(text):
+            found = (match for pattern in _COMMANDS for match in pattern.finditer(text))
+            if any(_is_given(next(value for value in match.groups() if value)) for match in found):
+                return "password"
         if not _WORTH_A_LOOK.search(text):
             return ""
         if self._has_token(text):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -12,9 +13,21 @@ _SIGNS = ("corrupt", "checksum", "could not read enough bytes", "deserialize", "
 """What DuckDB's messages hold where a block is not what was written; most come as plain duckdb.Error."""
 
 
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+_OF_THE_STATEMENT = (
+    duckdb.ConstraintException,
+    duckdb.ConversionException,
+    duckdb.InvalidInputException,
+    duckdb.BinderException,
+    duckdb.ParserException,
+)
+
+
 def damage_of(path: Path, error: BaseException) -> str:
     """Return what to tell of a damaged file, with the way out; empty if the error is of another kind."""
-    lines = str(error).splitlines() if isinstance(error, duckdb.Error) else []
+    if not isinstance(error, duckdb.Error) or isinstance(error, _OF_THE_STATEMENT):
+        return ""
+    lines = [_QUOTED.sub("…", line) for line in str(error).splitlines()]  # no path, and nothing that somebody wrote
     said = next((line for line in lines if any(sign in line.lower() for sign in _SIGNS)), "")
     if not said:
         return ""

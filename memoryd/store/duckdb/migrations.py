@@ -8,8 +8,10 @@ gave wrong answers after a crash in earlier releases of DuckDB.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     import duckdb
@@ -117,34 +119,54 @@ def unlink(con: duckdb.DuckDBPyConnection) -> None:
     """Take the ids of purged memories out of those that they were linked to, and the names of whom nobody names."""
     known = {memory_id for (memory_id,) in con.execute("SELECT id FROM memories").fetchall()}
     linked = con.execute(
-        "SELECT id, details FROM memories WHERE"
-        " contains(details, '\"supersede') OR contains(details, '\"contested_with') OR contains(details, '\"evidence')"
+        "SELECT id, details, delete_time IS NOT NULL, supersede_time IS NOT NULL FROM memories"
+        " WHERE contains(details, 'supersede') OR contains(details, 'contested_with') OR contains(details, 'evidence')"
     ).fetchall()
-    for memory_id, text in linked:
-        details = json.loads(text)
-        for name in ("supersedes", "contested_with"):
-            details[name] = [link for link in details.get(name, ()) if link in known]
-        if details.get("superseded_by") not in known:
-            details["superseded_by"] = ""
-        judgement = details.get("judgement")
-        if judgement and judgement["evidence"] not in known:
-            judgement["evidence"] = next(iter(details["contested_with"]), "")
-        kept = json.dumps({name: value for name, value in details.items() if value or value == 0}, ensure_ascii=False)
+    changed: dict[str, list[str]] = {"id": [], "details": []}
+    for memory_id, text, is_deleted, is_superseded in linked:
+        kept = _unlinked(json.loads(text), known, is_deleted=is_deleted, is_superseded=is_superseded)
         if kept != text:
-            con.execute("UPDATE memories SET details = ? WHERE id = ?", [kept, memory_id])
+            changed["id"].append(memory_id)
+            changed["details"].append(kept)
+    if changed["id"]:
+        columns = {name: np.array(values, dtype=object) for name, values in changed.items()}  # noqa: F841  DuckDB finds it
+        con.execute("UPDATE memories SET details = columns.details FROM columns WHERE memories.id = columns.id")
     con.execute("DELETE FROM uses WHERE memory_id NOT IN (SELECT id FROM memories)")
     rows = {entity: json.loads(text) for entity, text in con.execute("SELECT id, details FROM entities").fetchall()}
-    named = {
-        entity
-        for entity in {*rows, *(row.get("merged_into", "") for row in rows.values())} - {""}
-        if con.execute("SELECT 1 FROM memories WHERE contains(facets, ?) LIMIT 1", [f"entity:{entity}"]).fetchall()
-    }
-    while more := {n for n, row in rows.items() if row.get("merged_into") in named} - named:
+    if rows:
+        _forget_unnamed(con, rows)
+
+
+def _unlinked(details: dict[str, Any], known: Collection[str], *, is_deleted: bool, is_superseded: bool) -> str:
+    for name in ("supersedes", "contested_with"):
+        if name in details:
+            details[name] = [link for link in details[name] if link in known]
+    if details.get("superseded_by", "") not in known:
+        details.pop("superseded_by", None)
+    judgement = details.get("judgement")
+    if judgement and judgement["evidence"] and judgement["evidence"] not in known:
+        judgement["evidence"] = next(iter(details.get("contested_with", ())), "")
+    if judgement and not is_superseded and (is_deleted or not details.get("contested_with")):
+        del details["judgement"]
+    kept = {name: value for name, value in details.items() if value or value == 0}
+    return json.dumps(kept, ensure_ascii=False)
+
+
+def _forget_unnamed(con: duckdb.DuckDBPyConnection, rows: dict[str, dict[str, Any]]) -> None:
+    """Drop what was decided of entities that no memory names, by any of the ids that are one with theirs."""
+    told = con.execute("SELECT details FROM memories WHERE contains(details, 'mentions')").fetchall()
+    mentions = [mention for (text,) in told for mention in json.loads(text).get("mentions", ())]
+    named = {one for mention in mentions for one in (mention[0], mention[-1])}
+    pairs = [(entity, row["merged_into"]) for entity, row in rows.items() if row.get("merged_into")]
+    while more := {one for pair in pairs if named.intersection(pair) for one in pair} - named:
         named |= more
-    while more := {row["merged_into"] for n, row in rows.items() if n in named and row.get("merged_into")} - named:
-        named |= more
-    for entity in rows.keys() - named:
-        con.execute("DELETE FROM entities WHERE id = ?", [entity])
+    for entity, row in rows.items():
+        apart = [one for one in row.get("apart", ()) if one in named]
+        if entity not in named:
+            con.execute("DELETE FROM entities WHERE id = ?", [entity])
+        elif apart != row.get("apart", []):
+            kept = json.dumps({**row, "apart": apart}, ensure_ascii=False)
+            con.execute("UPDATE entities SET details = ? WHERE id = ?", [kept, entity])
 
 
 MIGRATIONS: tuple[Migration, ...] = (first_tables, grants, knowledge, unlink)

@@ -28,16 +28,23 @@ class Reserve:
 
     def take(self, free_bytes: int) -> None:
         """Take the space up, if it is not yet, and twice as much is there beside what shall stay free."""
-        if not self._size or free_bytes < self._min_free + 2 * self._size or self._path.exists():
+        if not self._size or free_bytes < self._min_free + 2 * self._size or self._is_taken():
             return
         try:
-            handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
                 os.posix_fallocate(handle, 0, self._size)
             finally:
                 os.close(handle)
         except OSError:  # a file system that cannot, or somebody was faster: there is no reserve then
             self.release()
+
+    def _is_taken(self) -> bool:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return False
+        return found.st_size == self._size and found.st_blocks * 512 >= self._size
 
     def release(self) -> None:
         """Give the space back."""

@@ -7,7 +7,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -299,6 +299,17 @@ class DuckDBStore:
         select = queries.select_memories(source) + " ORDER BY m.create_time DESC, m.id DESC"
         return await self._memories(select, [*params, *facets])
 
+    async def is_named(self, owner: Owner, entity_ids: Collection[str], *, but: Collection[str]) -> bool:
+        where, params = queries.of_owner(owner)
+        condition = " OR ".join("contains(details, ?)" for _ in entity_ids)
+        found = await self._read(
+            self._rows,
+            f"SELECT 1 FROM memories WHERE {where} AND ({condition})"
+            " AND id NOT IN (SELECT unnest(?::VARCHAR[])) LIMIT 1",
+            [*params, *(f'"{entity_id}"' for entity_id in entity_ids), list(but)],
+        )
+        return bool(found)
+
     async def entities(self, owner: Owner) -> list[Entity]:
         where, params = queries.of_owner(owner)
         return await self._read(lambda: _entities(self._cursor(), owner, where, params))
@@ -436,6 +447,11 @@ class DuckDBStore:
     def damage(self) -> str:
         """What is damaged of the file, as far as anybody has seen; empty: nothing."""
         return self._writer.damage
+
+    @property
+    def ended_by_damage(self) -> bool:
+        """Whether the database was given up because of damage."""
+        return self._writer.ended_by_damage
 
     def _size(self) -> int:
         files = [self._opened.path, beside(self._opened.path, ".wal")]

@@ -65,6 +65,7 @@ class Writer:
         self._reserve.take(self._free_bytes())
         self.damage = ""
         """What is damaged of the file, as far as anybody has seen; empty: nothing."""
+        self.ended_by_damage = False
         self._newest = opened.connection.execute("SELECT newest_create_time FROM commits").fetchall()[0][0]
         self.vectors = VectorColumns(opened.connection)
         self._min_free = min_free_bytes
@@ -135,8 +136,9 @@ class Writer:
                     return
                 self._refuse([job], Unavailable(f"the store has failed ({self._fatal}); memoryd is restarting"))
 
-    def _fail(self, fault: str) -> None:
+    def _fail(self, fault: str, *, damaged: bool = False) -> None:
         self._fatal = fault
+        self.ended_by_damage = damaged
         self._on_fatal(fault)
 
     @staticmethod
@@ -151,7 +153,8 @@ class Writer:
                 job = self._jobs.get(timeout=IDLE_S if dirty else None)
             except queue.Empty:
                 self._fold(least_bytes=IDLE_WAL_BYTES)
-                self._reserve.take(self._free_bytes())
+                with contextlib.suppress(OSError):  # a file system that does not answer; a write will tell
+                    self._reserve.take(self._free_bytes())
                 dirty = False
                 continue
             jobs: list[_Job] = []
@@ -223,7 +226,7 @@ class Writer:
         damage = self._note_damage(error)
         if damage:
             if isinstance(error, duckdb.FatalException | duckdb.InternalException):
-                self._fail(damage)
+                self._fail(damage, damaged=True)
             return StoreDamaged(
                 "part of the database cannot be read, and trying again does not help; the operator finds more with:"
                 " memoryd status"
@@ -251,11 +254,15 @@ class Writer:
 
     def _check_space(self, changes: Sequence[ChangeSet]) -> None:
         free = self._free_bytes()
-        grows = any(change.inserts or change.grants for change in changes)
-        needed = self._min_free if grows else min(self._min_free, LEAST_FREE_BYTES)
-        if free < needed and not grows:
-            self._reserve.release()
-            free = self._free_bytes()
+        if any(change.inserts or change.grants for change in changes):
+            needed = self._min_free
+        elif all(_deletes(change) for change in changes):
+            needed = min(self._min_free, LEAST_FREE_BYTES)
+            if free < needed:
+                self._reserve.release()
+                free = self._free_bytes()
+        else:
+            needed = self._min_free // 4  # what is changed goes on longer than what is added
         if free < needed:
             raise Unavailable(
                 f"the disk has {free >> 20} MiB free and memoryd keeps {needed >> 20} MiB (store.min_free_bytes);"
@@ -281,7 +288,8 @@ class Writer:
                 con.commit()
             except (duckdb.FatalException, duckdb.InternalException, duckdb.IOException) as error:
                 # the log may hold it: only a restart can tell
-                self._fail(self._note_damage(error) or type(error).__name__)
+                damage = self._note_damage(error)
+                self._fail(damage or type(error).__name__, damaged=bool(damage))
                 raise InternalError(
                     f"the commit failed ({type(error).__name__}); whether it was written is known after the restart"
                 ) from None
@@ -311,6 +319,10 @@ class Writer:
             return
         except duckdb.Error as error:
             self.explain(error)
+
+
+def _deletes(change: ChangeSet) -> bool:
+    return bool(change.purges) or any(entry.memory.delete_time is not None for entry in change.updates)
 
 
 def _finish(job: _Job, seq: int, error: Exception | None) -> None:
