@@ -112,6 +112,9 @@ def test_of_one_shape_the_newer_stands_first_and_strangers_do_not():
         for one, town in zip(family(0.9, 0.85, contested=False), ("a", "b"), strict=True)
     ]
     assert ["statement 1", "statement 0"] == [h.memory.content for h in search(index_of(akin), "live", vector=unit(1))]
+    past = [akin[0], replace(akin[1], memory=replace(akin[1].memory, content="used to be statement 1"))]
+    found = search(index_of(past), "live", vector=unit(1))
+    assert ["statement 0", "used to be statement 1"] == [hit.memory.content for hit in found]
     strangers = [replace(one, memory=replace(one.memory, claims=())) for one in akin]
     found = search(index_of(strangers), "live", vector=unit(1))
     assert ["statement 0", "statement 1"] == [hit.memory.content for hit in found]

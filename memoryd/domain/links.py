@@ -21,11 +21,11 @@ __all__ = ["purge_of", "released", "without_contested"]
 
 
 def without_contested(memory: Memory, *gone: str) -> Memory:
-    """Return a memory that some, who are gone, contest no longer."""
+    """Return a memory that some, who are gone, contest no longer; that it was replaced stays true."""
     links = tuple(link for link in memory.contested_with if link not in gone)
-    judgement = memory.judgement if links else None
+    judgement = memory.judgement if links or memory.supersede_time is not None else None
     if judgement is not None and judgement.evidence in gone:
-        judgement = replace(judgement, evidence=links[0])
+        judgement = replace(judgement, evidence=next(iter(links), ""))
     return replace(memory, contested_with=links, judgement=judgement)
 
 
@@ -77,18 +77,11 @@ def _revived(memory: Memory, heirs: Mapping[str, Memory]) -> Memory:
 
 
 def _without(memory: Memory, gone: Collection[str]) -> Memory:
-    """Return a memory that names none of some, who are erased; that it was replaced stays true."""
-    contested = tuple(link for link in memory.contested_with if link not in gone)
-    judgement = memory.judgement
-    if judgement is not None and judgement.evidence in gone:
-        left = contested or (() if memory.supersede_time is None else ("",))
-        judgement = replace(judgement, evidence=left[0]) if left else None
+    """Return a memory that names none of some, who are erased."""
     return replace(
-        memory,
-        contested_with=contested,
+        without_contested(memory, *gone),
         supersedes=tuple(link for link in memory.supersedes if link not in gone),
         superseded_by="" if memory.superseded_by in gone else memory.superseded_by,
-        judgement=judgement,
     )
 
 

@@ -18,7 +18,6 @@ __all__ = ["UNKNOWN", "said_by", "said_time", "shown", "shown_one"]
 UNKNOWN = "unknown"
 """Who said something in a chat for which nobody is named."""
 _USER = frozenset({"user", "the user", "me"})
-"""An event time this near to the create time is no time of its own."""
 
 
 async def shown(memories: Sequence[Memory], caller: Caller, ports: Ports, now: datetime) -> list[Memory]:

@@ -7,7 +7,6 @@ may search it at the same time, each over the documents that were there when it 
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +28,7 @@ from memoryd.index.order import Candidate, Found, Question, best_of
 from memoryd.index.postings import CorpusStats, Postings
 from memoryd.index.records import pack, unpack
 from memoryd.index.vectors import Vectors, similarities
+from memoryd.knowledge.compare import may_stand_before
 from memoryd.model import Filter, Kind, Memory, Trust
 from memoryd.times import to_us
 
@@ -36,9 +36,6 @@ __all__ = ["ScopeIndex"]
 
 K = TypeVar("K", bound=Hashable)
 ERASED = b""  # what is left of the record of a memory that was purged
-_OF_THE_PAST = re.compile(
-    r"\b(?:used to|formerly|former|previous(?:ly)?|ex|old|back then|at that time)\b", re.IGNORECASE
-)
 EVERY_KIND = Filter(kinds=frozenset(Kind))
 STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
 NEVER = np.iinfo(np.int64).max
@@ -76,14 +73,14 @@ class ScopeIndex:
         self._documents: dict[str, int] = {}
         self._former: dict[str, tuple[int, ...]] = {}
         """By id: the documents, dead now, that were the memory before it was updated or deleted."""
+        self._former_links: dict[str, frozenset[str]] = {}
+        """Of those the ones that were linked to others, and to whom."""
         self._texts: dict[bytes, tuple[int, ...]] = {}
         self._keys: dict[str, tuple[int, ...]] = {}
         self._claims: dict[tuple[str, str], list[int]] = {}
         """By attribute and whom it is said of ("": nobody): the documents, in their order."""
         self._contested: set[int] = set()
         self._facets: dict[str, Growable] = {}
-        self._former_links: dict[str, frozenset[str]] = {}
-        """Of those the ones that were linked to others, and to whom."""
         self._record_bytes = 0
         self._moving = threading.Lock()  # held while a memory is between its old and its new place
         self._of_kind = [0] * len(KINDS)  # documents of each kind, dead ones too
@@ -508,13 +505,13 @@ class ScopeIndex:
         return bool(trusts[other] >= trusts[row])
 
     def _is_of_one(self, row: int, other: int) -> bool:
-        """Whether two documents name one thing or speak of one attribute, and the newer one tells of the present."""
+        """Whether two documents name one thing or speak of one attribute, and the second may be the first's heir."""
         records = self._records[row], self._records[other]
         if ERASED in records:
             return False
         one, two = map(unpack, records)
-        if _OF_THE_PAST.search(two.content) or sorted(one.content.split()) == sorted(two.content.split()):
-            return False  # it takes nobody's place; nor does the same turned round
+        if not may_stand_before(two.content, one.content):
+            return False
         if {*one.claims} & {*two.claims}:
             return True
         return bool({m.entity_id for m in one.mentions} & {m.entity_id for m in two.mentions})

@@ -16,7 +16,7 @@ from memoryd.knowledge.finding import AGREED, APART, SAID, Finding, Relation
 from memoryd.knowledge.word_rules import NEAR, TOPIC_COVERED, by_words, gained, repeated, same_figures, same_shades
 from memoryd.knowledge.words import Words, words_of
 
-__all__ = ["compare", "speaks_of_itself"]
+__all__ = ["compare", "may_stand_before", "speaks_of_itself"]
 
 
 def compare(
@@ -71,6 +71,21 @@ _FIRST_PERSON = re.compile(r"\b(?:i|i'm|me|my|mine|myself|we|our|ours)\b", re.IG
 def speaks_of_itself(text: str) -> bool:
     """Return whether what a text says depends on who says it."""
     return bool(_FIRST_PERSON.search(text)) or any(claim.subject in {"i", "we"} for claim in statement_of(text).claims)
+
+
+_OF_THE_PAST = re.compile(
+    r"\b(?:used to|formerly|former|previous(?:ly)?|ex|back then|at that time)\b"
+    r"|(?:^|'s\ |\b(?:my|your|his|her|its|our|their|the)\ )old\b",  # but "30 years old" is of the present
+    re.IGNORECASE,
+)
+_OF_NOW = re.compile(r"\b(?:now|nowadays|today|currently|these days|at present|instead)\b", re.IGNORECASE)
+
+
+def may_stand_before(new: str, old: str) -> bool:
+    """Return whether a newer statement may be what has become of an older one that it is like."""
+    if _OF_THE_PAST.search(new) and not _OF_NOW.search(new):
+        return False
+    return sorted(new.split()) != sorted(old.split())  # the same words turned round: another statement
 
 
 def _meet(said: Statement, new: Words, old: Words, attributes: Collection[str]) -> bool:

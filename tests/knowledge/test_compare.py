@@ -8,7 +8,7 @@ import pytest
 
 from memoryd.embedding.onnx import builtin_encoder
 from memoryd.knowledge.claims import statement_of
-from memoryd.knowledge.compare import compare
+from memoryd.knowledge.compare import compare, may_stand_before
 from memoryd.knowledge.finding import Relation
 
 LABELS = {"changed": Relation.CHANGED, "same": Relation.SAME, "doubt": Relation.DOUBTFUL, "both": Relation.APART}
@@ -61,6 +61,24 @@ def test_what_somebody_says_of_themselves_is_compared_with_nothing_of_another(si
         assert Relation.APART is compare(new, old, similarity=0.9, same_speaker=False).relation
     due = compare("The deadline is Friday", "The deadline is Monday", similarity=0.9, same_speaker=False)
     assert Relation.CHANGED is due.relation
+
+
+def test_what_tells_of_the_past_alone_takes_nobodys_place():
+    for new, old in (
+        ("Anna used to live in Rome", "Anna lives in Bonn"),
+        ("Formerly the code was 4711", "The code is 1234"),
+        ("Anna's old number was 555", "Anna's number is 777"),
+        ("My ex wife is Lea", "My wife is Mia"),
+        ("Anna likes Ben", "Ben likes Anna"),
+    ):
+        assert not may_stand_before(new, old)
+    for new, old in (
+        ("I used to work at Nokia, now I work at Ericsson", "I work at Nokia"),
+        ("Anna is 31 years old", "Anna is 30 years old"),
+        ("The baby is 3 months old", "The baby is 2 months old"),
+        ("Anna lives in Rome", "Anna lives in Bonn"),
+    ):
+        assert may_stand_before(new, old)
 
 
 def test_the_table_is_as_large_as_it_claims():
