@@ -233,6 +233,16 @@ def _gc(args: argparse.Namespace) -> int:
     return 0
 
 
+def _fault_of_system(error: OSError) -> str:
+    """Return in one line what the system has refused, and the way out where there is one."""
+    if isinstance(error, PermissionError) and error.filename is not None:
+        place = Path(str(error.filename))
+        owner = paths.owner_of(place)
+        return f"this user may not use {place}; run as {owner}: sudo -u {owner} memoryd …"
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
+
+
 def run(argv: Sequence[str]) -> int:
     """Run the command and return its exit code; what was refused is said in one line."""
     parser = make_parser()
@@ -245,13 +255,7 @@ def run(argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; that is no error
         return 0
     except OSError as error:
-        if isinstance(error, PermissionError) and error.filename is not None:
-            place = Path(str(error.filename))
-            owner = paths.owner_of(place)
-            print(f"memoryd: this user may not use {place}; run as {owner}: sudo -u {owner} memoryd …", file=sys.stderr)
-            return 1
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"memoryd: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"memoryd: {_fault_of_system(error)}", file=sys.stderr)
         return 1
     except paths.NoHomeError as error:
         print(f"memoryd: {error}: --data-dir, --socket", file=sys.stderr)

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from threading import Event
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -82,7 +81,7 @@ class MemoryClient:
         self.identity = Identity.from_env(os.environ, agent_id, user_id, chat_id)
         self._timeout_s = timeout_s
         self._wait_for_ready = wait_for_ready
-        self._answered = Event()
+        self._answered = False
         shown = Credentials.from_env(os.environ) if credentials is None else credentials
         tls = channel_credentials(self.target, shown)
         self._token = TokenSource(shown)
@@ -124,7 +123,7 @@ class MemoryClient:
             )
         deadline = time.monotonic() + self._timeout_s
         for attempt in range(ATTEMPTS):
-            wait = self._answered.is_set() if self._wait_for_ready is None else self._wait_for_ready
+            wait = self._answered if self._wait_for_ready is None else self._wait_for_ready
             left = max(0.001, deadline - time.monotonic())
             try:
                 answer = method(call.request, timeout=left, wait_for_ready=wait, metadata=self._token.metadata())
@@ -133,13 +132,13 @@ class MemoryClient:
             except grpc.RpcError as failure:
                 error = error_of(failure, self.target, writes=call.writes, certified=self._certified)
                 if not isinstance(error, Unavailable | TimedOut):
-                    self._answered.set()  # a refusal is an answer too
+                    self._answered = True  # a refusal is an answer too
                 pause = backoff_s(attempt)
                 last = attempt == ATTEMPTS - 1 or time.monotonic() + pause >= deadline
                 if not isinstance(error, Unavailable | ConnectionLost) or not call.retryable or last:
                     raise error from None
             else:
-                self._answered.set()
+                self._answered = True
                 return call.parse(answer)
             time.sleep(pause)
         raise AssertionError("unreachable: the last attempt returns or raises")
