@@ -261,8 +261,11 @@ def test_ordinary_sentences_are_hardly_ever_refused(detector):
         "1 " * 4000,
         "(" * 8000,
         "key=" + "{" * 8000,
+        "mysql -p " * 900,
+        "login is a " * 740,
+        "curl -u a" * 900,
     ],
-    ids=range(9),
+    ids=range(12),
 )
 def test_no_text_of_8_kb_holds_the_detector_up(detector, text):
     began = time.process_time()
@@ -288,6 +291,10 @@ def test_no_text_of_8_kb_holds_the_detector_up(detector, text):
         ("docker login -u bot -p $PASSWORD1", False),
         ("the login page is at /login2", False),
         ("my login is anna and I use it on 3 machines", False),
+        ("login: http://localhost:3000/a1", False),
+        ("credentials: src/config/auth2.py", False),
+        ("curl --user-agent:Mozilla5 example.com", False),
+        ("Balang Mountain Pass (elevation 4,480 m): 2–8°C, cloudy", False),
         ("redis-cli -h cache7 ping", False),
     ],
 )

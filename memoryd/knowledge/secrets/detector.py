@@ -85,10 +85,10 @@ _COMMANDS = [
         r"\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n;|]{0,80}?\s-p(?=\S)",
         r"\bsshpass\s+-p\s*",
         r"\bredis-cli\b[^\n;|]{0,80}?\s-a\s+",
-        r"\bcurl\b[^\n;|]{0,80}?\s(?:-u|--user)[\s=]*['\"]?[^\s:'\"]{1,40}:",
+        r"\bcurl\b[^\n;|]{0,80}?\s(?:-u\s*|--user[\s=]+)['\"]?[^\s:'\"]{1,40}:",
         r"\b(?:docker|podman)\s+login\b[^\n;|]{0,80}?\s-p\s+",
         r"\bsmbclient\b[^\n;|]{0,80}?\s-U\s+['\"]?[^\s%'\"]{1,40}%",
-        r"\b(?:logins?|credentials?)\b[^\n:]{0,40}?(?:\bis\b|\bare\b|:)\s*[\w.@-]{2,40}(?:\s+/\s+|[:/])",
+        r"\b(?:logins?|credentials?)\b[^\n:]{0,40}?(?:\bis\b|\bare\b|:)\s*[\w.@-]{2,40}(?:\s+/\s+|[:/])(?!\S*/)",
     )
 ]
 """Where tools take a password without a word for it, and a login that is told as a pair."""

@@ -74,6 +74,7 @@ _TECHNICAL = re.compile(
     re.IGNORECASE,
 )
 """What has letters and figures and is a word of the trade: sha256, 8-character, v1.2, key2value, an address, a date."""
+_MEASURE = re.compile("[°–—…€£¥²³]")
 _HEXADECIMAL = re.compile(r"(?=[a-f-]*\d)(?=[\d-]*[a-f])[0-9a-f-]{24,}")
 _TOKEN_SIGNS = re.compile(r"[\w+/=.:~!@#%^&*$-]+")
 _OPERATORS = re.compile(r"[=<>+|&]{2}|!=|[({\[;]$|^[=+|&<>({\[/]")
@@ -252,7 +253,7 @@ def _is_speech(value: str) -> bool:
 def _looks_made_up(value: str) -> bool:
     """Whether a word is none of a language or of the trade: letters and figures, or signs, in one."""
     value = value.strip("'\"“”‘’`.,;:!?()*_|/")
-    if len(value) < LEAST or _TECHNICAL.fullmatch(value) or _PATH.fullmatch(value):
+    if len(value) < LEAST or _TECHNICAL.fullmatch(value) or _PATH.fullmatch(value) or _MEASURE.search(value):
         return False
     if _CODE.fullmatch(value) and "(" in value:
         return False
