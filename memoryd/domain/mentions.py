@@ -294,19 +294,20 @@ def guessed_names(name: str, people: Directory, root: str, memories: Sequence[Me
     members = people.members(root)
     rows = [row for row in people.rows if row.id in members]
     decided = {one for row in rows for one in (row.id, row.merged_into) if row.merged_into or row.name} - {""}
-    groups = [{fold(name), *(fold(people.given_name(one)) for one in members)} - {""}, decided]
-    said: dict[str, str] = {}
+    given = {fold(people.given_name(one)) for one in members} - {""}
+    names: dict[str, str] = {}
+    told = [decided]  # sets of names and ids; those of one set were said to be one
     for memory in memories:
         theirs = [mention for mention in memory.mentions if mention.entity_id in members]
-        names = {fold(mention.text): mention.text for mention in theirs if mention.form is not Form.RELATION}
-        said |= names
-        tied = {mention.entity_id for mention in theirs} & decided
+        said = {fold(mention.text): mention.text for mention in theirs if mention.form is not Form.RELATION}
+        by_hand = {mention.entity_id for mention in theirs} & decided
         shown = {one for mention in theirs if mention.same_as for one in (mention.same_as, mention.entity_id)}
-        groups.append({*names, *tied, *shown})
-    known = groups[0] | (decided if fold(name) in {fold(people.given_name(one)) for one in members} else set())
-    while more := [group for group in groups if group & known and not group <= known]:
+        names |= said
+        told.append({*said, *by_hand, *shown})
+    known = {fold(name), *given, *(decided if fold(name) in given else ())}
+    while more := [some for some in told if some & known and not some <= known]:
         known = known.union(*more)
-    return sorted(text for folded, text in said.items() if folded not in known)
+    return sorted(text for folded, text in names.items() if folded not in known)
 
 
 def near(name: str, directory: Directory) -> list[str]:
