@@ -26,23 +26,27 @@ CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 AS_NOBODY = (
-    "import os, sys\n"
+    "import importlib.metadata, os, sys\n"
     "import duckdb, tokenizers, onnxruntime\n"
     "import memoryd.admin_cli, memoryd.daemon, memory_client, memory_cli.main, memoryd.store.duckdb, memoryd.wiring\n"
+    "import memoryd.logs, memoryd.schedule, memoryd.doors\n"
+    "from memoryd.__main__ import main\n"
+    "version = importlib.metadata.version('memoryd')\n"
+    "importlib.metadata.version = lambda name: version\n"
     "os.setgid(65534); os.setuid(65534)\n"
-    "from memoryd.{module} import main\n"
     "sys.exit(main())"
 )
 
 
-def as_nobody(daemon: Daemon, *words: str, module: str = "__main__") -> tuple[int, str]:
+def as_nobody(daemon: Daemon, *words: str) -> tuple[int, str]:
     """Run a command as another user, whose packages were read before, as the checkout may be closed to them."""
     if os.getuid():
         pytest.skip("needs root, to become another user")
-    code = AS_NOBODY.format(module=module)
     env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "XDG_RUNTIME_DIR": str(daemon.folder),
            "XDG_DATA_HOME": str(daemon.folder), "MEMORYD_EMBEDDING_PROVIDER": "none"}  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", code, *words], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", AS_NOBODY, *words], env=env, capture_output=True, text=True, check=False
+    )
     return done.returncode, done.stderr
 
 
