@@ -25,6 +25,7 @@ from typing import Any
 from memoryd import limits
 from memoryd.change import ChangeSet
 from memoryd.errors import Unavailable
+from memoryd.times import rfc3339
 from memoryd.trail import Trail
 
 __all__ = ["AuditLog", "Sighting", "audit_files", "read_audit", "sighting_of"]
@@ -35,7 +36,7 @@ MAX_REPEATS = 4096  # kinds of refusals that are counted at once
 
 def _line(trail: Trail, outcome: str, reason: str, ids: Sequence[str], most: int, **more: Any) -> bytes:
     record = {
-        "time": trail.time.isoformat(),
+        "time": rfc3339(trail.time),
         "call": trail.call,
         "door": trail.door,
         "listener": trail.listener,

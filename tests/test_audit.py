@@ -21,6 +21,7 @@ from memoryd.change import ChangeSet
 from memoryd.doors import SERVICES
 from memoryd.errors import Unavailable as NotWritten
 from memoryd.schedule import JOBS
+from memoryd.times import rfc3339
 from memoryd.trail import Trail
 from tests.builders import entry
 from tests.doors import a_world
@@ -48,12 +49,12 @@ def test_a_line_says_who_what_and_which_and_nothing_empty(folder):
     log.close()
     assert [
         {
-            "time": NOW.isoformat(), "call": "call0", "door": "sandbox", "listener": "g", "grant_id": "g",
+            "time": rfc3339(NOW), "call": "call0", "door": "sandbox", "listener": "g", "grant_id": "g",
             "token_id": "t", "agent_id": "x", "user_id": "u", "chat_id": "c", "rpc": "AddMemory", "outcome": "OK",
             "ids": ["m1", "m2"],
         },
         {
-            "time": (NOW + timedelta(seconds=1)).isoformat(), "call": "call1", "door": "sandbox", "rpc": "AddMemory",
+            "time": rfc3339(NOW + timedelta(seconds=1)), "call": "call1", "door": "sandbox", "rpc": "AddMemory",
             "outcome": "NOT_FOUND", "reason": "MEMORY_NOT_FOUND",
         },
     ] == records(folder / "a.jsonl")  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 
 from memoryd.limits import MIN_ID_PREFIX
 from memoryd.model import Hit, Memory, State, Trust
+from memoryd.times import rfc3339
 
 __all__ = ["as_json", "day", "hit_line", "list_json", "memory_line", "moment", "one_line", "shortest_ids", "size"]
 
@@ -24,7 +25,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
+        return rfc3339(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
     if is_dataclass(value):
