@@ -190,6 +190,9 @@ def detector():
     return SecretDetector()
 
 
+SEED = "timber orbit velvet canyon mosquito pledge hollow saddle ginger trumpet arctic noble"
+
+
 @pytest.mark.parametrize("name", CREDENTIALS)
 def test_a_token_is_refused_alone_and_inside_a_sentence(detector, name):
     assert detector.find(CREDENTIALS[name])
@@ -293,6 +296,22 @@ def test_no_text_of_8_kb_holds_the_detector_up(detector, text):
         ("my login is anna and I use it on 3 machines", False),
         ("login: http://localhost:3000/a1", False),
         ("credentials: src/config/auth2.py", False),
+        ("The login page is auth.example.com/oauth2", False),
+        ("The login tests are tests/test_login2.py", False),
+        ("My login is anna@example.com / qX7pLw2", True),
+        ("use qX7!pLw2zR as the password for the admin account", True),
+        ("“Tr0ub4dor&Zebra!9” is my new password", True),
+        ("KeePassXC-2.7 is my password manager", False),
+        ("use argon2id as the password hash", False),
+        ("Das Passwort für den Server lautet Qx7!mRt2Lp", True),
+        ("La contraseña del wifi es Luna#4471verde", True),
+        ("Le mot de passe du NAS : Luna#4471verte", True),
+        ("Das Passwort für den Server ist sicher", False),
+        (f"seed phrase of my wallet: {SEED}", True),
+        (f'mnemonic = "{SEED}"', True),
+        ("my recovery phrase is written down behind the painting near their kitchen window where nobody looks", False),
+        ("Telegram bot token 6718203954:AAHqX7pLw2zRt99bQmK4vN8sYd3fGh5jLQ-", True),
+        ("https://api.telegram.org/bot6718203954:AAHqX7pLw2zRt99bQmK4vN8sYd3fGh5jLQk/getMe", True),
         ("curl --user-agent:Mozilla5 example.com", False),
         ("Balang Mountain Pass (elevation 4,480 m): 2–8°C, cloudy", False),
         ("redis-cli -h cache7 ping", False),

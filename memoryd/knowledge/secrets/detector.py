@@ -30,7 +30,7 @@ _FORMATS = tuple(
     re.compile(pattern)
     for pattern in (
         r"\bsk-(?:proj-|svcacct-|admin-|ant-[a-z0-9]+-|or-v1-)?[A-Za-z0-9_-]{20,}\b",  # OpenAI and its like
-        r"\bAIza[A-Za-z0-9_-]{35}\b",  # Google
+        r"\bAIza[A-Za-z0-9_-]{35}(?![\w-])",  # Google
         r"\bya29\.[A-Za-z0-9_-]{20,}",  # Google OAuth
         r"\bgithub_pat_[A-Za-z0-9_]{22,}\b",
         r"\bgl(?:pat|dt|rt|oas|soat)-[A-Za-z0-9_-]{20,}\b",  # GitLab
@@ -39,7 +39,7 @@ _FORMATS = tuple(
         r"\bdop_v1_[a-f0-9]{64}\b",  # DigitalOcean
         r"\bdapi[a-f0-9]{32}\b",  # Databricks
         r"\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}\b",  # Shopify
-        r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}\b",  # Telegram bots
+        r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_-]{33}(?![\w-])",  # Telegram bots
         r"\b(?:r|s)k_(?:live|test)_[A-Za-z0-9]{16,}\b",  # Stripe
         r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}\b",  # Slack
         r"\bEAAC[A-Za-z0-9]{30,}\b",  # Meta
@@ -73,7 +73,7 @@ _ISSUERS = re.compile(
 _WORTH_A_LOOK = re.compile(
     r"[A-Za-z0-9_+/=.-]{16}|\d(?:[ .-]?\d){12}|ssn|social security|://|BEGIN"
     r"|pass|pwd|pw\b|\bpin\b|key|token|secret|cvv|cvc|code|otp|phrase|identified by"
-    r"|kennwort|contraseña|senha|credential|auth",
+    r"|kennwort|contraseña|senha|credential|auth|mnemonic|mot de|seed",
     re.IGNORECASE,
 )
 
@@ -88,7 +88,10 @@ _COMMANDS = [
         r"\bcurl\b[^\n;|]{0,80}?\s(?:-u\s*|--user[\s=]+)['\"]?[^\s:'\"]{1,40}:",
         r"\b(?:docker|podman)\s+login\b[^\n;|]{0,80}?\s-p\s+",
         r"\bsmbclient\b[^\n;|]{0,80}?\s-U\s+['\"]?[^\s%'\"]{1,40}%",
-        r"\b(?:logins?|credentials?)\b[^\n:]{0,40}?(?:\bis\b|\bare\b|:)\s*[\w.@-]{2,40}(?:\s+/\s+|[:/])(?!\S*/)",
+        (
+            r"\b(?:logins?|credentials?)(?: (?:for|to|of|on|at|in) [^\n:]{1,40}?)?(?:\s+is|\s+are|:)\s+"
+            r"(?:[\w.-]{1,40}@[\w.-]{1,40}|[\w-]{2,40})(?:\s+/\s+|[:/])(?!\S*/|\S*\.[a-z]{1,4}\b)"
+        ),
     )
 ]
 """Where tools take a password without a word for it, and a login that is told as a pair."""

@@ -33,16 +33,18 @@ _WORD = re.compile(
     r")s?(?![a-z0-9_])",
     re.IGNORECASE,
 )
+_FOR = r"(?:for|to|of|on|at|für|fürs|zum|zur|vom|von|im|am|del|de|du|des|da|do|della|per|para|pour|pro|en)"
+_IS = r"(?:is now|is|was|are|ist|lautet|est|es|é|è)"
 _QUOTED = r"(?P<quote>['\"“‘`])(?P<quoted>[^'\"”’`\n]{1,120})['\"”’`]"
 _VALUE = rf"(?:[a-z]?{_QUOTED}|(?P<plain>[^\s'\"”’`]{{2,120}}))"
 _SAYS = re.compile(
-    r"(?: (?:for|to|of|on|at) (?:[^.;:=\n]|\.(?=\w)){1,40}?| \([^)\n]{1,30}\))?"
-    r"(?:\s+(?:was |is |has been )?(?:changed|set|reset) to|(?<=[\s)])(?:is now|is|was|are|ist|lautet|est|es)(?=[\s:])"
-    r"|\s+(?:is now|is|was|are|ist|lautet|est|es)(?=[\s:])|['’]s(?=\s))\s*:?\s*" + _VALUE,
+    rf"(?: {_FOR} (?:[^.;:=\n]|\.(?=\w)){{1,40}}?| \([^)\n]{{1,30}}\))?"
+    r"(?:\s+(?:was |is |has been )?(?:changed|set|reset) to"
+    rf"|(?<=[\s)]){_IS}(?=[\s:])|\s+{_IS}(?=[\s:])|['’]s(?=\s))\s*:?\s*" + _VALUE,
     re.IGNORECASE,
 )
 _SET = re.compile(
-    r"['\"`]?\]?(?: \([^)\n]{1,30}\)| (?:for|to|of|on|at) [^.;:=\n]{1,40}?)?\*{0,2}\s*"
+    rf"['\"`]?\]?(?: \([^)\n]{{1,30}}\)| {_FOR} [^.;:=\n]{{1,40}}?)?\*{{0,2}}\s*"
     r"(?:(?::\s*[\w.\[\]| ]{1,40}?| string| str)\s*=(?!=)|=>|:=|->|→|:(?!:)|=(?!=))\*{0,2}\s*" + _VALUE,
     re.IGNORECASE,
 )
@@ -50,6 +52,23 @@ _CALL = re.compile(r"\(\s*" + _QUOTED)
 _ELEMENT = re.compile(r">(?P<plain>[^<\s]{2,120})</")
 _BESIDE = re.compile(r"\s+" + _VALUE)
 _SQL = re.compile(r"\bIDENTIFIED (?:WITH \S+ )?BY '([^'\n]{1,120})'", re.IGNORECASE)
+_FOREIGN = re.compile(rf"(?: {_FOR} [^:\n]{{1,40}}?)?\s+(?:ist|lautet|est|es|é|è)\s")
+"""A verb after which a plain word may be any adjective: those of English alone are known."""
+_FIRST = re.compile(
+    r"(?<!\S)['\"“`]?(?P<plain>[^\s'\"“”`]{6,120})['\"”`]?\s+(?:as|is|was|ist|est|es)\s+"
+    r"(?:(?:the|my|our|your|his|her|a|new|das|mein|la|le|mon|mi)\s+){0,3}(?:[\w-]{1,20}\s+){0,2}(?:password|passcode|passphrase|passwd|passwort"
+    r"|kennwort|contraseña|senha|mot de passe)"
+    r"(?=\s*(?:$|[.,;:!?)\n]|(?:for|of|to|on|at|in|from|and|now|für|de|del)\s))",
+    re.IGNORECASE,
+)
+"""The value before the word: "use hunter2-Falcon as the admin password"."""
+_SEED = re.compile(
+    r"\b(?:(?:seed|recovery|backup|wallet|secret)(?: recovery)? (?:phrase|words)|mnemonic)\b[^:=\n]{0,40}?"
+    r"(?:[:=]|\bis\b|\bare\b)\s*['\"“]?(?P<words>(?:[a-z]{3,8},? +){11,23}[a-z]{3,8})\b",
+    re.IGNORECASE,
+)
+_NO_SEED = frozenset({"the", "and", "for", "was", "are", "not", "has", "had", "his", "her", "its", "our", "from"})
+"""Words of sentences that are none of BIP-39's 2,048, of which phrases of 12 to 24 words are made."""
 _SETTING = re.compile(r"^[A-Z_ ]+$|--?$|[\w ]=[^;=]*;\s*$")
 """What stands before the word in a setting: an upper-case name, the sign of an option, settings between semicolons."""
 
@@ -118,8 +137,15 @@ def is_told(text: str) -> bool:
         _Told("password", match[1], quoted=True, alone=True, setting=True, spoken=False)
         for match in _SQL.finditer(text)
     }
+    if any(not _NO_SEED.intersection(match["words"].lower().split()) for match in _SEED.finditer(text)):
+        return True
+    told.update(_first(match) for match in _FIRST.finditer(text))
     told.update(value for word in _WORD.finditer(text) for value in _after(text, word))
     return any(map(_is_secret, told))
+
+
+def _first(match: re.Match[str]) -> _Told:
+    return _Told("password", match["plain"], quoted=False, alone=False, setting=False, spoken=True)
 
 
 def _after(text: str, word: re.Match[str]) -> list[_Told]:
@@ -147,7 +173,8 @@ def _after(text: str, word: re.Match[str]) -> list[_Told]:
             kind=kind,
             value=groups.get("quoted") or groups.get("plain") or "",
             quoted=bool(groups.get("quoted")),
-            alone=match is element or not (rest.strip(" \t\r.,;!?)'\"”’`*") or before.endswith(", ")),
+            alone=match is element
+            or not (_FOREIGN.match(match.group()) or rest.strip(" \t\r.,;!?)'\"”’`*") or before.endswith(", ")),
             setting=word.group().isupper() or bool(_SETTING.search(before)),
             spoken=match is said,
         )
