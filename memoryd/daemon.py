@@ -267,7 +267,9 @@ class _Daemon:
                 ran = await ports.store.jobs()
                 await _look_at_clock(ports, ran.get(CLOCK_SEEN))
                 seen = {first_seen(name): now_utc() for name in expressions_of(self._config)}
-                new = {name: time for name, time in seen.items() if name not in ran} | misdated(ran, now_utc())
+                new = {name: time for name, time in seen.items() if name not in ran}
+                if not ports.is_behind(now_utc()):
+                    new |= misdated(ran, now_utc())
                 if new:
                     await ports.store.commit(ChangeSet(jobs=new))
                     ran |= new

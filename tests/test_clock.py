@@ -18,7 +18,7 @@ from memoryd.domain.sweep import decay
 from memoryd.domain.usage import Usage
 from memoryd.errors import InvalidArgument
 from memoryd.grant import GrantUsage
-from memoryd.model import Kind, Source
+from memoryd.model import GcReport, Kind, Source
 from memoryd.schedule import due_jobs, first_seen, misdated
 from memoryd.store.ram import RamStore
 from tests.builders import Local, entry, memory, open_duckdb, ports_over
@@ -127,6 +127,34 @@ def test_a_recall_of_the_future_keeps_nothing_from_fading():
     assert confidence_at(right, NOW, "gentle") < 0.4
     for one in (recalled, reinforced, misdated_one):
         assert confidence_at(right, NOW, "gentle") == confidence_at(one, NOW, "gentle")
+
+
+def test_a_clock_that_is_behind_shortens_no_grace(clock, uptime):
+    async def run():
+        async with ports_over(RamStore()) as ports:
+            alice = Local(ports, clock, user_id="alice")
+            await alice.add("I live in Rome", key="home")
+            await alice.add("I live in Paris", key="home")
+            before = (await alice.add("my aunt sells bread")).memory
+            promised = (await alice.delete(before.id)).purge_time
+            seen = clock.now
+
+            clock.pass_days(-400)
+            ports.clock = ClockWatch(clock.now, seen, uptime)
+            assert GcReport() == await collect(ports, now=clock.now)
+            late = (await alice.add("my uncle sells fish")).memory
+            assert seen + timedelta(days=30) == (await alice.delete(late.id)).purge_time
+            clock.pass_days(400)
+            uptime.pass_hours(0.1)
+
+            assert ports.clock.look(clock.now)
+            assert GcReport() == await collect(ports, now=clock.now)
+            assert promised == (await ports.store.entries([before.id]))[0].memory.purge_time
+            clock.pass_days(31)
+            ports.clock.believe(clock.now)
+            assert 2 == (await collect(ports, now=clock.now)).deleted_count
+
+    asyncio.run(run())
 
 
 def test_a_job_that_ran_in_the_future_is_due_again_from_now_on():

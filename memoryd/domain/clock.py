@@ -1,6 +1,9 @@
 """
 Whether the wall clock can be believed: what erases by age waits while it is implausibly far ahead.
 
+While it is behind, as before the network has set it, less is due than should be, so that may go; but no date is put
+right by it, and what is deleted is kept for its grace from the time that it should be.
+
 The clock is compared with the time that has passed since it was right: with CLOCK_BOOTTIME while memoryd runs, and over
 a stop with the time that memoryd wrote down last. It is believed again once it has come back or gone on steadily for a
 day, or when the operator says that it is right.
@@ -54,6 +57,14 @@ class ClockWatch:
         self._right = self._steady = now
         self._right_at = self._steady_at = self._uptime_s()
         self._leeway = LEAP
+
+    def is_behind(self, now: datetime) -> bool:
+        """Whether the clock is implausibly far behind."""
+        return self._surplus(now) < -LEAP
+
+    def never_behind(self, now: datetime) -> datetime:
+        """Return the time; where the clock is behind, the one that it should be at least."""
+        return self._right + self._passed(self._right_at) if self.is_behind(now) else now
 
     def doubt(self, now: datetime) -> str:
         """Return why nothing is erased by its age now, and what to do; "" where the clock is not too far ahead."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from memoryd.domain.decay import confidence_at
 from memoryd.domain.forget import hidden
@@ -59,5 +59,5 @@ def _may_go(memory: Memory, trust: Trust) -> bool:
 
 def evicted(memory: Memory, ports: Ports, now: datetime) -> Memory:
     """Return a memory as it is once it was evicted: restorable, like whatever is deleted."""
-    due_time = now + timedelta(days=ports.policy.delete_grace_days)
+    due_time = ports.purge_time(now)
     return hidden(memory, now, due_time, trust=Trust.SANDBOX, reason="evicted")

@@ -72,7 +72,7 @@ async def forget(
                     await ports.store.commit(replace(change, tombstones=stones))
                     return Forgotten((memory.id,))
                 partners = tuple(await released([memory], ports))
-                due_time = now + timedelta(days=ports.policy.delete_grace_days)
+                due_time = ports.purge_time(now)
                 entry = await ports.store.entry(memory)
                 gone = Entry(hidden(memory, now, due_time, trust=caller.trust), entry.terms if entry else "")
                 await ports.store.commit(ChangeSet(updates=(gone, *partners), request=noted, tombstones=stones))
@@ -100,7 +100,7 @@ async def forget_grant(
 
     What is stored through it meanwhile stays, so close it first.
     """
-    due_time = now + timedelta(days=ports.policy.delete_grace_days)
+    due_time = ports.purge_time(now)
     ids: set[str] = set()
     replaced: set[str] = set()
     after: Cursor | None = None
@@ -191,7 +191,8 @@ async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcRe
     report, due = await ports.store.collectable(graces, limit=READ_AT_ONCE)
     if dry_run:
         return replace(report, dry_run=True, held=held)
-    await _redate(ports, now)
+    if not ports.is_behind(now):
+        await _redate(ports, now)
     while due:
         for n in range(0, len(due), SLICE):
             part = due[n : n + SLICE]

@@ -161,6 +161,15 @@ class Ports:
         """Return why nothing may be erased by its age now; "" where the clock is not in doubt, or not watched."""
         return "" if self.clock is None else self.clock.doubt(now)
 
+    def is_behind(self, now: datetime) -> bool:
+        """Whether the clock is implausibly far behind, so that no date is put right by it."""
+        return self.clock is not None and self.clock.is_behind(now)
+
+    def purge_time(self, now: datetime) -> datetime:
+        """Return the end of the grace of what is deleted now."""
+        begin = now if self.clock is None else self.clock.never_behind(now)
+        return begin + timedelta(days=self.policy.delete_grace_days)
+
     def owner_lock(self, *owners: Owner) -> Any:
         """Hold what is decided for these owners: decisions of one owner come one after the other."""
         return self.owner_locks.hold(owners)

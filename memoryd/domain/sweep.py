@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from memoryd import limits
 from memoryd.change import ChangeSet
@@ -101,7 +101,7 @@ async def forget_matching(
     What is stored meanwhile stays. See DeleteMemories in the contract.
     """
     async with once(ports, caller, "DeleteMemories", request_id, (match.canonical, purge)) as request:
-        due_time = now + timedelta(days=ports.policy.delete_grace_days)
+        due_time = ports.purge_time(now)
         earlier = await request.earlier()
         if earlier is not None and not dry_run:
             return Swept(tuple(gone for gone, _, _ in earlier.outcomes if gone), earlier.create_time + (due_time - now))
@@ -171,7 +171,7 @@ async def decay(ports: Ports, *, now: datetime, dry_run: bool = False) -> Decaye
     held = ports.doubt(now)
     if held and not dry_run:
         return Decayed(0, (), held)
-    due_time = now + timedelta(days=ports.policy.delete_grace_days)
+    due_time = ports.purge_time(now)
     examined, after = 0, ""
     gone: list[Faded] = []
     while page := await ports.store.live_page(limit=READ_AT_ONCE, after=after):
