@@ -194,6 +194,14 @@ def test_a_correction_among_equals_keeps_the_rest(daemon, user):
 # --- room ---
 
 
+def test_a_sandbox_cannot_take_up_all_that_one_memory_may_contest(daemon, user):
+    with both(daemon, user) as (host, inside):
+        held = host.add("I prefer short answers").memory.id
+        for word in ("funny", "witty", "formal", "polite", "cheerful", "rhymed"):
+            inside.add(f"I prefer {word} answers")
+        assert held in host.add("I prefer detailed answers").contested_ids
+
+
 def test_lower_trust_is_evicted_first():
     async def rule():
         async with ports_over(RamStore(), Config(memory=MemoryConfig(max_entries=4))) as ports:

@@ -337,6 +337,11 @@ def test_a_uuid_is_no_card(detector):
     assert not [text for text in (*UUIDS_LIKE_CARDS, *plain) if detector([f"the order {text} has come"])]
 
 
+def test_a_number_inside_a_name_is_no_card(detector):
+    assert detector(["pay with 4012888888881881 today"])
+    assert not detector(["the ticket AB4012888888881881 is open"])
+
+
 def test_luhn():
     assert passes_luhn("4111111111111111")
     assert not passes_luhn("4111111111111112")
