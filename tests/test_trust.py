@@ -277,6 +277,18 @@ def test_who_corrects_another_s_statement_speaks_for_themselves(folder):
             assert "[bob as mallory says] I owe mallory money" in carol.context("who owes money?").text
 
 
+def test_a_sandbox_s_sentence_makes_no_two_people_one_for_the_host_s_erasing(daemon, user):
+    with both(daemon, user) as (host, inside):
+        about = [host.add(text).memory.id for text in ("Robert has an allergy to nuts", "Robert lives in Oslo")]
+        tea = host.add("Bob likes tea").memory.id
+        for text in ("Robert goes by Bob", "Robert, also known as Bob, sings", "Bob is Robert"):
+            inside.add(text)
+        gone = host.forget_person("Bob")
+        assert tea in gone.purged_ids
+        assert not {*about} & {*gone.purged_ids}
+        assert {*about} <= {*host.forget_person("Robert").purged_ids}
+
+
 def test_a_namesake_of_a_sandbox_leads_no_statement_of_the_host_astray(folder):
     with a_world(folder) as world:
         own = world.sandbox(chat_ids=())

@@ -7,20 +7,21 @@ may be, a new entity is made: a duplicate is better than a wrong merge, and can 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from memoryd import limits
 from memoryd.checks import fold
-from memoryd.entity import EntityType, Form, Mention
+from memoryd.entity import Entity, EntityType, Form, Mention
 from memoryd.index.directory import Directory
 from memoryd.knowledge.finders import Find, Finder, find_entities
 from memoryd.knowledge.names import is_formal, is_plain, may_be_one, short_forms
 from memoryd.knowledge.relations import KIN, RELATIONS, relation_of
 from memoryd.model import Memory
 
-__all__ = ["guessed_names", "known_as", "meant_by", "mentions_among", "mentions_of", "named_by", "near"]
+__all__ = ["Naming", "is_relation", "known_as", "meant_by", "mentions_among", "mentions_of", "named_by", "near"]
 
 
 MOST_NEAR = 5  # names that an error offers
@@ -266,7 +267,7 @@ def known_as(name: str, directory: Directory) -> set[str]:
     if exact:
         return exact
     related = directory.related(relation_of(_unowned(name)))  # who has no other name is shown as "wife"
-    return {root for root in related if fold(directory.name(root)) == fold(name)}
+    return {root for root in related if fold(directory.name(root)) == _unowned(name)}
 
 
 def named_by(name: str, directory: Directory) -> set[str]:
@@ -278,43 +279,73 @@ def named_by(name: str, directory: Directory) -> set[str]:
     exact = known_as(name, directory)
     if exact:
         return exact
-    words = _unowned(name)
-    if words in RELATIONS:
-        return directory.related(relation_of(words))
+    if is_relation(name):
+        return directory.related(relation_of(_unowned(name)))
     return directory.first_named([fold(name)])
 
 
-def guessed_names(name: str, people: Directory, root: str, memories: Sequence[Memory]) -> list[str]:
+class Naming:
     """
-    Return the names of an entity that nobody has said to be those of whom a name names.
+    What is said to be one with whom a name names: names, relations and ids of one entity.
 
-    They came to it by likeness: Bob, as there was one Robert. Names are said to be one's in one statement that has
-    both, in statements that show two entities to be one, and by hand.
+    An entity may have come to further names by likeness: Bob, as there was one Robert. What is one is told by a
+    statement that has both names, by statements that show two entities to be one, or by hand; and by nobody of less
+    trust than the entity is known with.
     """
-    members = people.members(root)
-    rows = [row for row in people.rows if row.id in members]
-    decided = {one for row in rows for one in (row.id, row.merged_into) if row.merged_into or row.name} - {""}
-    given = {fold(people.given_name(one)) for one in members} - {""}
-    names: dict[str, str] = {}
-    told = [decided]  # sets of names and ids; those of one set were said to be one
-    for memory in memories:
-        theirs = [mention for mention in memory.mentions if mention.entity_id in members]
-        said = {fold(mention.text): mention.text for mention in theirs if mention.form is not Form.RELATION}
-        by_hand = {mention.entity_id for mention in theirs} & decided
-        shown = {one for mention in theirs if mention.same_as for one in (mention.same_as, mention.entity_id)}
-        names |= said
-        told.append({*said, *by_hand, *shown})
-    known = {fold(name), *given, *(decided if fold(name) in given else ())}
-    while more := [some for some in told if some & known and not some <= known]:
-        known = known.union(*more)
-    return sorted(text for folded, text in names.items() if folded not in known)
+
+    def __init__(self, name: str, people: Directory, root: str, memories: Sequence[Memory]) -> None:
+        """Take a name that `known_as` has found the root for, and the memories that name the entity; an id is all."""
+        self._members = people.members(root)
+        self._all = people.has(name)
+        rows = [row for row in people.rows if row.id in self._members]
+        decided = {one for row in rows for one in (row.id, row.merged_into) if row.merged_into or row.name} - {""}
+        given = {fold(people.given_name(one)) for one in self._members} - {""}
+        told = [decided]  # sets of names and ids; those of one set were said to be one
+        least = people.weight(root)
+        for memory in memories:
+            theirs = [mention for mention in memory.mentions if mention.entity_id in self._members]
+            by_hand = {mention.entity_id for mention in theirs} & decided
+            shown = {one for mention in theirs if mention.same_as for one in (mention.same_as, mention.entity_id)}
+            if memory.trust.weight >= least:
+                told.append({*map(_called, theirs), *by_hand, *shown})
+        known = {fold(name), f"my {relation_of(_unowned(name))}", *given, *(decided if fold(name) in given else ())}
+        while more := [some for some in told if some & known and not some <= known]:
+            known = known.union(*more)
+        self._known = known
+
+    def has(self, text: str) -> bool:
+        """Whether a name, as it stands, is one of theirs."""
+        return self._all or fold(text) in self._known
+
+    def decided(self, row: Entity) -> bool:
+        """Whether what was decided by hand was decided of them."""
+        return self._all or row.id in self._known or self.has(row.name)
+
+    def means(self, mention: Mention) -> bool:
+        """Whether a mention means them, and no one else whom likeness has made one with them."""
+        if mention.entity_id not in self._members:
+            return False
+        return self._all or _called(mention) in self._known or mention.entity_id in self._known
+
+    def guessed(self, memories: Sequence[Memory]) -> list[str]:
+        """Return the names that only likeness makes theirs."""
+        mentions = [mention for memory in memories for mention in memory.mentions if mention.entity_id in self._members]
+        return sorted({m.text for m in mentions if m.form is not Form.RELATION and not self.means(m)})
+
+
+def _called(mention: Mention) -> str:
+    """Return what a mention calls somebody; a relation so that it is no name."""
+    return f"my {mention.text}" if mention.form is Form.RELATION else fold(mention.text)
 
 
 def near(name: str, directory: Directory) -> list[str]:
     """Return the roots that somebody may have meant by a name that nobody has, most likely first."""
     called = {fold(said): root for root in directory.roots for said in (directory.name(root), *directory.aliases(root))}
+    words = {*re.findall(r"\w+", fold(name))}
+    fuller = sorted(one for one in called if words and words <= {*re.findall(r"\w+", one)})  # "Connor", "Connor, Sarah"
     alike = get_close_matches(fold(name), list(called), MOST_NEAR, 0.7)
-    return list(dict.fromkeys([*sorted(meant_by(name, directory)), *(called[one] for one in alike)]))[:MOST_NEAR]
+    likely = (*sorted(meant_by(name, directory)), *(called[one] for one in (*fuller, *alike)))
+    return list(dict.fromkeys(likely))[:MOST_NEAR]
 
 
 def _unowned(name: str) -> str:
@@ -323,6 +354,11 @@ def _unowned(name: str) -> str:
     for owner in ("my ", "our ", "the user's ", "user's "):
         words = words.removeprefix(owner)
     return words
+
+
+def is_relation(name: str) -> bool:
+    """Whether a text names somebody by a relation: "my wife"."""
+    return _unowned(name) in RELATIONS
 
 
 def meant_by(name: str, directory: Directory) -> set[str]:
@@ -334,7 +370,7 @@ def meant_by(name: str, directory: Directory) -> set[str]:
         if begun:
             return begun
     words = _unowned(name)
-    if words in RELATIONS:
+    if is_relation(name):
         related = directory.related(relation_of(words))
         if related:
             return related

@@ -11,15 +11,16 @@ from memoryd.change import ChangeSet, Entry
 from memoryd.checks import check_count, check_text, fold
 from memoryd.domain.answers import within_bytes
 from memoryd.domain.links import purge_of
-from memoryd.domain.mentions import MOST_NEAR, guessed_names, known_as, meant_by, named_by, near
+from memoryd.domain.mentions import MOST_NEAR, Naming, is_relation, known_as, meant_by, named_by, near
 from memoryd.domain.page_token import number_after, read_number
 from memoryd.domain.ports import Ports
 from memoryd.domain.showing import shown
 from memoryd.domain.tombstones import tombstones_for
 from memoryd.entity import Entity, EntityType, Form, Mention, Profile
 from memoryd.errors import AmbiguousName, EntityNotFound, InvalidArgument, TrustTooLow
+from memoryd.index.analysis import analyse_query
 from memoryd.index.directory import Directory
-from memoryd.knowledge.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS, is_plain
+from memoryd.knowledge.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS, is_plain, stands_in
 from memoryd.knowledge.relations import RELATIONS
 from memoryd.model import Caller, Filter, Kind, Memory, Owner, State
 from memoryd.times import from_us
@@ -76,7 +77,8 @@ async def exactly_whom(wanted: Filter, caller: Caller, ports: Ports, *, now: dat
                 listed = ", ".join(f"{people.name(root)} ({root})" for root in several[:8])
                 raise AmbiguousName(f"{subject!r} may be several: {listed}; name one by its id", field="subjects")
         literally = Filter(kinds=EVERY_KIND, subjects=(subject,), include_expired=True, include_superseded=True)
-        if not named and not await ports.store.page(caller.visibility, literally, now=now, limit=1):
+        may_be_label = not is_relation(subject)  # "my wife" may be others too than those who are labelled so
+        if not named and not (may_be_label and await ports.store.page(caller.visibility, literally, now=now, limit=1)):
             raise _unknown(subject, places, "subjects")
         for n, root in named:
             owner = caller.visibility.owners[n]
@@ -88,13 +90,12 @@ async def exactly_whom(wanted: Filter, caller: Caller, ports: Ports, *, now: dat
 
 def _check_no_guess(name: str, people: Directory, root: str, found: Sequence[Memory], field: str) -> None:
     """Raise AmbiguousName if an entity has names that only likeness makes those of whom a name names."""
-    if people.has(name):
-        return  # an id names just this one
-    guessed = guessed_names(name, people, root, found)
+    guessed = Naming(name, people, root, found).guessed(found)
     if guessed:
+        apart = guessed[0] if fold(name) == fold(people.name(root)) else name
         raise AmbiguousName(
             f"{name!r} may be another than {', '.join(map(repr, guessed))}: nobody has said that they are one. Take"
-            f" them apart (memory person --unmerge '{guessed[0]}'), or name all of them by their id, {root}",
+            f" them apart (memory person --unmerge {apart!r}), or name all of them by their id, {root}",
             field=field,
         )
 
@@ -372,14 +373,16 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
         owner, root, people = await _find(name, caller, ports, known_as)
         members = people.members(root)
         found = await ports.store.naming(owner, members)
-        _check_no_guess(name.strip(), people, root, found, "name")
-        about = [m for m in found if any(one.about and one.entity_id in members for one in m.mentions)]
+        naming = Naming(name.strip(), people, root, found)
+        about = [m for m in found if any(one.about and naming.means(one) for one in m.mentions)]
         ids = {memory.id for memory in about}
         mentioning = [memory for memory in found if memory.id not in ids]
         live = [memory for memory in about if memory.state_at(now) is State.LIVE]
-        profile = _profile(owner, root, people, live)
-        receipt = Forgotten(profile, tuple(m.id for m in about), tuple(m.id for m in mentioning))
-        rows = [row for row in people.rows if row.id in members]
+        profile = _as_named(_profile(owner, root, people, live), naming, name.strip())
+        in_words = [m for m in await _with_name((profile.name, *profile.aliases), owner, ports) if m.id not in ids]
+        left = {memory.id: memory for memory in (*mentioning, *in_words)}
+        receipt = Forgotten(profile, tuple(m.id for m in about), tuple(left))
+        rows = [row for row in people.rows if row.id in members and naming.decided(row)]
         trusts = [memory.trust for memory in about] + [row.trust for row in rows]
         if any(trust.outranks(caller.trust) for trust in trusts):
             raise TrustTooLow("some of what is said of this person is of higher trust; nothing was erased")
@@ -387,14 +390,14 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
             return replace(
                 receipt,
                 memories=tuple(await shown(about[: limits.MAX_SHOWN], caller, ports, now)),
-                mentioning=tuple(await shown(mentioning[: limits.MAX_SHOWN], caller, ports, now)),
+                mentioning=tuple(await shown(list(left.values())[: limits.MAX_SHOWN], caller, ports, now)),
             )
         ports.check_grant(caller.grant_id, now)
         kept = await ports.store.entries([m.id for m in mentioning if not m.trust.outranks(caller.trust)])
         change = await purge_of(about, ports, now=now, by=caller.trust)
         partners = {entry.memory.id: entry for entry in change.updates}
         updates = [
-            Entry(_without(partners.pop(e.memory.id, e).memory, members), e.terms) for e in kept
+            Entry(_without(partners.pop(e.memory.id, e).memory, naming), e.terms) for e in kept
         ]  # what only mentions them forgets whom it meant
         forgotten = {row.id: row for row in (*change.forget_entities, *rows)}
         await ports.store.commit(
@@ -411,5 +414,26 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
     return receipt
 
 
-def _without(memory: Memory, members: frozenset[str]) -> Memory:
-    return replace(memory, mentions=tuple(m for m in memory.mentions if m.entity_id not in members))
+async def _with_name(names: Iterable[str], owner: Owner, ports: Ports) -> list[Memory]:
+    """Return the memories whose text holds one of some names, also where nobody was found to be meant by it."""
+    index = await ports.indexes.get(owner)
+    if index is None:
+        return []
+    found = [
+        memory
+        for name in names
+        for memory in index.with_words(analyse_query(name), limit=limits.MAX_NAMED_IDS)
+        if stands_in(name, memory.content)
+    ]
+    return list({memory.id: memory for memory in found}.values())
+
+
+def _without(memory: Memory, naming: Naming) -> Memory:
+    return replace(memory, mentions=tuple(mention for mention in memory.mentions if not naming.means(mention)))
+
+
+def _as_named(profile: Profile, naming: Naming, name: str) -> Profile:
+    """Return the profile of whom a name means, without what likeness alone has made one with them."""
+    names = [one for one in (profile.name, *profile.aliases) if naming.has(one)]
+    relations = tuple(one for one in profile.relations if naming.has(f"my {one}"))
+    return replace(profile, name=names[0] if names else name, aliases=tuple(names[1:]), relations=relations)

@@ -289,6 +289,17 @@ class ScopeIndex:
         """Return the live memory of that key: none or one."""
         return self._memories(document for document in self._keys.get(key, ()) if self._live(document, now))
 
+    def with_words(self, terms: Sequence[str], *, limit: int) -> list[Memory]:
+        """Return the newest memories that can be recalled, hidden ones too, and hold all of some words."""
+        count = self.count
+        found: NDArray[np.int64] | None = None
+        for term in terms:
+            pieces = [documents.astype(np.int64) for documents, _ in self.postings.pieces(term, count)]
+            holders = np.concatenate([np.empty(0, dtype=np.int64), *pieces])
+            found = holders if found is None else np.intersect1d(found, holders)
+        alive = [] if found is None else found[self._alive.view(count)[found]].tolist()
+        return self._memories(sorted(alive, reverse=True)[:limit])
+
     def holds(self, memory_id: str) -> bool:
         """Whether anything of a memory is here, also what it was before it was deleted."""
         return memory_id in self._documents or memory_id in self._former

@@ -26,6 +26,7 @@ __all__ = [
     "is_plain",
     "may_be_one",
     "short_forms",
+    "stands_in",
 ]
 
 MOST_NAME_CHARACTERS = 64
@@ -35,6 +36,17 @@ _SENTENCE = re.compile(r"(?<!\b\w)(?<!\b(?i:dr|mr|ms|st|jr|sr|co))(?<!\b(?i:mrs|
 """A full stop that ends a sentence: not one after an initial or a title."""
 
 _TITLES = word_set("dr mr mrs ms miss prof professor sir dame rev md phd")
+
+
+def stands_in(name: str, text: str) -> bool:
+    """Whether a text holds a name, whatever its case, as words of their own; in scripts that have no case, anywhere."""
+    wanted, told = fold(name), fold(text)
+    begin, end = (r"(?<!\w)" if _has_case(wanted[0]) else ""), (r"(?!\w)" if _has_case(wanted[-1]) else "")
+    return bool(re.search(f"{begin}{re.escape(wanted)}{end}", told))
+
+
+def _has_case(letter: str) -> bool:
+    return letter.upper() != letter.lower() or letter.isdigit()
 
 
 @cache

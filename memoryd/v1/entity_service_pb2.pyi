@@ -383,7 +383,9 @@ class ForgetPersonResponse(google.protobuf.message.Message):
 
     @property
     def mentioning_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Memories that only mention the person and stay; delete them by themselves if they shall go too."""
+        """Memories that only mention the person, or hold the name or one like it, and stay; delete them by themselves if
+        they shall go too.
+        """
 
     @property
     def purge_time(self) -> google.protobuf.timestamp_pb2.Timestamp:

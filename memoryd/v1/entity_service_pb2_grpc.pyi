@@ -58,7 +58,9 @@ class EntityServiceStub:
     Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other, as after a retry.
     """
     ForgetPerson: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.ForgetPersonRequest, memoryd.v1.entity_service_pb2.ForgetPersonResponse]
-    """Erases all memories that are about a person, and the person. It cannot be undone. The caller must hold "delete".
+    """Erases all memories that are about a person, and the person. A name means whom memories call so, and by what is
+    said to be another name of theirs; what only likeness has made one with them stays and is listed. An id means all
+    that is one. It cannot be undone. The caller must hold "delete".
     Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
     of higher trust; nothing was erased.
     """
@@ -99,7 +101,9 @@ class EntityServiceAsyncStub(EntityServiceStub):
     Errors: as RenameEntity. INVALID_ARGUMENT (INVALID_FIELD): it is in no other, as after a retry.
     """
     ForgetPerson: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.ForgetPersonRequest, memoryd.v1.entity_service_pb2.ForgetPersonResponse]  # type: ignore[assignment]
-    """Erases all memories that are about a person, and the person. It cannot be undone. The caller must hold "delete".
+    """Erases all memories that are about a person, and the person. A name means whom memories call so, and by what is
+    said to be another name of theirs; what only likeness has made one with them stays and is listed. An id means all
+    that is one. It cannot be undone. The caller must hold "delete".
     Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
     of higher trust; nothing was erased.
     """
@@ -173,7 +177,9 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.entity_service_pb2.ForgetPersonRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.entity_service_pb2.ForgetPersonResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.ForgetPersonResponse]]:
-        """Erases all memories that are about a person, and the person. It cannot be undone. The caller must hold "delete".
+        """Erases all memories that are about a person, and the person. A name means whom memories call so, and by what is
+        said to be another name of theirs; what only likeness has made one with them stays and is listed. An id means all
+        that is one. It cannot be undone. The caller must hold "delete".
         Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
         of higher trust; nothing was erased.
         """

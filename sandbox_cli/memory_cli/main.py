@@ -478,37 +478,38 @@ def _changed(entity: Any, args: argparse.Namespace, verb: str) -> None:
 def _forget(client: Any, args: argparse.Namespace) -> None:
     previews = _previews(client, args.name)
     if args.dry_run:
-        _tell_forgotten(previews, previews, args)
+        _tell_forgotten(list(previews.values()), list(previews.values()), args)
         return
     if not args.yes:
         if sys.stdin is None or not sys.stdin.isatty():
             raise _Usage("this cannot be undone; look with --dry-run first, then say --yes")
-        for preview in previews:
+        for preview in previews.values():
             _tell_one(preview, preview)
         print("erase this for good? [y/N] ", end="")
         sys.stdout.flush()
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise _Usage("nothing was erased")
-    receipts = [client.forget_person(preview.entity.id) for preview in previews]
-    _tell_forgotten(receipts, previews, args)
+    receipts = [client.forget_person(name) for name in previews]
+    _tell_forgotten(receipts, list(previews.values()), args)
 
 
-def _previews(client: Any, names: Sequence[str]) -> list[Any]:
-    """Return what would go of each name; whoever is not known exactly ends it all, before anything is erased."""
+def _previews(client: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return by name what would go; whoever is not known exactly ends it all, before anything is erased."""
     from memory_client import MemorydError
 
-    previews = {}
+    previews: dict[str, Any] = {}
     for name in names:
         preview = client.forget_person(name, dry_run=True)
-        previews[preview.entity.id] = preview
+        if not any((preview.entity.id, preview.purged_ids) == (p.entity.id, p.purged_ids) for p in previews.values()):
+            previews[name] = preview
     if len(names) > 1:
         whole = " ".join(names)
         try:
             known = client.forget_person(whole, dry_run=True).entity
         except MemorydError:  # it is no name, as it should be
-            return list(previews.values())
+            return previews
         raise _Usage(f"{one_line(known.name)} is one name; write '{one_line(whole)}' in quotes")
-    return list(previews.values())
+    return previews
 
 
 def _tell_forgotten(receipts: Sequence[Any], previews: Sequence[Any], args: argparse.Namespace) -> None:
@@ -524,13 +525,15 @@ def _tell_one(receipt: Any, preview: Any) -> None:
     """Say what goes, or went, in the words of the preview."""
     lines = {memory.id: memory_line(memory, memory.id) for memory in (*preview.memories, *preview.mentioning_memories)}
     verb = "would erase" if receipt.dry_run else "erased"
-    print(
-        f"{verb} {_memories(receipt.purged_count)} about {one_line(receipt.entity.name)} ({receipt.entity.id}) for good"
-    )
+    whom = f"{one_line(receipt.entity.name)} ({receipt.entity.id})"
+    if receipt.purged_count:
+        print(f"{verb} {_memories(receipt.purged_count)} about {whom} for good")
+    else:
+        print(f"no memory is about {whom}, so none {'would be' if receipt.dry_run else 'was'} erased")
     for item in receipt.purged_ids:
         print(f"  {lines.get(item, item)}")
     if receipt.mentioning_ids:
-        print(f"left: {_memories(len(receipt.mentioning_ids))} that only mention the name:")
+        print(f"left: {_memories(len(receipt.mentioning_ids))} that only mention the name, or one like it:")
         for item in receipt.mentioning_ids:
             print(f"  {lines.get(item, item)}")
 
