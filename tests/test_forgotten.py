@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from memory_client import Draft, MemorydError, Unavailable
+from memory_client import Draft, Filter, MemorydError, Unavailable
 
 from memoryd.change import ChangeSet, Entry
 from memoryd.config import Config, MemoryConfig
@@ -475,6 +475,66 @@ def test_what_a_sandbox_takes_back_with_a_purge_has_replaced_nothing(folder):
             left = bob.get(said)
             assert ("live", "", None) == (left.state.value, left.superseded_by, left.judgement)
             assert said == bob.search("deadline").hits[0].memory.id
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_chain_of_statements_that_is_purged_gives_back_what_stood_before_it(folder, at_once):
+    with a_world(folder) as world:
+        boxes = [world.sandbox(user_id=user, chat_ids=("team",)) for user in ("bob", "mallory")]
+        with world.inside(boxes[0], chat_id="team") as bob, world.inside(boxes[1], chat_id="team") as mallory:
+            said = bob.add("the deadline is Friday", shared=True, key="deadline").memory.id
+            chain = [
+                mallory.add(f"the deadline is {day}", shared=True, key="deadline", tags=["x"]).memory.id
+                for day in ("Monday", "Tuesday")
+            ]
+            if at_once:
+                wanted = Filter(tags=("x",), include_superseded=True)
+                assert 2 == mallory.delete_matching(filter=wanted, purge=True).deleted_count
+            else:
+                for one in reversed(chain):
+                    mallory.delete(one, purge=True)
+            assert "live" == bob.get(said).state.value
+
+
+def test_a_purge_gives_nothing_back_that_the_host_decided_or_that_was_said_anew(folder):
+    with a_world(folder) as world:
+        boxes = [world.sandbox(user_id=user, chat_ids=("team",)) for user in ("bob", "mallory")]
+        with (
+            world.inside(boxes[0], chat_id="team") as bob,
+            world.inside(boxes[1], chat_id="team") as mallory,
+            world.admin(user_id="carol", chat_id="team") as host,
+        ):
+            said = bob.add("the deadline is Friday", shared=True, key="deadline").memory.id
+            heir = mallory.add("the deadline is Monday", shared=True, key="deadline").memory.id
+            mallory.delete(heir)
+            now = host.add("the deadline is Sunday", shared=True, key="deadline").memory.id
+            mallory.delete(heir, purge=True)
+            assert "superseded" == bob.get(said).state.value  # its key is the host's now
+            assert "live" == host.get(now).state.value
+
+            old = bob.add("the build server is Jenkins", shared=True).memory.id
+            new = mallory.add("the build server is Buildkite", shared=True)
+            assert old in (*new.contested_ids, *new.superseded_ids)
+            host.confirm(new.memory.id)
+            assert "superseded" == bob.get(old).state.value
+            mallory.delete(new.memory.id, purge=True)
+            assert "superseded" == bob.get(old).state.value
+
+
+def test_what_was_restored_after_its_end_names_nobody_who_replaced_it():
+    async def rule():
+        now = [NOW]
+        async with ports_over(RamStore()) as ports:
+            memory = Local(ports, lambda: now[0], user_id="alice")
+            old = (await memory.add("the code is 4711", key="code", expires_days=1)).memory
+            new = (await memory.add("the code is 1234", key="code")).memory
+            now[0] = NOW + timedelta(days=2)
+            back = await memory.restore(old.id)
+            assert ("expired", frozenset()) == (back.state.value, back.links)
+            await memory.delete(new.id, purge=True)
+            assert [] == await ports.store.traces(new.id)
+
+    run(rule())
 
 
 def test_a_purge_of_very_many_builds_the_index_anew():

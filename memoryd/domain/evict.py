@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from memoryd.domain.decay import confidence_at
-from memoryd.domain.forget import hidden
+from memoryd.domain.hiding import hidden
 from memoryd.domain.ports import Ports
 from memoryd.index.scope import ScopeIndex
 from memoryd.model import Memory, State, Trust

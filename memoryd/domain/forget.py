@@ -10,8 +10,10 @@ from memoryd import limits
 from memoryd.change import ChangeSet, Entry, RecordedRequest
 from memoryd.domain.browse import find
 from memoryd.domain.clock import AHEAD
-from memoryd.domain.links import purge_of, released
+from memoryd.domain.hiding import hidden
+from memoryd.domain.links import released
 from memoryd.domain.ports import Ports
+from memoryd.domain.purge import purge_of
 from memoryd.domain.requests import once
 from memoryd.domain.tombstones import tombstones_for
 from memoryd.domain.turns import READ_AT_ONCE, SLICE, in_turns
@@ -157,19 +159,6 @@ async def forget_entries(
         ]
         change = ChangeSet(updates=(*updates, *partners), tombstones=tuple(stones), request=request)
     await ports.store.commit(change)
-
-
-def hidden(memory: Memory, now: datetime, due_time: datetime, *, trust: Trust, reason: str = "deleted") -> Memory:
-    """Return a memory as it is once deleted."""
-    return replace(
-        memory,
-        delete_time=now,
-        purge_time=due_time,
-        delete_trust=trust,
-        delete_reason=reason,
-        contested_with=(),
-        judgement=memory.judgement if memory.supersede_time is not None else None,
-    )
 
 
 async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcReport:

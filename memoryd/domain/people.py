@@ -10,10 +10,10 @@ from memoryd import limits
 from memoryd.change import ChangeSet, Entry
 from memoryd.checks import check_count, check_text, fold
 from memoryd.domain.answers import within_bytes
-from memoryd.domain.links import purge_of
 from memoryd.domain.mentions import MOST_NEAR, Naming, is_relation, known_as, meant_by, named_by, near
 from memoryd.domain.page_token import number_after, read_number
 from memoryd.domain.ports import Ports
+from memoryd.domain.purge import purge_of
 from memoryd.domain.showing import shown
 from memoryd.domain.tombstones import tombstones_for
 from memoryd.entity import Entity, EntityType, Form, Mention, Profile
