@@ -7,9 +7,11 @@ Each returns the value in the form that is kept, or raises InvalidArgument or Li
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 
 from memoryd import limits
 from memoryd.errors import InvalidArgument, LimitExceeded
@@ -29,7 +31,15 @@ __all__ = [
 
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)  # a day inside what a timestamp can hold, so that zones cannot overflow
 LATEST = datetime(9999, 12, 30, tzinfo=UTC)
+MOST_MARKS = 30  # of the Stream-Safe Text Format, Unicode Standard Annex 15
+LAST_MARK = 0x1E94A  # the last character of Unicode 15 with a combining class
 _VISIBLE = frozenset("LNPS")  # letters, numbers, punctuation, symbols: what is left is spaces, marks and controls
+
+
+@cache
+def _too_many_marks() -> re.Pattern[str]:
+    marks = "".join(chr(code) for code in range(0x300, LAST_MARK + 1) if unicodedata.combining(chr(code)))
+    return re.compile(f"[{marks}]{{{MOST_MARKS + 1}}}")
 
 
 def check_text(value: str, name: str, *, limit: int, required: bool = False) -> str:
@@ -38,6 +48,8 @@ def check_text(value: str, name: str, *, limit: int, required: bool = False) -> 
         raise InvalidArgument(f"{name} must be text, not {type(value).__name__}", field=name)
     if len(value) > 2 * limit:  # before any work: NFC never shrinks text below a third of its bytes
         raise LimitExceeded(f"{name} has {len(value)} characters; the limit is {limit} bytes", field=name, limit=name)
+    if not value.isascii() and _too_many_marks().search(value):  # NFC sorts them in the square of their number
+        raise InvalidArgument(f"{name} has more than {MOST_MARKS} combining marks in a row", field=name)
     text = value if value.isascii() else unicodedata.normalize("NFC", value)
     if "\0" in text:
         raise InvalidArgument(f"{name} contains a NUL character; remove it", field=name)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import subprocess
+import sys
 
 import pytest
-from memory_client import AsyncMemoryClient, Draft, InvalidArgument, Kind, MemoryClient
+from memory_client import AsyncMemoryClient, Draft, Filter, InvalidArgument, Kind, MemoryClient
+from memory_client.endpoint import Identity
+from memory_client.knowledge_calls import delete_matching
 
 
 @pytest.mark.parametrize(
@@ -102,3 +108,36 @@ def test_only_what_the_daemon_refuses_is_certainly_not_written():
         (grpc.StatusCode.UNKNOWN, "", "InternalError"),
     ):
         assert expected == type(error_of(Failure(code, details), "t")).__name__
+
+
+def test_what_the_client_says_itself_is_no_answer_of_the_daemon(folder):
+    if os.getuid():
+        pytest.skip("needs root, to become another user")
+    place = folder / "x.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place))
+        place.chmod(0o600)
+        folder.chmod(0o711)
+        for above in folder.parents[:-1]:
+            above.chmod(above.stat().st_mode | 0o011)
+        program = (
+            "import os, memory_client, time, grpc, google.rpc.status_pb2, google.rpc.error_details_pb2\n"
+            f"client = memory_client.MemoryClient('unix://{place}', user_id='x', timeout_s=20)\n"
+            "os.setgid(65534); os.setuid(65534)\n"
+            "for _ in range(2):\n"
+            "    began = time.monotonic()\n"
+            "    try:\n        client.get('abcdefgh')\n"
+            "    except memory_client.MemorydError as error:\n"
+            "        print(type(error).__name__, time.monotonic() - began < 10)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ["PermissionDenied True"] * 2 == done.stdout.splitlines(), done.stderr
+
+
+def test_a_purge_by_filter_is_not_sent_twice():
+    def asked(**more):
+        given = {"wanted": Filter(tags=("x",)), "text": "", "source": None, "grant_id": "", "shared": None,
+                 "dry_run": False, "purge": False, "request_id": ""}  # fmt: skip
+        return delete_matching(Identity("default", "alice", ""), **{**given, **more}).retryable
+
+    assert (True, False, True) == (asked(), asked(purge=True), asked(purge=True, dry_run=True))

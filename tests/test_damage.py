@@ -19,6 +19,7 @@ from memoryd.store.duckdb import open_store
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.reserve import MOST_BYTES, Reserve
 from tests.builders import MEMORY_LIMIT, NOW, entry, open_duckdb, run
+from tests.conformance.test_store import grant
 from tests.support import Daemon
 
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
@@ -150,6 +151,10 @@ def test_deletes_work_where_there_is_only_the_reserve(folder):
         with pytest.raises(Unavailable, match="min_free_bytes"):
             await store.commit(ChangeSet(inserts=(entry("one more"),)))
         assert reserve.exists()
+        with pytest.raises(Unavailable, match="min_free_bytes"):
+            await store.commit(ChangeSet(grants=(grant(),)))
+        await store.commit(ChangeSet(grants=(grant(revoke_time=NOW),)))
+        assert [NOW] == [one.revoke_time for one in await store.grants()]
         await store.commit(ChangeSet(purges=(gone.memory,)))
         assert not reserve.exists()
         assert [kept.memory.id] == [e.memory.id for e in await store.entries([kept.memory.id, gone.memory.id])]

@@ -417,3 +417,13 @@ def test_words_are_stemmed_and_cjk_is_paired(text, terms):
 
 def test_a_query_has_each_word_once_and_pairs_where_there_are_any():
     assert ["cat", "黑猫", "狗"] == analyse_query("cats cat 黑猫 and 狗")
+
+
+def test_what_is_erased_makes_no_score_that_is_none():
+    made = [Entry(memory(f"statement {n}"), "same " + "word " * (500 * (n == 7)), None, "") for n in range(8)]
+    index = ScopeIndex([made])
+    index.erase({made[0].memory.id})
+    stats = index.corpus(("same",))
+    with np.errstate(all="raise"):
+        scores = index.postings.score(("same",), stats, index.count)
+    assert np.isfinite(scores).all()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
 
 from memoryd import limits
-from memoryd.checks import text_digest
+from memoryd.checks import check_text, text_digest
 from memoryd.errors import IdentityMissing, InvalidArgument, LimitExceeded, MemorydError, by_reason
 from memoryd.model import Caller, Draft, Filter, Query, Scope, Source
 from memoryd.v1 import error_reason_pb2
@@ -76,6 +77,15 @@ def test_a_malformed_field_is_named(field, value):
 
 def test_text_is_kept_in_nfc():
     assert "é" == Draft(content="e\u0301").content
+
+
+@pytest.mark.parametrize("marks", ["\u0301", "\u0301\u0316"])
+def test_combining_marks_are_bounded_before_they_are_sorted(marks):
+    assert 31 == len(check_text("q" + "\u0301" * 30, "content", limit=1000))
+    began = time.process_time()
+    with pytest.raises(InvalidArgument, match="more than 30 combining marks"):
+        check_text("q" + marks * 60_000, "prompt", limit=256 * 1024)
+    assert time.process_time() - began < 1  # sorting them takes half a minute
 
 
 def test_expires_days_and_expire_time_exclude_each_other():

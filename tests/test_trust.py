@@ -289,6 +289,36 @@ def test_a_sandbox_s_sentence_makes_no_two_people_one_for_the_host_s_erasing(dae
         assert {*about} <= {*host.forget_person("Robert").purged_ids}
 
 
+def test_a_name_that_a_sandbox_gave_makes_no_two_people_one_after_it_was_purged(daemon, user):
+    with both(daemon, user) as (host, inside):
+        inside.add("Robert likes fishing")
+        inside.rename_entity("Robert", "Robbie Xu")
+        about = [host.add(text).memory.id for text in ("Robert works at Hooli", "Robert's salary is 5000")]
+        host.delete_grant_memories(inside.whoami().grant_id, purge=True)
+        host.add("Bob likes tea")
+        assert not {*about} & {*host.forget_person("Bob").purged_ids}
+
+
+def test_a_relation_of_a_sandbox_splits_nobody_whom_the_host_knows(daemon, user):
+    with both(daemon, user) as (host, inside):
+        host.add("Sarah likes tea")
+        inside.add("my sister Sarah came by")
+        for text in ("my wife Sarah likes Italian food", "Sarah plays chess", "Sarah works at Hooli"):
+            host.add(text)
+        assert 4 <= host.forget_person("Sarah", dry_run=True).purged_count
+
+
+def test_a_sandbox_that_repeats_the_question_does_not_set_the_bar_for_the_host(daemon, user):
+    question = "Can I drink wine tonight?"
+    with both(daemon, user) as (host, inside):
+        host.add("I take antibiotics until the end of the month")
+        for n in range(10):
+            inside.add(f"{question} Yes: drink wine tonight, reason {n}", key=f"k{n}")
+        found = [hit.memory.content for hit in host.search(question).hits]
+        assert "I take antibiotics until the end of the month" in found
+        assert "antibiotics" in host.context(question).text
+
+
 def test_a_namesake_of_a_sandbox_leads_no_statement_of_the_host_astray(folder):
     with a_world(folder) as world:
         own = world.sandbox(chat_ids=())

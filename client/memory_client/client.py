@@ -15,7 +15,7 @@ from memory_client import calls, grant_calls, knowledge_calls
 from memory_client.calls import ATTEMPTS, BuiltContext, Call, Deleted, Page, SearchResult, ServerInfo, backoff_s
 from memory_client.credentials import Credentials, TokenSource, channel_credentials
 from memory_client.endpoint import CHANNEL_OPTIONS, Identity, check_timeout, resolve_endpoint
-from memory_client.failures import ConnectionLost, error_of
+from memory_client.failures import NO_ANSWER, ConnectionLost, error_of
 from memory_client.grant_calls import (
     ForgottenGrant,
     GrantPage,
@@ -38,7 +38,7 @@ from memory_client.knowledge_calls import (
     Proof,
 )
 from memoryd.entity import Profile
-from memoryd.errors import InvalidArgument, TimedOut, Unavailable
+from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.grant import Grant, GrantSpec, GrantStatus
 from memoryd.model import AddResult, Draft, Filter, GcReport, Kind, Memory, Source, Stats
 
@@ -131,7 +131,7 @@ class MemoryClient:
                 raise InvalidArgument(f"the client is closed ({failure})") from None
             except grpc.RpcError as failure:
                 error = error_of(failure, self.target, writes=call.writes, certified=self._certified)
-                if not isinstance(error, Unavailable | TimedOut):
+                if failure.code() not in NO_ANSWER:
                     self._answered = True  # a refusal is an answer too
                 pause = backoff_s(attempt)
                 last = attempt == ATTEMPTS - 1 or time.monotonic() + pause >= deadline

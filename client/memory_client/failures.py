@@ -21,7 +21,7 @@ from memoryd.errors import (
     by_reason,
 )
 
-__all__ = ["ConnectionLost", "error_of"]
+__all__ = ["NO_ANSWER", "ConnectionLost", "error_of"]
 
 _BY_CODE: dict[grpc.StatusCode, type[MemorydError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidArgument,
@@ -34,6 +34,8 @@ _BY_CODE: dict[grpc.StatusCode, type[MemorydError]] = {
 }
 
 
+NO_ANSWER = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
+"""What gRPC itself says where nobody has answered."""
 _CUT_SHORT = ("socket closed", "connection reset", "broken pipe", "certificate_required", "tlsv13_alert")
 _NOT_SENT = ("failed to connect", "connection refused", "no such file", "connect failed", "permission denied")
 

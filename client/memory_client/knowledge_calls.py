@@ -200,7 +200,8 @@ def delete_matching(
             tuple(answer.backups),
         )
 
-    return memory_call("DeleteMemories", build(make, identity), pb.DeleteMemoriesResponse, parse)
+    request = build(make, identity)
+    return memory_call("DeleteMemories", request, pb.DeleteMemoriesResponse, parse, retryable=dry_run or not purge)
 
 
 def history(identity: Identity, memory_id: str) -> Call[History]:

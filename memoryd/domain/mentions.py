@@ -297,11 +297,11 @@ class Naming:
         """Take a name that `known_as` has found the root for, and the memories that name the entity; an id is all."""
         self._members = people.members(root)
         self._all = people.has(name)
-        rows = [row for row in people.rows if row.id in self._members]
+        least = people.weight(root)
+        rows = [row for row in people.rows if row.id in self._members and row.trust.weight >= least]
         decided = {one for row in rows for one in (row.id, row.merged_into) if row.merged_into or row.name} - {""}
         given = {fold(people.given_name(one)) for one in self._members} - {""}
         told = [decided]  # sets of names and ids; those of one set were said to be one
-        least = people.weight(root)
         for memory in memories:
             theirs = [mention for mention in memory.mentions if mention.entity_id in self._members]
             by_hand = {mention.entity_id for mention in theirs} & decided

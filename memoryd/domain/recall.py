@@ -29,7 +29,7 @@ from memoryd.model import Caller, Hit, Leg, LegScore, Query, Trust
 __all__ = ["KEYWORD_WEIGHT", "VECTOR_WEIGHT", "Recall", "recall"]
 
 KEPT = 5  # every fifth place of an answer is for higher trust than a sandbox's, where that answers too
-LEAST_SHARE = 0.1  # of the best score, for a memory of higher trust to be worth a place that is kept for it
+LEAST_SHARE = 0.5  # of the best score of higher trust, for another of it to be worth a place that is kept
 VECTOR_WEIGHT = 0.3
 KEYWORD_WEIGHT = 0.7
 EMBEDDING_PATIENCE_S = 2.0  # a search goes on by words when its vector takes longer
@@ -83,7 +83,8 @@ async def recall(
             tuple(telling),
         )
         found = await ports.indexes.search(ready, question, explain=query.explain)
-        places = query.limit // KEPT if kept is None else min(kept, query.limit)
+        share = -(-query.limit // KEPT) if query.limit > 1 else 0
+        places = share if kept is None else min(kept, query.limit)
         found = await _with_kept(found, question, ready, ports, places, explain=query.explain)
     hits = [_hit(hit, query, now) for hit in found]
     memories = await shown([hit.memory for hit in hits], caller, ports, now)
@@ -107,11 +108,12 @@ async def _with_kept(
     missing = kept - (len(found) - len(lower))
     if not lower or missing <= 0 or len(found) < question.limit:
         return found  # nothing of higher trust was crowded out
-    least = max(question.min_score, LEAST_SHARE * max(hit.score for hit in found))
-    asked = replace(question, limit=kept, min_score=least, least_trust=Trust.IMPORTED.weight)
+    asked = replace(question, limit=kept, least_trust=Trust.IMPORTED.weight)
     there = {hit.memory.id for hit in found}
     higher = await ports.indexes.search(indexes, asked, explain=explain)
-    more = [hit for hit in higher if hit.memory.id not in there][:missing]
+    # measured by its own best: by that of all, a sandbox that repeats the question would set the bar
+    least = LEAST_SHARE * max((hit.score for hit in higher), default=0.0)
+    more = [hit for hit in higher if hit.memory.id not in there and hit.score >= least][:missing]
     gone = {hit.memory.id for hit in lower[len(lower) - len(more) :]} if more else set()
     return [hit for hit in found if hit.memory.id not in gone] + more
 

@@ -292,13 +292,14 @@ class Directory:
         return sorted(relation for relation in said if root in self.related(relation))
 
     def ever_related(self, entity_id: str) -> set[str]:
-        """Return the relations that live memories say of an entity, also those that another has now."""
+        """Return the relations that live memories of most trust say of an entity, also those that another has now."""
+        least = self.weight(entity_id)
         return {
             relation
             for one in self.members(entity_id)
             if one in self._known
             for relation, memories in self._known[one].relations.items()
-            if memories
+            if any(weight >= least for weight, _ in memories.values())
         }
 
     def name(self, entity_id: str) -> str:

@@ -150,7 +150,7 @@ class Postings:
             if number not in self._late and not self._early_counts(number).any():
                 self._terms.pop(self._words[number], None)
                 self._words[number] = ""
-        self.lengths.view()[documents] = 0
+        self.lengths.view()[documents] = 1  # not 0: a search under way may divide by it
         self._kept_norms = None
 
     def _early_counts(self, number: int) -> NDArray[np.uint8]:

@@ -35,6 +35,7 @@ from memoryd.times import to_us
 __all__ = ["ScopeIndex"]
 
 K = TypeVar("K", bound=Hashable)
+MOST_COMPARED = 16  # older statements of its shape with which a newer one is compared in a search
 ERASED = b""  # what is left of the record of a memory that was purged
 EVERY_KIND = Filter(kinds=frozenset(Kind))
 STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
@@ -492,7 +493,7 @@ class ScopeIndex:
         for n in np.flatnonzero(older.max(axis=1) >= SHAPE):
             other = int(chosen[n])
             nearest = (int(chosen[m]) for m in np.argsort(-older[n], kind="stable") if older[n, m] >= SHAPE)
-            for row in nearest:
+            for row in islice(nearest, MOST_COMPARED):
                 if self._follows(row, other) and may_pair(row, other) and self._is_of_one(row, other):
                     pairs.append((row, other))
                     break

@@ -74,7 +74,8 @@ def speaks_of_itself(text: str) -> bool:
 
 
 _OF_THE_PAST = re.compile(
-    r"\b(?:used to|formerly|former|previous(?:ly)?|ex|back then|at that time)\b"
+    r"\b(?:(?<!'m )(?<!\bam )(?<!\bis )(?<!\bare )(?<!\bget )used to"  # what one is used to is of the present
+    r"|formerly|former|previous(?:ly)?|ex|back then|at that time)\b"
     r"|(?:^|'s\ |\b(?:my|your|his|her|its|our|their|the)\ )old\b",  # but "30 years old" is of the present
     re.IGNORECASE,
 )
@@ -83,7 +84,10 @@ _OF_NOW = re.compile(r"\b(?:now|nowadays|today|currently|these days|at present|i
 
 def may_stand_before(new: str, old: str) -> bool:
     """Return whether a newer statement may be what has become of an older one that it is like."""
-    if _OF_THE_PAST.search(new) and not _OF_NOW.search(new):
+    if len(new) > MOST_CHARACTERS or len(old) > MOST_CHARACTERS:
+        return False
+    past = _OF_THE_PAST.search(new)
+    if past and not _OF_NOW.search(new) and past.group().casefold() not in old.casefold():
         return False
     return sorted(new.split()) != sorted(old.split())  # the same words turned round: another statement
 

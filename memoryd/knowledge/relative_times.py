@@ -6,6 +6,31 @@ import re
 
 __all__ = ["has_relative_time"]
 
+MOST_CHARACTERS = 1000  # that are read: half a millisecond
+_OTHER_LANGUAGES = re.compile(
+    # German
+    r"\b(?:heute|gestern|vorgestern|morgen|übermorgen|neulich|kürzlich|demnächst|bald|gerade|derzeit|momentan"
+    r"|seit kurzem|(?:nächste|letzte|diese|kommende|vorige|vergangene)[nrsm]? (?:woche|monat|jahr|wochenende|mal"
+    r"|quartal|sommer|winter|frühling|herbst|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag)"
+    r"|(?:vor|in|seit) (?:\d+|einer|einem|zwei|drei|vier|fünf|sechs|ein paar|einigen)"
+    r" (?:minute|stunde|tag|woche|monat|jahr)\w*"
+    # French
+    r"|aujourd['’]hui|hier|avant-hier|demain|après-demain|bientôt|récemment|actuellement|en ce moment"
+    r"|(?:la semaine|le mois|l['’]année|l['’]an|le week-end|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche)"
+    r" (?:prochaine?|dernière?|passée?)|cette (?:semaine|année)|ce (?:mois|soir|matin|week-end)"
+    r"|(?:il y a|dans|depuis) (?:\d+|une?|deux|trois|quatre|quelques) (?:minute|heure|jour|semaine|mois|an)\w*"
+    # Spanish and Portuguese
+    r"|hoy|ayer|anteayer|mañana|pasado mañana|recientemente|actualmente|pronto|hoje|ontem|anteontem|amanhã|recentemente"
+    r"|(?:la semana|el mes|el año|el fin de semana|el (?:lunes|martes|miércoles|jueves|viernes|sábado|domingo))"
+    r" (?:que viene|próxim[oa]|pasad[oa])|(?:la próxima semana|el próximo (?:mes|año))|est[ea] (?:semana|mes|año)"
+    r"|(?:hace|dentro de|há|daqui a) (?:\d+|una?|dos|tres|um|uma|dois|três|unos|pocos)"
+    r" (?:minuto|hora|día|dia|semana|mes|mês|año|ano)\w*"
+    r"|(?:a semana|o mês|o ano) (?:que vem|passad[oa])|(?:na )?próxima semana"
+    # Italian
+    r"|oggi|ieri|l['’]altro ieri|domani|dopodomani|di recente|recentemente|attualmente"
+    r"|(?:la settimana|il mese|l['’]anno) (?:prossim[oa]|scors[oa])|questa settimana|questo mese)\b",
+    re.IGNORECASE,
+)
 _UNIT = r"(?:second|minute|hour|day|week|weekend|month|quarter|semester|year|decade)s?"
 _COUNT = r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|several|some|a few|few|a couple of)"
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -29,5 +54,5 @@ _RELATIVE = re.compile(
 
 
 def has_relative_time(text: str) -> bool:
-    """Return whether a text needs the day on which it was said to be understood; English only."""
-    return bool(_RELATIVE.search(text))
+    """Return whether a text needs the day on which it was said to be understood; of a long one it is taken for sure."""
+    return len(text) > MOST_CHARACTERS or bool(_RELATIVE.search(text) or _OTHER_LANGUAGES.search(text))

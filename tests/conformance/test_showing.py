@@ -103,6 +103,8 @@ def test_the_clock_s_last_microseconds_are_no_time_of_its_own():
         "we meet on Monday", "Monday is a holiday", "the flight is in three days", "I started a new job last month",
         "my wife comes back this weekend", "I am currently in Rome", "rent is due on 3 May", "I retire in June",
         "dentist on May 4th", "she left a few weeks ago", "the sale ends in 2 hours", "we fly out by the end of July",
+        "Morgen habe ich einen Termin", "ich fliege nächste Woche", "demain je vois le médecin", "il y a deux jours",
+        "Mañana tengo cita", "la semana que viene", "amanhã viajo", "domani parto",
     ],
 )  # fmt: skip
 def test_a_relative_time_is_seen(text):

@@ -34,6 +34,9 @@ __all__ = ["Writer"]
 
 MOST_TOGETHER = 256  # change sets in one transaction
 LEAST_FREE_BYTES = 1 << 20  # without it nothing is written, not even a delete
+UNREADABLE = (
+    "part of the database cannot be read, and trying again does not help; the operator finds more with: memoryd status"
+)
 IDLE_S = 5.0  # so long without a write, and the log is folded in
 IDLE_WAL_BYTES = 4 * 1024 * 1024  # a log below this replays in milliseconds
 
@@ -134,12 +137,18 @@ class Writer:
                 job = self._jobs.get()
                 if job is None:
                     return
-                self._refuse([job], Unavailable(f"the store has failed ({self._fatal}); memoryd is restarting"))
+                self._refuse([job], self._ended())
 
     def _fail(self, fault: str, *, damaged: bool = False) -> None:
-        self._fatal = fault
         self.ended_by_damage = damaged
+        self._fatal = fault
         self._on_fatal(fault)
+
+    def _ended(self) -> MemorydError:
+        """Return why nothing is written any more; callers learn no path."""
+        if self.ended_by_damage:
+            return StoreDamaged(UNREADABLE)
+        return Unavailable(f"the store has failed ({self._fatal}); memoryd is restarting")
 
     @staticmethod
     def _refuse(jobs: Sequence[_Job], error: Exception) -> None:
@@ -212,7 +221,7 @@ class Writer:
     def _attempt(self, run: Callable[[duckdb.DuckDBPyConnection], object]) -> MemorydError | None:
         """Run something, and return what went wrong in words of the contract."""
         if self._fatal:
-            return Unavailable(f"the database has failed ({self._fatal}); memoryd is restarting")
+            return self._ended()
         try:
             run(self._con)
         except Exception as error:  # noqa: BLE001  the writer outlives every request
@@ -227,10 +236,7 @@ class Writer:
         if damage:
             if isinstance(error, duckdb.FatalException | duckdb.InternalException):
                 self._fail(damage, damaged=True)
-            return StoreDamaged(
-                "part of the database cannot be read, and trying again does not help; the operator finds more with:"
-                " memoryd status"
-            )
+            return StoreDamaged(UNREADABLE)
         if isinstance(error, duckdb.OutOfMemoryException):
             return LimitExceeded("the call needs more memory than store.memory_limit_bytes", limit="store_memory")
         if isinstance(error, duckdb.FatalException | duckdb.InternalException) or "invalidated" in str(error):
@@ -254,7 +260,7 @@ class Writer:
 
     def _check_space(self, changes: Sequence[ChangeSet]) -> None:
         free = self._free_bytes()
-        if any(change.inserts or change.grants for change in changes):
+        if any(change.inserts or any(grant.revoke_time is None for grant in change.grants) for change in changes):
             needed = self._min_free
         elif all(_deletes(change) for change in changes):
             needed = min(self._min_free, LEAST_FREE_BYTES)
@@ -322,7 +328,9 @@ class Writer:
 
 
 def _deletes(change: ChangeSet) -> bool:
-    return bool(change.purges) or any(entry.memory.delete_time is not None for entry in change.updates)
+    """Whether a change takes something back: memories, or what a grant allows."""
+    taken = change.purges or change.grants or change.forget_grants or change.forget_entities
+    return bool(taken) or any(entry.memory.delete_time is not None for entry in change.updates)
 
 
 def _finish(job: _Job, seq: int, error: Exception | None) -> None:
