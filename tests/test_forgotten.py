@@ -19,7 +19,7 @@ from datetime import timedelta
 import pytest
 from memory_client import Draft, Filter, MemorydError, Unavailable
 
-from memoryd.change import ChangeSet, Entry
+from memoryd.change import PURGE, ChangeSet, Entry
 from memoryd.config import Config, MemoryConfig
 from memoryd.domain.forget import collect
 from memoryd.entity import Entity, EntityType, Form, Mention
@@ -322,6 +322,37 @@ def test_a_name_given_by_hand_goes_with_the_last_memory_that_names_them():
     run(rule())
 
 
+@pytest.mark.parametrize("kind", ["ram", "duckdb"])
+def test_nobody_is_kept_apart_from_whom_was_forgotten(kind, folder):
+    async def rule():
+        async with ports_over(RamStore() if kind == "ram" else open_duckdb(folder)) as ports:
+            alice = Local(ports, lambda: NOW, user_id="alice")
+            for text in ("Chris likes jazz", "Christina lives in Oslo"):
+                await alice.add(text)
+            await alice.unmerge_entity("Chris")
+            await alice.add("I met Christina at the gym")
+            gone = (await alice.entity("Christina")).entity.id
+            assert 1 == (await alice.forget_person(gone)).purged_count
+            assert [()] == [row.apart for row in await ports.store.entities(Owner("default", ALICE))]
+            assert [] == await ports.store.traces(gone)
+
+    run(rule())
+
+
+@pytest.mark.parametrize("kind", ["ram", "duckdb"])
+def test_an_id_in_the_metadata_of_another_keeps_no_given_name(kind, folder):
+    async def rule():
+        async with ports_over(RamStore() if kind == "ram" else open_duckdb(folder)) as ports:
+            alice = Local(ports, lambda: NOW, user_id="alice")
+            told = (await alice.add("Sarah likes tea")).memory.id
+            person = (await alice.rename_entity("Sarah", "Sarah Connor")).id
+            await alice.add("the gate is blue", metadata={"entity": person})
+            await alice.delete(told, purge=True)
+            assert [] == await ports.store.entities(Owner("default", ALICE))
+
+    run(rule())
+
+
 def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
     path = folder / "memory.duckdb"
     opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:3])
@@ -356,6 +387,13 @@ def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
             found[ended.id].superseded_by, found[ended.id].judgement.evidence, found[ended.id].supersede_time == NOW,
         )  # fmt: skip
         assert {named, "m" * 26} == {row.id for row in await store.entities(stays.owner)}
+        copy = "memory.duckdb.before-schema-4"
+        assert {copy} == {place.partition(":")[0] for place in await store.traces(gone)}  # nothing but in the copy
+        assert f"{copy}:memories.content" in await store.traces("it was replaced")
+        assert PURGE in await store.jobs()
+        (folder / copy).write_bytes(b"no database")
+        assert [f"{copy}:unreadable"] == await store.traces(gone)
+        (folder / copy).unlink()
         assert not await store.traces(gone)
         await store.close()
 

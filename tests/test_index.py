@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from memoryd.change import Applied, ChangeSet, Entry
 from memoryd.checks import text_digest
 from memoryd.config import Config, IndexConfig
+from memoryd.index import records
 from memoryd.index import vectors as vectors_module
 from memoryd.index.analysis import analyse, analyse_query
 from memoryd.index.cache import ScopeIndexes
-from memoryd.index.order import Question
+from memoryd.index.order import Question, best_of
 from memoryd.index.postings import Postings
-from memoryd.index.records import pack, unpack
+from memoryd.index.records import forget_unpacked, pack, unpack
 from memoryd.index.scope import ScopeIndex
 from memoryd.model import Filter, Judgement, Kind, Owner, Source
 from memoryd.store.ram import RamStore
@@ -427,3 +428,28 @@ def test_what_is_erased_makes_no_score_that_is_none():
     with np.errstate(all="raise"):
         scores = index.postings.score(("same",), stats, index.count)
     assert np.isfinite(scores).all()
+
+
+def test_a_search_under_way_still_finds_whose_neighbour_is_purged():
+    gone = entry("my favorite colour is red")
+    held = entry("my favorite colour is blue", contested_with=(gone.memory.id,))
+    index = ScopeIndex([[replace(held, terms="colour blue"), replace(gone, terms="colour red")]])
+    asked = Question(("blue",), None, Filter(), NOW, 10, 0.3, 0.7, 0.0, b"", ())
+    stats = index.corpus(asked.terms)
+    under_way = index.candidates(asked, stats)
+    index.update(replace(held, memory=replace(held.memory, contested_with=()), terms="colour blue"))
+    index.erase({gone.memory.id})
+    assert [held.memory.id] == [hit.memory.id for hit in best_of(under_way, asked, stats)]
+    assert not any(gone.memory.id.encode() in record for record in index._records)
+    assert [held.memory.id] == [hit.memory.id for hit in index.search(asked, index.corpus(asked.terms))]
+    index.erase({held.memory.id})
+    assert [] == best_of(under_way, asked, stats)
+    assert not any(held.memory.id.encode() in record for record in index._records)
+
+
+def test_erasing_keeps_nothing_that_it_reads():
+    made = [entry(f"the heron nests behind lighthouse {n}") for n in range(3)]
+    index = ScopeIndex([made])
+    forget_unpacked()
+    index.erase({made[0].memory.id})
+    assert 0 == records._kept.cache_info().currsize

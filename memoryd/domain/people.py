@@ -13,7 +13,7 @@ from memoryd.domain.answers import within_bytes
 from memoryd.domain.mentions import MOST_NEAR, Naming, is_relation, known_as, meant_by, named_by, near
 from memoryd.domain.page_token import number_after, read_number
 from memoryd.domain.ports import Ports
-from memoryd.domain.purge import purge_of
+from memoryd.domain.purge import not_apart, purge_of
 from memoryd.domain.showing import shown
 from memoryd.domain.tombstones import tombstones_for
 from memoryd.entity import Entity, EntityType, Form, Mention, Profile
@@ -399,12 +399,13 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
         updates = [
             Entry(_without(partners.pop(e.memory.id, e).memory, naming), e.terms) for e in kept
         ]  # what only mentions them forgets whom it meant
+        lost = () if naming.guessed(found) else members
         forgotten = {row.id: row for row in (*change.forget_entities, *rows)}
         await ports.store.commit(
             replace(
                 change,
                 updates=(*updates, *partners.values()),
-                entities=tuple(row for row in change.entities if row.id not in forgotten),
+                entities=tuple(not_apart(people.rows, {*forgotten, *lost})),
                 forget_entities=tuple(forgotten.values()),
                 tombstones=tuple(
                     stone for memory in about for stone in tombstones_for(memory, ports.secret, caller.trust)

@@ -7,7 +7,7 @@ the entity.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -20,7 +20,7 @@ from memoryd.errors import Conflict
 from memoryd.index.directory import Directory
 from memoryd.model import Memory, Owner, Trust
 
-__all__ = ["purge_of"]
+__all__ = ["not_apart", "purge_of"]
 
 
 async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime, by: Trust = Trust.HOST) -> ChangeSet:
@@ -108,9 +108,13 @@ async def _unnamed(owner: Owner, gone: Sequence[Memory], ports: Ports) -> tuple[
     for members in {people.members(one) for one in named & told}:
         if not await ports.store.is_named(owner, sorted(members), but=ids):
             lost |= members
-    kept = [
+    return [row for row in rows if row.id in lost], not_apart(rows, lost)
+
+
+def not_apart(rows: Iterable[Entity], lost: Collection[str]) -> list[Entity]:
+    """Return the decisions that stay and change, as they keep somebody apart from some who are lost."""
+    return [
         replace(row, apart=tuple(one for one in row.apart if one not in lost))
         for row in rows
-        if row.id not in lost and lost.intersection(row.apart)
+        if row.id not in lost and not set(row.apart).isdisjoint(lost)
     ]
-    return [row for row in rows if row.id in lost], kept

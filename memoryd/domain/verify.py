@@ -79,14 +79,12 @@ async def verify_forgotten(
         way = f"memory delete --now {whose} {memory_id}"
         traces.append(Trace("memories.id", f"the memory is not purged but {state}; erase it: {way}"))
     else:
-        traces += [
-            Trace(place, f"the id stands there; {_way_out(place)}") for place in await ports.store.traces(memory_id)
-        ]
+        traces += [_trace(place, "the id stands there") for place in await ports.store.traces(memory_id)]
         if ports.indexes.holds(memory_id):
             traces.append(Trace("index", "the id is in the index of a scope; restart memoryd, and report it"))
     if text:
         traces += [
-            Trace(place, f"the text stands there, of this memory or another; {_way_out(place)}")
+            _trace(place, "the text stands there, of this memory or another")
             for place in await ports.store.traces(text)
         ]
     jobs = await ports.store.jobs()
@@ -111,6 +109,14 @@ _WAYS_OUT = {
     "entities": "a name given by hand, which goes with the person: memory forget NAME",
     "grants": "the label of a grant, which goes with: memoryd sandbox close",
 }
+
+
+def _trace(place: str, found: str) -> Trace:
+    if place.endswith(":unreadable"):
+        return Trace(place, "a copy from before an upgrade, which cannot be read; remove it")
+    if ":" in place:
+        return Trace(place, f"{found}; a copy from before an upgrade; remove it")
+    return Trace(place, f"{found}; {_way_out(place)}")
 
 
 def _way_out(place: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -93,8 +94,8 @@ def best_of(candidates: Sequence[Candidate], question: Question, stats: CorpusSt
         place = yielded.get((id(one.index), one.row))
         return (-one.place, False, one.create_us) if place is None else (-place, True, -one.create_us)
 
-    found = (one.index.found(one) for one in sorted(candidates, key=order)[: question.limit])
-    return [one for one in found if one is not None]
+    found = (one.index.found(one) for one in sorted(candidates, key=order))
+    return list(islice((one for one in found if one is not None), question.limit))
 
 
 def _yielded(known: Mapping[int, Candidate], question: Question, stats: CorpusStats) -> dict[int, float]:

@@ -140,10 +140,11 @@ class Postings:
         late = {number for document in documents.tolist() for number in self._late_terms.pop(document, ())}
         for number in late:
             held, counts = self._late[number]
-            kept = [place for place, document in enumerate(held) if not is_gone[document]]
-            self._late_postings -= len(held) - len(kept)
-            if kept:
-                self._late[number] = (array("i", [held[n] for n in kept]), array("B", [counts[n] for n in kept]))
+            kept = ~is_gone[np.array(held)]
+            self._late_postings -= len(held) - int(kept.sum())
+            if kept.any():
+                left = array("i", np.array(held)[kept].tobytes()), array("B", np.array(counts)[kept].tobytes())
+                self._late[number] = left
             else:
                 del self._late[number]
         for number in touched | late:

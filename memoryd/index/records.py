@@ -14,7 +14,7 @@ from memoryd.entity import EntityType, Form, Mention
 from memoryd.model import Judgement, Kind, Memory, Scope, Source, Trust
 from memoryd.times import from_us, to_us
 
-__all__ = ["forget_unpacked", "pack", "unpack"]
+__all__ = ["forget_unpacked", "pack", "unpack", "unpack_once"]
 
 _NO_SOURCE = Source()
 _KINDS = {kind.value: kind for kind in Kind}
@@ -66,7 +66,7 @@ def unpack(packed: bytes) -> Memory:
 
     Deleted memories are not packed, so it has no delete_time.
     """
-    return _kept(packed) if len(packed) <= MOST_KEPT_BYTES else _unpacked(packed)
+    return _kept(packed) if len(packed) <= MOST_KEPT_BYTES else unpack_once(packed)
 
 
 def forget_unpacked() -> None:
@@ -74,7 +74,8 @@ def forget_unpacked() -> None:
     _kept.cache_clear()
 
 
-def _unpacked(packed: bytes) -> Memory:
+def unpack_once(packed: bytes) -> Memory:
+    """Return the memory that was packed, and keep nothing of it."""
     (
         memory_id, agent_id, user_id, chat_id, content, created, happened, kind, subjects, tags, category, metadata,
         key, source, confidence, decay_rate, trust, grant_id, protected, recalled, recall_count, reinforced, expires,
@@ -118,4 +119,4 @@ def _unpacked(packed: bytes) -> Memory:
     )
 
 
-_kept = lru_cache(maxsize=4096)(_unpacked)
+_kept = lru_cache(maxsize=4096)(unpack_once)

@@ -8,6 +8,7 @@ may search it at the same time, each over the documents that were there when it 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -26,7 +27,7 @@ from memoryd.index.arrays import Growable
 from memoryd.index.directory import Directory
 from memoryd.index.order import Candidate, Found, Question, best_of
 from memoryd.index.postings import CorpusStats, Postings
-from memoryd.index.records import pack, unpack
+from memoryd.index.records import forget_unpacked, pack, unpack, unpack_once
 from memoryd.index.vectors import Vectors, similarities
 from memoryd.knowledge.compare import may_stand_before
 from memoryd.model import Filter, Kind, Memory, Trust
@@ -205,7 +206,7 @@ class ScopeIndex:
         if document is None:
             return
         self._former[memory_id] = (*self._former.get(memory_id, ()), document)
-        links = unpack(self._records[document]).links
+        links = unpack_once(self._records[document]).links
         if links:
             self._former_links[memory_id] = links | self._former_links.get(memory_id, frozenset())
         self.people.remove(memory_id)
@@ -224,11 +225,14 @@ class ScopeIndex:
         """
         if not ids:
             return
-        rows: list[int] = []
         for memory_id in ids:
             self.remove(memory_id)
         linked = {one for one, links in self._former_links.items() if not links.isdisjoint(ids)}
-        for memory_id in linked.union(ids):
+        here = {memory_id for memory_id in linked if memory_id in self._documents}
+        for memory_id in here:
+            self._renew_former(memory_id)
+        rows: list[int] = []
+        for memory_id in linked.union(ids) - here:
             self._former_links.pop(memory_id, None)
             rows.extend(self._former.pop(memory_id, ()))
         if not rows:
@@ -236,7 +240,7 @@ class ScopeIndex:
         gone = np.array(sorted(rows), dtype=np.int64)
         emptied: set[str] = set()
         for row in rows:
-            memory = unpack(self._records[row])
+            memory = unpack_once(self._records[row])
             emptied.update(facets_of(memory))
             _drop_row(self._texts, text_digest(memory.content), row)
             _drop_row(self._keys, memory.key, row)
@@ -254,6 +258,18 @@ class ScopeIndex:
         if self.vectors is not None:
             self.vectors.erase(gone)
         self.postings.erase(gone)
+
+    def _renew_former(self, memory_id: str) -> None:
+        """Let what a memory was before be what it is now, for searches under way that have found it there."""
+        record = self._records[self._documents[memory_id]]
+        for row in self._former[memory_id]:
+            self._record_bytes += len(record) - len(self._records[row])
+            self._records[row] = record
+        links = unpack_once(record).links
+        if links:
+            self._former_links[memory_id] = links
+        else:
+            del self._former_links[memory_id]
 
     @property
     def wasteful(self) -> bool:
@@ -533,13 +549,23 @@ class ScopeIndex:
         record = self._records[candidate.row]
         if record is ERASED:
             return None
-        return Found(candidate.score, candidate.similarity, candidate.lexical, candidate.create_us, unpack(record))
+        memory = unpack(record)
+        if self._records[candidate.row] is ERASED:  # while it was read: what was kept of it goes again
+            forget_unpacked()
+            return None
+        return Found(candidate.score, candidate.similarity, candidate.lexical, candidate.create_us, memory)
 
 
 def _drop_row(rows: dict[K, Any], key: K, gone: int) -> None:
     """Take a document out of those of a key, and the key with the last one."""
     known = rows.get(key, ())
-    left = type(known)(row for row in known if row != gone)
+    if isinstance(known, list):  # in order, and long where many memories claim something
+        at = bisect_left(known, gone)
+        if at < len(known) and known[at] == gone:
+            del known[at]
+        left = known
+    else:
+        left = type(known)(row for row in known if row != gone)
     if left:
         rows[key] = left
     else:

@@ -210,7 +210,11 @@ class Store(Protocol):
         ...
 
     async def traces(self, text: str) -> list[str]:
-        """Return the tables and columns (`memories.content`) in which a text stands."""
+        """
+        Return the tables and columns (`memories.content`) in which a text stands.
+
+        Of a copy from before an upgrade, its file name stands in front with a colon, or it is `unreadable`.
+        """
         ...
 
     async def unenriched(self, *, limit: int) -> list[Memory]:

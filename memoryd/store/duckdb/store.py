@@ -301,7 +301,7 @@ class DuckDBStore:
 
     async def is_named(self, owner: Owner, entity_ids: Collection[str], *, but: Collection[str]) -> bool:
         where, params = queries.of_owner(owner)
-        condition = " OR ".join("contains(details, ?)" for _ in entity_ids)
+        condition = " OR ".join("contains(json_extract(details, '$.mentions')::VARCHAR, ?)" for _ in entity_ids)
         found = await self._read(
             self._rows,
             f"SELECT 1 FROM memories WHERE {where} AND ({condition})"
@@ -346,14 +346,13 @@ class DuckDBStore:
         return sorted(found)
 
     def _traces(self, text: str) -> set[str]:
-        cursor, places = self._cursor(), set()
-        columns = cursor.execute(
-            "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND data_type = 'VARCHAR'"
-        ).fetchall()
-        for table, column in columns:
-            sql = f"SELECT 1 FROM {table} WHERE contains({column}, ?) LIMIT 1"
-            if cursor.execute(sql, [text]).fetchall():
-                places.add(f"{table}.{column}")
+        places = _places_of(self._cursor(), text)
+        for copy in remains_of(self._opened.path):  # its blocks are compressed: no search of its bytes would find it
+            try:
+                with duckdb.connect(str(copy), read_only=True) as con:
+                    places |= {f"{copy.name}:{place}" for place in _places_of(con, text)}
+            except duckdb.Error:
+                places.add(f"{copy.name}:unreadable")
         return places
 
     async def grants(self) -> list[Grant]:
@@ -507,6 +506,18 @@ class DuckDBStore:
                 await self._read(self._rows, "SELECT max(commit_seq) FROM commits")
         except TimeoutError:
             raise Unavailable(f"the store did not answer within {SELF_CHECK_S:.0f} s") from None
+
+
+def _places_of(con: duckdb.DuckDBPyConnection, text: str) -> set[str]:
+    """Return the tables and columns of a database in which a text stands."""
+    columns = con.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND data_type = 'VARCHAR'"
+    ).fetchall()
+    return {
+        f"{table}.{column}"
+        for table, column in columns
+        if con.execute(f"SELECT 1 FROM {table} WHERE contains({column}, ?) LIMIT 1", [text]).fetchall()
+    }
 
 
 def _entities(cursor: duckdb.DuckDBPyConnection, owner: Owner, where: str, params: list[Any]) -> list[Entity]:
