@@ -136,7 +136,7 @@ def test_no_statement_of_a_sandbox_renames_or_unites_the_host_s_people(world):
 def test_no_address_of_a_sandbox_leads_to_whom_the_host_knows(world):
     with world.admin("velma") as host, world.inside(world.sandbox(user_id="velma", chat_ids=())) as inside:
         host.add("My wife likes tulips")
-        host.add("Sarah lives in Rome")
+        sarah = host.add("Sarah lives in Rome").memory.id
         host.add("Tom is my boss")
         for claim in (
             "My wife's name is Sarah",
@@ -152,7 +152,8 @@ def test_no_address_of_a_sandbox_leads_to_whom_the_host_knows(world):
         }
         told = host.add("@mallory lives in Oslo").memory
         assert not {"Sarah", "Tom", "wife"} & {ref.name for ref in told.entities}
-        assert () == host.add("Sarah Hacker lives in Bonn").contested_ids
+        # as if no sandbox had said a word: the host knows one Sarah
+        assert (sarah,) == host.add("Sarah Hacker lives in Bonn").contested_ids
 
 
 def test_what_the_host_decided_of_somebody_stays_decided(world):

@@ -328,3 +328,29 @@ def test_a_namesake_of_a_sandbox_leads_no_statement_of_the_host_astray(folder):
             inside.add("My sister Sarah sings")
             host.add("Sarah likes rum")
             assert {"Sarah likes rum", "Sarah plays chess"} <= {m.content for m in host.entity("my wife").memories}
+
+
+def test_no_sandbox_speaks_under_the_name_of_another(folder):
+    with a_world(folder) as world:
+        boxes = [world.sandbox("full", user_id=user, chat_ids=("team",)) for user in ("alice", "bob", "")]
+        with (
+            world.inside(boxes[0], chat_id="team") as alice,
+            world.inside(boxes[1], chat_id="team") as bob,
+            world.inside(boxes[2], chat_id="team") as nobody,
+            world.admin("zoe", chat_id="team") as zoe,
+        ):
+            limit = alice.add("I approve payments up to 100 euros", shared=True).memory.id
+            nobody.correct(limit, "I approve payments up to 900000 euros")
+            for reader in (alice, zoe):
+                assert "- [unknown] I approve payments up to 900000 euros" in reader.context("payments").text
+            for speaker in ("Alice Anne Miller of Finance Dept", "alice - - - - -"):
+                bob.add(f"I agree to pay the rent for {speaker}", shared=True, source=Source(speaker=speaker))
+            nobody.add("I agree to sell the house", shared=True, source=Source(speaker="alice"))
+            red = alice.add("My favorite color is red", shared=True).memory.id
+            bob.add("My favorite color is green", shared=True, source=Source(speaker="alice"))
+            assert "live" == zoe.get(red).state.value
+            lines = zoe.context("who agrees to pay the rent and to sell the house").text.splitlines()
+            agreed = [line for line in lines if "I agree" in line]
+            assert 3 == len(agreed)
+            assert 2 == sum(", as bob says" in line for line in agreed)
+            assert 1 == sum(", as unknown says" in line for line in agreed)

@@ -19,6 +19,7 @@ from memoryd.domain.mentions import meant_by
 from memoryd.domain.people import known_people
 from memoryd.domain.ports import Ports
 from memoryd.domain.recall import recall
+from memoryd.domain.showing import VOUCHED
 from memoryd.knowledge.finders import find_entities
 from memoryd.knowledge.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS
 from memoryd.model import Caller, ContextItem, ContextSection, Filter, Kind, Leg, Memory, Query, Trust
@@ -100,10 +101,16 @@ def _plain_name(text: str) -> str:
     return " ".join(words)[:MOST_NAME_CHARACTERS].strip()
 
 
+def _plain_speaker(said_by: str) -> str:
+    """Return who said a memory, as a plain name; who vouches for that is never cut off."""
+    speaker, vouched, voucher = said_by.rpartition(VOUCHED)
+    return f"{_plain_name(speaker)}{VOUCHED}{_plain_name(voucher)}" if vouched else _plain_name(said_by)
+
+
 def _label(memory: Memory, zone: tzinfo | None) -> str:
     """Return who said a memory and when, as far as that is to be told: "[Bob, 2026-05-03] "."""
     date = "" if memory.said_time is None else f"{memory.said_time.astimezone(zone):%Y-%m-%d}"
-    told = ", ".join(part for part in (_plain_name(memory.said_by), date) if part)
+    told = ", ".join(part for part in (_plain_speaker(memory.said_by), date) if part)
     return f"[{told}] " if told else ""
 
 

@@ -201,9 +201,12 @@ def _same_speaker(one: Memory, other: Memory) -> bool:
 
 
 def _speaker(memory: Memory) -> str:
-    """Return who says "I"; "" is the user."""
-    speaker = fold(memory.source.speaker or memory.author)
-    return "" if speaker in {"user", "the user", "me", fold(memory.scope.user_id or "")} else speaker
+    """Return who says "I"; "" is the user. Whom a sandbox of another names is not them, but somebody of its own."""
+    speaker, author = fold(memory.source.speaker), fold(memory.author)
+    if (speaker or author) in {"user", "the user", "me", fold(memory.scope.user_id or "")}:
+        return ""
+    vouched = not speaker or speaker == author or memory.scope.user_id is not None or memory.trust is Trust.HOST
+    return speaker or author if vouched else f"{speaker}, as {author} says"
 
 
 def _is_doubt(finding: Finding, akin: Akin) -> bool:

@@ -169,7 +169,8 @@ class Offers:
             return "", Outcome.REJECTED, ("forgotten",)
         statement = draft.kind not in NO_STATEMENTS
         people = self._people(owner)
-        author = (caller.user_id or (corrects.author if corrects else None)) if draft.shared else None
+        heir_of = corrects.author if corrects and caller.trust is Trust.HOST else None  # others speak for themselves
+        author = (caller.user_id or heir_of) if draft.shared else None
         new = memory_of(
             draft, owner, ports.new_id(), self._now, trust=caller.trust, grant_id=caller.grant_id, author=author or ""
         )

@@ -13,8 +13,9 @@ from memoryd.index.directory import Directory
 from memoryd.knowledge.relative_times import has_relative_time
 from memoryd.model import Caller, Memory, Trust
 
-__all__ = ["UNKNOWN", "said_by", "said_time", "shown", "shown_one"]
+__all__ = ["UNKNOWN", "VOUCHED", "said_by", "said_time", "shown", "shown_one"]
 
+VOUCHED = ", as "
 UNKNOWN = "unknown"
 """Who said something in a chat for which nobody is named."""
 _USER = frozenset({"user", "the user", "me"})
@@ -77,9 +78,9 @@ def said_by(memory: Memory, caller: Caller) -> str:
     if claimed and user and fold(claimed) == fold(user):
         if not author and memory.trust is Trust.HOST:
             return ""
-        claimed = f"{claimed}, as {author or UNKNOWN} says"
-    elif claimed and author and memory.trust is not Trust.HOST and fold(claimed) != fold(author):
-        claimed = f"{claimed}, as {author} says"
+        claimed = f"{claimed}{VOUCHED}{author or UNKNOWN} says"
+    elif claimed and memory.trust is not Trust.HOST and fold(claimed) != fold(author):
+        claimed = f"{claimed}{VOUCHED}{author or UNKNOWN} says"
     return claimed or author or UNKNOWN
 
 
