@@ -274,7 +274,7 @@ def test_who_corrects_another_s_statement_speaks_for_themselves(folder):
             assert "- [mallory] I am allergic to nothing" in bob.context("what am I allergic to?").text
             mallory.add("I owe mallory money", shared=True, source=Source(speaker="bob"))
         with world.admin("carol", "team") as carol:
-            assert "[bob as mallory says] I owe mallory money" in carol.context("who owes money?").text
+            assert "[bob, as mallory says] I owe mallory money" in carol.context("who owes money?").text
 
 
 def test_a_sandbox_s_sentence_makes_no_two_people_one_for_the_host_s_erasing(daemon, user):
