@@ -150,7 +150,7 @@ async def make_ports(
         clock=clock,
         faults=Faults(lambda step, error, place: log.error("statement_not_read", step=step, error=error, place=place)),
     )
-    store.on_commit(ports.forget_purged)
+    store.on_commit(ports.follow)
     return ports
 
 

@@ -219,6 +219,20 @@ def test_lower_trust_is_evicted_first():
     run(rule())
 
 
+def test_lower_trust_that_comes_late_is_evicted_first_too():
+    async def rule():
+        async with ports_over(RamStore(), Config(memory=MemoryConfig(max_entries=10))) as ports:
+            host = Caller(user_id="alice")
+            sandbox = Caller(user_id="alice", trust=StoredTrust.SANDBOX, grant_id="g" * 26)
+            order = [sandbox, sandbox, *[host] * 8, host, sandbox, *[host] * 2]
+            for n, caller in enumerate(order):
+                await add.add(Draft(content=f"fact number {n}"), caller, ports, now=NOW)
+            found = await page(host, ports, wanted=Filter(), page_size=99, page_token="", now=NOW)
+            assert {f"fact number {n}" for n in (*range(3, 11), 12, 13)} == {m.content for m in found.memories}
+
+    run(rule())
+
+
 CROWD = [
     ("Where does my sister Clara live?", "Clara lives in Oslo", "Where does my sister Clara live? In Rome, house {n}"),
     ("What is the name of the office wifi?", "the office wifi is called Fjord", "The name of the office wifi is {n}"),

@@ -21,7 +21,7 @@ from memoryd.index.cache import ScopeIndexes
 from memoryd.index.directory import Directory
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.finders import Finder, RegexFinder
-from memoryd.model import Owner
+from memoryd.model import Owner, Trust
 from memoryd.store.base import Store
 
 __all__ = ["Locks", "Policy", "Ports", "Recalls", "Stamps"]
@@ -147,8 +147,8 @@ class Ports:
         index = await self.indexes.get(owner)
         return Directory(await self.store.entities(owner)) if index is None else index.people
 
-    def forget_purged(self, applied: Applied) -> None:
-        """Drop the ids of what a commit has purged."""
+    def follow(self, applied: Applied) -> None:
+        """Drop the ids of what a commit has purged, and queue what goes before what is of higher trust."""
         purges = applied.change.purges
         ids = {memory.id for memory in purges}
         self.recalls.forget(ids)
@@ -156,6 +156,13 @@ class Ports:
             index = self.indexes.ready(owner)
             queue = self.victims.get(index, []) if index is not None else []
             queue[:] = [one for one in queue if one not in ids]
+        for memory in (entry.memory for entry in applied.change.inserts if Trust.HOST.outranks(entry.memory.trust)):
+            index = self.indexes.ready(memory.owner)
+            queue = self.victims.get(index, []) if index is not None else []
+            if index is not None and queue:
+                known = (index.memory(one) for one in queue)
+                later = (n for n, one in enumerate(known) if one is not None and one.trust.outranks(memory.trust))
+                queue.insert(next(later, len(queue)), memory.id)
 
     def doubt(self, now: datetime) -> str:
         """Return why nothing may be erased by its age now; "" where the clock is not in doubt, or not watched."""
