@@ -55,6 +55,7 @@ __all__ = [
 ]
 
 DEFAULT_AGENT = "default"
+USER_WORDS = frozenset({"user", "the user", "me"})  # what a speaker may be called who is the user
 AT_ONCE = timedelta(seconds=1)  # an event_time so near to the create_time is that of the storing
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
 _EMPTY: Mapping[str, str] = MappingProxyType({})
@@ -182,6 +183,10 @@ class Caller:
     def visibility(self) -> Visibility:
         """What it may see."""
         return Visibility(self.agent_id, self.user_id, self.chat_id)
+
+    def reads_as(self, owner: Owner) -> str:
+        """Who reads what an owner has: the user in a chat; in their own memory nobody else is there."""
+        return self.user_id or "" if owner.scope.user_id is None else ""
 
     @property
     def turn(self) -> Hashable:
@@ -321,6 +326,19 @@ class Memory:
         """The ids of other memories that it names."""
         evidence = "" if self.judgement is None else self.judgement.evidence
         return frozenset((*self.contested_with, *self.supersedes, self.superseded_by, evidence)) - {""}
+
+    @property
+    def narrator(self) -> str:
+        """
+        Who says "I" in it; empty: the user of a personal memory, or nobody who is known.
+
+        Whom a sandbox of another names is not them, but somebody of its own.
+        """
+        speaker, author = self.source.speaker, self.author
+        if not speaker or fold(speaker) in {*USER_WORDS, fold(self.scope.user_id or "")}:
+            return author
+        vouched = fold(speaker) == fold(author) or self.scope.user_id is not None or self.trust is Trust.HOST
+        return speaker if vouched else f"{speaker}, as {author or 'unknown'} says"
 
     @property
     def own_event_time(self) -> datetime | None:

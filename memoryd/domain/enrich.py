@@ -59,7 +59,7 @@ async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports
     known = found[0].memory
     mentions = known.mentions
     if finds is not None:
-        people = await ports.people(known.owner)
+        people = (await ports.people(known.owner)).seen_by(known.narrator)
         seen = mentions_among(finds, known.subjects, people, ports.new_id, weight=known.trust.weight)
         texts = {fold(mention.text) for mention in mentions}
         mentions = (*mentions, *(mention for mention in seen if fold(mention.text) not in texts))

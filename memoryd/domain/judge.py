@@ -197,16 +197,7 @@ def _finding(new: Memory, old: Memory, akin: Akin, rules: Rules) -> Finding:
 
 def _same_speaker(one: Memory, other: Memory) -> bool:
     """Whether one and the same says "I" in both."""
-    return _speaker(one) == _speaker(other)
-
-
-def _speaker(memory: Memory) -> str:
-    """Return who says "I"; "" is the user. Whom a sandbox of another names is not them, but somebody of its own."""
-    speaker, author = fold(memory.source.speaker), fold(memory.author)
-    if (speaker or author) in {"user", "the user", "me", fold(memory.scope.user_id or "")}:
-        return ""
-    vouched = not speaker or speaker == author or memory.scope.user_id is not None or memory.trust is Trust.HOST
-    return speaker or author if vouched else f"{speaker}, as {author} says"
+    return fold(one.narrator) == fold(other.narrator)
 
 
 def _is_doubt(finding: Finding, akin: Akin) -> bool:

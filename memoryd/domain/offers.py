@@ -178,7 +178,14 @@ class Offers:
             text, finders = (draft.content, ports.finders) if statement else ("", ())
             new = replace(
                 new,
-                mentions=mentions_of(text, draft.subjects, people, finders, ports.new_id, weight=caller.trust.weight),
+                mentions=mentions_of(
+                    text,
+                    draft.subjects,
+                    people.seen_by(new.narrator),
+                    finders,
+                    ports.new_id,
+                    weight=caller.trust.weight,
+                ),
             )
         with ports.faults.spared("reading claims"):
             claims = statement_of(draft.content).claims if statement else ()

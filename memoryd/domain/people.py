@@ -47,11 +47,16 @@ SUMMARY_CHARACTERS = 300
 # --- who is meant ---
 
 
+async def _people(owner: Owner, caller: Caller, ports: Ports) -> Directory:
+    """Return who is known in a scope, as a caller sees them."""
+    return (await ports.people(owner)).seen_by(caller.reads_as(owner))
+
+
 async def whom(wanted: Filter, caller: Caller, ports: Ports) -> Filter:
     """Return a filter with the entities that its subjects mean, in the scopes that the caller sees."""
     if not wanted.subjects:
         return wanted
-    places = [await ports.people(owner) for owner in caller.visibility.owners]
+    places = [await _people(owner, caller, ports) for owner in caller.visibility.owners]
     roots = {
         (n, root) for n, people in enumerate(places) for name in wanted.subjects for root in meant_by(name, people)
     }
@@ -67,7 +72,7 @@ async def exactly_whom(wanted: Filter, caller: Caller, ports: Ports, *, now: dat
     """
     if not wanted.subjects:
         return wanted
-    places = [await ports.people(owner) for owner in caller.visibility.owners]
+    places = [await _people(owner, caller, ports) for owner in caller.visibility.owners]
     roots: set[tuple[int, str]] = set()
     for subject in wanted.subjects:
         named = [(n, root) for n, people in enumerate(places) for root in sorted(known_as(subject, people))]
@@ -113,7 +118,7 @@ async def _find(
 ) -> tuple[Owner, str, Directory]:
     """Return the one entity that a caller means, and where; of several not `but`. EntityNotFound or AmbiguousName."""
     name = check_text(name, field, limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
-    places = [(owner, await ports.people(owner)) for owner in caller.visibility.owners]
+    places = [(owner, await _people(owner, caller, ports)) for owner in caller.visibility.owners]
     found = [(owner, root, people) for owner, people in places for root in sorted(meaning(name, people))]
     if len(found) > 1:
         found = [one for one in found if one[1] != but]
@@ -194,7 +199,7 @@ async def known_people(caller: Caller, ports: Ports) -> list[tuple[Owner, str, D
     """Return every person that the caller's memories name, those named most often first, then by name."""
     found = []
     for owner in caller.visibility.owners:
-        people = await ports.people(owner)
+        people = await _people(owner, caller, ports)
         persons = (root for root in people.roots if people.type(root) is EntityType.PERSON)
         found += [
             (-len(people.live(root)), fold(people.name(root)), root, owner, people)
@@ -230,7 +235,7 @@ async def _write(rows: Sequence[Entity], caller: Caller, ports: Ports, now: date
     """Write down what somebody decides of entities of one owner; return who is known then."""
     ports.check_grant(caller.grant_id, now)
     await ports.store.commit(ChangeSet(entities=tuple(replace(row, trust=caller.trust) for row in rows)))
-    return await ports.people(rows[0].owner)
+    return await _people(rows[0].owner, caller, ports)
 
 
 def _row(people: Directory, entity_id: str, owner: Owner, caller: Caller, now: datetime) -> Entity:
@@ -291,7 +296,7 @@ async def unmerge(entity_id: str, caller: Caller, ports: Ports, *, now: datetime
     """Take an entity, or an alias, out of the one that it is part of, and keep the two apart; see UnmergeEntity."""
     async with ports.owner_lock(*caller.visibility.owners):
         for owner in caller.visibility.owners:
-            people = await ports.people(owner)
+            people = await _people(owner, caller, ports)
             if people.has(entity_id):
                 break
         else:
@@ -329,7 +334,7 @@ async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime
     ports.check_grant(caller.grant_id, now)
     row = Entity(new_id, owner, now, caller.trust, apart=tuple(sorted(known)))
     await ports.store.commit(ChangeSet(updates=tuple(updates), entities=(row,)))
-    people = await ports.people(owner)
+    people = await _people(owner, caller, ports)
     return _profile(owner, new_id, people, await _memories(owner, new_id, people, ports, now))
 
 

@@ -11,21 +11,20 @@ from memoryd.domain.ports import Ports
 from memoryd.entity import EntityRef
 from memoryd.index.directory import Directory
 from memoryd.knowledge.relative_times import has_relative_time
-from memoryd.model import Caller, Memory, Trust
+from memoryd.model import USER_WORDS, Caller, Memory, Trust
 
 __all__ = ["UNKNOWN", "VOUCHED", "said_by", "said_time", "shown", "shown_one"]
 
 VOUCHED = ", as "
 UNKNOWN = "unknown"
 """Who said something in a chat for which nobody is named."""
-_USER = frozenset({"user", "the user", "me"})
 
 
 async def shown(memories: Sequence[Memory], caller: Caller, ports: Ports, now: datetime) -> list[Memory]:
     """Return memories as they are now, with what a caller needs to understand them."""
     named = any(memory.mentions for memory in memories)
     owners = dict.fromkeys(memory.owner for memory in memories) if named else ()
-    people = {owner: await ports.people(owner) for owner in owners}
+    people = {owner: (await ports.people(owner)).seen_by(caller.reads_as(owner)) for owner in owners}
     return [
         replace(
             _named(memory, people[memory.owner]) if memory.mentions else memory,
@@ -71,10 +70,10 @@ def said_by(memory: Memory, caller: Caller) -> str:
     """
     speaker, author, user = memory.source.speaker, memory.author, caller.user_id or ""
     if memory.scope.user_id is not None:
-        return "" if not speaker or fold(speaker) in {*_USER, fold(user)} else speaker
-    if user and author == user and (not speaker or fold(speaker) in {*_USER, fold(user)}):
+        return "" if not speaker or fold(speaker) in {*USER_WORDS, fold(user)} else speaker
+    if user and author == user and (not speaker or fold(speaker) in {*USER_WORDS, fold(user)}):
         return ""
-    claimed = "" if fold(speaker) in _USER else speaker
+    claimed = "" if fold(speaker) in USER_WORDS else speaker
     if claimed and user and fold(claimed) == fold(user):
         if not author and memory.trust is Trust.HOST:
             return ""

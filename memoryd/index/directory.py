@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TypeVar
+from copy import copy
+from typing import NamedTuple, TypeVar
 
 from memoryd.checks import fold
 from memoryd.entity import Entity, EntityType, Form, Mention
@@ -22,6 +23,14 @@ __all__ = ["Directory"]
 T = TypeVar("T")
 
 
+class Said(NamedTuple):
+    """A relation as a memory says it: how much its trust weighs, its time, and whose relation it is."""
+
+    weight: int
+    time_us: int
+    whose: str
+
+
 class _Known:
     """What memories say of one entity id."""
 
@@ -33,8 +42,8 @@ class _Known:
         self.types: Counter[EntityType] = Counter()
         self.weights: Counter[int] = Counter()
         """How much the trust of the memories weighs that name it."""
-        self.relations: dict[str, dict[str, tuple[int, int]]] = {}
-        """Relation → the live memories that say it, with how much their trust weighs and their times."""
+        self.relations: dict[str, dict[str, Said]] = {}
+        """Relation → the live memories that say it."""
         self.live: dict[str, int] = {}
         """The memories that can be recalled and name it, with the time of which they tell."""
 
@@ -51,11 +60,18 @@ class Directory:
         self._related: dict[str, Counter[str]] = {}
         self._same: Counter[tuple[str, str, int]] = Counter()
         self._rows: dict[str, Entity] = {}
+        self._reader: str | None = None
         self._roots: dict[str, str] | None = None
         self._groups: dict[str, set[str]] = {}
         """Root → all that are one with it, where they are several."""
         for row in rows:
             self.put(row)
+
+    def seen_by(self, reader: str) -> Directory:
+        """Return it as somebody sees it for a moment: "my wife" is theirs; "": nobody of whom it is known."""
+        seen = copy(self)
+        seen._reader = fold(reader)  # noqa: SLF001  its own
+        return seen
 
     def __len__(self) -> int:
         """How many ids memories name."""
@@ -95,7 +111,7 @@ class Directory:
                 known.live[memory.id] = to_us(memory.event_time)
             if mention.form is Form.RELATION:
                 if live:
-                    said = (weight, to_us(memory.create_time))
+                    said = Said(weight, to_us(memory.create_time), memory.narrator)
                     known.relations.setdefault(mention.text, {})[memory.id] = said
                     self._related.setdefault(mention.text, Counter())[mention.entity_id] += 1
             else:
@@ -119,9 +135,9 @@ class Directory:
             known.live.pop(memory_id, None)
             if mention.form is Form.RELATION:
                 if live:
-                    said = known.relations.get(mention.text, {})
-                    said.pop(memory_id, None)
-                    if not said:
+                    told = known.relations.get(mention.text, {})
+                    told.pop(memory_id, None)
+                    if not told:
                         known.relations.pop(mention.text, None)
                     _drop_within(self._related, mention.text, mention.entity_id)
             else:
@@ -249,17 +265,22 @@ class Directory:
         Lower trust gives no relation to whom higher trust knows. Of a relation that one has at a time it is the last
         one said, by whoever is trusted most: no sandbox takes the place of somebody whom the host has named.
         """
-        latest: dict[str, tuple[int, int]] = {}
+        latest: dict[str, Said] = {}
         for one in self._related.get(relation, ()):
             root = self.root(one)
             least = self.weight(root)
-            times = [said for said in self._known[one].relations.get(relation, {}).values() if said[0] >= least]
-            if times:
-                latest[root] = max([latest.get(root, (-1, 0)), *times])
+            told = [said for said in self._told(one, relation) if said.weight >= least]
+            if told:
+                latest[root] = max([*told, *([latest[root]] if root in latest else [])])
         if relation not in ONE_AT_A_TIME:
             return set(latest)
-        last = max(latest.values(), default=None)
-        return {root for root, said in latest.items() if said == last}
+        last = max((said[:2] for said in latest.values()), default=None)
+        return {root for root, said in latest.items() if said[:2] == last}
+
+    def _told(self, entity_id: str, relation: str) -> list[Said]:
+        """Return what is said of a relation of the reader's to somebody."""
+        told = self._known[entity_id].relations.get(relation, {}).values()
+        return [said for said in told if self._reader is None or fold(said.whose) in {"", self._reader}]
 
     # --- what is known of them ---
 
@@ -286,10 +307,20 @@ class Directory:
         return [*ordered, *(name for name in used if name not in ordered)]
 
     def relations(self, entity_id: str) -> list[str]:
-        """Return the relations that an entity has now."""
-        said = {r for one in self.members(entity_id) if one in self._known for r in self._known[one].relations}
+        """Return the relations that an entity has now: to the reader "wife", to others "wife of Bob"."""
+        known = [self._known[one] for one in self.members(entity_id) if one in self._known]
         root = self.root(entity_id)
-        return sorted(relation for relation in said if root in self.related(relation))
+        own = {relation for one in known for relation in one.relations if root in self.related(relation)}
+        if self._reader is None:
+            return sorted(own)
+        others = {
+            f"{relation} of {said.whose}"
+            for one in known
+            for relation, told in one.relations.items()
+            for said in told.values()
+            if fold(said.whose) not in {"", self._reader} and root in self.seen_by(said.whose).related(relation)
+        }
+        return [*sorted(own), *sorted(others)]
 
     def ever_related(self, entity_id: str) -> set[str]:
         """Return the relations that live memories of most trust say of an entity, also those that another has now."""
@@ -298,8 +329,8 @@ class Directory:
             relation
             for one in self.members(entity_id)
             if one in self._known
-            for relation, memories in self._known[one].relations.items()
-            if any(weight >= least for weight, _ in memories.values())
+            for relation in self._known[one].relations
+            if any(said.weight >= least for said in self._told(one, relation))
         }
 
     def name(self, entity_id: str) -> str:

@@ -10,7 +10,8 @@ from memory_client import Filter, Source
 from memoryd.domain.showing import said_by, said_time
 from memoryd.knowledge.relative_times import has_relative_time
 from memoryd.model import Caller, Trust
-from tests.builders import ALICE, NOW, TEAM
+from memoryd.store.ram import RamStore
+from tests.builders import ALICE, NOW, TEAM, Local, ports_over, run
 from tests.builders import memory as made
 from tests.conformance.test_knowledge import with_memory
 
@@ -122,3 +123,26 @@ def test_a_relative_time_is_seen(text):
 )  # fmt: skip
 def test_what_means_the_same_on_every_day_is_no_relative_time(text):
     assert not has_relative_time(text)
+
+
+def test_a_relation_is_his_who_says_it():
+    async def rule():
+        async with ports_over(RamStore()) as ports:
+            alice, bob = (Local(ports, lambda: NOW, user_id=user, chat_id="team") for user in ("alice", "bob"))
+            await alice.add("my wife Sarah likes tulips", shared=True)
+            await alice.add("my boss is a pain", shared=True)
+            await bob.add("my sister Nora likes opera", shared=True)
+            told = (await bob.add("my wife likes roses", shared=True)).memory
+            known = {person.name: person.relations for person in (await bob.people()).people}
+            assert {"Sarah": ("wife of alice",), "Nora": ("sister",), "wife": ("wife",)} == {
+                name: known[name] for name in ("Sarah", "Nora", "wife")
+            }
+            assert "boss" not in known
+            assert ("wife",) == {p.name: p.relations for p in (await alice.people()).people}["Sarah"]
+            context = (await bob.context("What does Sarah like?")).text
+            assert "- Sarah (wife of alice)\n" in context
+            mine = (await bob.search("roses", filter=Filter(subjects=("my wife",)))).hits
+            assert [told.id] == [hit.memory.id for hit in mine]
+            assert 1 == (await alice.forget_person("Sarah", dry_run=True)).purged_count  # nothing that bob says
+
+    run(rule())
