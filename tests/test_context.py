@@ -33,6 +33,8 @@ from tests.builders import NOW, memory
         ("| a | b |", "- \\| a | b |"),
         ("#topic is -5 or 3.5", "- #topic is -5 or 3.5"),
         ("hid\u200bden \u202eesrever\u202c \ufefftext", "- hidden esrever text"),
+        ("hid\u180bden\u17b4 text", "- hidden text"),
+        ("_ _ _ a rule", "- \\_ _ _ a rule"),
     ],
 )
 def test_a_memory_is_one_inert_line(content, line):

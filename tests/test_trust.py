@@ -368,3 +368,21 @@ def test_no_sandbox_speaks_under_the_name_of_another(folder):
             assert 3 == len(agreed)
             assert 2 == sum(", as bob says" in line for line in agreed)
             assert 1 == sum(", as unknown says" in line for line in agreed)
+
+
+def test_what_another_grant_lets_expire_is_stored_anew(folder):
+    with a_world(folder) as world:
+        boxes = [world.sandbox("full", user_id=user, chat_ids=("team",)) for user in ("alice", "mallory")]
+        with world.inside(boxes[0], chat_id="team") as alice, world.inside(boxes[1], chat_id="team") as mallory:
+            mallory.add("the deadline is on 3 May", shared=True, expires_days=1)
+            kept = alice.add("the deadline is on 3 May", shared=True)
+            assert ("inserted", None) == (kept.outcome.value, kept.memory.expire_time)
+            assert "reinforced" == alice.add("the deadline is on 3 May", shared=True).outcome.value
+
+
+def test_a_summary_holds_no_lower_trust_unmarked(daemon, user):
+    with both(daemon, user) as (host, inside):
+        host.add("Sarah is allergic to nuts", confidence=0.9)
+        for text in ("Sarah loves peanut butter", "Sarah wants her cake with walnuts"):
+            inside.add(text)
+        assert "Sarah is allergic to nuts" == host.entity("Sarah").entity.summary

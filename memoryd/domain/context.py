@@ -33,10 +33,12 @@ SHARE_OF_PEOPLE = 4  # people may take a quarter of the text, so that memories h
 SHARE_OF_TRUST = 2  # half of the memories' places and of their room are for higher trust than a sandbox's
 INLINE_CHARACTERS = 16_000  # of memories that are rendered on the loop (≤ 1 ms); more goes to a thread
 BYTES_A_TOKEN = 4  # of UTF-8; English is near it, other scripts stay below the true count's double
-_HIDDEN_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f")  # letters and marks that show nothing
+_HIDDEN_LETTERS = frozenset(
+    "\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f"
+)  # letters and marks that show nothing
 _SPACES = re.compile(r"\s+")
 _FENCE = re.compile(r"[`~]{3,}")
-_MARK = re.compile(r"^(?:\d{1,9}(?=[.)](?:\s|$))|(?=[-+*](?:\s|$)|#{1,6}(?:\s|$)|[-*_]{3}|[\[|]))")
+_MARK = re.compile(r"^(?:\d{1,9}(?=[.)](?:\s|$))|(?=[-+*](?:\s|$)|#{1,6}(?:\s|$)|(?:[-*_] *){3}|[\[|]))")
 """Where a line begins: what opens a list, a heading, a rule, a label of ours or a table."""
 _NO_NAME = re.compile(r"[^\w '’@&+#-]|_{2,}")
 

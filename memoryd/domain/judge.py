@@ -142,6 +142,8 @@ def _by_text(offer: Offer, known: Known, now: datetime) -> Verdict | None:
     for held in sorted(known.same_text, key=lambda memory: new.trust.outranks(memory.trust)):
         if speaks_of_itself(new.content) and not _same_speaker(held, new):
             continue  # "I like tea", said by another
+        if _ends_first(held, new):
+            continue
         if draft.key and (held.key or not (_may_change(held, new) or new.trust.outranks(held.trust))):
             continue  # two keys are two memories, whatever they say; and nobody names what is another's
         return _said_again(held, draft, new, now)
@@ -160,7 +162,7 @@ def _by_meaning(offer: Offer, known: Known, now: datetime, rules: Rules) -> Verd
         held = akin.memory
         finding = _finding(new, held, akin, rules)
         if finding.relation is Relation.SAME:
-            if akin.same_subject and offer.corrects is None and not new.key:
+            if akin.same_subject and offer.corrects is None and not new.key and not _ends_first(held, new):
                 return _said_again(held, offer.draft, new, now)
         elif finding.relation is Relation.CHANGED and akin.same_subject:
             why = Judgement(finding.rule, finding.reason, new.id)
@@ -295,6 +297,13 @@ def retired(held: Memory, by: str, why: Judgement, now: datetime, *, trust: Trus
 def _may_change(known: Memory, new: Memory) -> bool:
     """Whether what says `new` may change what is known: only who stated it, which is its trust and its grant."""
     return known.trust is new.trust and known.grant_id == new.grant_id
+
+
+def _ends_first(known: Memory, new: Memory) -> bool:
+    """Whether what another grant says expires before what is said now, so that this does not live by that."""
+    if known.expire_time is None or known.trust is not new.trust or known.grant_id == new.grant_id:
+        return False
+    return new.expire_time is None or new.expire_time > known.expire_time
 
 
 def _said_again(known: Memory, draft: Draft, new: Memory, now: datetime) -> Verdict:

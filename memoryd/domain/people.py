@@ -140,7 +140,11 @@ def _unknown(name: str, places: Iterable[Directory], field: str) -> EntityNotFou
 def _profile(owner: Owner, root: str, people: Directory, memories: Sequence[Memory] = ()) -> Profile:
     seen = people.live(root)
     name = people.name(root)
-    best = sorted(memories, key=lambda memory: (-memory.confidence, -memory.recall_count, memory.create_time))
+    most = max((memory.trust.weight for memory in memories), default=0)  # no lower trust stands there unmarked
+    best = sorted(
+        (memory for memory in memories if memory.trust.weight == most),
+        key=lambda memory: (-memory.confidence, -memory.recall_count, memory.create_time),
+    )
     summary = " · ".join(memory.content.strip() for memory in best[:SUMMED_UP])
     merged = [row.id for row in people.rows if row.merged_into and people.root(row.id) == root]
     return Profile(

@@ -250,6 +250,11 @@ class Directory:
         found = {self.root(one) for one, weight in self._called.get(folded, ()) if weight >= self.weight(one)}
         return found | {self.root(one) for one in self._rows if fold(self.given_name(one)) == folded != ""}
 
+    @property
+    def called_names(self) -> Iterable[str]:
+        """All names, handles and addresses, as they are compared."""
+        return [*self._called, *(fold(row.name) for row in self._rows.values() if row.name)]
+
     def first_named(self, first_names: Iterable[str]) -> set[str]:
         """Return the roots of which a name begins with one of these words."""
         found = {self.root(one) for first in first_names for one in self._first_names.get(first, ())}
