@@ -540,9 +540,10 @@ class ScopeIndex:
         one, two = map(unpack, records)
         if not may_stand_before(two.content, one.content):
             return False
-        if {*one.claims} & {*two.claims}:
-            return True
-        return bool({m.entity_id for m in one.mentions} & {m.entity_id for m in two.mentions})
+        named = [{mention.entity_id for mention in memory.mentions} for memory in (one, two)]
+        if all(named):
+            return not named[0].isdisjoint(named[1])  # the ages of two people are no two versions of one
+        return bool({*one.claims} & {*two.claims})
 
     def found(self, candidate: Candidate) -> Found | None:
         """Return a candidate with its memory; None if it was erased meanwhile."""
