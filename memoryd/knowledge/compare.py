@@ -79,7 +79,7 @@ _OF_THE_PAST = re.compile(
     r"|(?:^|'s\ |\b(?:my|your|his|her|its|our|their|the)\ )old\b",  # but "30 years old" is of the present
     re.IGNORECASE,
 )
-_OF_NOW = re.compile(r"\b(?:now|nowadays|today|currently|these days|at present|instead)\b", re.IGNORECASE)
+_OF_NOW = re.compile(r"\b(?:now|nowadays|today|currently|these days|at present|instead|replaced by)\b", re.IGNORECASE)
 
 
 def may_stand_before(new: str, old: str) -> bool:

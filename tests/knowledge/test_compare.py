@@ -75,6 +75,7 @@ def test_what_tells_of_the_past_alone_takes_nobodys_place():
     for new, old in (
         ("I used to work at Nokia, now I work at Ericsson", "I work at Nokia"),
         ("Anna is 31 years old", "Anna is 30 years old"),
+        ("Previously used TSLint for linting. Replaced by ESLint.", "Uses TSLint for linting."),
         ("My ex lives in Rome", "My ex lives in Oslo"),
         ("I'm used to getting up at 5", "I'm used to getting up at 7"),
         ("The baby is 3 months old", "The baby is 2 months old"),
