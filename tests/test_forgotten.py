@@ -123,7 +123,7 @@ def test_killed_while_it_compacts_it_loses_nothing(folder, seed):
 
         def compact():
             try:
-                with daemon.client(timeout_s=30) as mine:
+                with daemon.client(timeout_s=30, wait_for_ready=False) as mine:
                     for _ in range(20):
                         mine.compact_store()
             except MemorydError:
