@@ -16,6 +16,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.purge import not_apart, purge_of
 from memoryd.domain.showing import shown
 from memoryd.domain.tombstones import tombstones_for
+from memoryd.domain.turns import in_turns
 from memoryd.entity import Entity, EntityType, Form, Mention, Profile
 from memoryd.errors import AmbiguousName, EntityNotFound, InvalidArgument, TrustTooLow
 from memoryd.index.analysis import analyse_query
@@ -204,11 +205,10 @@ async def known_people(caller: Caller, ports: Ports) -> list[tuple[Owner, str, D
     found = []
     for owner in caller.visibility.owners:
         people = await _people(owner, caller, ports)
-        persons = (root for root in people.roots if people.type(root) is EntityType.PERSON)
         found += [
             (-len(people.live(root)), fold(people.name(root)), root, owner, people)
-            for root in persons
-            if people.live(root) or people.row(root)
+            async for root in in_turns(people.roots)
+            if people.type(root) is EntityType.PERSON and (people.live(root) or people.row(root))
         ]
     found.sort(key=lambda one: one[:3])
     return [(owner, root, people) for *_, root, owner, people in found]
@@ -424,18 +424,19 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
     return receipt
 
 
-async def _with_name(names: Iterable[str], owner: Owner, ports: Ports) -> list[Memory]:
+async def _with_name(names: Sequence[str], owner: Owner, ports: Ports) -> list[Memory]:
     """Return the memories whose text holds one of some names, also where nobody was found to be meant by it."""
     index = await ports.indexes.get(owner)
     if index is None:
         return []
-    found = [
-        memory
+    likely = {
+        memory.id: memory
         for name in names
         for memory in index.with_words(analyse_query(name), limit=limits.MAX_NAMED_IDS)
-        if stands_in(name, memory.content)
+    }
+    return [
+        memory async for memory in in_turns(likely.values()) if any(stands_in(name, memory.content) for name in names)
     ]
-    return list({memory.id: memory for memory in found}.values())
 
 
 def _without(memory: Memory, naming: Naming) -> Memory:

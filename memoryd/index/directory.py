@@ -60,6 +60,8 @@ class Directory:
         self._related: dict[str, Counter[str]] = {}
         self._same: Counter[tuple[str, str, int]] = Counter()
         self._rows: dict[str, Entity] = {}
+        self._given: dict[str, set[str]] = {}
+        """Folded name that was given by hand, and its first word → ids."""
         self._reader: str | None = None
         self._roots: dict[str, str] | None = None
         self._groups: dict[str, set[str]] = {}
@@ -86,13 +88,20 @@ class Directory:
 
     def put(self, row: Entity) -> None:
         """Take in what was decided of an entity."""
+        self.forget([row.id])
         self._rows[row.id] = row
+        for name in _names_of(row):
+            self._given.setdefault(name, set()).add(row.id)
         self._changed()
 
     def forget(self, entity_ids: Iterable[str]) -> None:
         """Drop what was decided of entities."""
         for entity_id in entity_ids:
-            self._rows.pop(entity_id, None)
+            row = self._rows.pop(entity_id, None)
+            for name in _names_of(row) if row is not None else ():
+                self._given[name].discard(entity_id)
+                if not self._given[name]:
+                    del self._given[name]
         self._changed()
 
     def add(self, memory: Memory) -> None:
@@ -248,7 +257,8 @@ class Directory:
         """
         folded = fold(name)
         found = {self.root(one) for one, weight in self._called.get(folded, ()) if weight >= self.weight(one)}
-        return found | {self.root(one) for one in self._rows if fold(self.given_name(one)) == folded != ""}
+        given = self._given.get(folded, ())
+        return found | {self.root(one) for one in given if fold(self.given_name(one)) == folded != ""}
 
     @property
     def called_names(self) -> Iterable[str]:
@@ -257,11 +267,10 @@ class Directory:
 
     def first_named(self, first_names: Iterable[str]) -> set[str]:
         """Return the roots of which a name begins with one of these words."""
-        found = {self.root(one) for first in first_names for one in self._first_names.get(first, ())}
-        for one in self._rows:
-            if fold(self.given_name(one)).partition(" ")[0] in first_names:
-                found.add(self.root(one))
-        return found
+        wanted = {*first_names}
+        found = {self.root(one) for first in wanted for one in self._first_names.get(first, ())}
+        given = {one for first in wanted for one in self._given.get(first, ())}
+        return found | {self.root(one) for one in given if fold(self.given_name(one)).partition(" ")[0] in wanted}
 
     def related(self, relation: str) -> set[str]:
         """
@@ -385,6 +394,12 @@ class Directory:
             if one in self._known
             for memory_id, time in self._known[one].live.items()
         }
+
+
+def _names_of(row: Entity) -> set[str]:
+    """Return what a given name is looked up by: all of it, and its first word."""
+    folded = fold(row.name)
+    return {folded, folded.partition(" ")[0]} - {""}
 
 
 def _weight(form: tuple[Form, str, int]) -> int:
