@@ -188,6 +188,21 @@ MUTANTS = [
      "tests/test_daemon.py"),
     ("memoryd/knowledge/secrets/detector.py", "(?<![^\\W_])(?<![.,-])", "(?<![.,-])",
      "tests/knowledge/test_secrets.py"),
+    ("memoryd/domain/mentions.py", "if memory.trust.weight >= least:", "if True:", "tests/test_trust.py"),
+    ("memoryd/domain/mentions.py", "in self._members and row.trust.weight >= least]", "in self._members]",
+     "tests/test_trust.py"),
+    ("memoryd/domain/purge.py", "and not still_replaced and not decided", "and not still_replaced",
+     "tests/test_forgotten.py"),
+    ("memoryd/domain/purge.py", "        except Conflict:\n            continue",
+     "        except Conflict:\n            changed |= {back.id: replace(entry, memory=back)}\n            continue",
+     "tests/test_forgotten.py"),
+    ("memoryd/domain/forget.py", "    if not ports.is_behind(now):\n", "    if True:\n", "tests/test_clock.py"),
+    ("memoryd/index/scope.py", "            self._renew_former(memory_id)\n        rows",
+     "            pass\n        rows", "tests/test_index.py"),
+    ("memoryd/index/directory.py", 'fold(said.whose) in {"", self._reader}]', "True]",
+     "tests/conformance/test_showing.py"),
+    ("memoryd/domain/judge.py", "        if _ends_first(held, new):\n            continue\n", "",
+     "tests/test_trust.py"),
 ]  # fmt: skip
 
 
