@@ -589,3 +589,16 @@ def test_a_purge_of_very_many_builds_the_index_anew():
             assert ["an ordinary fact"] == [hit.memory.content for hit in (await memory.search("ordinary fact")).hits]
 
     run(rule())
+
+
+def test_what_has_replaced_the_purged_names_it_no_more():
+    async def rule():
+        async with ports_over(RamStore()) as ports:
+            alice = Local(ports, lambda: NOW, user_id="alice")
+            old = (await alice.add("the code is 4711", key="code")).memory.id
+            new = await alice.add("the code is 1234", key="code")
+            assert (old,) == new.memory.supersedes
+            await alice.delete(old, purge=True)
+            assert () == (await alice.get(new.memory.id)).supersedes
+
+    run(rule())

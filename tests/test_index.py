@@ -453,3 +453,13 @@ def test_erasing_keeps_nothing_that_it_reads():
     forget_unpacked()
     index.erase({made[0].memory.id})
     assert 0 == records._kept.cache_info().currsize
+
+
+def test_what_expires_now_is_not_found_any_more():
+    ended, lasting = (
+        entry(f"the gate is {word}", expire_time=NOW + timedelta(seconds=left))
+        for word, left in (("open", 0), ("closed", 1))
+    )
+    index = ScopeIndex([[replace(ended, terms="gate"), replace(lasting, terms="gate")]])
+    asked = Question(("gate",), None, Filter(), NOW, 10, 0.3, 0.7, 0.0, b"", ())
+    assert [lasting.memory.id] == [hit.memory.id for hit in index.search(asked, index.corpus(asked.terms))]
