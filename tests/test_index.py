@@ -463,3 +463,13 @@ def test_what_expires_now_is_not_found_any_more():
     index = ScopeIndex([[replace(ended, terms="gate"), replace(lasting, terms="gate")]])
     asked = Question(("gate",), None, Filter(), NOW, 10, 0.3, 0.7, 0.0, b"", ())
     assert [lasting.memory.id] == [hit.memory.id for hit in index.search(asked, index.corpus(asked.terms))]
+
+
+def test_what_a_neighbour_was_before_is_listed_nowhere_after_its_own_purge():
+    gone = entry("my favorite colour is red")
+    held = entry("my favorite colour is blue", contested_with=(gone.memory.id,), tags=("zebra",), key="colour")
+    index = ScopeIndex([[held, gone]])
+    index.update(replace(held, memory=replace(held.memory, contested_with=(), tags=(), key="")))
+    index.erase({gone.memory.id})
+    index.erase({held.memory.id})
+    assert ({}, {}, {}, {}) == (index._facets, index._keys, index._texts, index._claims)

@@ -237,6 +237,16 @@ class ScopeIndex:
             rows.extend(self._former.pop(memory_id, ()))
         if not rows:
             return
+        gone = self._unlist(rows)
+        for row in rows:
+            self._record_bytes -= len(self._records[row])
+            self._records[row] = ERASED
+        if self.vectors is not None:
+            self.vectors.erase(gone)
+        self.postings.erase(gone)
+
+    def _unlist(self, rows: Collection[int]) -> NDArray[np.int64]:
+        """Take documents out of the lists by text, key, claim and facet, by what their records say; return them."""
         gone = np.array(sorted(rows), dtype=np.int64)
         emptied: set[str] = set()
         for row in rows:
@@ -247,21 +257,18 @@ class ScopeIndex:
             for claim in memory.claims:
                 for whom in {mention.entity_id for mention in memory.mentions if mention.about} or {""}:
                     _drop_row(self._claims, (claim, whom), row)
-            self._record_bytes -= len(self._records[row])
-            self._records[row] = ERASED
         for facet in emptied:
             column = self._facets[facet].without(gone)
             if len(column):
                 self._facets[facet] = column
             else:
                 del self._facets[facet]
-        if self.vectors is not None:
-            self.vectors.erase(gone)
-        self.postings.erase(gone)
+        return gone
 
     def _renew_former(self, memory_id: str) -> None:
         """Let what a memory was before be what it is now, for searches under way that have found it there."""
         record = self._records[self._documents[memory_id]]
+        self._unlist(self._former[memory_id])  # while the old records still say where they are listed
         for row in self._former[memory_id]:
             self._record_bytes += len(record) - len(self._records[row])
             self._records[row] = record
