@@ -55,6 +55,8 @@ __all__ = [
 ]
 
 DEFAULT_AGENT = "default"
+UNKNOWN = "unknown"  # who said something in a chat for which nobody is named
+VOUCHED = ", as "  # between a speaker and who says that it was they
 USER_WORDS = frozenset({"user", "the user", "me"})  # what a speaker may be called who is the user
 AT_ONCE = timedelta(seconds=1)  # an event_time so near to the create_time is that of the storing
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
@@ -338,7 +340,7 @@ class Memory:
         if not speaker or fold(speaker) in {*USER_WORDS, fold(self.scope.user_id or "")}:
             return author
         vouched = fold(speaker) == fold(author) or self.scope.user_id is not None or self.trust is Trust.HOST
-        return speaker if vouched else f"{speaker}, as {author or 'unknown'} says"
+        return speaker if vouched else f"{speaker}{VOUCHED}{author or UNKNOWN} says"
 
     @property
     def own_event_time(self) -> datetime | None:

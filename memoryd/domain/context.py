@@ -19,10 +19,9 @@ from memoryd.domain.mentions import meant_by
 from memoryd.domain.people import known_people
 from memoryd.domain.ports import Ports
 from memoryd.domain.recall import recall
-from memoryd.domain.showing import VOUCHED
 from memoryd.knowledge.finders import find_entities
 from memoryd.knowledge.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS
-from memoryd.model import Caller, ContextItem, ContextSection, Filter, Kind, Leg, Memory, Query, Trust
+from memoryd.model import VOUCHED, Caller, ContextItem, ContextSection, Filter, Kind, Leg, Memory, Query, Trust
 
 __all__ = ["Context", "build_context", "render_line", "render_person", "token_count"]
 

@@ -152,14 +152,14 @@ class Ports:
         purges = applied.change.purges
         ids = {memory.id for memory in purges}
         self.recalls.forget(ids)
-        for owner in {memory.owner for memory in purges}:
+        lower = [entry.memory for entry in applied.change.inserts if Trust.HOST.outranks(entry.memory.trust)]
+        for owner in {memory.owner for memory in (*purges, *lower)}:
             index = self.indexes.ready(owner)
             queue = self.victims.get(index, []) if index is not None else []
+            if index is None or not queue:
+                continue
             queue[:] = [one for one in queue if one not in ids]
-        for memory in (entry.memory for entry in applied.change.inserts if Trust.HOST.outranks(entry.memory.trust)):
-            index = self.indexes.ready(memory.owner)
-            queue = self.victims.get(index, []) if index is not None else []
-            if index is not None and queue:
+            for memory in (one for one in lower if one.owner == owner):
                 known = (index.memory(one) for one in queue)
                 later = (n for n, one in enumerate(known) if one is not None and one.trust.outranks(memory.trust))
                 queue.insert(next(later, len(queue)), memory.id)

@@ -14,7 +14,7 @@ from datetime import datetime
 from memoryd.change import PURGE, ChangeSet, Entry
 from memoryd.domain.links import without_contested
 from memoryd.domain.ports import Ports
-from memoryd.domain.revival import come_back
+from memoryd.domain.revival import come_back, not_replaced
 from memoryd.entity import Entity
 from memoryd.errors import Conflict
 from memoryd.index.directory import Directory
@@ -59,7 +59,7 @@ async def _revived(
         old = entry.memory
         if not _is_given_back(old, heirs, by):
             continue
-        back = replace(old, supersede_time=None, superseded_by="", supersede_trust=None, judgement=None)
+        back = not_replaced(old)
         twins = [one.memory for one in changed.values() if one.memory.owner == back.owner]
         if any(one.content == back.content or (back.key and one.key == back.key) for one in twins):
             continue
@@ -73,17 +73,14 @@ async def _revived(
 
 def _is_given_back(old: Memory, heirs: Mapping[str, Memory], by: Trust) -> bool:
     """Whether nothing is left of what had replaced a memory, another grant's, and nobody of more trust had said so."""
-    heir = last = heirs.get(old.superseded_by)
-    if heir is None or last is None or old.delete_time is not None or heir.owner != old.owner:
+    heir = heirs.get(old.superseded_by)
+    if heir is None or old.delete_time is not None or heir.owner != old.owner:
         return False
-    replacing = [old.supersede_trust]
-    while last.superseded_by in heirs:
-        replacing.append(last.supersede_trust)
-        last = heirs[last.superseded_by]
-    if last.supersede_time is not None:
-        replacing.append(last.supersede_trust)
-    still_replaced = last.supersede_time is not None and bool(last.superseded_by)
-    decided = any(trust is not None and trust.outranks(by) for trust in replacing)
+    chain = [old, heir]
+    while chain[-1].superseded_by in heirs:
+        chain.append(heirs[chain[-1].superseded_by])
+    still_replaced = bool(chain[-1].superseded_by)
+    decided = any(one.supersede_trust is not None and one.supersede_trust.outranks(by) for one in chain)
     return heir.grant_id != old.grant_id and not still_replaced and not decided
 
 

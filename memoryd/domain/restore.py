@@ -10,7 +10,7 @@ from memoryd.change import ChangeSet, Entry
 from memoryd.domain.browse import find
 from memoryd.domain.ports import Ports
 from memoryd.domain.requests import memory_now, once
-from memoryd.domain.revival import come_back
+from memoryd.domain.revival import come_back, not_replaced
 from memoryd.domain.showing import shown_one
 from memoryd.domain.tombstones import lifted_by
 from memoryd.errors import NotFound, TrustTooLow
@@ -56,8 +56,7 @@ async def _undone(memory: Memory, ports: Ports, now: datetime) -> tuple[Memory, 
     Only one of the two is undone: what was replaced before it was deleted is replaced again.
     """
     if memory.delete_time is None:
-        back = replace(memory, supersede_time=None, superseded_by="", supersede_trust=None, judgement=None)
-        return back, await _heirs(memory, ports)
+        return not_replaced(memory), await _heirs(memory, ports)
     back = replace(memory, delete_time=None, purge_time=None, delete_trust=None, delete_reason="")
     if memory.delete_reason in {"decayed", "evicted"}:
         back = replace(back, reinforce_time=now)  # or it would go again at once

@@ -14,9 +14,14 @@ from memoryd.domain.ports import Ports
 from memoryd.errors import Conflict
 from memoryd.model import Judgement, Memory, State
 
-__all__ = ["come_back"]
+__all__ = ["come_back", "not_replaced"]
 
 _RESTORED = Judgement("restored", "it was restored beside what had replaced it; confirm one of them")
+
+
+def not_replaced(memory: Memory) -> Memory:
+    """Return a memory without what says that another has replaced it, and why."""
+    return replace(memory, supersede_time=None, superseded_by="", supersede_trust=None, judgement=None)
 
 
 async def come_back(

@@ -11,13 +11,9 @@ from memoryd.domain.ports import Ports
 from memoryd.entity import EntityRef
 from memoryd.index.directory import Directory
 from memoryd.knowledge.relative_times import has_relative_time
-from memoryd.model import USER_WORDS, Caller, Memory, Trust
+from memoryd.model import UNKNOWN, USER_WORDS, VOUCHED, Caller, Memory, Trust
 
-__all__ = ["UNKNOWN", "VOUCHED", "said_by", "said_time", "shown", "shown_one"]
-
-VOUCHED = ", as "
-UNKNOWN = "unknown"
-"""Who said something in a chat for which nobody is named."""
+__all__ = ["said_by", "said_time", "shown", "shown_one"]
 
 
 async def shown(memories: Sequence[Memory], caller: Caller, ports: Ports, now: datetime) -> list[Memory]:

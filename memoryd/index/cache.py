@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from memoryd.change import Applied, ChangeSet, Recalled, Snapshot
 from memoryd.index.order import Found, Question, best_of
 from memoryd.index.postings import CorpusStats
-from memoryd.index.records import forget_unpacked
 from memoryd.index.scope import BYTES_A_DOCUMENT, ScopeIndex
 from memoryd.model import Owner
 
@@ -95,7 +94,6 @@ class ScopeIndexes:
                 return None
             for applied in self._missed[owner]:
                 self._bring(index, owner, applied)
-            forget_unpacked()  # of what was purged meanwhile
             self._ready[owner] = index
             self._evict(keep=owner)
             return index
