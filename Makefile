@@ -8,7 +8,7 @@ PROTOS := $(sort $(wildcard proto/memoryd/v1/*.proto))
 SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 
-.PHONY: other-python help setup demo serve test check proto stubs-check lint types architecture bench eval crash attack mutants lock wheel clean
+.PHONY: other-python help setup demo serve test check proto stubs-check lint types architecture bench eval compare crash attack mutants lock wheel clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -79,6 +79,10 @@ crash: $(READY)  ## Kill the daemon 500 times and look for what it lost (about 2
 attack: $(READY)  ## Attack the daemon from other sandboxes, at full size (minutes; as root, or most is skipped)
 	MEMORYD_ATTACK=full $(BIN)/python -m pytest tests/attack
 	$(BIN)/python -m tests.bench --only identity,listeners,flood
+
+compare: $(READY)  ## Ask this checkout and another one the same 2,400 questions: make compare OLD=folder [ARGS="--seed 2"]
+	@test -n "$(OLD)" || { echo "usage: make compare OLD=<another checkout with a .venv of its own> [ARGS=\"--calls 5000 --seed 2\"]"; exit 2; }
+	$(BIN)/python -m tests.compare $(OLD) $(ARGS)
 
 mutants: $(READY)  ## Plant known bugs in a copy and see that the tests kill each (minutes)
 	$(BIN)/python -m tests.mutants

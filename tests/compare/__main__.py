@@ -1,0 +1,206 @@
+"""
+Ask two checkouts the same questions and compare the answers: make compare OLD=<folder of the other checkout>.
+
+Both daemons run with the same seed for their ids. Ids are compared as labels, in the order in which they are first
+seen; times near now as "now"; scores to five digits. Everything else must be equal, errors too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.protobuf import json_format, symbol_database
+
+import memoryd.v1.admin_service_pb2
+import memoryd.v1.context_service_pb2
+import memoryd.v1.entity_service_pb2
+import memoryd.v1.grant_service_pb2
+import memoryd.v1.memory_service_pb2  # noqa: F401  each registers its messages
+from tests.compare.script import SANDBOXES, Call, Crowd
+from tests.support import reason_of
+
+# Ids come from a seed; the counts of recalls, which are written down every 3 s, wait for the stop, as when they are
+# written would depend on the speed of the machine.
+LAUNCH = (
+    "import asyncio, random, runpy, secrets, sys; dice = random.Random(int(sys.argv.pop(1))); sleep = asyncio.sleep;"
+    " asyncio.sleep = lambda delay, result=None: sleep(1e6 if delay == 3.0 else delay, result);"
+    " secrets.token_bytes = lambda n=32: dice.randbytes(n); secrets.token_hex = lambda n=32: dice.randbytes(n).hex();"
+    " sys.argv[0] = 'memoryd'; runpy.run_module('memoryd', run_name='__main__', alter_sys=True)"
+)
+CONFIG = '[memory]\nauto_gc = false\n[schedule]\ngc = ""\ndecay = ""\nenrichment = ""\ncompaction = ""\n'
+ID = re.compile(r"\b[a-z2-7]{26}\b")
+LABEL = re.compile(r"#(?:page-)?\d+")
+START_S = 60
+SHOWN = 12  # differences that are printed
+
+
+class Side:
+    """One checkout's daemon, and what its answers are called."""
+
+    def __init__(self, checkout: Path, folder: Path) -> None:
+        self._checkout, self._folder = checkout, folder
+        self._labels: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
+        self._channels: dict[str, grpc.Channel] = {}
+        self._starts = 0
+        self._sockets = {"admin": folder / "run" / "admin.sock"}
+        (folder / "memoryd.toml").write_text(CONFIG, encoding="utf-8")
+
+    def start(self) -> None:
+        self._starts += 1
+        python = self._checkout / ".venv" / "bin" / "python"
+        env = {"PATH": os.environ["PATH"], "HOME": str(self._folder), "PYTHONHASHSEED": "0"}
+        arguments = ["serve", "--data-dir", self._folder, "--socket", self._sockets["admin"]]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [python, "-c", LAUNCH, str(self._starts), *arguments, "--config", self._folder / "memoryd.toml"],
+                stdout=log, stderr=log, env=env, cwd=self._checkout,
+            )  # fmt: skip
+        deadline = time.monotonic() + START_S
+        while not self._sockets["admin"].exists() or self._ping() is None:
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"memoryd of {self._checkout} did not start: {(self._folder / 'log').read_text()}")
+            time.sleep(0.02)
+
+    def _ping(self) -> Any:
+        try:
+            return self._send("admin", "AdminService", "GetServerInfo", {})
+        except grpc.RpcError:
+            return None
+
+    def stop(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+        self._channels.clear()
+        self._process.terminate()
+        self._process.wait()
+
+    def open_sandboxes(self) -> None:
+        for name, spec in SANDBOXES.items():
+            given = {"spec": {**spec, "label": name, "permissions": ["full"]}}
+            answer = self._send("admin", "GrantService", "OpenSandbox", given)
+            self._sockets[name] = Path(answer["status"]["directory"]) / "memory.sock"
+
+    def _send(self, door: str, service: str, method: str, request: dict[str, Any]) -> Any:
+        channel = self._channels.get(door)
+        if channel is None:
+            channel = self._channels[door] = grpc.insecure_channel(f"unix:{self._sockets[door]}")
+        database = symbol_database.Default()
+        message = json_format.ParseDict(request, database.GetSymbol(f"memoryd.v1.{method}Request")())
+        call = channel.unary_unary(
+            f"/memoryd.v1.{service}/{method}",
+            request_serializer=lambda one: one.SerializeToString(),
+            response_deserializer=database.GetSymbol(f"memoryd.v1.{method}Response").FromString,
+        )
+        answer = call(message, timeout=60, wait_for_ready=True)
+        return json_format.MessageToDict(answer, preserving_proto_field_name=True)
+
+    def ask(self, call: Call) -> Any:
+        """Return the answer, or the error, in a form that two sides can be compared by."""
+        request = self._with_ids(call.request)
+        try:
+            return self._told(self._send(call.door, call.service, call.method, request))
+        except grpc.RpcError as error:
+            return self._told({"error": error.code().name, "reason": reason_of(error), "message": error.details()})
+
+    def _with_ids(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._with_ids(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._with_ids(inner) for inner in value]
+        return LABEL.sub(lambda found: self._ids.get(found[0], found[0]), value) if isinstance(value, str) else value
+
+    def _label(self, one: str, prefix: str = "#") -> str:
+        label = self._labels.get(one)
+        if label is None:
+            label = self._labels[one] = f"{prefix}{len(self._labels)}"
+            self._ids[label] = one
+        return label
+
+    def _told(self, value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: self._told(inner, name) for name, inner in value.items()}
+        if isinstance(value, list):
+            told = [self._told(inner, key) for inner in value]
+            return sorted(told) if key == "merged_ids" else told
+        if isinstance(value, float):
+            return round(value, 5)
+        if not isinstance(value, str):
+            return value
+        if key == "next_page_token":
+            return self._label(value, "#page-") if value else ""
+        if key.endswith("_time"):
+            return _time(value)
+        text = ID.sub(lambda found: self._label(found[0]), value)
+        return text.replace(str(self._folder), "")
+
+
+def _time(text: str) -> str:
+    time_ = datetime.fromisoformat(text)
+    days = round((time_ - datetime.now(UTC)) / timedelta(days=1), 1)
+    return "now" if days == 0 else f"in {days:.0f} days" if days > 0 else text[:10]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make compare", description=__doc__)
+    parser.add_argument("old", type=Path, help="the other checkout, with a .venv of its own")
+    parser.add_argument("--calls", type=int, default=2400)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    here = Path(__file__).resolve().parents[2]
+    crowd = Crowd(options.seed)
+    asked: collections.Counter[str] = collections.Counter()
+    different = 0
+    with tempfile.TemporaryDirectory(prefix="compare-") as scratch:
+        sides = []
+        for name, checkout in (("old", options.old.resolve()), ("new", here)):
+            folder = Path(scratch) / name
+            folder.mkdir(mode=0o700)
+            sides.append(Side(checkout, folder))
+        for side in sides:
+            side.start()
+            side.open_sandboxes()
+        try:
+            for n, call in enumerate(crowd.calls(options.calls)):
+                if call.restart_before:
+                    for side in sides:
+                        side.stop()
+                        side.start()
+                old, new = (side.ask(call) for side in sides)
+                asked[f"{call.method} {'error' if 'error' in old else 'ok'}"] += 1
+                crowd.saw(call, old)
+                if old != new:
+                    different += 1
+                    if different <= SHOWN:
+                        _show(n, call, old, new)
+        finally:
+            for side in sides:
+                side.stop()
+    for name, count in sorted(asked.items()):
+        print(f"{count:6} {name}")
+    print(f"{options.calls} calls, seed {options.seed}: {different} answers differ")
+    return 1 if different else 0
+
+
+def _show(n: int, call: Call, old: Any, new: Any) -> None:
+    print(f"call {n}, {call.door}: {call.method} {json.dumps(call.request, ensure_ascii=False)[:600]}")
+    left, right = (json.dumps(side, ensure_ascii=False, indent=1).splitlines() for side in (old, new))
+    for one, other in zip(left + [""] * 9, right + [""] * 9, strict=False):
+        if one != other:
+            print(f"  old {one.strip()}\n  new {other.strip()}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
