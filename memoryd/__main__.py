@@ -13,7 +13,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 def main() -> int:
     """Run the command; without the daemon's packages, say how to get them."""
     try:
-        from memoryd.admin_cli import run
+        from memoryd.cli.main import run
 
         code = run(sys.argv[1:])
     except ModuleNotFoundError as error:

@@ -23,6 +23,8 @@ MemorydError
 └── InternalError        report it, with the id in the message
 
 The daemon raises them, the wire carries code and reason, the client raises them again.
+
+StartupError           the daemon does not start; the message says why and what to do
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 __all__ = [
+    "EXIT_LATER",
+    "EXIT_REFUSED",
     "AmbiguousId",
     "AmbiguousName",
     "Conflict",
@@ -45,6 +49,7 @@ __all__ = [
     "PermissionDenied",
     "RequestIdReused",
     "ScopeMismatch",
+    "StartupError",
     "StoreDamaged",
     "TimedOut",
     "TrustTooLow",
@@ -202,3 +207,13 @@ def by_reason(reason: str) -> type[MemorydError] | None:
             return cls
         pending.extend(cls.__subclasses__())
     return None
+
+
+EXIT_LATER = 75  # EX_TEMPFAIL of sysexits(3): starting again later may help
+EXIT_REFUSED = 78  # EX_CONFIG of sysexits(3): starting again would not help
+
+
+class StartupError(Exception):
+    """The daemon cannot start as things are; the message says why and what to do."""
+
+    exit_code: ClassVar[int] = EXIT_REFUSED

@@ -25,20 +25,27 @@ from memory_client.knowledge_calls import (
     PeoplePage,
 )
 
-from memoryd.change import Entry
-from memoryd.config import Config
-from memoryd.domain import add, browse, forget, people, restore, revise, sweep
-from memoryd.domain.context import build_context
-from memoryd.domain.recall import recall
-from memoryd.doors import Doors, make_server
+from memoryd.daemon.config import Config
+from memoryd.daemon.servers import Doors, make_server
+from memoryd.daemon.wiring import make_ports
+from memoryd.domain.forgetting import forget, sweep
+from memoryd.domain.people import decide, profiles
+from memoryd.domain.people.forget import forget_person
+from memoryd.domain.reading import browse
+from memoryd.domain.reading.context import build_context
+from memoryd.domain.reading.recall import recall
+from memoryd.domain.writing import add, restore, revise
 from memoryd.embedding.scheduler import ScheduledEmbedder
-from memoryd.grant import Door
 from memoryd.identity.grants import Grants
 from memoryd.index.analysis import analyse, indexed_text
-from memoryd.model import Caller, Draft, Filter, Memory, Query, Scope, Source, Visibility
+from memoryd.model.caller import Caller
+from memoryd.model.change import Entry
+from memoryd.model.grant import Door
+from memoryd.model.memory import Draft, Memory, Source
+from memoryd.model.query import Filter, Query
+from memoryd.model.scope import Scope, Visibility
 from memoryd.store.duckdb import DuckDBStore, open_store
 from memoryd.store.ram import RamStore
-from memoryd.wiring import make_ports
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
@@ -172,26 +179,26 @@ class Local:
         return Confirmed(done.memory, done.superseded_ids)
 
     async def people(self, *, page_size=0, page_token=""):
-        page = await people.list_people(
+        page = await profiles.list_people(
             self._caller, self.ports, page_size=page_size, page_token=page_token, now=self.clock()
         )
         return PeoplePage(tuple(page.people), page.next_page_token)
 
     async def entity(self, name, *, limit=0):
-        profile, memories = await people.get_entity(name, self._caller, self.ports, limit=limit, now=self.clock())
+        profile, memories = await profiles.get_entity(name, self._caller, self.ports, limit=limit, now=self.clock())
         return EntityMemories(profile, tuple(memories))
 
     async def rename_entity(self, name, new_name):
-        return await people.rename(name, new_name, self._caller, self.ports, now=self.clock())
+        return await decide.rename(name, new_name, self._caller, self.ports, now=self.clock())
 
     async def merge_entities(self, name, into):
-        return Merged(*await people.merge(name, into, self._caller, self.ports, now=self.clock()))
+        return Merged(*await decide.merge(name, into, self._caller, self.ports, now=self.clock()))
 
     async def unmerge_entity(self, entity_id):
-        return await people.unmerge(entity_id, self._caller, self.ports, now=self.clock())
+        return await decide.unmerge(entity_id, self._caller, self.ports, now=self.clock())
 
     async def forget_person(self, name, *, dry_run=False):
-        gone = await people.forget_person(name, self._caller, self.ports, now=self.clock(), dry_run=dry_run)
+        gone = await forget_person(name, self._caller, self.ports, now=self.clock(), dry_run=dry_run)
         return ForgottenPerson(
             gone.profile, gone.purged_ids, len(gone.purged_ids), gone.mentioning_ids, None if dry_run else self.clock(),
             (), dry_run, gone.memories, gone.mentioning,

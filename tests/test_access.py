@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_client import Caveats, Memory, MemoryClient, Permission, attenuate
 
-from memoryd import token as tokens
-from memoryd.doors import SERVICES
+from memoryd.daemon.servers import SERVICES
+from memoryd.model import token as tokens
 from memoryd.service.methods import RULES, Rule, UnguardedMethod, count_fields, methods_of
 from memoryd.v1 import admin_service_pb2, error_reason_pb2, memory_service_pb2
 from tests.doors import World, a_world, socket_of

@@ -15,14 +15,15 @@ import grpc
 import pytest
 from memory_client import Draft, NotFound, PermissionDenied, Unavailable
 
-from memoryd.audit import AuditLog, audit_files, read_audit
-from memoryd.audit_cli import _rpc
-from memoryd.change import ChangeSet
-from memoryd.doors import SERVICES
+from memoryd.audit.log import AuditLog
+from memoryd.audit.reading import audit_files, read_audit
+from memoryd.cli.audit import _rpc
+from memoryd.daemon.schedule import JOBS
+from memoryd.daemon.servers import SERVICES
 from memoryd.errors import Unavailable as NotWritten
-from memoryd.schedule import JOBS
-from memoryd.times import rfc3339
-from memoryd.trail import Trail
+from memoryd.model.call_context import Trail
+from memoryd.model.change import ChangeSet
+from memoryd.model.times import rfc3339
 from tests.builders import entry
 from tests.doors import a_world
 from tests.support import Daemon, running

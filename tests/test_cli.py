@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.config import Config
+from memoryd.daemon.config import Config
 from tests.support import running
 
 BIN = Path(sys.executable).parent

@@ -9,17 +9,18 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from memoryd.change import ChangeSet
-from memoryd.config import Config, MemoryConfig
+from memoryd.daemon.config import Config, MemoryConfig
+from memoryd.daemon.schedule import due_jobs, first_seen, misdated
 from memoryd.domain.clock import CLOCK_SEEN, ClockWatch
 from memoryd.domain.decay import confidence_at
-from memoryd.domain.forget import collect
-from memoryd.domain.sweep import decay
+from memoryd.domain.forgetting.forget import collect
+from memoryd.domain.forgetting.sweep import decay
 from memoryd.domain.usage import Usage
 from memoryd.errors import InvalidArgument
-from memoryd.grant import GrantUsage
-from memoryd.model import GcReport, Kind, Source
-from memoryd.schedule import due_jobs, first_seen, misdated
+from memoryd.model.change import ChangeSet
+from memoryd.model.grant import GrantUsage
+from memoryd.model.memory import Kind, Source
+from memoryd.model.results import GcReport
 from memoryd.store.ram import RamStore
 from tests.builders import Local, entry, memory, open_duckdb, ports_over
 from tests.support import Daemon

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.config import Config, ConfigError, load_config
+from memoryd.daemon.config import Config, ConfigError, load_config
 
 
 def load(folder, text, **env):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.domain.context import render_line, searched_by, token_count
-from memoryd.model import Trust
+from memoryd.domain.reading.context import render_line, searched_by, token_count
+from memoryd.model.trust import Trust
 from tests.builders import NOW, memory
 
 

@@ -19,7 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from memory_client import Draft, Kind, MemoryClient, MemorydError, TimedOut, Unavailable
 
-from memoryd import limits
+from memoryd.model import limits
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.v1 import memory_service_pb2_grpc
 from tests.support import Daemon, running
@@ -425,10 +425,10 @@ def test_the_server_never_loads_the_hub_nor_the_client_the_server():
             subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
         )
 
-    server = loaded("import memoryd.daemon\nfrom memoryd.embedding.onnx import builtin_encoder\nbuiltin_encoder()")
+    server = loaded("import memoryd.daemon.serve\nfrom memoryd.embedding.onnx import builtin_encoder\nbuiltin_encoder()")
     assert "huggingface_hub" not in server
     assert "duckdb" in server
-    asking = loaded("import memoryd.admin_cli")
+    asking = loaded("import memoryd.cli.main")
     assert not asking & {"duckdb", "numpy", "onnxruntime", "tokenizers", "structlog"}
     client = loaded("import memory_client\nmemory_client.AsyncMemoryClient\nimport memory_cli.main")
     assert not client & {"duckdb", "numpy", "onnxruntime", "tokenizers", "structlog"}

@@ -14,7 +14,7 @@ import duckdb
 import pytest
 from memory_client import Draft, MemorydError, NotFound, StoreDamaged, Unavailable
 
-from memoryd.change import ChangeSet
+from memoryd.model.change import ChangeSet
 from memoryd.store.duckdb import open_store
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.reserve import MOST_BYTES, Reserve

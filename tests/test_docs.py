@@ -14,9 +14,9 @@ import pytest
 from memory_cli.parser import make_parser
 from memory_client import AsyncMemoryClient, MemoryClient
 
-from memoryd import admin_cli
-from memoryd.config import Config, load_config
-from memoryd.doors import SERVICES
+from memoryd.cli import main as admin_cli
+from memoryd.daemon.config import Config, load_config
+from memoryd.daemon.servers import SERVICES
 from memoryd.v1 import error_reason_pb2
 
 ROOT = Path(__file__).parent.parent

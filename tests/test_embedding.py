@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memoryd.config import Config, EmbeddingConfig
+from memoryd.daemon.config import Config, EmbeddingConfig
+from memoryd.daemon.wiring import make_embedder
 from memoryd.embedding import onnx
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.onnx import builtin_encoder, directory_encoder
 from memoryd.embedding.scheduler import PIECE_TEXTS, ScheduledEmbedder
 from memoryd.errors import Unavailable
-from memoryd.wiring import make_embedder
 from tests.builders import HashEncoder, run
 
 

@@ -7,9 +7,10 @@ from itertools import count
 
 import pytest
 
-from memoryd.change import ChangeSet, RecordedRequest
 from memoryd.errors import Unavailable
-from memoryd.model import Filter, Outcome
+from memoryd.model.change import ChangeSet, RecordedRequest
+from memoryd.model.memory import Outcome
+from memoryd.model.query import Filter
 from memoryd.store.duckdb import DuckDBStore, open_store
 from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, memory, run, visible_to
 

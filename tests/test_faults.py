@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from memory_client import Draft, Outcome, State, TrustTooLow
 
-from memoryd.domain import add
 from memoryd.domain.faults import Faults
 from memoryd.domain.rules import Rules
-from memoryd.model import Caller, Trust
+from memoryd.domain.writing import add
+from memoryd.model.caller import Caller
+from memoryd.model.trust import Trust
 from memoryd.store.ram import RamStore
 from tests.builders import NOW, Local, ports_over, run
 

@@ -19,13 +19,15 @@ from datetime import timedelta
 import pytest
 from memory_client import Draft, Filter, MemorydError, Unavailable
 
-from memoryd.change import PURGE, ChangeSet, Entry
-from memoryd.config import Config, MemoryConfig
-from memoryd.domain.forget import collect
-from memoryd.entity import Entity, EntityType, Form, Mention
-from memoryd.knowledge.claims import Statement
-from memoryd.knowledge.stems import stem
-from memoryd.model import Judgement, Memory, Owner, Trust
+from memoryd.daemon.config import Config, MemoryConfig
+from memoryd.domain.forgetting.forget import collect
+from memoryd.knowledge.claims.statement import Statement
+from memoryd.knowledge.language.stems import stem
+from memoryd.model.change import PURGE, ChangeSet, Entry
+from memoryd.model.entity import Entity, EntityType, Form, Mention
+from memoryd.model.memory import Judgement, Memory
+from memoryd.model.scope import Owner
+from memoryd.model.trust import Trust
 from memoryd.store.duckdb import open_store
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.writer import write

@@ -35,18 +35,18 @@ from memory_client import (
     attenuate,
 )
 
-from memoryd.config import Config, MemoryConfig
-from memoryd.domain.add import add
-from memoryd.domain.browse import page
+from memoryd.daemon.config import Config, MemoryConfig
+from memoryd.domain.reading.browse import page
+from memoryd.domain.writing.add import add
 from memoryd.errors import LimitExceeded as NoRoom
-from memoryd.grant import PRESETS, Grant, Quota
 from memoryd.identity.grants import Grants
 from memoryd.identity.listeners import Listeners
-from memoryd.model import Caller
-from memoryd.model import Draft as StoredDraft
-from memoryd.model import Filter as StoredFilter
-from memoryd.model import Trust as StoredTrust
-from memoryd.sockets import SocketRefused
+from memoryd.identity.socket_lease import SocketRefused
+from memoryd.model.caller import Caller
+from memoryd.model.grant import PRESETS, Grant, Quota
+from memoryd.model.memory import Draft as StoredDraft
+from memoryd.model.query import Filter as StoredFilter
+from memoryd.model.trust import Trust as StoredTrust
 from memoryd.store.ram import RamStore
 from tests.builders import NOW, ports_over, run
 from tests.doors import a_world, socket_of, spec

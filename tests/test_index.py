@@ -12,9 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.change import Applied, ChangeSet, Entry
-from memoryd.checks import text_digest
-from memoryd.config import Config, IndexConfig
+from memoryd.daemon.config import Config, IndexConfig
 from memoryd.index import records
 from memoryd.index import vectors as vectors_module
 from memoryd.index.analysis import analyse, analyse_query
@@ -23,7 +21,11 @@ from memoryd.index.order import Question, best_of
 from memoryd.index.postings import Postings
 from memoryd.index.records import forget_unpacked, pack, unpack
 from memoryd.index.scope import ScopeIndex
-from memoryd.model import Filter, Judgement, Kind, Owner, Source
+from memoryd.model.change import Applied, ChangeSet, Entry
+from memoryd.model.memory import Judgement, Kind, Source
+from memoryd.model.query import Filter
+from memoryd.model.scope import Owner
+from memoryd.model.validation import text_digest
 from memoryd.store.ram import RamStore
 from tests.builders import ALICE, NOW, HashEncoder, Local, entry, memory, open_duckdb, ports_over, run, visible_to
 

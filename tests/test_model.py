@@ -7,10 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memoryd import limits
-from memoryd.checks import check_text, text_digest
 from memoryd.errors import IdentityMissing, InvalidArgument, LimitExceeded, MemorydError, by_reason
-from memoryd.model import Caller, Draft, Filter, Query, Scope, Source
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.memory import Draft, Source
+from memoryd.model.query import Filter, Query
+from memoryd.model.scope import Scope
+from memoryd.model.validation import check_text, text_digest
 from memoryd.v1 import error_reason_pb2
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from memoryd.change import ChangeSet
-from memoryd.model import Filter
+from memoryd.model.change import ChangeSet
+from memoryd.model.query import Filter
 from memoryd.store.duckdb import StoreRefused, open_store, rows
 from memoryd.store.duckdb.guard import Guard, read_guard
 from memoryd.store.duckdb.migrations import MIGRATIONS

@@ -28,7 +28,8 @@ BIN = Path(sys.executable).parent
 AS_NOBODY = (
     "import importlib.metadata, os, sys\n"
     "import duckdb, tokenizers, onnxruntime\n"
-    "import memoryd.admin_cli, memoryd.daemon, memory_client, memory_cli.main, memoryd.store.duckdb, memoryd.wiring\n"
+    "import memoryd.cli.main, memoryd.daemon.serve, memory_client, memory_cli.main\n"
+    "import memoryd.store.duckdb, memoryd.daemon.wiring\n"
     "import memoryd.logs, memoryd.schedule, memoryd.doors\n"
     "from memoryd.__main__ import main\n"
     "version = importlib.metadata.version('memoryd')\n"

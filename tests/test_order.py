@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.change import Entry
-from memoryd.checks import text_digest
 from memoryd.index.order import CLOSE, Question
 from memoryd.index.scope import TRUST_STEP, ScopeIndex
 from memoryd.index.vectors import Vectors
-from memoryd.model import Filter, Trust
+from memoryd.model.change import Entry
+from memoryd.model.query import Filter
+from memoryd.model.trust import Trust
+from memoryd.model.validation import text_digest
 from tests.builders import NOW, HashEncoder, memory
 
 LATER = NOW + timedelta(days=1)

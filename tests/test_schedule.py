@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memoryd.config import Config, ConfigError, ScheduleConfig, load_config
-from memoryd.schedule import due_jobs, expressions_of
+from memoryd.daemon.config import Config, ConfigError, ScheduleConfig, load_config
+from memoryd.daemon.schedule import due_jobs, expressions_of
 from tests.support import Daemon
 
 UTC_ONLY = Config(schedule=ScheduleConfig(timezone="UTC"))

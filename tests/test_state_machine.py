@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from memory_client import Draft, Filter, MemorydError
 
-from memoryd.config import Config
-from memoryd.domain.forget import collect
+from memoryd.daemon.config import Config
+from memoryd.daemon.wiring import make_ports
+from memoryd.domain.forgetting.forget import collect
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.store.ram import RamStore
-from memoryd.wiring import make_ports
 from tests.builders import NOW, HashEncoder, Local, open_duckdb
 
 WORDS = st.sampled_from(["red", "blue", "green", "Red.", "tea", "green tea", "黑猫"])

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pymacaroons import Macaroon, Verifier
 
-from memoryd import limits
 from memoryd.errors import InvalidArgument, Unauthenticated
-from memoryd.grant import Permission
-from memoryd.token import Caveats, attenuate, mint, parse_token
+from memoryd.model import limits
+from memoryd.model.grant import Permission
+from memoryd.model.token import Caveats, attenuate, mint, parse_token
 
 KEY = bytes(range(32))
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -8,14 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from memory_client import InvalidArgument, Kind, MemoryClient, Source, State, Trust, TrustTooLow
 
-from memoryd.config import Config, MemoryConfig
-from memoryd.domain import add
-from memoryd.domain.browse import page
-from memoryd.domain.recall import recall
+from memoryd.daemon.config import Config, MemoryConfig
+from memoryd.domain.reading.browse import page
+from memoryd.domain.reading.recall import recall
+from memoryd.domain.writing import add
 from memoryd.errors import LimitExceeded
-from memoryd.knowledge.names import is_plain
-from memoryd.model import Caller, Draft, Filter, Query
-from memoryd.model import Trust as StoredTrust
+from memoryd.knowledge.language.names import is_plain
+from memoryd.model.caller import Caller
+from memoryd.model.memory import Draft
+from memoryd.model.query import Filter, Query
+from memoryd.model.trust import Trust as StoredTrust
 from memoryd.store.ram import RamStore
 from tests.builders import NOW, ports_over, run
 from tests.doors import a_world, socket_of, spec

@@ -28,7 +28,6 @@ from memory_client.knowledge_calls import (
     Proof,
     Trace,
 )
-from memoryd.entity import EntityRef, EntityType, Profile
 from memoryd.errors import (
     AmbiguousId,
     AmbiguousName,
@@ -51,29 +50,24 @@ from memoryd.errors import (
     Unauthenticated,
     Unavailable,
 )
-from memoryd.grant import Door, Grant, GrantSpec, GrantStatus, GrantUsage, Permission, Quota, check_permissions
-from memoryd.model import (
+from memoryd.model.entity import EntityRef, EntityType, Profile
+from memoryd.model.grant import Door, Grant, GrantSpec, GrantStatus, GrantUsage, Permission, Quota, check_permissions
+from memoryd.model.memory import Draft, Judgement, Kind, Memory, Outcome, Source, State
+from memoryd.model.query import Filter
+from memoryd.model.results import (
     AddResult,
     ContextItem,
     ContextSection,
-    Draft,
-    Filter,
     GcReport,
     Hit,
-    Judgement,
-    Kind,
     Leg,
     LegScore,
-    Memory,
     MemoryCount,
-    Outcome,
-    Scope,
-    Source,
-    State,
     Stats,
-    Trust,
 )
-from memoryd.token import Caveats, attenuate
+from memoryd.model.scope import Scope
+from memoryd.model.token import Caveats, attenuate
+from memoryd.model.trust import Trust
 
 __all__ = [
     "AddResult",

@@ -14,9 +14,11 @@ from typing import Any, Generic, TypeVar
 
 from memory_client.endpoint import Identity
 from memoryd.errors import InvalidArgument, LimitExceeded
-from memoryd.model import AddResult, ContextSection, Draft, Filter, GcReport, Hit, Leg, Memory, Stats
+from memoryd.model.memory import Draft, Memory
+from memoryd.model.query import Filter
+from memoryd.model.results import AddResult, ContextSection, GcReport, Hit, Leg, Stats
 from memoryd.v1 import admin_service_pb2, context_service_pb2, memory_service_pb2
-from memoryd.wire import (
+from memoryd.wire.memory import (
     draft_to_pb,
     filter_to_pb,
     hit_from_pb,

@@ -37,10 +37,12 @@ from memory_client.knowledge_calls import (
     PeoplePage,
     Proof,
 )
-from memoryd.entity import Profile
 from memoryd.errors import InvalidArgument, Unavailable
-from memoryd.grant import Grant, GrantSpec, GrantStatus
-from memoryd.model import AddResult, Draft, Filter, GcReport, Kind, Memory, Source, Stats
+from memoryd.model.entity import Profile
+from memoryd.model.grant import Grant, GrantSpec, GrantStatus
+from memoryd.model.memory import Draft, Kind, Memory, Source
+from memoryd.model.query import Filter
+from memoryd.model.results import AddResult, GcReport, Stats
 
 __all__ = ["MemoryClient"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoryd.errors import InvalidArgument, PermissionDenied
-from memoryd.limits import MAX_MESSAGE_BYTES
+from memoryd.model.limits import MAX_MESSAGE_BYTES
 from memoryd.paths import SOCKET_NAME, find_socket, owner_of, socket_candidates
 
 __all__ = ["CHANNEL_OPTIONS", "Identity", "check_timeout", "is_admin", "resolve_endpoint"]

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 from memory_client.calls import Call, Page, build, count, stamped
 from memory_client.endpoint import Identity
 from memoryd.errors import InvalidArgument
-from memoryd.grant import Door, Grant, GrantSpec, GrantStatus, GrantUsage, Permission, Quota
-from memoryd.grant_wire import (
+from memoryd.model.grant import Door, Grant, GrantSpec, GrantStatus, GrantUsage, Permission, Quota
+from memoryd.v1 import grant_service_pb2, identity_service_pb2
+from memoryd.wire.grant import (
     DOOR_FROM_PB,
     grant_from_pb,
     permissions_from_pb,
@@ -20,8 +21,7 @@ from memoryd.grant_wire import (
     status_from_pb,
     usage_from_pb,
 )
-from memoryd.v1 import grant_service_pb2, identity_service_pb2
-from memoryd.wire import memory_from_pb, set_time, time_from_pb
+from memoryd.wire.memory import memory_from_pb, set_time, time_from_pb
 
 __all__ = ["ForgottenGrant", "GrantPage", "InspectedToken", "IssuedToken", "TokenKeys", "WhoAmI"]
 

@@ -8,11 +8,13 @@ from typing import Any
 
 from memory_client.calls import Call, build, count, filter_of, memory_call, request_id_of
 from memory_client.endpoint import Identity
-from memoryd.entity import Profile
-from memoryd.entity_wire import profile_from_pb
-from memoryd.model import AddResult, Filter, Memory, Source
+from memoryd.model.entity import Profile
+from memoryd.model.memory import Memory, Source
+from memoryd.model.query import Filter
+from memoryd.model.results import AddResult
 from memoryd.v1 import admin_service_pb2, entity_service_pb2, memory_service_pb2
-from memoryd.wire import filter_to_pb, memory_from_pb, result_from_pb, source_to_pb, time_from_pb
+from memoryd.wire.entity import profile_from_pb
+from memoryd.wire.memory import filter_to_pb, memory_from_pb, result_from_pb, source_to_pb, time_from_pb
 
 __all__ = [
     "Compaction",

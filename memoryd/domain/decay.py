@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from memoryd.model import Kind, Memory
+from memoryd.model.memory import Kind, Memory
 
 __all__ = ["EXTRACTION", "PRESETS", "Preset", "confidence_at", "fades"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from memoryd.model import Memory, Trust
+from memoryd.model.memory import Memory
+from memoryd.model.trust import Trust
 
 __all__ = ["hidden"]
 

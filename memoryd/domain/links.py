@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memoryd.change import Entry
 from memoryd.domain.ports import Ports
-from memoryd.model import Memory
+from memoryd.model.change import Entry
+from memoryd.model.memory import Memory
 
 __all__ = ["released", "without_contested"]
 

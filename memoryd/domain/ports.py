@@ -10,18 +10,19 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from memoryd import limits
-from memoryd.change import Applied, Recalled
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
 from memoryd.domain.rules import Rules
 from memoryd.domain.usage import Usage
 from memoryd.embedding.base import Embedder
+from memoryd.entities.directory import Directory
+from memoryd.entities.finders import Finder, RegexFinder
 from memoryd.index.cache import ScopeIndexes
-from memoryd.index.directory import Directory
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.finders import Finder, RegexFinder
-from memoryd.model import Owner, Trust
+from memoryd.model import limits
+from memoryd.model.change import Applied, Recalled
+from memoryd.model.scope import Owner
+from memoryd.model.trust import Trust
 from memoryd.store.base import Store
 
 __all__ = ["Locks", "Policy", "Ports", "Recalls", "Stamps"]

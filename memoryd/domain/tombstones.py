@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from memoryd.change import Tombstone
-from memoryd.checks import text_digest
-from memoryd.model import Memory, Owner, Trust
+from memoryd.model.change import Tombstone
+from memoryd.model.memory import Memory
+from memoryd.model.scope import Owner
+from memoryd.model.trust import Trust
+from memoryd.model.validation import text_digest
 
 __all__ = ["lifted_by", "tombstones_for", "tombstones_of"]
 

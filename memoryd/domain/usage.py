@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 
-from memoryd.change import Applied
-from memoryd.grant import GrantUsage
-from memoryd.model import Memory
+from memoryd.model.change import Applied
+from memoryd.model.grant import GrantUsage
+from memoryd.model.memory import Memory
 
 __all__ = ["Usage"]
 

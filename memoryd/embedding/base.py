@@ -8,14 +8,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.refusal import EXIT_LATER, Refusal
+from memoryd.errors import EXIT_LATER, StartupError
 
 __all__ = ["Embedder", "Encoder", "ModelRefused", "ModelUnavailable", "NoEmbedder"]
 
 Vector = NDArray[np.float32]
 
 
-class ModelRefused(Refusal):
+class ModelRefused(StartupError):
     """The model cannot be used; the message says why and what to do."""
 
 

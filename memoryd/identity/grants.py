@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memoryd import limits
-from memoryd.change import ChangeSet
-from memoryd.checks import check_id
 from memoryd.domain.ports import Ports
 from memoryd.errors import AmbiguousId, GrantNotFound, InvalidArgument, LimitExceeded, Unauthenticated
-from memoryd.grant import Grant, GrantUsage, TokenKey
+from memoryd.model import limits
+from memoryd.model.change import ChangeSet
+from memoryd.model.grant import Grant, GrantUsage, TokenKey
+from memoryd.model.validation import check_id
 
 __all__ = ["Grants"]
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Protocol
 
 from memoryd.errors import LimitExceeded, Unavailable
-from memoryd.grant import Grant
-from memoryd.sockets import MAX_PATH_BYTES, SocketRefused
+from memoryd.identity.socket_lease import MAX_PATH_BYTES, SocketRefused
+from memoryd.model.grant import Grant
 
 __all__ = ["SOCKET", "Listeners", "Server", "most_connections", "raise_descriptor_limit"]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from memoryd.knowledge.stems import stem
-from memoryd.model import Memory
+from memoryd.knowledge.language.stems import stem
+from memoryd.model.memory import Memory
 
 __all__ = ["analyse", "analyse_query", "embedded_text", "indexed_text"]
 

@@ -16,11 +16,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.change import Applied, ChangeSet, Recalled, Snapshot
 from memoryd.index.order import Found, Question, best_of
 from memoryd.index.postings import CorpusStats
 from memoryd.index.scope import BYTES_A_DOCUMENT, ScopeIndex
-from memoryd.model import Owner
+from memoryd.model.change import Applied, ChangeSet, Recalled, Snapshot
+from memoryd.model.scope import Owner
 
 __all__ = ["ScopeIndexes"]
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.index.postings import CorpusStats
-from memoryd.model import Filter, Memory
+from memoryd.model.memory import Memory
+from memoryd.model.query import Filter
 
 if TYPE_CHECKING:
     from memoryd.index.scope import ScopeIndex

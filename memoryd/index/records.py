@@ -10,9 +10,11 @@ import marshal
 from datetime import datetime
 from functools import lru_cache
 
-from memoryd.entity import EntityType, Form, Mention
-from memoryd.model import Judgement, Kind, Memory, Scope, Source, Trust
-from memoryd.times import from_us, to_us
+from memoryd.model.entity import EntityType, Form, Mention
+from memoryd.model.memory import Judgement, Kind, Memory, Source
+from memoryd.model.scope import Scope
+from memoryd.model.times import from_us, to_us
+from memoryd.model.trust import Trust
 
 __all__ = ["forget_unpacked", "pack", "unpack", "unpack_once"]
 

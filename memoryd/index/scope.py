@@ -18,20 +18,22 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd import limits
-from memoryd.change import Entry, Recalled
-from memoryd.checks import text_digest
-from memoryd.entity import Entity
-from memoryd.facets import facets_of, required_facets, whom_facets
+from memoryd.entities.directory import Directory
 from memoryd.index.arrays import Growable
-from memoryd.index.directory import Directory
 from memoryd.index.order import Candidate, Found, Question, best_of
 from memoryd.index.postings import CorpusStats, Postings
 from memoryd.index.records import forget_unpacked, pack, unpack, unpack_once
 from memoryd.index.vectors import Vectors, similarities
-from memoryd.knowledge.compare import may_stand_before
-from memoryd.model import Filter, Kind, Memory, Trust
-from memoryd.times import to_us
+from memoryd.knowledge.compare.comparison import may_stand_before
+from memoryd.model import limits
+from memoryd.model.change import Entry, Recalled
+from memoryd.model.entity import Entity
+from memoryd.model.filter_terms import facets_of, required_facets, whom_facets
+from memoryd.model.memory import Kind, Memory
+from memoryd.model.query import Filter
+from memoryd.model.times import to_us
+from memoryd.model.trust import Trust
+from memoryd.model.validation import text_digest
 
 __all__ = ["ScopeIndex"]
 

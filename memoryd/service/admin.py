@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from memoryd import limits
-from memoryd.audit import Sighting
-from memoryd.change import ChangeSet
-from memoryd.domain import sweep
+from memoryd.audit.reading import Sighting
 from memoryd.domain.clock import CLOCK_SEEN
-from memoryd.domain.enrich import enrich
+from memoryd.domain.completion import settle
+from memoryd.domain.forgetting import sweep
+from memoryd.domain.forgetting.verify import compact, verify_forgotten
+from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
-from memoryd.domain.settle import settle
-from memoryd.domain.verify import compact, verify_forgotten
-from memoryd.identity.register import Register
+from memoryd.identity.issuer import Register
+from memoryd.model import limits
+from memoryd.model.change import ChangeSet
 from memoryd.service.gate import Call
 from memoryd.service.gc import run_gc
 from memoryd.v1 import admin_service_pb2 as pb
-from memoryd.wire import set_time
+from memoryd.wire.memory import set_time
 
 __all__ = ["AdminService"]
 

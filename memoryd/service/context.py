@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from memoryd.domain.context import build_context
 from memoryd.domain.ports import Ports
+from memoryd.domain.reading.context import build_context
 from memoryd.service.gate import Call
 from memoryd.v1 import context_service_pb2 as pb
-from memoryd.wire import legs_to_pb, section_to_pb
+from memoryd.wire.memory import legs_to_pb, section_to_pb
 
 __all__ = ["ContextService"]
 

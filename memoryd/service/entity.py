@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from memoryd import limits
-from memoryd.domain import people
+from memoryd.domain.completion import settle
+from memoryd.domain.people import decide, profiles
+from memoryd.domain.people.forget import forget_person
 from memoryd.domain.ports import Ports
-from memoryd.domain.settle import settle
-from memoryd.entity_wire import profile_to_pb
+from memoryd.model import limits
 from memoryd.service.gate import Call
 from memoryd.v1 import entity_service_pb2 as pb
-from memoryd.wire import memory_to_pb, set_time
+from memoryd.wire.entity import profile_to_pb
+from memoryd.wire.memory import memory_to_pb, set_time
 
 __all__ = ["EntityService"]
 
@@ -21,7 +22,7 @@ class EntityService:
         self._ports = ports
 
     async def ListPeople(self, request: pb.ListPeopleRequest, call: Call) -> pb.ListPeopleResponse:
-        page = await people.list_people(
+        page = await profiles.list_people(
             call.caller, self._ports, page_size=request.page_size, page_token=request.page_token, now=call.now
         )
         call.touched([profile.id for profile in page.people])
@@ -30,7 +31,7 @@ class EntityService:
         )
 
     async def GetEntity(self, request: pb.GetEntityRequest, call: Call) -> pb.GetEntityResponse:
-        profile, memories = await people.get_entity(
+        profile, memories = await profiles.get_entity(
             request.name, call.caller, self._ports, limit=request.limit, now=call.now
         )
         call.touched([profile.id, *(memory.id for memory in memories)])
@@ -39,25 +40,25 @@ class EntityService:
         )
 
     async def RenameEntity(self, request: pb.RenameEntityRequest, call: Call) -> pb.RenameEntityResponse:
-        profile = await settle(people.rename(request.name, request.new_name, call.caller, self._ports, now=call.now))
+        profile = await settle(decide.rename(request.name, request.new_name, call.caller, self._ports, now=call.now))
         call.touched([profile.id])
         return pb.RenameEntityResponse(entity=profile_to_pb(profile))
 
     async def MergeEntities(self, request: pb.MergeEntitiesRequest, call: Call) -> pb.MergeEntitiesResponse:
         profile, merged_id = await settle(
-            people.merge(request.name, request.into, call.caller, self._ports, now=call.now)
+            decide.merge(request.name, request.into, call.caller, self._ports, now=call.now)
         )
         call.touched([profile.id, merged_id])
         return pb.MergeEntitiesResponse(entity=profile_to_pb(profile), merged_id=merged_id)
 
     async def UnmergeEntity(self, request: pb.UnmergeEntityRequest, call: Call) -> pb.UnmergeEntityResponse:
-        profile = await settle(people.unmerge(request.id, call.caller, self._ports, now=call.now))
+        profile = await settle(decide.unmerge(request.id, call.caller, self._ports, now=call.now))
         call.touched([profile.id])
         return pb.UnmergeEntityResponse(entity=profile_to_pb(profile))
 
     async def ForgetPerson(self, request: pb.ForgetPersonRequest, call: Call) -> pb.ForgetPersonResponse:
         receipt = await settle(
-            people.forget_person(request.name, call.caller, self._ports, now=call.now, dry_run=request.dry_run)
+            forget_person(request.name, call.caller, self._ports, now=call.now, dry_run=request.dry_run)
         )
         call.touched(receipt.purged_ids)
         response = pb.ForgetPersonResponse(

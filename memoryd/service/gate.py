@@ -19,7 +19,7 @@ from typing import Any
 import grpc
 import structlog
 
-from memoryd.audit import AuditLog
+from memoryd.audit.log import AuditLog
 from memoryd.errors import (
     InternalError,
     InvalidArgument,
@@ -28,13 +28,13 @@ from memoryd.errors import (
     PermissionDenied,
     Unauthenticated,
 )
-from memoryd.grant import Door, Permission
+from memoryd.identity.authentication import Entrance, Session
 from memoryd.identity.grants import Grants
-from memoryd.identity.sessions import Entrance, Session
-from memoryd.model import Caller
+from memoryd.model.call_context import Trail, following, when_settled
+from memoryd.model.caller import Caller
+from memoryd.model.grant import Door, Permission
 from memoryd.service.methods import IDENTITY, Access, Method
 from memoryd.service.status import STATUS_KEY, status_of
-from memoryd.trail import Trail, following, when_settled
 
 __all__ = ["EMBEDDING_KEY", "Call", "Gate"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from memoryd.domain.forget import collect
+from memoryd.domain.forgetting.forget import collect
 from memoryd.domain.ports import Ports
-from memoryd.identity.register import Register
-from memoryd.model import GcReport
+from memoryd.identity.issuer import Register
+from memoryd.model.results import GcReport
 
 __all__ = ["run_gc"]
 

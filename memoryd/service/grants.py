@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from memoryd import limits
-from memoryd.checks import check_text
-from memoryd.domain.browse import page_of_grant
-from memoryd.domain.forget import forget_grant
+from memoryd.domain.completion import settle
+from memoryd.domain.forgetting.forget import forget_grant
 from memoryd.domain.ports import Ports
-from memoryd.domain.settle import settle
+from memoryd.domain.reading.browse import page_of_grant
 from memoryd.errors import InvalidArgument
-from memoryd.grant_wire import grant_to_pb, spec_from_pb, status_to_pb
 from memoryd.identity.grants import Grants
-from memoryd.identity.register import Register
+from memoryd.identity.issuer import Register
+from memoryd.model import limits
+from memoryd.model.validation import check_text
 from memoryd.service.gate import Call
 from memoryd.v1 import grant_service_pb2 as pb
-from memoryd.wire import memory_to_pb, set_time, time_from_pb
+from memoryd.wire.grant import grant_to_pb, spec_from_pb, status_to_pb
+from memoryd.wire.memory import memory_to_pb, set_time, time_from_pb
 
 __all__ = ["GrantService"]
 

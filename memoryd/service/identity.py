@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from memoryd.grant import NO_LIMITS, GrantUsage
-from memoryd.grant_wire import DOOR_TO_PB, permissions_to_pb, quota_to_pb, usage_to_pb
 from memoryd.identity.grants import Grants
+from memoryd.model.grant import NO_LIMITS, GrantUsage
 from memoryd.service.gate import Call
 from memoryd.v1 import identity_service_pb2 as pb
-from memoryd.wire import set_time
+from memoryd.wire.grant import DOOR_TO_PB, permissions_to_pb, quota_to_pb, usage_to_pb
+from memoryd.wire.memory import set_time
 
 __all__ = ["IdentityService"]
 

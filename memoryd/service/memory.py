@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from memoryd import limits
-from memoryd.domain import add, browse, forget, restore, revise, sweep
+from memoryd.domain.completion import settle
+from memoryd.domain.forgetting import forget, sweep
 from memoryd.domain.ports import Ports
-from memoryd.domain.recall import recall
-from memoryd.domain.settle import settle
+from memoryd.domain.reading import browse
+from memoryd.domain.reading.recall import recall
+from memoryd.domain.writing import add, restore, revise
 from memoryd.errors import InvalidArgument, LimitExceeded, MemorydError
-from memoryd.model import AddResult, Draft, Query
+from memoryd.model import limits
+from memoryd.model.memory import Draft
+from memoryd.model.query import Query
+from memoryd.model.results import AddResult
 from memoryd.service.gate import Call
 from memoryd.v1 import memory_service_pb2 as pb
-from memoryd.wire import (
+from memoryd.wire.memory import (
     draft_from_pb,
     filter_from_pb,
     hit_to_pb,

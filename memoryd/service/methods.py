@@ -15,10 +15,9 @@ from typing import Any
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 
-from memoryd import limits
-from memoryd.errors import InvalidArgument, LimitExceeded
-from memoryd.grant import Permission
-from memoryd.refusal import Refusal
+from memoryd.errors import InvalidArgument, LimitExceeded, StartupError
+from memoryd.model import limits
+from memoryd.model.grant import Permission
 
 __all__ = ["IDENTITY", "RULES", "Access", "Method", "UnguardedMethod", "count_fields", "methods_of"]
 
@@ -84,7 +83,7 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-class UnguardedMethod(Refusal):
+class UnguardedMethod(StartupError):
     """A service has a method that no rule is written for."""
 
 

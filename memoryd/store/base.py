@@ -14,10 +14,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from memoryd.change import Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot
-from memoryd.entity import Entity
-from memoryd.grant import Grant, GrantUsage, TokenKey
-from memoryd.model import Filter, GcReport, Memory, Owner, Stats, Visibility
+from memoryd.model.change import Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot
+from memoryd.model.entity import Entity
+from memoryd.model.grant import Grant, GrantUsage, TokenKey
+from memoryd.model.memory import Memory
+from memoryd.model.query import Filter
+from memoryd.model.results import GcReport, Stats
+from memoryd.model.scope import Owner, Visibility
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,13 +15,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd import limits
-from memoryd.change import PURGE, Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot, Tombstone
-from memoryd.checks import text_digest
-from memoryd.entity import Entity
 from memoryd.errors import Unavailable
-from memoryd.grant import Grant, GrantUsage, TokenKey
-from memoryd.model import Filter, GcReport, Kind, Memory, MemoryCount, Owner, State, Stats, Visibility
+from memoryd.model import limits
+from memoryd.model.change import PURGE, Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot, Tombstone
+from memoryd.model.entity import Entity
+from memoryd.model.grant import Grant, GrantUsage, TokenKey
+from memoryd.model.memory import Kind, Memory, State
+from memoryd.model.query import Filter
+from memoryd.model.results import GcReport, MemoryCount, Stats
+from memoryd.model.scope import Owner, Visibility
+from memoryd.model.validation import text_digest
 from memoryd.store.base import Compacted, Cursor, Graces, StoreInfo
 
 __all__ = ["RamStore"]

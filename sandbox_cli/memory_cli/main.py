@@ -571,7 +571,7 @@ def _amount(name: str, value: float) -> str:
 
 
 def _whoami(client: Any, args: argparse.Namespace) -> None:
-    from memoryd.grant import permission_names
+    from memoryd.model.grant import permission_names
 
     who = client.whoami()
     if args.json:

@@ -10,9 +10,11 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any
 
-from memoryd.limits import MIN_ID_PREFIX
-from memoryd.model import Hit, Memory, State, Trust
-from memoryd.times import rfc3339
+from memoryd.model.limits import MIN_ID_PREFIX
+from memoryd.model.memory import Memory, State
+from memoryd.model.results import Hit
+from memoryd.model.times import rfc3339
+from memoryd.model.trust import Trust
 
 __all__ = ["as_json", "day", "hit_line", "list_json", "memory_line", "moment", "one_line", "shortest_ids", "size"]
 

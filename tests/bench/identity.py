@@ -15,12 +15,12 @@ from pathlib import Path
 import grpc
 from memory_client import Caveats, Draft, GrantSpec, MemoryClient, attenuate, check_permissions
 
-from memoryd.audit import AuditLog
-from memoryd.grant import Door, Permission
-from memoryd.logs import set_up_logs
+from memoryd.audit.log import AuditLog
+from memoryd.daemon.logs import set_up_logs
+from memoryd.model.call_context import Trail
+from memoryd.model.grant import Door, Permission
 from memoryd.service.gate import Call
 from memoryd.store.ram import RamStore
-from memoryd.trail import Trail
 from memoryd.v1 import identity_service_pb2 as pb
 from tests.bench.report import cpu_s, one, quantile, row, rss_mb
 from tests.bench.seed import sentences

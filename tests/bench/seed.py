@@ -11,14 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
-from memoryd.change import ChangeSet, Entry
+from memoryd.daemon.wiring import new_id
 from memoryd.embedding.onnx import builtin_encoder
 from memoryd.index.analysis import analyse, indexed_text
-from memoryd.model import Memory, Scope
+from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.memory import Memory
+from memoryd.model.scope import Scope
 from memoryd.store.duckdb import open_store
 from memoryd.store.duckdb.vectors import VectorColumns
 from memoryd.store.duckdb.writer import write
-from memoryd.wiring import new_id
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -26,8 +26,8 @@ from memory_client import (
     Trust,
 )
 
-from memoryd import limits
-from memoryd.config import Config
+from memoryd.daemon.config import Config
+from memoryd.model import limits
 from tests.builders import backend, run
 
 

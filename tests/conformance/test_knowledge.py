@@ -18,9 +18,10 @@ from memory_client import (
     State,
 )
 
-from memoryd.config import Config, MemoryConfig
-from memoryd.domain import sweep
-from memoryd.model import Caller, Trust
+from memoryd.daemon.config import Config, MemoryConfig
+from memoryd.domain.forgetting import sweep
+from memoryd.model.caller import Caller
+from memoryd.model.trust import Trust
 from memoryd.store.ram import RamStore
 from tests.builders import Local, backend, open_duckdb, ports_over, run
 

@@ -16,9 +16,9 @@ from memory_client import (
     Source,
 )
 
-from memoryd.domain.enrich import enrich
-from memoryd.entity import Form
-from memoryd.knowledge.finders import Find, FinderRefused, RegexFinder, load_finders
+from memoryd.domain.people.enrich import enrich
+from memoryd.entities.finders import Find, FinderRefused, RegexFinder, load_finders
+from memoryd.model.entity import Form
 from memoryd.store.ram import RamStore
 from tests.builders import Local, backend, ports_over, run
 

@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 from memory_client import Filter, Source
 
-from memoryd.domain.showing import said_by, said_time
-from memoryd.knowledge.relative_times import has_relative_time
-from memoryd.model import Caller, Trust
+from memoryd.domain.reading.showing import said_by, said_time
+from memoryd.knowledge.language.relative_times import has_relative_time
+from memoryd.model.caller import Caller
+from memoryd.model.trust import Trust
 from memoryd.store.ram import RamStore
 from tests.builders import ALICE, NOW, TEAM, Local, ports_over, run
 from tests.builders import memory as made

@@ -9,11 +9,15 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from memoryd.change import ChangeSet, RecordedRequest
-from memoryd.checks import text_digest
 from memoryd.errors import Unavailable
-from memoryd.grant import PRESETS, Grant, GrantUsage, Permission, Quota, TokenKey
-from memoryd.model import Filter, GcReport, Judgement, Kind, Outcome, Owner, Source, Trust
+from memoryd.model.change import ChangeSet, RecordedRequest
+from memoryd.model.grant import PRESETS, Grant, GrantUsage, Permission, Quota, TokenKey
+from memoryd.model.memory import Judgement, Kind, Outcome, Source
+from memoryd.model.query import Filter
+from memoryd.model.results import GcReport
+from memoryd.model.scope import Owner
+from memoryd.model.trust import Trust
+from memoryd.model.validation import text_digest
 from memoryd.store.base import Cursor, Graces
 from memoryd.store.ram import RamStore
 from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, entry, memory, open_duckdb, run, visible_to

@@ -22,7 +22,7 @@ from typing import Any
 
 from memory_client import Draft, Filter, Kind, MemoryClient, Source
 
-from memoryd.limits import MAX_BATCH, MAX_CONTENT_BYTES, MAX_QUERY_BYTES, MAX_SEARCH_LIMIT
+from memoryd.model.limits import MAX_BATCH, MAX_CONTENT_BYTES, MAX_QUERY_BYTES, MAX_SEARCH_LIMIT
 from tests.support import running
 
 FACTS = frozenset(

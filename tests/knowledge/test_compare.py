@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from memoryd.embedding.onnx import builtin_encoder
-from memoryd.knowledge.claims import statement_of
-from memoryd.knowledge.compare import compare, may_stand_before
-from memoryd.knowledge.finding import Relation
+from memoryd.knowledge.claims.statement import statement_of
+from memoryd.knowledge.compare.comparison import compare, may_stand_before
+from memoryd.knowledge.compare.finding import Relation
 
 LABELS = {"changed": Relation.CHANGED, "same": Relation.SAME, "doubt": Relation.DOUBTFUL, "both": Relation.APART}
 WORDS = {relation: label for label, relation in LABELS.items()}

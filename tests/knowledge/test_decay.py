@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from memoryd.domain.decay import PRESETS, confidence_at, fades
-from memoryd.model import Kind, Source
+from memoryd.model.memory import Kind, Source
 from tests.builders import NOW, memory
 
 LEARNT = Source(channel="extraction")

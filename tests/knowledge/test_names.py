@@ -9,12 +9,12 @@ import time
 import pytest
 from nicknames import NickNamer
 
-from memoryd import limits
-from memoryd.domain.mentions import meant_by, mentions_of
-from memoryd.entity import EntityType, Form
-from memoryd.index.directory import Directory
-from memoryd.knowledge.finders import Find, RegexFinder, find_entities
-from memoryd.knowledge.names import fullest, may_be_one
+from memoryd.entities.directory import Directory
+from memoryd.entities.finders import Find, RegexFinder, find_entities
+from memoryd.entities.resolve import meant_by, mentions_of
+from memoryd.knowledge.language.names import fullest, may_be_one
+from memoryd.model import limits
+from memoryd.model.entity import EntityType, Form
 from tests.builders import memory
 
 FINDERS = (RegexFinder(),)
@@ -146,7 +146,7 @@ def test_a_real_spacy_pipeline_finds_what_patterns_do_not(tmp_path):
         warnings.simplefilter("ignore")  # of spaCy's own dependencies
         import spacy
 
-        from memoryd.knowledge.finders import load_finders
+        from memoryd.entities.finders import load_finders
 
         pipeline = spacy.blank("en")
         pipeline.add_pipe("entity_ruler").add_patterns([{"label": "PERSON", "pattern": "sarah miller"}])

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.checks import fold
-from memoryd.domain.context import render_line
-from memoryd.domain.mentions import meant_by, mentions_of, near
-from memoryd.entity import EntityType
+from memoryd.domain.reading.context import render_line
+from memoryd.entities.directory import Directory
+from memoryd.entities.finders import RegexFinder, find_entities
+from memoryd.entities.resolve import meant_by, mentions_of, near
 from memoryd.index.analysis import analyse, analyse_query
-from memoryd.index.directory import Directory
-from memoryd.knowledge.claims import statement_of
-from memoryd.knowledge.compare import compare, speaks_of_itself
-from memoryd.knowledge.finders import RegexFinder, find_entities
-from memoryd.knowledge.names import is_first_name, is_plain, may_be_one, short_forms
-from memoryd.knowledge.relative_times import has_relative_time
+from memoryd.knowledge.claims.statement import statement_of
+from memoryd.knowledge.compare.comparison import compare, speaks_of_itself
+from memoryd.knowledge.language.names import is_first_name, is_plain, may_be_one, short_forms
+from memoryd.knowledge.language.relative_times import has_relative_time
+from memoryd.knowledge.language.words import telling_words, words_of
 from memoryd.knowledge.secrets import SecretDetector
-from memoryd.knowledge.words import telling_words, words_of
+from memoryd.model.entity import EntityType
+from memoryd.model.validation import fold
 from tests.builders import memory
 
 SENTENCES = (

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from memoryd.knowledge.language.stems import word_set
 from memoryd.knowledge.secrets.placeholders import is_placeholder, is_template
-from memoryd.knowledge.stems import word_set
 
 __all__ = ["is_told"]
 

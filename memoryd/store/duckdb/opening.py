@@ -20,7 +20,7 @@ from uuid import UUID, uuid4
 
 import duckdb
 
-from memoryd.refusal import Refusal
+from memoryd.errors import StartupError
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.guard import Guard, read_guard
 from memoryd.store.duckdb.migrations import MIGRATIONS, Migration
@@ -32,7 +32,7 @@ STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
 WAL_CHECKPOINT = "256MB"  # a checkpoint stalls the writer, so it is made when idle; this is the bound for a busy day
 
 
-class StoreRefused(Refusal):
+class StoreRefused(StartupError):
     """The files are not opened; the message says why and what to do. Nothing was changed."""
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from memoryd.facets import required_facets, whom_facets
-from memoryd.model import Filter, Kind, Owner, Visibility
+from memoryd.model.filter_terms import required_facets, whom_facets
+from memoryd.model.memory import Kind
+from memoryd.model.query import Filter
+from memoryd.model.scope import Owner, Visibility
 from memoryd.store.base import Cursor
 from memoryd.store.duckdb.rows import MEMORY_COLUMNS, facet_pattern, naive
 

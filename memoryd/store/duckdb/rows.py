@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.change import Entry, RecordedRequest
-from memoryd.checks import text_digest
-from memoryd.entity import Entity, EntityType, Form, Mention
-from memoryd.facets import facets_of
-from memoryd.grant import Grant, Permission, Quota, permission_names
-from memoryd.model import Judgement, Kind, Memory, Outcome, Owner, Scope, Source, Trust
+from memoryd.model.change import Entry, RecordedRequest
+from memoryd.model.entity import Entity, EntityType, Form, Mention
+from memoryd.model.filter_terms import facets_of
+from memoryd.model.grant import Grant, Permission, Quota, permission_names
+from memoryd.model.memory import Judgement, Kind, Memory, Outcome, Source
+from memoryd.model.scope import Owner, Scope
+from memoryd.model.times import from_us, to_us
+from memoryd.model.trust import Trust
+from memoryd.model.validation import text_digest
 from memoryd.store.duckdb.vectors import column_of
-from memoryd.times import from_us, to_us
 
 __all__ = [
     "MEMORY_COLUMNS",

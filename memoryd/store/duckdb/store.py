@@ -18,23 +18,17 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd import limits
-from memoryd.change import Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot
-from memoryd.entity import Entity
 from memoryd.errors import StoreDamaged, Unavailable
-from memoryd.facets import entity_facets
-from memoryd.grant import Grant, GrantUsage, TokenKey
-from memoryd.model import (
-    Filter,
-    GcReport,
-    Kind,
-    Memory,
-    MemoryCount,
-    Owner,
-    State,
-    Stats,
-    Visibility,
-)
+from memoryd.model import limits
+from memoryd.model.call_context import Journal
+from memoryd.model.change import Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot
+from memoryd.model.entity import Entity
+from memoryd.model.filter_terms import entity_facets
+from memoryd.model.grant import Grant, GrantUsage, TokenKey
+from memoryd.model.memory import Kind, Memory, State
+from memoryd.model.query import Filter
+from memoryd.model.results import GcReport, MemoryCount, Stats
+from memoryd.model.scope import Owner, Visibility
 from memoryd.store.base import Compacted, Cursor, Graces, StoreInfo
 from memoryd.store.duckdb import queries, rows
 from memoryd.store.duckdb.compact import COPY, catch_up, copy_to, detach, remains_of, swap
@@ -43,7 +37,6 @@ from memoryd.store.duckdb.opening import STORAGE_VERSION, Opened, StoreRefused, 
 from memoryd.store.duckdb.reserve import RESERVE
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.writer import Writer
-from memoryd.trail import Journal
 
 __all__ = ["DuckDBStore"]
 

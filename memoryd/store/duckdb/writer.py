@@ -20,15 +20,15 @@ from typing import Any
 
 import duckdb
 
-from memoryd.change import PURGE, Applied, ChangeSet, Recalled, Tombstone
 from memoryd.errors import InternalError, LimitExceeded, MemorydError, StoreDamaged, Unavailable
-from memoryd.model import Owner
+from memoryd.model.call_context import Journal, Trail, current_trail
+from memoryd.model.change import PURGE, Applied, ChangeSet, Recalled, Tombstone
+from memoryd.model.scope import Owner
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.opening import Opened, beside
 from memoryd.store.duckdb.reserve import RESERVE, Reserve
 from memoryd.store.duckdb.vectors import VectorColumns
-from memoryd.trail import Journal, Trail, current_trail
 
 __all__ = ["Writer"]
 

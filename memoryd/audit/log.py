@@ -1,0 +1,264 @@
+"""
+The audit log: who did what to which memories, and what came of it; never what they say.
+
+One JSON object a line, in a file that is only appended to. The line of a write is there before the write is committed,
+and on disk before it is acknowledged; every other line is there before its call is answered. A file that has grown to
+`max_bytes` is put aside under the time of its end, and the oldest of those beyond `keep_files` are removed. Refusals
+that repeat each other within a second become one line with their count, so that nobody can flood out what happened.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from memoryd.audit.reading import audit_files
+from memoryd.errors import Unavailable
+from memoryd.model import limits
+from memoryd.model.call_context import Trail
+from memoryd.model.change import ChangeSet
+from memoryd.model.times import rfc3339
+
+__all__ = ["AuditLog"]
+
+REPEAT = timedelta(seconds=1)  # refusals alike within it are one line
+MAX_REPEATS = 4096  # kinds of refusals that are counted at once
+
+
+def _line(trail: Trail, outcome: str, reason: str, ids: Sequence[str], most: int, **more: Any) -> bytes:
+    record = {
+        "time": rfc3339(trail.time),
+        "call": trail.call,
+        "door": trail.door,
+        "listener": trail.listener,
+        "grant_id": trail.grant_id,
+        "token_id": trail.token_id,
+        "agent_id": trail.agent_id,
+        "user_id": trail.user_id,
+        "chat_id": trail.chat_id,
+        "peer": trail.peer,
+        "rpc": trail.rpc,
+        "outcome": outcome,
+        "reason": reason,
+        "dry_run": trail.dry_run,
+        "purge": trail.purge,
+        "ids": list(ids[:most]),
+        **({"id_count": len(ids)} if len(ids) > most else {}),
+        **more,
+    }
+    return json.dumps({name: value for name, value in record.items() if value}, ensure_ascii=False).encode() + b"\n"
+
+
+class AuditLog:
+    """Appends to the log; safe to call from any thread."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        required: bool = True,
+        max_bytes: int = 64 << 20,
+        keep_files: int = 16,
+        on_fault: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Open the log, or make it. With `required`, what cannot be written down is refused."""
+        self.path = path
+        self._required = required
+        self._max_bytes = max_bytes
+        self._keep_files = keep_files
+        self._on_fault = on_fault
+        self._fault = ""
+        self._lock = threading.Lock()
+        self._handle = -1
+        self._size = 0
+        self._torn = False
+        self._flusher = ThreadPoolExecutor(1, "audit-flush")
+        self._suspect = False  # a flush has failed since the last that did not
+        self._repeats: dict[tuple[str, ...], tuple[datetime, int, Trail]] = {}
+        with self._lock:
+            self._append([])
+
+    # --- writing ---
+
+    def record(self, work: Sequence[tuple[ChangeSet, Trail | None]]) -> Callable[[], None]:
+        """Write down what is about to be committed, and return what waits until it is on disk; see trail.Journal."""
+        trails = []
+        for change, trail in work:
+            if trail is not None:
+                trail.purge = trail.purge or bool(change.purges)  # also of what always erases, as ForgetPerson
+                trails.append((trail, change.ids, change.purged_ids))
+        lines = [
+            _line(trail, "OK", "", ids, limits.MAX_AUDITED_IDS, purged_ids=purged) for trail, ids, purged in trails
+        ]
+        if not lines:
+            return _nothing
+        with self._lock:
+            fault = self._append(lines)
+        if fault:
+            if self._required:
+                raise Unavailable(
+                    f"the audit log cannot be written ({fault}), and nothing is changed that is not in it;"
+                    " nothing was written"
+                )
+            return _nothing
+        flushed = self._flusher.submit(self._flush)
+        if self._suspect and not self._is_flushed(flushed) and self._required:
+            raise Unavailable("the audit log cannot be put on disk; nothing was written")
+        for trail, ids, _ in trails:
+            trail.recorded = (trail.recorded or frozenset()) | {*ids, trail.token_id}
+        return lambda: self._until(flushed)
+
+    def note(self, trail: Trail, outcome: str, reason: str = "", field: str = "") -> None:
+        """Write down what came of a call, and of which field, unless its commits have said all of it."""
+        written = trail.recorded
+        if outcome == "OK" and written is not None and written >= {*trail.ids, trail.token_id}:
+            return
+        most = limits.MAX_AUDITED_READ_IDS if written is None else limits.MAX_AUDITED_IDS
+        line = _line(trail, outcome, reason, trail.ids, most, field=field)
+        with self._lock:
+            lines = self._repeated_before(trail.time - REPEAT)
+            if outcome == "OK":
+                self._append([*lines, line])
+                return
+            who = (trail.grant_id, trail.token_id, trail.agent_id, trail.user_id, trail.chat_id)
+            key = (trail.door, trail.listener, *who, trail.rpc, outcome, reason)
+            known = self._repeats.get(key)
+            if known is not None:
+                self._repeats[key] = (known[0], known[1] + 1, trail)
+            else:
+                if len(self._repeats) < MAX_REPEATS:
+                    self._repeats[key] = (trail.time, 0, trail)
+                lines.append(line)
+            self._append(lines)
+
+    def tell_repeats(self, now: datetime) -> None:
+        """Write down how often refusals have repeated whose second is over; to be called now and then."""
+        with self._lock:
+            self._append(self._repeated_before(now - REPEAT))
+
+    def check_writable(self) -> None:
+        """Raise Unavailable while the log has to be written and cannot."""
+        if self._required and self._fault:
+            with self._lock:
+                fault = self._append([])
+            if fault:
+                raise Unavailable(f"the audit log cannot be written ({fault}); nothing was written")
+
+    @property
+    def fault(self) -> str:
+        """Why it cannot be written now; empty while it can."""
+        return self._fault
+
+    def close(self) -> None:
+        """Write what is still counted, and let go of the file."""
+        with self._lock:
+            self._append(self._repeated_before(None))
+        self._flusher.submit(self._flush).result()
+        self._flusher.shutdown()
+        with self._lock:
+            if self._handle >= 0:
+                os.close(self._handle)
+                self._handle = -1
+
+    def _repeated_before(self, end: datetime | None) -> list[bytes]:
+        """Return the lines of refusals that began by then (None: all), and begin to count anew."""
+        lines = []
+        while self._repeats:
+            key, (began, count, trail) = next(iter(self._repeats.items()))  # the oldest: they are in order of time
+            if end is not None and began > end:
+                break
+            del self._repeats[key]
+            if count:
+                lines.append(_line(trail, key[-2], key[-1], (), 0, repeated=count))
+        return lines
+
+    def _append(self, lines: Sequence[bytes]) -> str:
+        """Append, and return what went wrong, in words; empty if nothing did. The lock is held."""
+        try:
+            self._write(b"".join(lines))
+        except OSError as error:
+            fault = error.strerror or type(error).__name__
+            if fault != self._fault:
+                self._on_fault(fault)
+            self._fault = fault
+            return fault
+        self._fault = ""
+        return ""
+
+    def _write(self, data: bytes) -> None:
+        """Append data whole; OSError if it is not there, or not all of it."""
+        if self._handle < 0:
+            self._open()
+        if self._size and self._size + len(data) > self._max_bytes:
+            self._rotate()
+        if data and self._torn:
+            data = b"\n" + data
+        written = os.write(self._handle, data) if data else 0
+        self._size += written
+        if written < len(data):
+            self._torn = True
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._torn = self._torn and not data
+
+    def _open(self) -> None:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._handle = os.open(self.path, flags, 0o600)
+        self._size = os.fstat(self._handle).st_size
+        self._torn = self._size > 0 and os.pread(self._handle, 1, self._size - 1) != b"\n"
+
+    def _rotate(self) -> None:
+        """Put the file aside and begin a new one; what takes time is left to the thread that flushes."""
+        ended = datetime.fromtimestamp(os.fstat(self._handle).st_mtime, UTC)
+        while (aside := self.path.with_name(f"{self.path.stem}-{ended:%Y%m%dT%H%M%S.%fZ}{self.path.suffix}")).exists():
+            ended += timedelta(microseconds=1)
+        self.path.rename(aside)
+        old, self._handle = self._handle, -1
+        self._flusher.submit(self._finish, old)
+        self._open()
+
+    def _finish(self, old: int) -> None:
+        """Put the file that was put aside on disk, and remove the oldest."""
+        try:
+            os.fdatasync(old)
+        except OSError as error:
+            self._on_fault(error.strerror or type(error).__name__)
+        finally:
+            os.close(old)
+        for file in audit_files(self.path)[: -(self._keep_files + 1)]:
+            file.unlink(missing_ok=True)
+
+    def _flush(self) -> None:
+        with self._lock:
+            handle = os.dup(self._handle) if self._handle >= 0 else -1
+        if handle >= 0:
+            try:
+                os.fdatasync(handle)
+            finally:
+                os.close(handle)
+
+    def _is_flushed(self, flushed: Future[None]) -> bool:
+        """Wait for a flush and return whether it went well; after one that did not, the next is awaited first."""
+        try:
+            flushed.result()
+        except OSError as error:
+            self._suspect = True
+            self._on_fault(error.strerror or type(error).__name__)
+            return False
+        self._suspect = False
+        return True
+
+    def _until(self, flushed: Future[None]) -> None:
+        """Wait for the flush of what is committed by now."""
+        self._is_flushed(flushed)
+
+
+def _nothing() -> None:
+    """There is nothing to wait for."""

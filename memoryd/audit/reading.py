@@ -1,0 +1,106 @@
+"""Reading the audit log: its files in order, its records, and what it knows of one id."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Sighting", "audit_files", "read_audit", "sighting_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What a log knows of an id: when it begins, when it first names the id, when it was erased. None: not known."""
+
+    log_start_time: datetime | None = None
+    seen_time: datetime | None = None
+    purge_time: datetime | None = None
+
+
+def sighting_of(path: Path, item_id: str) -> Sighting:
+    """Return what the files of a log say of an id, by the calls that touched it and went well."""
+    seen = purged = None
+    named = item_id.encode()
+    begun = next((datetime.fromisoformat(record["time"]) for record in read_audit(path) if "time" in record), None)
+    for old in audit_files(path):
+        with contextlib.suppress(FileNotFoundError), old.open("rb") as file:  # it may go while others are read
+            for record in _records(file, lambda line: named in line):
+                erased = item_id in record.get("purged_ids", ())
+                if record.get("outcome") == "OK" and (erased or item_id in record.get("ids", ())):
+                    time = datetime.fromisoformat(record["time"])
+                    seen = seen or time
+                    purged = time if erased else purged
+    return Sighting(begun, seen, purged)
+
+
+def audit_files(path: Path) -> list[Path]:
+    """Return the files of a log, oldest first; the last is the one that is appended to."""
+    old = sorted(path.parent.glob(f"{path.stem}-*Z{path.suffix}"))
+    return [*old, *([path] if path.exists() else [])]
+
+
+def read_audit(path: Path, *, follow: bool = False, pause_s: float = 0.2) -> Iterator[dict[str, Any]]:
+    """Yield the records of a log, oldest first; with `follow` go on as it grows and rotates, without an end."""
+    current, handle = None, _opened(path)  # first, so that what is put aside meanwhile is among the old ones
+    try:
+        current = os.fstat(handle.fileno()).st_ino if handle is not None else None
+        for old in audit_files(path):
+            with contextlib.suppress(FileNotFoundError), old.open("rb") as file:  # it may go while others are read
+                if os.fstat(file.fileno()).st_ino != current:
+                    yield from _records(file)
+        while True:
+            if handle is None:
+                handle = _opened(path)
+            if handle is not None:
+                yield from _records(handle)
+                if not follow:
+                    return
+                if _is_replaced(path, handle.fileno()):
+                    yield from _records(handle)  # what was written before it was put aside
+                    handle.close()
+                    handle = None
+                    continue
+            elif not follow:
+                return
+            time.sleep(pause_s)
+    finally:
+        if handle is not None:
+            handle.close()
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return None
+
+
+def _is_replaced(path: Path, handle: int) -> bool:
+    try:
+        return path.stat().st_ino != os.fstat(handle).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def _records(file: Any, wanted: Callable[[bytes], bool] = lambda _: True) -> Iterator[dict[str, Any]]:
+    while True:
+        at = file.tell()
+        line = file.readline()
+        if not line.endswith(b"\n"):
+            file.seek(at)  # it is still being written
+            return
+        if not wanted(line):
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue  # cut off by a full disk or a crash; the next line is whole again
+        if isinstance(record, dict):
+            yield record

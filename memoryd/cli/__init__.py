@@ -1,0 +1,1 @@
+"""The `memoryd` command, one module for each family of subcommands."""

@@ -1,0 +1,270 @@
+"""What `memoryd` does for an operator: serve, check, status, gc, and what `identity_cli` adds."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.metadata
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from memory_cli.output import as_json, size
+from memory_cli.parser import refuse_empty
+
+from memoryd import paths
+from memoryd.cli.audit import add_audit_command
+from memoryd.cli.identity import add_identity_commands
+from memoryd.cli.upkeep import add_upkeep_commands
+from memoryd.daemon.config import Config, load_config
+from memoryd.errors import InvalidArgument, MemorydError, StartupError
+from memoryd.paths import Places
+
+__all__ = ["make_parser", "run"]
+
+EXIT_USAGE = 2
+PATIENCE_S = 10.0
+LONG_WORK_S = 3600.0  # what goes through many memories
+# The daemon and the packages it needs are imported where they are used: what only asks the daemon starts at once.
+
+
+def _version() -> str:
+    return importlib.metadata.version("memoryd")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command."""
+    parser = argparse.ArgumentParser(
+        prog="memoryd",
+        description="The memory of AI agents: one daemon on the host.",
+        epilog="examples:\n  memoryd serve\n  memoryd check --config /etc/memoryd/memoryd.toml\n"
+        "  memoryd status --json\n  memoryd gc --dry-run\n"
+        "  memoryd sandbox open --user alice --chat team-7 --allow search,add --ttl 8h\n"
+        "  memoryd audit --outcome refused --since 1h\n\n"
+        "exit codes: 0 done, 1 failed, 2 wrong usage, 70 the database failed (start again),"
+        " 75 the embedding endpoint is down"
+        " (start again later),"
+        " 78 refused to start (starting again would not help)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"memoryd {_version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--config", metavar="FILE", type=Path, help="TOML file (default: memoryd.toml where XDG says)")
+    common.add_argument("--data-dir", metavar="DIR", type=Path, help="where the database is")
+    common.add_argument("--socket", metavar="PATH", type=Path, help="the admin socket")
+    serving = commands.add_parser("serve", parents=[common], help="run the daemon in the foreground")
+    serving.set_defaults(run=_serve)
+    check = commands.add_parser("check", parents=[common], help="check configuration, model and database")
+    check.set_defaults(run=_check)
+    check.add_argument("--json", action="store_true", help="print JSON")
+    check.add_argument("--adopt", action="store_true", help="take a database as it is whose side file is lost")
+    check.add_argument(
+        "--accept-loss", metavar="SEQ", type=int, help="go on with a database that ends at this transaction"
+    )
+    status = commands.add_parser("status", parents=[common], help="ask the running daemon how it fares")
+    status.set_defaults(run=_status)
+    status.add_argument("--json", action="store_true", help="print JSON")
+    gc = commands.add_parser("gc", parents=[common], help="erase what is past its grace")
+    gc.add_argument("--dry-run", action="store_true", help="only count it")
+    gc.add_argument(
+        "--clock-is-right", action="store_true", help="the clock is right, however far it has gone forward: go on"
+    )
+    gc.add_argument("--json", action="store_true", help="print JSON")
+    gc.set_defaults(run=_gc)
+    add_upkeep_commands(commands, common, _client)
+    add_identity_commands(commands, common, _client)
+    add_audit_command(commands, common, _audit_path)
+    completion = commands.add_parser("completion", help="print the completion script of a shell")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    completion.set_defaults(run=_completion)
+    return parser
+
+
+def _settle(args: argparse.Namespace) -> tuple[Config, Places]:
+    config = load_config(args.config or paths.config_file(os.environ), os.environ)
+    data_dir = (args.data_dir or paths.data_dir(os.environ)).absolute()
+    database = Path(config.store.path.replace("{data_dir}", str(data_dir))).absolute()
+    socket = args.socket or (Path(config.daemon.socket) if config.daemon.socket else paths.socket_path(os.environ))
+    sandboxes = Path(config.sandbox.directory) if config.sandbox.directory else socket.absolute().parent / "sandboxes"
+    audit = Path(config.audit.path.replace("{data_dir}", str(data_dir))).absolute() if config.audit.path else None
+    return config, Places(database, socket, sandboxes, audit)
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from memoryd.daemon.logs import set_up_logs
+    from memoryd.daemon.serve import serve
+
+    config, places = _settle(args)
+    set_up_logs(config.daemon.log_format, config.daemon.log_level)
+    return serve(config, places, os.environ, _version())
+
+
+def _check(args: argparse.Namespace) -> int:
+    import duckdb
+
+    from memoryd.daemon.schedule import expressions_of
+    from memoryd.daemon.wiring import load_every_finder, make_embedder
+    from memoryd.store.duckdb import StoreInUse, open_store, read_everything, unreadable
+
+    config, places = _settle(args)
+    expressions_of(config)
+    load_every_finder(config)
+    if args.json:
+        keys = [
+            {"key": f"{key.section}.{key.name}", "value": key.value, "default": key.default, "unit": key.unit}
+            for key in config.entries()
+        ]
+        print(as_json({"config": keys, "database": str(places.database), "socket": str(places.socket)}))
+    else:
+        for key in config.entries():
+            changed = "" if key.value == key.default else f" (default {key.default!r})"
+            value = size(key.value) if key.unit == "bytes" else f"{key.value!r}{f' {key.unit}' if key.unit else ''}"
+            print(f"{key.section}.{key.name} = {value}{changed}: {key.meaning}")
+        print(f"\nsocket    {places.socket}")
+    if config.tcp.listen:
+        from memoryd.daemon.servers import server_credentials
+
+        server_credentials(config)
+    embedder = make_embedder(config)
+    embedder.close()
+    if not args.json:
+        print(f"model     {embedder.provider}, {embedder.dimensions} dimensions: loads and passes its self-test")
+    if not places.database.exists() and not (args.adopt or args.accept_loss is not None):
+        beside = list(places.database.parent.glob(f"{places.database.name}.*"))
+        if not [path for path in beside if not path.name.endswith(".lock")]:
+            if not args.json:
+                print(f"database  {places.database} will be made at the first start")
+            return 0
+    try:
+        opened = open_store(
+            places.database,
+            memory_limit_bytes=config.store.memory_limit_bytes,
+            adopt=args.adopt,
+            accept_loss=args.accept_loss,
+        )
+    except StoreInUse:
+        if args.adopt or args.accept_loss is not None:
+            raise
+        if not args.json:
+            print(f"database  {places.database} is in use by a running memoryd, so it was not looked at")
+        return 0
+    try:
+        read_everything(opened.connection)
+    except duckdb.Error as error:
+        raise unreadable(places.database, error) from None
+    finally:
+        seq = opened.commit_seq
+        with contextlib.suppress(duckdb.Error):  # a damaged one cannot be folded in
+            opened.close()
+    if not args.json:
+        print(f"database  {places.database}: whole, up to transaction {seq}")
+    return 0
+
+
+def _client(args: argparse.Namespace) -> Any:
+    """Return a client of the socket that was named, else of the first that is there."""
+    from memory_client import Credentials, MemoryClient
+
+    config = load_config(args.config or paths.config_file(os.environ), os.environ)
+    named = args.socket or config.daemon.socket
+    candidates = [Path(named)] if named else list(paths.socket_candidates(os.environ))
+    found = paths.find_socket(candidates)
+    timeout_s = LONG_WORK_S if args.command in {"gc", "grant", "decay", "enrich", "compact", "verify"} else PATIENCE_S
+    # no token: on the admin socket it would only take away what the host may do
+    return MemoryClient(
+        f"unix://{found.absolute()}", wait_for_ready=False, timeout_s=timeout_s, credentials=Credentials()
+    )
+
+
+def _audit_path(args: argparse.Namespace) -> Path | None:
+    """Return where the log is: of the daemon that runs, unless another one is named."""
+    if args.config is None and args.data_dir is None:
+        try:
+            with _client(args) as client:
+                found = client.server_info().audit_path
+        except MemorydError:
+            pass  # the daemon is stopped; its log is where the configuration says
+        else:
+            return Path(found) if found else None
+    return _settle(args)[1].audit
+
+
+def _completion(args: argparse.Namespace) -> int:
+    from memory_cli.completion import script
+
+    print(script(make_parser(), args.shell), end="")
+    return 0
+
+
+def _status(args: argparse.Namespace) -> int:
+    with _client(args) as client:
+        info = client.server_info()
+    if args.json:
+        print(as_json(info))
+        return 0
+    print(f"memoryd {info.version}, up {str(info.uptime).partition('.')[0]}, {size(info.rss_bytes)} resident")
+    print(f"store     {info.store_path}: {info.memory_count} memories, {size(info.store_bytes)},"
+          f" transaction {info.commit_seq}, schema {info.schema_version}")  # fmt: skip
+    print(f"embedding {info.embedding_provider}, {info.embedding_dimensions} dimensions")
+    print(f"index     {info.index_scopes} scopes, {size(info.index_bytes)}")
+    print(f"sandboxes {info.sandbox_count} open; audit log {info.audit_path or 'switched off'}")
+    for warning in info.warnings:
+        print(f"warning   {warning}")
+    return 0
+
+
+def _gc(args: argparse.Namespace) -> int:
+    with _client(args) as client:
+        report = client.run_gc(dry_run=args.dry_run, clock_is_right=args.clock_is_right)
+    if args.json:
+        print(as_json(report))
+        return 0
+    if report.held:
+        print(f"{'would be held back' if report.dry_run else 'nothing was erased'}: {report.held}", file=sys.stderr)
+        if not report.dry_run:
+            return 1
+    verb = "would erase" if report.dry_run else "erased"
+    print(f"{verb} {report.deleted_count} deleted, {report.superseded_count} superseded and {report.expired_count}"
+          f" expired memories, {report.request_count} request ids and {report.grant_count} ended grants")  # fmt: skip
+    return 0
+
+
+def _fault_of_system(error: OSError) -> str:
+    """Return in one line what the system has refused, and the way out where there is one."""
+    if isinstance(error, PermissionError) and error.filename is not None:
+        place = Path(str(error.filename))
+        owner = paths.owner_of(place)
+        return f"this user may not use {place}; run as {owner}: sudo -u {owner} memoryd …"
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command and return its exit code; what was refused is said in one line."""
+    parser = make_parser()
+    refuse_empty(parser, argv)
+    args = parser.parse_args(argv)
+    os.umask(0o077)  # whatever is written is for this user alone
+    try:
+        code: int = args.run(args)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; that is no error
+        return 0
+    except OSError as error:
+        print(f"memoryd: {_fault_of_system(error)}", file=sys.stderr)
+        return 1
+    except paths.NoHomeError as error:
+        print(f"memoryd: {error}: --data-dir, --socket", file=sys.stderr)
+        return EXIT_USAGE
+    except StartupError as refusal:
+        print(f"memoryd: {refusal}", file=sys.stderr)
+        return refusal.exit_code
+    except MemorydError as error:
+        print(f"memoryd: {error.message}", file=sys.stderr)
+        return EXIT_USAGE if isinstance(error, InvalidArgument) else 1
+    except KeyboardInterrupt:
+        return 130
+    return code

@@ -1,0 +1,55 @@
+"""
+When jobs are due: cron expressions, the times at which each ran last, and now.
+
+A run that was missed while the daemon was down is made up for once, in the order of the jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from cronsim import CronSim, CronSimError
+
+from memoryd.daemon.config import Config, ConfigError
+
+__all__ = ["JOBS", "due_jobs", "expressions_of", "first_seen", "misdated"]
+
+JOBS = ("enrichment", "decay", "gc", "compaction")
+"""In the order in which they run where several are due."""
+
+
+def expressions_of(config: Config) -> dict[str, str]:
+    """Return the expression of each job that is to run; ConfigError names one that is none."""
+    found = {}
+    for name in JOBS:
+        expression = getattr(config.schedule, name)
+        try:
+            if expression:
+                CronSim(expression, datetime.now(UTC))
+                found[name] = expression
+        except CronSimError as error:
+            raise ConfigError(f"schedule.{name} is {expression!r}: {error}; write it as in '0 4 * * *'") from None
+    return found
+
+
+def first_seen(name: str) -> str:
+    """Return under which name it is noted when a job was first asked for; from then on it is waited for."""
+    return f"{name} first seen"
+
+
+def misdated(ran: Mapping[str, datetime], now: datetime) -> dict[str, datetime]:
+    """Return the jobs that a clock, wrong once, has put into the future, with the time from which they count now."""
+    names = {*JOBS, *map(first_seen, JOBS)}
+    return {name: now for name, time in ran.items() if name in names and time > now}
+
+
+def due_jobs(config: Config, ran: Mapping[str, datetime], now: datetime) -> list[str]:
+    """Return the jobs that are due, in order; one that never ran counts from when it is first asked for."""
+    zone = config.schedule.zone
+    due = []
+    for name, expression in expressions_of(config).items():
+        last = ran.get(name, ran.get(first_seen(name)))
+        if last is not None and next(CronSim(expression, last.astimezone(zone))) <= now:
+            due.append(name)
+    return due

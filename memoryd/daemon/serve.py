@@ -1,0 +1,414 @@
+"""
+The composition root: opens the store, loads the model, wires the ports, serves the admin socket, and stops in order.
+
+Only here are the clock and randomness read; below, both are handed in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import os
+import resource
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import structlog
+from google.protobuf.duration_pb2 import Duration
+
+from memoryd.audit.log import AuditLog
+from memoryd.daemon.config import Config
+from memoryd.daemon.schedule import due_jobs, expressions_of, first_seen, misdated
+from memoryd.daemon.servers import Doors
+from memoryd.daemon.systemd import feed_watchdog, notify, watchdog_interval_s
+from memoryd.daemon.wiring import make_embedder, make_ports, now_utc, uptime_s
+from memoryd.domain.clock import AHEAD, CLOCK_SEEN, ClockWatch
+from memoryd.domain.forgetting.sweep import decay
+from memoryd.domain.forgetting.verify import compact
+from memoryd.domain.people.enrich import enrich
+from memoryd.domain.ports import Ports
+from memoryd.embedding.base import Embedder
+from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
+from memoryd.identity.grants import Grants
+from memoryd.identity.socket_lease import SocketLease
+from memoryd.model.call_context import Trail, following
+from memoryd.model.change import ChangeSet
+from memoryd.paths import Places
+from memoryd.service.gc import run_gc
+from memoryd.store.duckdb import DuckDBStore, Opened, StoreRefused, open_store
+
+__all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
+
+EXIT_OK = 0
+EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor starts the daemon anew
+RECALL_FLUSH_S = 3.0
+SCHEDULE_S = 30.0  # so late may a job begin
+CLOCK_NOTED = timedelta(hours=1)  # so often is the time written down
+TEND_S = 1.0  # a socket whose grant has expired serves nobody anyway; within so long it is gone
+REOPEN_AFTER = 10  # of those, and a socket that could not be opened is tried again
+
+log = structlog.get_logger("memoryd.daemon")
+
+
+class _Daemon:
+    """One run: what was started, so that it can be stopped."""
+
+    def __init__(self, config: Config, places: Places, env: Mapping[str, str], version: str) -> None:
+        self._config = config
+        self._places = places
+        self._env = env
+        self._version = version
+        self._began = time.monotonic()
+        self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._exit = EXIT_OK
+        self._loop = asyncio.get_running_loop()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._store: DuckDBStore | None = None
+        self._serving = False
+        self._faults: list[str] = []  # sockets of sandboxes that could not be opened again
+
+    def _on_fatal(self, fault: str) -> None:
+        def end() -> None:
+            log.critical("database_failed", error=fault)
+            damaged = self._store is not None and self._store.ended_by_damage
+            self._exit = EXIT_REFUSED if damaged else EXIT_FATAL  # a damaged file is no better after a restart
+            self._stop.set()
+
+        self._loop.call_soon_threadsafe(end)
+
+    def _on_signal(self) -> None:
+        if self._stop.is_set():
+            self._hurry.set()
+        self._stop.set()
+
+    async def run(self) -> int:
+        """Serve until a signal or a fatal fault; return the exit code."""
+        expressions_of(self._config)  # refused before anything is opened
+        lease = SocketLease(self._places.socket)
+        try:
+            opened, embedder = await self._open()
+            try:
+                audit = self._open_audit()
+            except BaseException:
+                opened.close()
+                embedder.close()
+                raise
+            store = self._store = DuckDBStore(
+                opened, min_free_bytes=self._config.store.min_free_bytes, on_fatal=self._on_fatal, journal=audit
+            )
+            try:
+                await self._serve(lease, store, opened.store_id, embedder, audit)
+            except StoreDamaged:
+                if self._serving:
+                    raise
+                raise StoreRefused(store.damage) from None
+            finally:
+                embedder.close()
+                await self._close(store)
+                if audit is not None:
+                    audit.close()
+        finally:
+            lease.close()
+        log.info("stopped", exit_code=self._exit)
+        return self._exit
+
+    async def _close(self, store: DuckDBStore) -> None:
+        """Close the store; one that has failed already cannot fail again."""
+        try:
+            await store.close()
+        except Exception as error:
+            if self._exit == EXIT_OK:
+                raise
+            log.error("store_not_closed", error=type(error).__name__)  # noqa: TRY400  the first fault is the one to tell
+
+    async def _open(self) -> tuple[Opened, Embedder]:
+        """Open the database while the model is loaded: each takes about half a second."""
+        config = self._config
+        opening = asyncio.create_task(
+            asyncio.to_thread(open_store, self._places.database, memory_limit_bytes=config.store.memory_limit_bytes)
+        )
+        try:
+            embedder = await asyncio.to_thread(make_embedder, config)
+        except BaseException:
+            (await opening).close()
+            raise
+        try:
+            return await opening, embedder
+        except BaseException:
+            embedder.close()
+            raise
+
+    def _open_audit(self) -> AuditLog | None:
+        path, config = self._places.audit, self._config.audit
+        if path is None:
+            return None
+        return AuditLog(
+            path,
+            required=config.required,
+            max_bytes=config.max_bytes,
+            keep_files=config.keep_files,
+            on_fault=lambda fault: log.error("audit_not_written", error=fault, required=config.required),
+        )
+
+    async def _serve(
+        self, lease: SocketLease, store: DuckDBStore, store_id: str, embedder: Embedder, audit: AuditLog | None
+    ) -> None:
+        damage = (await store.info()).damage
+        if damage:
+            raise StoreRefused(damage)
+        clock = ClockWatch(now_utc(), (await store.jobs()).get(CLOCK_SEEN), uptime_s)
+        ports = await make_ports(self._config, store, embedder, now_utc(), clock)
+        grants = Grants(ports, await store.grants(), await store.token_keys(), time.monotonic)
+        doors = Doors(
+            self._config,
+            ports,
+            grants,
+            audit,
+            store_id=store_id,
+            sandboxes=self._places.sandboxes,
+            clock=now_utc,
+            describe=lambda: self._describe(ports, doors, audit),
+        )
+        try:
+            self._faults = await doors.open(lease)
+            self._serving = True
+            await self._until_stopped(ports, doors, lease, audit)
+        finally:
+            await doors.stop(0)
+            doors.let_go()
+        if self._exit == EXIT_OK:
+            await _flush(ports)
+            with contextlib.suppress(Unavailable):  # the next start then believes the time before it
+                await _look_at_clock(ports)
+        ports.indexes.close()
+
+    async def _until_stopped(self, ports: Ports, doors: Doors, lease: SocketLease, audit: AuditLog | None) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self._on_signal)
+        gc.collect()
+        gc.freeze()  # what start-up made stays; the collector need not look at it again
+        _trim()
+        log.info(
+            "serving",
+            socket=str(lease.path),
+            database=str(self._places.database),
+            sandboxes=len(doors.listeners),
+            shared=self._config.shared.socket,
+            tcp=self._config.tcp.listen,
+            embedding=ports.embedder.provider,
+            ready_s=round(time.monotonic() - self._began, 3),
+        )
+        if ports.vector_refusal:
+            log.warning("vectors_not_searched", reason=ports.vector_refusal)
+        for fault in self._faults:
+            log.warning("sandbox_not_open", reason=fault)
+        notify(self._env, "READY=1")
+        self._start(self._flush_recalls(ports))
+        self._start(self._tend(doors, audit))
+        interval = watchdog_interval_s(self._env)
+        if interval is not None:
+            self._start(feed_watchdog(self._env, interval, lambda: _self_check(ports)))
+        self._start(self._keep_house(ports, doors))
+        if self._config.memory.auto_gc:
+            self._start(_collect_at_start(ports, doors, self._config.sandbox.ended_grace_days))
+        await self._stop.wait()
+        notify(self._env, "STOPPING=1")
+        log.info("stopping", grace_s=self._config.daemon.shutdown_grace_s)
+        await self._stop_doors(doors)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _start(self, work: Any) -> None:
+        self._tasks.append(asyncio.create_task(work))
+
+    async def _stop_doors(self, doors: Doors) -> None:
+        """Let calls finish within the grace; a second signal ends them at once."""
+        stopping = asyncio.create_task(doors.stop(self._config.daemon.shutdown_grace_s))
+        hurry = asyncio.create_task(self._hurry.wait())
+        await asyncio.wait({stopping, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        if not stopping.done():
+            await doors.stop(0)
+        hurry.cancel()
+        await stopping
+
+    async def _flush_recalls(self, ports: Ports) -> None:
+        while True:
+            await asyncio.sleep(RECALL_FLUSH_S)
+            await _flush(ports)
+
+    async def _tend(self, doors: Doors, audit: AuditLog | None) -> None:
+        """Once a second: close the sockets of grants that expire, open those that could not be; tell the audit log."""
+        for second in count(1):
+            await asyncio.sleep(TEND_S)
+            for grant_id in await doors.register.close_ended(now_utc()):
+                log.info("sandbox_expired", grant_id=grant_id)
+            if self._faults and second % REOPEN_AFTER == 0:
+                self._faults = await doors.register.reopen(now_utc())
+            if audit is not None:
+                audit.tell_repeats(now_utc())
+
+    async def _keep_house(self, ports: Ports, doors: Doors) -> None:
+        """Run the jobs of the schedule when they are due, those first that were missed while the daemon was down."""
+        while True:
+            await asyncio.sleep(SCHEDULE_S)
+            try:
+                ran = await ports.store.jobs()
+                await _look_at_clock(ports, ran.get(CLOCK_SEEN))
+                seen = {first_seen(name): now_utc() for name in expressions_of(self._config)}
+                new = {name: time for name, time in seen.items() if name not in ran}
+                if not ports.is_behind(now_utc()):
+                    new |= misdated(ran, now_utc())
+                if new:
+                    await ports.store.commit(ChangeSet(jobs=new))
+                    ran |= new
+                for name in due_jobs(self._config, ran, now_utc()):
+                    await _run_job(name, ports, doors, self._config)
+            except Exception as error:  # noqa: BLE001  it may be busy or full now; the next look comes soon
+                log.error("schedule_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
+
+    async def _describe(self, ports: Ports, doors: Doors, audit: AuditLog | None) -> dict[str, Any]:
+        info = await ports.store.info()
+        warnings = [*([ports.vector_refusal] if ports.vector_refusal else []), *self._faults]
+        warnings += [info.damage] if info.damage else []
+        warnings += _clock_warnings(ports, info.newest_create_time)
+        if ports.embedder.fingerprint and not ports.vector_refusal and info.unembedded_count:
+            warnings.append(f"{info.unembedded_count} memories have no vector and are found by their words only")
+        if audit is not None and audit.fault:
+            warnings.append(f"the audit log cannot be written: {audit.fault}")
+        if ports.indexes.faults:
+            warnings.append(f"{ports.indexes.faults} indexes were dropped after a fault and built anew; see the log")
+        if ports.faults.count:
+            warnings.append(f"{ports.faults.count} faults in reading statements, which were stored; see the log")
+        uptime = Duration()
+        uptime.FromTimedelta(timedelta(seconds=time.monotonic() - self._began))
+        return {
+            "version": self._version,
+            "uptime": uptime,
+            "store_path": info.path,
+            "store_id": info.store_id,
+            "schema_version": info.schema_version,
+            "commit_seq": info.commit_seq,
+            "store_bytes": info.store_bytes,
+            "memory_count": info.memory_count,
+            "embedding_provider": ports.embedder.provider,
+            "embedding_fingerprint": ports.embedder.fingerprint,
+            "embedding_dimensions": ports.embedder.dimensions,
+            "index_scopes": ports.indexes.scopes,
+            "index_bytes": ports.indexes.nbytes,
+            "warnings": warnings,
+            "rss_bytes": _rss_bytes(),
+            "sandbox_count": len(doors.listeners),
+            "audit_path": "" if self._places.audit is None else str(self._places.audit),
+        }
+
+
+def _clock_warnings(ports: Ports, newest: datetime | None) -> list[str]:
+    now = now_utc()
+    doubt = ports.doubt(now)
+    warnings = [doubt] if doubt else []
+    if newest is not None and newest - now > AHEAD:
+        warnings.append(
+            f"the newest create_time, {newest:%Y-%m-%d}, is {(newest - now).days} days ahead of the clock, which was"
+            " wrong once or is now; create_time goes on from there, and all else follows the clock"
+        )
+    return warnings
+
+
+def _trim() -> None:
+    """Hand freed memory back to the system; loading a model takes more than it keeps."""
+    with contextlib.suppress(OSError, AttributeError):  # a C library other than glibc has no malloc_trim
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _rss_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()
+
+
+async def _self_check(ports: Ports) -> None:
+    """Write and read through every thread that a call needs."""
+    await ports.store.ping()
+    async with asyncio.timeout(10):
+        await ports.embedder.ping()
+
+
+async def _flush(ports: Ports) -> None:
+    recalls = ports.recalls.take()
+    try:
+        await ports.store.note_recalls(recalls)
+        ports.indexes.note_recalls(recalls)
+    except Exception as error:  # noqa: BLE001  counts of recalls may be lost, a search may not fail for them
+        log.warning("recalls_not_counted", error=type(error).__name__, count=len(recalls))
+
+
+async def _look_at_clock(ports: Ports, noted: datetime | None = None) -> None:
+    """Write the time down now and then, if it is believed: the next start compares the clock with it."""
+    now = now_utc()
+    believed = ports.clock is not None and ports.clock.look(now)
+    if believed and (noted is None or abs(now - noted) >= CLOCK_NOTED):
+        await ports.store.commit(ChangeSet(jobs={CLOCK_SEEN: now}))
+
+
+async def _run_job(name: str, ports: Ports, doors: Doors, config: Config) -> None:
+    """Run one job of the schedule and write down that it ran; a fault is logged, and the next time comes."""
+    trail = Trail(time=now_utc(), call=secrets.token_hex(6), rpc=name, door="daemon")
+    began = time.monotonic()
+    try:
+        with following(trail):
+            if name == "enrichment":
+                report: object = await enrich(ports, now=trail.time)
+            elif name == "decay":
+                report = len((await decay(ports, now=trail.time)).faded)
+            elif name == "gc":
+                report = await run_gc(
+                    ports, doors.register, now=trail.time, ended_grace_days=config.sandbox.ended_grace_days
+                )
+            else:
+                report = await compact(ports, now=trail.time)
+    except Exception as error:  # noqa: BLE001  the daemon serves all the same, and tries again when it is next due
+        log.error("job_failed", job=name, error=type(error).__name__)  # noqa: TRY400  a trace may hold content
+        await ports.store.commit(ChangeSet(jobs={name: trail.time}))  # it is tried again when it is next due
+        return
+    await ports.store.commit(ChangeSet(jobs={name: trail.time}))
+    log.info("job_done", job=name, report=str(report), duration_s=round(time.monotonic() - began, 3))
+
+
+async def _collect_at_start(ports: Ports, doors: Doors, ended_grace_days: float) -> None:
+    trail = Trail(time=now_utc(), call=secrets.token_hex(6), rpc="gc", door="daemon")
+    try:
+        with following(trail):
+            report = await run_gc(ports, doors.register, now=trail.time, ended_grace_days=ended_grace_days)
+    except Exception as error:  # noqa: BLE001  the daemon serves all the same
+        log.error("gc_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
+        return
+    log.info(
+        "gc",
+        expired=report.expired_count,
+        superseded=report.superseded_count,
+        deleted=report.deleted_count,
+        requests=report.request_count,
+        grants=report.grant_count,
+        held=report.held,
+    )
+
+
+def serve(config: Config, places: Places, env: Mapping[str, str], version: str) -> int:
+    """Run the daemon until it is told to stop; return the exit code."""
+    os.umask(0o077)
+    sys.setswitchinterval(0.0005)  # a thread that loads a large scope yields to the loop in half a millisecond
+
+    async def run() -> int:
+        return await _Daemon(config, places, env, version).run()
+
+    return asyncio.run(run())

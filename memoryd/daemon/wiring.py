@@ -1,0 +1,173 @@
+"""What the daemon is put together from: the model, the store, the index, and what the use cases are handed."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from base64 import b32encode
+from datetime import UTC, datetime
+from pathlib import Path
+
+import structlog
+
+from memoryd.daemon.config import Config
+from memoryd.domain.clock import ClockWatch
+from memoryd.domain.faults import Faults
+from memoryd.domain.ports import Policy, Ports, Stamps
+from memoryd.domain.rules import Rules
+from memoryd.domain.usage import Usage
+from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder
+from memoryd.embedding.http import HttpEncoder
+from memoryd.embedding.onnx import builtin_encoder, directory_encoder
+from memoryd.embedding.scheduler import ScheduledEmbedder
+from memoryd.entities.finders import Finder, load_finders
+from memoryd.index.cache import ScopeIndexes
+from memoryd.index.records import forget_unpacked
+from memoryd.knowledge.claims.statement import statement_of
+from memoryd.knowledge.language.names import forget_names
+from memoryd.knowledge.language.stems import forget_stems
+from memoryd.knowledge.language.words import words_of
+from memoryd.knowledge.secrets import SecretDetector
+from memoryd.model.change import Applied
+from memoryd.store.base import Store
+
+__all__ = ["load_every_finder", "make_embedder", "make_ports", "new_id", "now_utc", "uptime_s"]
+
+ID_BYTES = 16
+
+log = structlog.get_logger("memoryd.daemon")
+
+
+def now_utc() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+def uptime_s() -> float:
+    """Return the seconds since the system was started, those of sleep too; nobody can set them."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def new_id() -> str:
+    """Return 128 random bits as 26 lower-case characters, so that the first eight tell them apart."""
+    return b32encode(secrets.token_bytes(ID_BYTES)).decode().rstrip("=").lower()
+
+
+def _encoder(config: Config) -> Encoder | None:
+    embedding = config.embedding
+    if embedding.provider == "none":
+        return None
+    if embedding.provider == "builtin":
+        return builtin_encoder(dimensions=embedding.dimensions)
+    if embedding.provider == "openai":
+        key = ""
+        if embedding.api_key_file:
+            try:
+                key = Path(embedding.api_key_file).read_text(encoding="utf-8").strip()
+            except OSError as error:
+                raise ModelRefused(f"embedding.api_key_file cannot be read: {error.strerror}") from None
+        return HttpEncoder(
+            embedding.url,
+            embedding.model,
+            api_key=key,
+            dimensions=embedding.dimensions,
+            timeout_s=embedding.timeout_s,
+        )
+    directory = Path(embedding.provider)
+    if not directory.is_dir():
+        raise ModelRefused(
+            f"embedding.provider is {embedding.provider!r}, which is neither builtin, openai, none nor a directory"
+        )
+    return directory_encoder(directory, dimensions=embedding.dimensions)
+
+
+def make_embedder(config: Config) -> Embedder:
+    """Return what the configuration names; ModelRefused if it cannot be used."""
+    encoder = _encoder(config)
+    return NoEmbedder() if encoder is None else ScheduledEmbedder(encoder)
+
+
+async def make_ports(
+    config: Config,
+    store: Store,
+    embedder: Embedder,
+    now: datetime,
+    clock: ClockWatch | None = None,
+) -> Ports:
+    """Wire store, index and embedder: every commit reaches index and usage before it is acknowledged."""
+    info = await store.info()
+    refusal = ""
+    strangers = [fingerprint for fingerprint in info.fingerprints if fingerprint != embedder.fingerprint]
+    if embedder.fingerprint and strangers:
+        refusal = (
+            f"the store holds vectors of another model ({', '.join(item[:8] for item in strangers)}) than"
+            f" embedding.provider {embedder.provider!r} makes ({embedder.fingerprint[:8]}): searches use words only;"
+            " set embedding.provider back to the model that the store was filled with"
+        )
+    indexes = ScopeIndexes(
+        store.read_owner,
+        budget_bytes=config.index.memory_bytes,
+        dimensions=embedder.dimensions,
+        fingerprint=embedder.fingerprint,
+        on_fault=lambda fault: log.error("index_dropped", error=fault),
+    )
+    store.on_commit(indexes.apply)
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    usage = Usage(await store.grant_usage(midnight), midnight.date())
+    store.on_commit(usage.apply)
+    store.on_commit(lambda applied: _forget_read(applied, embedder))
+    policy = Policy(
+        delete_grace_days=config.memory.delete_grace_days,
+        supersede_grace_days=config.memory.supersede_grace_days,
+        expired_grace_days=config.memory.expired_grace_days,
+        max_memories=config.context.max_memories,
+        max_tokens=config.context.max_tokens,
+        date_after_days=config.context.date_after_days,
+        zone=config.schedule.zone,
+        disabled_agents=config.disabled_agents,
+        max_entries=config.memory.max_entries,
+        rules=Rules(
+            decay=config.memory.decay,
+            demote=config.memory.supersede_policy == "demote",
+            dedup_cosine=config.memory.dedup_cosine,
+            dedup_jaccard=config.memory.dedup_jaccard,
+        ),
+    )
+    fast, accurate = load_every_finder(config)
+    ports = Ports(
+        store=store,
+        indexes=indexes,
+        embedder=embedder,
+        new_id=new_id,
+        stamps=Stamps(info.newest_create_time),
+        secret=info.secret,
+        policy=policy,
+        vector_refusal=refusal,
+        usage=usage,
+        finders=fast,
+        accurate_finders=accurate,
+        secrets=SecretDetector(),
+        clock=clock,
+        faults=Faults(lambda step, error, place: log.error("statement_not_read", step=step, error=error, place=place)),
+    )
+    store.on_commit(ports.follow)
+    return ports
+
+
+def load_every_finder(config: Config) -> tuple[list[Finder], list[Finder]]:
+    """Return what finds names before an answer, and what finds them in the background; see load_finders."""
+    model = config.entities.spacy_model
+    fast = load_finders(config.strategies.fast, model=model)
+    more = [name for name in config.strategies.accurate if name not in config.strategies.fast]
+    return fast, load_finders(more, model=model, optional=True)
+
+
+def _forget_read(applied: Applied, embedder: Embedder) -> None:
+    """Drop what was kept of the texts that were read lately, once something is purged."""
+    if applied.change.purges:
+        forget_unpacked()
+        statement_of.cache_clear()
+        words_of.cache_clear()
+        forget_names()
+        forget_stems()
+        embedder.forget_queries()

@@ -1,0 +1,145 @@
+"""Proving that nothing is left of what was purged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from memoryd.audit.reading import Sighting
+from memoryd.domain.ports import Ports
+from memoryd.errors import InvalidArgument
+from memoryd.model.change import PURGE, ChangeSet
+from memoryd.model.limits import ID_LENGTH, MAX_CONTENT_BYTES
+from memoryd.model.validation import check_id, check_text
+from memoryd.store.base import Compacted
+
+__all__ = ["COMPACTION", "Proof", "Trace", "compact", "verify_forgotten"]
+
+COMPACTION = "compaction"
+PROVEN = "purged before compaction"  # the last purge of which a compaction has left nothing
+BLOCK_BYTES = 4 * 1024 * 1024
+LEAST_TEXT = 3  # characters that tell one text from another at all
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Where something was found, and what removes it."""
+
+    place: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Every trace, how much was read to find it, and what the audit log knows of the id."""
+
+    traces: tuple[Trace, ...]
+    file_count: int
+    byte_count: int
+    sighting: Sighting
+
+
+async def compact(ports: Ports, *, now: datetime) -> Compacted:
+    """Write the store anew without the bytes of what was purged; see CompactStore in the contract."""
+    purged = (await ports.store.jobs()).get(PURGE)
+    done = await ports.store.compact()
+    noted = {COMPACTION: now}
+    if purged is not None and purged == (await ports.store.jobs()).get(PURGE):
+        noted[PROVEN] = purged  # nothing was purged since before the copy
+    await ports.store.commit(ChangeSet(jobs=noted))
+    return done
+
+
+async def verify_forgotten(
+    memory_id: str, text: str, ports: Ports, look_up: Callable[[str], Sighting] = lambda _: Sighting()
+) -> Proof:
+    """
+    Look for a purged memory in the tables, the indexes and the files of the store; see VerifyForgotten.
+
+    A file may hold what was purged in a form that no search finds (DuckDB compresses), so that until the next
+    compaction there is no proof.
+    """
+    memory_id = check_id(memory_id, "id").lower()
+    if len(memory_id) != ID_LENGTH:
+        raise InvalidArgument(f"id has {len(memory_id)} characters; a proof needs all {ID_LENGTH}", field="id")
+    text = check_text(text, "text", limit=MAX_CONTENT_BYTES).strip()
+    if text and len(text) < LEAST_TEXT:
+        raise InvalidArgument(f"text has {len(text)} characters; give at least {LEAST_TEXT}", field="text")
+    wanted = [memory_id, *([text] if text else [])]
+    entry = next(iter(await ports.store.entries([memory_id])), None)
+    traces = []
+    if entry is not None:
+        due = entry.memory.purge_time
+        state = "live" if due is None else f"deleted, and kept until {due:%Y-%m-%d %H:%M} UTC"
+        scope = entry.memory.scope
+        whose = f"--chat {scope.chat_id}" if scope.user_id is None else f"--user {scope.user_id}"
+        way = f"memory delete --now {whose} {memory_id}"
+        traces.append(Trace("memories.id", f"the memory is not purged but {state}; erase it: {way}"))
+    else:
+        traces += [_trace(place, "the id stands there") for place in await ports.store.traces(memory_id)]
+        if ports.indexes.holds(memory_id):
+            traces.append(Trace("index", "the id is in the index of a scope; restart memoryd, and report it"))
+    if text:
+        traces += [
+            _trace(place, "the text stands there, of this memory or another")
+            for place in await ports.store.traces(text)
+        ]
+    jobs = await ports.store.jobs()
+    if jobs.get(PURGE) != jobs.get(PROVEN):
+        traces.append(
+            Trace("database", "something was purged since the last compaction, and its bytes may lie in the file;"
+                  " run: memoryd compact")
+        )  # fmt: skip
+    files = ports.store.files()
+    found, size = await asyncio.to_thread(_search, files, wanted)
+    kept = set(ports.store.backups())
+    for path, one in found:
+        way = "a copy from before an upgrade; remove it" if str(path) in kept else "run: memoryd compact"
+        traces.append(Trace(path.name, f"{_named(one, memory_id)} stands in the file; {way}"))
+    return Proof(tuple(traces), len(files), size, await asyncio.to_thread(look_up, memory_id))
+
+
+_WAYS_OUT = {
+    "memories": "find what holds it with: memory list --all; erase it: memory delete ID --now",
+    "requests": "the note of a request, which goes after a week with: memoryd gc",
+    "uses": "the count of its recalls, which goes with: memoryd gc",
+    "entities": "a name given by hand, which goes with the person: memory forget NAME",
+    "grants": "the label of a grant, which goes with: memoryd sandbox close",
+}
+
+
+def _trace(place: str, found: str) -> Trace:
+    if place.endswith(":unreadable"):
+        return Trace(place, "a copy from before an upgrade, which cannot be read; remove it")
+    if ":" in place:
+        return Trace(place, f"{found}; a copy from before an upgrade; remove it")
+    return Trace(place, f"{found}; {_way_out(place)}")
+
+
+def _way_out(place: str) -> str:
+    return _WAYS_OUT.get(place.partition(".")[0], "report it: nothing should put it there")
+
+
+def _named(one: str, memory_id: str) -> str:
+    return "the id" if one == memory_id else "the text"
+
+
+def _search(files: Sequence[Path], wanted: Sequence[str]) -> tuple[list[tuple[Path, str]], int]:
+    """Return the files that hold one of some texts, byte by byte, and how many bytes were read."""
+    found, size = [], 0
+    for path in files:
+        missing = {one: one.encode() for one in wanted}
+        overlap = max(len(raw) for raw in missing.values()) - 1
+        tail = b""
+        with path.open("rb") as file:
+            while missing and (block := file.read(BLOCK_BYTES)):
+                size += len(block)
+                data = tail + block
+                for one in [one for one, raw in missing.items() if raw in data]:
+                    found.append((path, one))
+                    del missing[one]
+                tail = data[-overlap:] if overlap else b""
+    return found, size

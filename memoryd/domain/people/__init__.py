@@ -1,0 +1,1 @@
+"""Use cases for the people and things that memories name."""

@@ -1,0 +1,160 @@
+"""Deciding by hand who is who: rename, merge, unmerge."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from memoryd.domain.people.profiles import live_memories, profile_of
+from memoryd.domain.ports import Ports
+from memoryd.domain.subjects import find_entity, people_of
+from memoryd.entities.directory import Directory
+from memoryd.entities.resolve import known_as, named_by
+from memoryd.errors import InvalidArgument, TrustTooLow
+from memoryd.knowledge.language.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS, is_plain
+from memoryd.knowledge.language.relations import RELATIONS
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.entity import Entity, EntityType, Form, Mention, Profile
+from memoryd.model.memory import Memory
+from memoryd.model.scope import Owner
+from memoryd.model.validation import check_text, fold
+
+__all__ = ["merge", "rename", "unmerge"]
+
+
+async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
+    """Give an entity another name; see RenameEntity in the contract."""
+    new_name = check_text(new_name, "new_name", limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
+    if not is_plain(new_name):
+        raise InvalidArgument(
+            f"new_name must be a name: at most {MOST_NAME_WORDS} words and {MOST_NAME_CHARACTERS} letters, no sentence",
+            field="new_name",
+        )
+    if ports.secrets([new_name]):
+        raise InvalidArgument("new_name holds a credential, which is not stored", field="new_name")
+    if fold(new_name) in RELATIONS:
+        raise InvalidArgument(f"new_name {new_name!r} is a relation, not a name", field="new_name")
+    async with ports.owner_lock(*caller.visibility.owners):
+        owner, root, people = await find_entity(name, caller, ports, named_by)
+        await _check_trust(owner, people.members(root), caller, ports, people)
+        namesakes = [one for one in people.called(new_name) - {root} if people.type(one) is EntityType.PERSON]
+        known = [one for one in sorted(namesakes) if people.weight(one) >= caller.trust.weight]
+        if known:
+            raise InvalidArgument(
+                f"{known[0]} is called {new_name!r}; merge the two if they are one, else take a fuller name",
+                field="new_name",
+            )
+        people = await _write([replace(_row(people, root, owner, caller, now), name=new_name)], caller, ports, now)
+        return profile_of(owner, root, people, await live_memories(owner, root, people, ports, now))
+
+
+async def merge(name: str, into: str, caller: Caller, ports: Ports, *, now: datetime) -> tuple[Profile, str]:
+    """Say that two entities are one; return it and the id that became part of it. See MergeEntities."""
+    async with ports.owner_lock(*caller.visibility.owners):
+        owner, root, people = await find_entity(name, caller, ports, named_by)
+        other_owner, other, _ = await find_entity(into, caller, ports, named_by, field="into", but=root)
+        if owner != other_owner:
+            raise InvalidArgument(
+                "the two are of different scopes, a person's own and a chat's, and stay two", field="into"
+            )
+        if root == other:
+            raise InvalidArgument("the two are one already", field="into")
+        await _check_trust(owner, people.members(root) | people.members(other), caller, ports, people)
+        row, kept = _row(people, root, owner, caller, now), _row(people, other, owner, caller, now)
+        rows = [replace(row, merged_into=other, apart=tuple(one for one in row.apart if one != other))]
+        if root in kept.apart:
+            rows.append(replace(kept, apart=tuple(one for one in kept.apart if one != root)))
+        people = await _write(rows, caller, ports, now)
+        return profile_of(owner, other, people, await live_memories(owner, other, people, ports, now)), root
+
+
+async def unmerge(entity_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
+    """Take an entity, or an alias, out of the one that it is part of, and keep the two apart; see UnmergeEntity."""
+    async with ports.owner_lock(*caller.visibility.owners):
+        for owner in caller.visibility.owners:
+            people = await people_of(owner, caller, ports)
+            if people.has(entity_id):
+                break
+        else:
+            return await _without_alias(entity_id, caller, ports, now)
+        await _check_trust(owner, people.members(entity_id), caller, ports, people)
+        if people.root(entity_id) == entity_id:
+            raise InvalidArgument(
+                "it is not merged into another; give one of the merged_ids of the one that it is in, or an alias",
+                field="id",
+            )
+        row = _row(people, entity_id, owner, caller, now)
+        others = people.members(entity_id) - {entity_id}
+        apart = tuple(dict.fromkeys((*row.apart, *sorted(others))))
+        people = await _write([replace(row, merged_into="", apart=apart)], caller, ports, now)
+        return profile_of(owner, entity_id, people, await live_memories(owner, entity_id, people, ports, now))
+
+
+async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime) -> Profile:
+    """Make an entity of its own of whom memories call by an alias of somebody: what those say was taken for theirs."""
+    owner, root, people = await find_entity(alias, caller, ports, known_as, field="id")
+    known = people.members(root)
+    called = fold(alias)
+    if called not in {fold(one) for one in people.aliases(root)}:
+        raise InvalidArgument(f"{alias!r} is no alias of {people.name(root)!r}; give one, or a merged id", field="id")
+    await _check_trust(owner, known, caller, ports, people)
+    new_id = ports.new_id()
+    found = {memory.id: _renumbered(memory, known, called, new_id) for memory in await ports.store.naming(owner, known)}
+    updates = [
+        Entry(replace(entry.memory, mentions=found[entry.memory.id]), entry.terms)
+        for entry in await ports.store.entries(sorted(found))
+        if found[entry.memory.id] != entry.memory.mentions
+    ]
+    if not updates:
+        raise InvalidArgument(f"no memory calls anybody {alias!r}; the name was given by hand: rename them", field="id")
+    ports.check_grant(caller.grant_id, now)
+    row = Entity(new_id, owner, now, caller.trust, apart=tuple(sorted(known)))
+    await ports.store.commit(ChangeSet(updates=tuple(updates), entities=(row,)))
+    people = await people_of(owner, caller, ports)
+    return profile_of(owner, new_id, people, await live_memories(owner, new_id, people, ports, now))
+
+
+def _renumbered(memory: Memory, known: Collection[str], called: str, new_id: str) -> tuple[Mention, ...]:
+    """
+    Return the mentions of a memory with the new id for those that call somebody known so.
+
+    Addresses go along with the only name beside them; relations stay with whom they were said of.
+    """
+    theirs = [mention for mention in memory.mentions if mention.entity_id in known]
+    if not any(fold(mention.text) == called for mention in theirs):
+        return memory.mentions
+    alone = all(fold(m.text) == called for m in theirs if m.form is Form.NAME)
+    return tuple(
+        replace(mention, entity_id=new_id, same_as="")
+        if mention in theirs
+        and mention.form is not Form.RELATION
+        and (fold(mention.text) == called or (alone and mention.form is not Form.NAME))
+        else mention
+        for mention in memory.mentions
+    )
+
+
+async def _check_trust(owner: Owner, ids: Iterable[str], caller: Caller, ports: Ports, people: Directory) -> None:
+    """Raise TrustTooLow if somebody of more trust named one of these entities, in a memory or by hand."""
+    ids = set(ids)
+    decided = any(row.trust.outranks(caller.trust) for row in people.rows if row.id in ids)
+    if decided or any(memory.trust.outranks(caller.trust) for memory in await ports.store.naming(owner, ids)):
+        raise TrustTooLow("memories of higher trust name them; who they are is not decided from here")
+
+
+async def _write(rows: Sequence[Entity], caller: Caller, ports: Ports, now: datetime) -> Directory:
+    """Write down what somebody decides of entities of one owner; return who is known then."""
+    ports.check_grant(caller.grant_id, now)
+    await ports.store.commit(ChangeSet(entities=tuple(replace(row, trust=caller.trust) for row in rows)))
+    return await people_of(rows[0].owner, caller, ports)
+
+
+def _row(people: Directory, entity_id: str, owner: Owner, caller: Caller, now: datetime) -> Entity:
+    """Return what was decided of an entity so far; what lower trust decided does not become higher trust's decision."""
+    known = people.row(entity_id)
+    if known is None or caller.trust.outranks(known.trust):
+        return Entity(entity_id, owner, now, caller.trust)
+    return known

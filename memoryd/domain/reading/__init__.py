@@ -1,0 +1,1 @@
+"""Use cases that answer: search, list, context; and which memory stands before which."""

@@ -1,0 +1,101 @@
+"""Looking at what is there: by page, by id, in numbers."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from memoryd.domain.ports import Ports
+from memoryd.domain.reading.answers import within_bytes
+from memoryd.domain.reading.page_token import page_token_after, read_page_token
+from memoryd.domain.reading.showing import shown, shown_one
+from memoryd.domain.subjects import resolve_subjects
+from memoryd.errors import AmbiguousId, InvalidArgument, NotFound
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.memory import Memory
+from memoryd.model.query import Filter
+from memoryd.model.results import Stats
+from memoryd.model.validation import check_count, check_id
+from memoryd.store.base import Cursor
+
+__all__ = ["Page", "find", "get", "page", "page_of_grant", "stats"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some memories, newest first, and the token of the next page; empty at the end."""
+
+    memories: list[Memory]
+    next_page_token: str
+
+
+async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, page_token: str, now: datetime) -> Page:
+    """Return one page; see ListMemories in the contract."""
+    size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+    bound = _bound_to(caller, wanted)
+    after = read_page_token(page_token, ports.secret, bound) if page_token else None
+    meant = await resolve_subjects(wanted, caller, ports)
+    found = await ports.store.page(caller.visibility, meant, now=now, limit=size + 1, after=after)
+    one = _page(found, size, ports.secret, bound, now)
+    return Page(await shown(one.memories, caller, ports, now), one.next_page_token)
+
+
+async def page_of_grant(
+    grant_id: str, ports: Ports, *, page_size: int, page_token: str, deleted: bool, now: datetime
+) -> Page:
+    """Return one page of what came through a grant; see ListGrantMemories in the contract."""
+    size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+    bound = hashlib.blake2b(f"grant {grant_id} {deleted}".encode(), digest_size=16).digest()
+    after = read_page_token(page_token, ports.secret, bound) if page_token else None
+    return _page(
+        await ports.store.of_grant(grant_id, limit=size + 1, after=after, deleted=deleted),
+        size,
+        ports.secret,
+        bound,
+        now,
+    )
+
+
+def _page(found: list[Memory], size: int, secret: bytes, bound: bytes, now: datetime) -> Page:
+    """Return what fits of what was found, one more than the page has, and the token of the rest."""
+    kept = within_bytes(found[:size])
+    token = (
+        "" if len(kept) == len(found) else page_token_after(Cursor(kept[-1].create_time, kept[-1].id), secret, bound)
+    )
+    return Page([memory.as_of(now) for memory in kept], token)
+
+
+def _bound_to(caller: Caller, wanted: Filter) -> bytes:
+    """Return what a token is bound to: who asks, and what for."""
+    kinds = sorted(kind.value for kind in wanted.kinds)
+    rest = [(name, getattr(wanted, name)) for name in Filter.__dataclass_fields__ if name not in {"kinds", "metadata"}]
+    asked = (caller.agent_id, caller.user_id, caller.chat_id, kinds, sorted(wanted.metadata.items()), rest)
+    return hashlib.blake2b(repr(asked).encode(), digest_size=16).digest()
+
+
+async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = False) -> Memory:
+    """Return the one memory that the caller sees under an id or a unique prefix of at least 8 characters."""
+    prefix = check_id(memory_id, "id").lower()
+    if len(prefix) < limits.MIN_ID_PREFIX:
+        raise InvalidArgument(
+            f"id has {len(prefix)} characters; give at least {limits.MIN_ID_PREFIX} of its {limits.ID_LENGTH}",
+            field="id",
+        )
+    found = await ports.store.find(caller.visibility, prefix, deleted=deleted)
+    if not found:
+        raise NotFound(f"there is no memory {prefix}", field="id")
+    if len(found) > 1:
+        raise AmbiguousId(f"several memories begin with {prefix}; give more of the id", field="id")
+    return found[0]
+
+
+async def get(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Memory:
+    """Return one memory; see GetMemory in the contract."""
+    return await shown_one(await find(memory_id, caller, ports), caller, ports, now)
+
+
+async def stats(caller: Caller, ports: Ports, *, now: datetime) -> Stats:
+    """Count what the caller sees."""
+    return await ports.store.stats(caller.visibility, now)

@@ -1,0 +1,87 @@
+"""Memories as an answer shows them: their state now, whom they are about, who said them, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from memoryd.domain.ports import Ports
+from memoryd.entities.directory import Directory
+from memoryd.knowledge.language.relative_times import has_relative_time
+from memoryd.model.caller import Caller
+from memoryd.model.entity import EntityRef
+from memoryd.model.memory import UNKNOWN, USER_WORDS, VOUCHED, Memory
+from memoryd.model.trust import Trust
+from memoryd.model.validation import fold
+
+__all__ = ["said_by", "said_time", "shown", "shown_one"]
+
+
+async def shown(memories: Sequence[Memory], caller: Caller, ports: Ports, now: datetime) -> list[Memory]:
+    """Return memories as they are now, with what a caller needs to understand them."""
+    named = any(memory.mentions for memory in memories)
+    owners = dict.fromkeys(memory.owner for memory in memories) if named else ()
+    people = {owner: (await ports.people(owner)).seen_by(caller.reads_as(owner)) for owner in owners}
+    return [
+        replace(
+            _named(memory, people[memory.owner]) if memory.mentions else memory,
+            state=memory.state_at(now),
+            said_by=said_by(memory, caller),
+            said_time=said_time(memory, now, ports.policy.date_after_days),
+        )
+        for memory in memories
+    ]
+
+
+async def shown_one(memory: Memory, caller: Caller, ports: Ports, now: datetime) -> Memory:
+    """Return one memory so; see `shown`."""
+    return (await shown([memory], caller, ports, now))[0]
+
+
+def _named(memory: Memory, people: Directory) -> Memory:
+    """Return a memory with the names, as they are known now, of whom it is about and whom it mentions."""
+    refs: dict[str, EntityRef] = {}
+    for mention in memory.mentions:
+        root = people.root(mention.entity_id)
+        known = refs.get(root)
+        about = mention.about or (known is not None and known.about)
+        refs[root] = EntityRef(root, _name(people, root, mention.text), about)
+    meant = {fold(m.text): people.root(m.entity_id) for m in memory.mentions}
+    names = [refs[meant[fold(said)]].name if fold(said) in meant else said for said in memory.subjects]
+    names += [ref.name for ref in refs.values() if ref.about]
+    return replace(memory, subjects=tuple(dict.fromkeys(names)), entities=tuple(refs.values()))
+
+
+def _name(people: Directory, root: str, otherwise: str) -> str:
+    name = people.name(root)
+    return otherwise if name == root else name
+
+
+def said_by(memory: Memory, caller: Caller) -> str:
+    """
+    Return who says "I" in a memory: the speaker, else the user for whom it was stored; "" if it is the asking user.
+
+    A speaker is a claim. Where it is known for whom a chat's memory was stored, or where the host does not vouch for
+    it, nobody becomes the asking user by being named so; and where the host does not vouch for a speaker, the line says
+    who does.
+    """
+    speaker, author, user = memory.source.speaker, memory.author, caller.user_id or ""
+    if memory.scope.user_id is not None:
+        return "" if not speaker or fold(speaker) in {*USER_WORDS, fold(user)} else speaker
+    if user and author == user and (not speaker or fold(speaker) in {*USER_WORDS, fold(user)}):
+        return ""
+    claimed = "" if fold(speaker) in USER_WORDS else speaker
+    if claimed and user and fold(claimed) == fold(user):
+        if not author and memory.trust is Trust.HOST:
+            return ""
+        claimed = f"{claimed}{VOUCHED}{author or UNKNOWN} says"
+    elif claimed and memory.trust is not Trust.HOST and fold(claimed) != fold(author):
+        claimed = f"{claimed}{VOUCHED}{author or UNKNOWN} says"
+    return claimed or author or UNKNOWN
+
+
+def said_time(memory: Memory, now: datetime, date_after_days: float) -> datetime | None:
+    """Return the time of a memory where a reader needs it: with a relative time, a time of its own, or when old."""
+    old = now - memory.event_time >= timedelta(days=date_after_days)
+    return memory.event_time if memory.own_event_time or old or has_relative_time(memory.content) else None

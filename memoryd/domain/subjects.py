@@ -1,0 +1,134 @@
+"""From the names in a request to the entities that a caller may mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from memoryd.domain.batching import in_turns
+from memoryd.domain.ports import Ports
+from memoryd.entities.directory import Directory
+from memoryd.entities.resolve import MOST_NEAR, Naming, is_relation, known_as, meant_by, near
+from memoryd.errors import AmbiguousName, EntityNotFound
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.entity import EntityType
+from memoryd.model.memory import Kind, Memory
+from memoryd.model.query import Filter
+from memoryd.model.scope import Owner
+from memoryd.model.validation import check_text, fold
+
+__all__ = [
+    "EVERY_KIND",
+    "Meaning",
+    "find_entity",
+    "known_people",
+    "people_of",
+    "resolve_subjects",
+    "resolve_subjects_exactly",
+]
+
+EVERY_KIND = frozenset(Kind)
+Meaning = Callable[[str, Directory], set[str]]
+"""How a name is resolved: `meant_by` where something is read, `named_by` to change, `known_as` to erase."""
+
+
+async def people_of(owner: Owner, caller: Caller, ports: Ports) -> Directory:
+    """Return who is known in a scope, as a caller sees them."""
+    return (await ports.people(owner)).seen_by(caller.reads_as(owner))
+
+
+async def resolve_subjects(wanted: Filter, caller: Caller, ports: Ports) -> Filter:
+    """Return a filter with the entities that its subjects mean, in the scopes that the caller sees."""
+    if not wanted.subjects:
+        return wanted
+    places = [await people_of(owner, caller, ports) for owner in caller.visibility.owners]
+    roots = {
+        (n, root) for n, people in enumerate(places) for name in wanted.subjects for root in meant_by(name, people)
+    }
+    return _with_entities(wanted, places, roots)
+
+
+async def resolve_subjects_exactly(wanted: Filter, caller: Caller, ports: Ports, *, now: datetime) -> Filter:
+    """
+    Return a filter with the entities that its subjects name exactly: so where something is to go.
+
+    AmbiguousName if a subject names several in a scope, EntityNotFound if it names nobody and no memory has it as its
+    subject, word for word.
+    """
+    if not wanted.subjects:
+        return wanted
+    places = [await people_of(owner, caller, ports) for owner in caller.visibility.owners]
+    roots: set[tuple[int, str]] = set()
+    for subject in wanted.subjects:
+        named = [(n, root) for n, people in enumerate(places) for root in sorted(known_as(subject, people))]
+        for n, people in enumerate(places):
+            several = [root for place, root in named if place == n]
+            if len(several) > 1:
+                listed = ", ".join(f"{people.name(root)} ({root})" for root in several[:8])
+                raise AmbiguousName(f"{subject!r} may be several: {listed}; name one by its id", field="subjects")
+        literally = Filter(kinds=EVERY_KIND, subjects=(subject,), include_expired=True, include_superseded=True)
+        may_be_label = not is_relation(subject)  # "my wife" may be others too than those who are labelled so
+        if not named and not (may_be_label and await ports.store.page(caller.visibility, literally, now=now, limit=1)):
+            raise unknown_name(subject, places, "subjects")
+        for n, root in named:
+            owner = caller.visibility.owners[n]
+            found = await ports.store.naming(owner, places[n].members(root))
+            check_no_guess(subject, places[n], root, found, "subjects")
+        roots.update(named)
+    return _with_entities(wanted, places, roots)
+
+
+def check_no_guess(name: str, people: Directory, root: str, found: Sequence[Memory], field: str) -> None:
+    """Raise AmbiguousName if an entity has names that only likeness makes those of whom a name names."""
+    guessed = Naming(name, people, root, found).guessed(found)
+    if guessed:
+        apart = guessed[0] if fold(name) == fold(people.name(root)) else name
+        raise AmbiguousName(
+            f"{name!r} may be another than {', '.join(map(repr, guessed))}: nobody has said that they are one. Take"
+            f" them apart (memory person --unmerge {apart!r}), or name all of them by their id, {root}",
+            field=field,
+        )
+
+
+def _with_entities(wanted: Filter, places: Sequence[Directory], roots: Iterable[tuple[int, str]]) -> Filter:
+    return replace(wanted, entity_ids=frozenset(one for n, root in roots for one in places[n].members(root)))
+
+
+async def find_entity(
+    name: str, caller: Caller, ports: Ports, meaning: Meaning, *, field: str = "name", but: str = ""
+) -> tuple[Owner, str, Directory]:
+    """Return the one entity that a caller means, and where; of several not `but`. EntityNotFound or AmbiguousName."""
+    name = check_text(name, field, limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
+    places = [(owner, await people_of(owner, caller, ports)) for owner in caller.visibility.owners]
+    found = [(owner, root, people) for owner, people in places for root in sorted(meaning(name, people))]
+    if len(found) > 1:
+        found = [one for one in found if one[1] != but]
+    if not found:
+        raise unknown_name(name, [people for _, people in places], field)
+    if len(found) > 1:
+        several = ", ".join(f"{people.name(root)} ({root})" for _, root, people in found[:8])
+        raise AmbiguousName(f"{name!r} may be several: {several}; name one by its id", field=field)
+    return found[0]
+
+
+def unknown_name(name: str, places: Iterable[Directory], field: str) -> EntityNotFound:
+    """Return the error for a name that nobody has, with those who may have been meant."""
+    alike = [f"{people.name(root)} ({root})" for people in places for root in near(name, people)]
+    way = f"; near are {', '.join(alike[:MOST_NEAR])}: give the exact name or the id" if alike else ""
+    return EntityNotFound(f"nobody and nothing is known as {name!r}{way}", field=field)
+
+
+async def known_people(caller: Caller, ports: Ports) -> list[tuple[Owner, str, Directory]]:
+    """Return every person that the caller's memories name, those named most often first, then by name."""
+    found = []
+    for owner in caller.visibility.owners:
+        people = await people_of(owner, caller, ports)
+        found += [
+            (-len(people.live(root)), fold(people.name(root)), root, owner, people)
+            async for root in in_turns(people.roots)
+            if people.type(root) is EntityType.PERSON and (people.live(root) or people.row(root))
+        ]
+    found.sort(key=lambda one: one[:3])
+    return [(owner, root, people) for *_, root, owner, people in found]

@@ -1,0 +1,64 @@
+"""What goes first where a scope may hold no more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from memoryd.domain.decay import confidence_at
+from memoryd.domain.hiding import hidden
+from memoryd.domain.ports import Ports
+from memoryd.index.scope import ScopeIndex
+from memoryd.model.memory import Memory, State
+from memoryd.model.trust import Trust
+
+__all__ = ["evicted", "least_valuable", "worth"]
+
+AHEAD = 64  # victims that are chosen at a time; one more memory then costs a look, no sorting
+
+
+def worth(memory: Memory, now: datetime, decay: str) -> tuple[int, float, datetime, datetime]:
+    """Return what a memory is worth, by which the least goes first: trust, then confidence, then recall, then age."""
+    return (
+        memory.trust.weight,
+        confidence_at(memory, now, decay),
+        memory.trusted_recall_time or memory.create_time,
+        memory.create_time,
+    )
+
+
+def least_valuable(
+    index: ScopeIndex, ports: Ports, count: int, kept: Collection[str], now: datetime, *, trust: Trust
+) -> list[Memory]:
+    """
+    Return as many memories as shall go for one of this trust; fewer if what is left is protected, kept, or above it.
+
+    What somebody of less trust has protected is not protected from it.
+    """
+    decay = ports.policy.rules.decay
+    queue = ports.victims.setdefault(index, [])
+    victims: list[Memory] = []
+    for fresh in (False, True):
+        if fresh:
+            live = [memory for memory in index.live(now) if _may_go(memory, trust)]
+            live.sort(key=lambda memory: worth(memory, now, decay))
+            queue[:] = [memory.id for memory in live[: max(AHEAD, count + len(kept))]]
+        while queue and len(victims) < count:
+            memory = index.memory(queue.pop(0))
+            if memory is None or memory.state_at(now) is not State.LIVE or memory.id in kept:
+                continue
+            if _may_go(memory, trust) and memory.id not in {victim.id for victim in victims}:
+                victims.append(memory)
+        if len(victims) == count:
+            break
+    return victims
+
+
+def _may_go(memory: Memory, trust: Trust) -> bool:
+    return not memory.trust.outranks(trust) and not (memory.protected and not trust.outranks(memory.trust))
+
+
+def evicted(memory: Memory, ports: Ports, now: datetime) -> Memory:
+    """Return a memory as it is once it was evicted: restorable, like whatever is deleted."""
+    due_time = ports.purge_time(now)
+    return hidden(memory, now, due_time, trust=Trust.SANDBOX, reason="evicted")

@@ -1,0 +1,382 @@
+"""
+Decides what happens when a statement is offered: the order of judgement, each step a function of values.
+
+Nothing here reads the clock, the disk or a request; all three are handed in. The caller's own key decides first, then
+the exact text, then what the words say of the statements beside it: retire, contest, or strengthen. What none of them
+settles is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from memoryd.domain.decay import EXTRACTION, confidence_at
+from memoryd.domain.rules import Rules
+from memoryd.errors import TrustTooLow
+from memoryd.knowledge.compare.comparison import compare, speaks_of_itself
+from memoryd.knowledge.compare.finding import Finding, Relation
+from memoryd.model import limits
+from memoryd.model.memory import Draft, Judgement, Memory, Outcome
+from memoryd.model.scope import Owner
+from memoryd.model.trust import Trust
+from memoryd.model.validation import check_metadata, check_subjects, check_tags, fold, text_digest
+
+__all__ = [
+    "REINFORCEMENT",
+    "Akin",
+    "Known",
+    "Offer",
+    "Verdict",
+    "contested_by",
+    "judge",
+    "memory_of",
+    "reinforced",
+    "retired",
+    "unread",
+]
+
+REINFORCEMENT = 0.1  # added to the confidence each time that a statement is repeated; the cap is 1
+DEMOTED = 0.3  # what is left of the confidence of an older statement where the policy is to demote
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A statement that is offered, and the memory that it would become."""
+
+    draft: Draft
+    new: Memory
+    digest: bytes
+    corrects: Memory | None = None
+    """The memory that it is to replace, by somebody's order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Akin:
+    """A live statement beside which a new one is judged."""
+
+    memory: Memory
+    similarity: float
+    """Cosine of the two; 0 where there is no vector."""
+    same_subject: bool
+    """Whether both are about somebody in common, or both about nobody."""
+    same_people: bool
+    """Whether both name somebody in common, or neither names anybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is live of the key, of the text, and of the meaning of an offer."""
+
+    of_key: Sequence[Memory] = ()
+    same_text: Sequence[Memory] = ()
+    akin: Sequence[Akin] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An outcome, and what to do: store `new`, or write `changed` over what is there."""
+
+    outcome: Outcome
+    new: Memory | None = None
+    changed: tuple[Memory, ...] = ()
+    superseded_ids: tuple[str, ...] = ()
+
+    @property
+    def memory(self) -> Memory:
+        """The memory that says it now."""
+        return self.new or self.changed[0]
+
+
+def judge(offer: Offer, known: Known, *, now: datetime, rules: Rules) -> Verdict:
+    """Return what becomes of an offer beside what is known: the first step that decides, decides."""
+    return (
+        _by_key(offer, known, now)
+        or _by_text(offer, known, now)
+        or _by_meaning(offer, known, now, rules)
+        or Verdict(Outcome.INSERTED, offer.new)
+    )
+
+
+def unread(offer: Offer, known: Known, *, now: datetime) -> Verdict:
+    """Return what becomes of an offer whose words cannot be read: what its key or an order decides, else it is new."""
+    if offer.corrects is not None:
+        why = Judgement("corrected", "it was corrected by name", offer.new.id)
+        return _with_corrected(Verdict(Outcome.INSERTED, offer.new), offer.corrects, why, now)
+    return _by_key(offer, known, now) or Verdict(Outcome.INSERTED, offer.new)
+
+
+# --- the key and the text ---
+
+
+def _by_key(offer: Offer, known: Known, now: datetime) -> Verdict | None:
+    """What the key decides: the same again strengthens, another statement replaces."""
+    draft, new = offer.draft, offer.new
+    if not known.of_key or offer.corrects is not None:
+        return None
+    for held in known.of_key:
+        if text_digest(held.content) == offer.digest:
+            return _said_again(held, draft, new, now)
+    if any(held.trust.outranks(new.trust) for held in known.of_key):
+        raise TrustTooLow(
+            f"key {draft.key!r} is held by a memory of higher trust, which is not replaced; take another key",
+            field="key",
+        )
+    ids = tuple(held.id for held in known.of_key)
+    # it was said before, without the key
+    unnamed = next((held for held in known.same_text if not held.key and _may_change(held, new)), None)
+    heir = new if unnamed is None else reinforced(unnamed, draft, new, now)
+    heir = replace(heir, supersedes=(*heir.supersedes, *ids))
+    why = Judgement("same_key", f"another statement was stored under the key {draft.key!r}", heir.id)
+    retired = tuple(_retired(held, heir, why, now) for held in known.of_key)
+    if unnamed is None:
+        return Verdict(Outcome.SUPERSEDED, heir, retired, ids)
+    return Verdict(Outcome.SUPERSEDED, None, (heir, *retired), ids)
+
+
+def _by_text(offer: Offer, known: Known, now: datetime) -> Verdict | None:
+    """What the exact text decides: it strengthens whatever says it already."""
+    draft, new = offer.draft, offer.new
+    if offer.corrects is not None:
+        return None  # a correction is a statement of its own
+    # equals and betters first
+    for held in sorted(known.same_text, key=lambda memory: new.trust.outranks(memory.trust)):
+        if speaks_of_itself(new.content) and not _same_speaker(held, new):
+            continue  # "I like tea", said by another
+        if _ends_first(held, new):
+            continue
+        if draft.key and (held.key or not (_may_change(held, new) or new.trust.outranks(held.trust))):
+            continue  # two keys are two memories, whatever they say; and nobody names what is another's
+        return _said_again(held, draft, new, now)
+    return None
+
+
+# --- the meaning ---
+
+
+def _by_meaning(offer: Offer, known: Known, now: datetime, rules: Rules) -> Verdict | None:
+    """What the words say of the statements beside it: some are retired, some contested, or one is strengthened."""
+    new = offer.new
+    retired: list[tuple[Memory, Judgement]] = []
+    contested: list[tuple[Memory, Judgement]] = []
+    for akin in sorted(known.akin, key=lambda one: -one.similarity):
+        held = akin.memory
+        finding = _finding(new, held, akin, rules)
+        if finding.relation is Relation.SAME:
+            if akin.same_subject and offer.corrects is None and not new.key and not _ends_first(held, new):
+                return _said_again(held, offer.draft, new, now)
+        elif finding.relation is Relation.CHANGED and akin.same_subject:
+            why = Judgement(finding.rule, finding.reason, new.id)
+            (retired if _may_retire(new, held, now, rules) else contested).append((held, why))
+        elif _is_doubt(finding, akin):
+            contested.append((held, Judgement(finding.rule, finding.reason, new.id)))
+    if offer.corrects is not None:
+        retired = [(m, why) for m, why in retired if m.id != offer.corrects.id]
+        contested = [(m, why) for m, why in contested if m.id != offer.corrects.id]
+        retired.insert(0, (offer.corrects, Judgement("corrected", "it was corrected by name", new.id)))
+    if not retired and not contested:
+        return None
+    if offer.corrects is not None:  # it is replaced, whatever the policy is for what is merely contradicted
+        retired, more = retired[:1], retired[1:]
+        verdict = _replaced(new, more, contested, now, rules)
+        return _with_corrected(verdict, offer.corrects, retired[0][1], now)
+    return _replaced(new, retired, contested, now, rules)
+
+
+def _finding(new: Memory, old: Memory, akin: Akin, rules: Rules) -> Finding:
+    """Return how one statement stands to an older one; with keys of their own both hold, as the caller tells apart."""
+    if new.key and old.key:
+        return Finding(Relation.APART)
+    return compare(
+        new.content,
+        old.content,
+        similarity=akin.similarity,
+        same_subject=akin.same_subject,
+        same_speaker=_same_speaker(new, old),
+        duplicate=(rules.dedup_cosine, rules.dedup_jaccard),
+        attributes=old.claims,
+    )
+
+
+def _same_speaker(one: Memory, other: Memory) -> bool:
+    """Whether one and the same says "I" in both."""
+    return fold(one.narrator) == fold(other.narrator)
+
+
+def _is_doubt(finding: Finding, akin: Akin) -> bool:
+    return finding.relation in {Relation.CHANGED, Relation.DOUBTFUL} and akin.same_people
+
+
+def contested_by(back: Memory, akin: Sequence[Akin], rules: Rules) -> list[tuple[Memory, Judgement]]:
+    """Return what a memory that comes back contests of what is live beside it, the nearest, each with the reason."""
+    found = []
+    for one in sorted(akin, key=lambda one: -one.similarity):
+        held = one.memory
+        newer, older = (held, back) if held.create_time > back.create_time else (back, held)
+        finding = _finding(newer, older, one, rules)
+        if _is_doubt(finding, one):
+            found.append((held, Judgement(finding.rule, finding.reason, held.id)))
+    return _with_room(found, back)
+
+
+KEPT_FOR_EQUALS = 2  # of the memories that one contests, so that lower trust cannot take up all of them
+
+
+def _with_room(contested: Sequence[tuple[Memory, Judgement]], by: Memory) -> list[tuple[Memory, Judgement]]:
+    """Return those that are marked: five at the most, and none that contests five others already."""
+
+    def has_room(held: Memory) -> bool:
+        kept = KEPT_FOR_EQUALS if held.trust.outranks(by.trust) else 0
+        return len(held.contested_with) < limits.MAX_CONTESTED - kept
+
+    return [(held, why) for held, why in contested if has_room(held)][: limits.MAX_CONTESTED]
+
+
+def _with_corrected(verdict: Verdict, old: Memory, why: Judgement, now: datetime) -> Verdict:
+    """Return a verdict that replaces what was corrected, too; its protection goes on."""
+    heir = verdict.memory
+    kept = old.protected and not heir.trust.outranks(old.trust)
+    heir = replace(heir, supersedes=(old.id, *heir.supersedes), protected=kept)
+    changed = (_retired(old, heir, why, now), *verdict.changed)
+    return Verdict(Outcome.SUPERSEDED, heir, changed, (old.id, *verdict.superseded_ids))
+
+
+def _may_retire(new: Memory, held: Memory, now: datetime, rules: Rules) -> bool:
+    """Whether a statement may end another: not against more trust or more confidence, nor what is protected from it."""
+    if held.trust.outranks(new.trust):
+        return False
+    if held.protected and new.source.channel == EXTRACTION and not new.trust.outranks(held.trust):
+        return False
+    return new.confidence + 1e-9 >= confidence_at(held, now, rules.decay)
+
+
+def _replaced(
+    new: Memory,
+    retired: Sequence[tuple[Memory, Judgement]],
+    contested: Sequence[tuple[Memory, Judgement]],
+    now: datetime,
+    rules: Rules,
+) -> Verdict:
+    """Return what is written where a new statement retires some and contests others."""
+    demoted = retired if rules.demote else ()
+    linked = {held.id: why for held, why in _with_room([*contested, *demoted], new)}
+    ends = () if rules.demote else tuple(held.id for held, _ in retired)
+    if not linked and not ends and not demoted:
+        return Verdict(Outcome.INSERTED, new)
+    gone = [] if rules.demote else [_retired(held, new, why, now) for held, why in retired]
+    marked = [_contested(held, new.id, why) for held, why in contested if held.id in linked]
+    for held, why in demoted:
+        mark = _contested(held, new.id, why) if held.id in linked else held
+        reason = why if held.id in linked else replace(why, evidence="")
+        marked.append(replace(mark, confidence=min(DEMOTED, held.confidence), judgement=reason))
+    contests = tuple(linked)
+    heir = replace(
+        new,
+        supersedes=(*new.supersedes, *ends),
+        contested_with=(*new.contested_with, *contests),
+        judgement=replace(linked[contests[0]], evidence=contests[0]) if contests else None,
+    )
+    return Verdict(Outcome.SUPERSEDED if ends else Outcome.INSERTED, heir, (*gone, *marked), ends)
+
+
+def _contested(held: Memory, by: str, why: Judgement) -> Memory:
+    return replace(held, contested_with=(*held.contested_with, by), judgement=held.judgement or why)
+
+
+def _retired(held: Memory, heir: Memory, why: Judgement, now: datetime) -> Memory:
+    return retired(held, heir.id, why, now, trust=heir.trust)
+
+
+def retired(held: Memory, by: str, why: Judgement, now: datetime, *, trust: Trust) -> Memory:
+    """Return a memory that another of the id `by` has replaced, on the word of somebody of this trust."""
+    return replace(held, supersede_time=now, superseded_by=by, supersede_trust=trust, judgement=why, contested_with=())
+
+
+# --- saying it again ---
+
+
+def _may_change(known: Memory, new: Memory) -> bool:
+    """Whether what says `new` may change what is known: only who stated it, which is its trust and its grant."""
+    return known.trust is new.trust and known.grant_id == new.grant_id
+
+
+def _ends_first(known: Memory, new: Memory) -> bool:
+    """Whether what another grant says expires before what is said now, so that this does not live by that."""
+    if known.expire_time is None or known.trust is not new.trust or known.grant_id == new.grant_id:
+        return False
+    return new.expire_time is None or new.expire_time > known.expire_time
+
+
+def _said_again(known: Memory, draft: Draft, new: Memory, now: datetime) -> Verdict:
+    """
+    Return what a repetition does: it reinforces, unless it comes from higher up.
+
+    What the host says is the host's from then on: it is stored anew and retires what a sandbox said, so that nothing
+    of it goes with the sandbox's memories and nothing that a sandbox wrote gains trust.
+    """
+    if not new.trust.outranks(known.trust):
+        return Verdict(Outcome.REINFORCED, changed=(reinforced(known, draft, new, now),))
+    heir = replace(new, supersedes=(known.id,))
+    why = Judgement("higher_trust", f"the same was stated with trust {new.trust.value!r}", heir.id)
+    return Verdict(Outcome.SUPERSEDED, heir, (_retired(known, heir, why, now),), (known.id,))
+
+
+def memory_of(draft: Draft, owner: Owner, memory_id: str, now: datetime, **more: object) -> Memory:
+    """Return the memory that a draft would become; `more` holds trust, grant_id, author, claims …"""
+    return Memory(
+        id=memory_id,
+        agent_id=owner.agent_id,
+        scope=owner.scope,
+        content=draft.content,
+        kind=draft.kind,
+        subjects=draft.subjects,
+        tags=draft.tags,
+        category=draft.category,
+        metadata=draft.metadata,
+        key=draft.key,
+        source=draft.source,
+        confidence=draft.confidence,
+        decay_rate=draft.decay_rate,
+        create_time=now,
+        event_time=draft.event_time or now,
+        expire_time=draft.expiry(now),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def _united(known: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
+    seen = {fold(value) for value in known}
+    return (*known, *(value for value in added if fold(value) not in seen))
+
+
+def _later(known: datetime | None, added: datetime | None) -> datetime | None:
+    return None if known is None or added is None else max(known, added)
+
+
+def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memory:
+    """
+    Return a known memory after it was stated again.
+
+    Confidence rises by 0.1 to at most 1; tags, subjects and mentions are united; metadata keys are added, none
+    overwritten; the later expiry holds, and none beats any; the kind stays. LimitExceeded if that is more than one
+    memory may hold. What came through another door or grant only notes that it was said again: whoever repeats it
+    changes nothing of it, so that nothing is left of a grant once its memories are removed.
+    """
+    if known.trust.outranks(new.trust):
+        return known  # and nobody of less trust keeps it from fading
+    if not _may_change(known, new):
+        return replace(known, reinforce_time=now)
+    metadata: Mapping[str, str] = {**draft.metadata, **known.metadata}
+    return replace(
+        known,
+        confidence=min(1.0, known.confidence + REINFORCEMENT),
+        reinforce_time=now,
+        subjects=check_subjects(_united(known.subjects, draft.subjects)),
+        tags=check_tags(tuple(dict.fromkeys((*known.tags, *draft.tags)))),
+        metadata=check_metadata(metadata),
+        category=known.category or draft.category,
+        key=known.key or draft.key,
+        expire_time=_later(known.expire_time, new.expire_time),
+        mentions=tuple(dict.fromkeys((*known.mentions, *new.mentions))),
+    )

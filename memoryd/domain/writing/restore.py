@@ -1,0 +1,89 @@
+"""Taking it back: what was deleted, forgotten or replaced is live again, and contests what was said since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from memoryd.domain.idempotency import memory_now, once
+from memoryd.domain.ports import Ports
+from memoryd.domain.reading.browse import find
+from memoryd.domain.reading.showing import shown_one
+from memoryd.domain.tombstones import lifted_by
+from memoryd.domain.writing.revival import come_back, not_replaced
+from memoryd.errors import NotFound, TrustTooLow
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.memory import Memory, State
+from memoryd.model.trust import Trust
+
+__all__ = ["restore"]
+
+
+async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime, request_id: str = "") -> Memory:
+    """Undo a delete, or a supersession; see RestoreMemory in the contract."""
+    async with once(ports, caller, "RestoreMemory", request_id, memory_id) as request:
+        earlier = await request.earlier()
+        if earlier is not None:
+            memory_or_none = await memory_now(ports, caller.visibility, earlier.outcomes[0][0], now)
+            if memory_or_none is None:
+                raise NotFound("the memory was purged since", field="id")
+            return await shown_one(memory_or_none, caller, ports, now)
+        memory = await find(memory_id, caller, ports, deleted=True)
+        async with ports.owner_lock(memory.owner):
+            memory = await find(memory.id, caller, ports, deleted=True)
+            state = memory.state_at(now)
+            noted = request.record(((memory.id, None, ()),), now)
+            if state in {State.LIVE, State.EXPIRED}:
+                if noted is not None:
+                    await ports.store.commit(ChangeSet(request=noted))
+                return await shown_one(memory, caller, ports, now)
+            await _check_trust(memory, caller, ports)
+            entry = await ports.store.entry(memory)
+            if entry is None:
+                raise NotFound(f"there is no memory {memory.id}", field="id")
+            back, rivals = await come_back(*await _undone(memory, ports, now), entry, ports, now)
+            ports.check_grant(caller.grant_id, now)
+            lift = tuple(lifted_by(back, ports.secret, caller.trust)) if state is State.DELETED else ()
+            updates = (Entry(back, entry.terms, entry.vector, entry.fingerprint), *rivals)
+            await ports.store.commit(ChangeSet(updates=updates, request=noted, lift=lift))
+            return await shown_one(back, caller, ports, now)
+
+
+async def _undone(memory: Memory, ports: Ports, now: datetime) -> tuple[Memory, list[Entry]]:
+    """
+    Return a memory without its delete, else without its supersession, and what had replaced it and has so no longer.
+
+    Only one of the two is undone: what was replaced before it was deleted is replaced again.
+    """
+    if memory.delete_time is None:
+        return not_replaced(memory), await _heirs(memory, ports)
+    back = replace(memory, delete_time=None, purge_time=None, delete_trust=None, delete_reason="")
+    if memory.delete_reason in {"decayed", "evicted"}:
+        back = replace(back, reinforce_time=now)  # or it would go again at once
+    return back, []
+
+
+async def _heirs(memory: Memory, ports: Ports) -> list[Entry]:
+    """Return what had replaced a memory that comes back, and has replaced it no longer."""
+    heirs = await ports.store.entries([memory.superseded_by]) if memory.superseded_by else []
+    return [
+        replace(heir, memory=replace(heir.memory, supersedes=_without(heir.memory.supersedes, memory.id)))
+        for heir in heirs
+        if heir.memory.owner == memory.owner
+    ]
+
+
+def _without(ids: Sequence[str], gone: str) -> tuple[str, ...]:
+    return tuple(one for one in ids if one != gone)
+
+
+async def _check_trust(memory: Memory, caller: Caller, ports: Ports) -> None:
+    """Raise TrustTooLow if whoever deleted a memory, else whoever replaced it, has more trust than the caller."""
+    by = memory.delete_trust if memory.delete_time is not None else memory.supersede_trust
+    if by is None and memory.delete_time is None and memory.superseded_by:  # replaced before trust was noted
+        heir = next(iter(await ports.store.find(caller.visibility, memory.superseded_by, deleted=True)), None)
+        by = None if heir is None else heir.trust
+    if (by or Trust.HOST).outranks(caller.trust):
+        raise TrustTooLow("it was deleted or replaced with higher trust; that is not undone from here")

@@ -1,0 +1,418 @@
+"""
+Who is known in one scope, by which names: read off the memories that are there, and what was decided by hand.
+
+It follows every change of its scope, so that a name is known exactly as long as a memory says it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from copy import copy
+from typing import NamedTuple, TypeVar
+
+from memoryd.knowledge.language.names import fullest
+from memoryd.knowledge.language.relations import ONE_AT_A_TIME
+from memoryd.model.entity import Entity, EntityType, Form, Mention
+from memoryd.model.memory import Memory
+from memoryd.model.times import to_us
+from memoryd.model.validation import fold
+
+__all__ = ["Directory"]
+
+T = TypeVar("T")
+
+
+class Said(NamedTuple):
+    """A relation as a memory says it: how much its trust weighs, its time, and whose relation it is."""
+
+    weight: int
+    time_us: int
+    whose: str
+
+
+class _Known:
+    """What memories say of one entity id."""
+
+    __slots__ = ("forms", "live", "relations", "types", "weights")
+
+    def __init__(self) -> None:
+        self.forms: Counter[tuple[Form, str, int]] = Counter()
+        """Form, text, and how much the trust weighs of the memories that call it so → how many they are."""
+        self.types: Counter[EntityType] = Counter()
+        self.weights: Counter[int] = Counter()
+        """How much the trust of the memories weighs that name it."""
+        self.relations: dict[str, dict[str, Said]] = {}
+        """Relation → the live memories that say it."""
+        self.live: dict[str, int] = {}
+        """The memories that can be recalled and name it, with the time of which they tell."""
+
+
+class Directory:
+    """The entities of one owner."""
+
+    def __init__(self, rows: Iterable[Entity] = ()) -> None:
+        self._of_memory: dict[str, tuple[tuple[Mention, ...], bool, int]] = {}
+        self._known: dict[str, _Known] = {}
+        self._called: dict[str, Counter[tuple[str, int]]] = {}
+        """Folded name, handle or address → the ids that memories call so, with how much their trust weighs."""
+        self._first_names: dict[str, Counter[str]] = {}
+        self._related: dict[str, Counter[str]] = {}
+        self._same: Counter[tuple[str, str, int]] = Counter()
+        self._rows: dict[str, Entity] = {}
+        self._given: dict[str, set[str]] = {}
+        """Folded name that was given by hand, and its first word → ids."""
+        self._reader: str | None = None
+        self._roots: dict[str, str] | None = None
+        self._groups: dict[str, set[str]] = {}
+        """Root → all that are one with it, where they are several."""
+        for row in rows:
+            self.put(row)
+
+    def seen_by(self, reader: str) -> Directory:
+        """Return it as somebody sees it for a moment: "my wife" is theirs; "": nobody of whom it is known."""
+        seen = copy(self)
+        seen._reader = fold(reader)  # noqa: SLF001  its own
+        return seen
+
+    def __len__(self) -> int:
+        """How many ids memories name."""
+        return len(self._known)
+
+    # --- following the scope ---
+
+    def _changed(self) -> None:
+        """Let who is one with whom be found out anew."""
+        self._roots = None
+        self._groups = {}
+
+    def put(self, row: Entity) -> None:
+        """Take in what was decided of an entity."""
+        self.forget([row.id])
+        self._rows[row.id] = row
+        for name in _names_of(row):
+            self._given.setdefault(name, set()).add(row.id)
+        self._changed()
+
+    def forget(self, entity_ids: Iterable[str]) -> None:
+        """Drop what was decided of entities."""
+        for entity_id in entity_ids:
+            row = self._rows.pop(entity_id, None)
+            for name in _names_of(row) if row is not None else ():
+                self._given[name].discard(entity_id)
+                if not self._given[name]:
+                    del self._given[name]
+        self._changed()
+
+    def add(self, memory: Memory) -> None:
+        """Take in what a memory names; a superseded one gives names, but no relations any more."""
+        if not memory.mentions:
+            return
+        self._changed()  # who is one follows from how much those weigh who name them
+        live = memory.supersede_time is None
+        weight = memory.trust.weight
+        self._of_memory[memory.id] = (memory.mentions, live, weight)
+        for mention in memory.mentions:
+            known = self._known.setdefault(mention.entity_id, _Known())
+            known.types[mention.type] += 1
+            known.weights[weight] += 1
+            if live:
+                known.live[memory.id] = to_us(memory.event_time)
+            if mention.form is Form.RELATION:
+                if live:
+                    said = Said(weight, to_us(memory.create_time), memory.narrator)
+                    known.relations.setdefault(mention.text, {})[memory.id] = said
+                    self._related.setdefault(mention.text, Counter())[mention.entity_id] += 1
+            else:
+                known.forms[mention.form, mention.text, weight] += 1
+                self._called.setdefault(fold(mention.text), Counter())[mention.entity_id, weight] += 1
+                if mention.form is Form.NAME:
+                    first = fold(mention.text).split()[0]
+                    self._first_names.setdefault(first, Counter())[mention.entity_id] += 1
+            if mention.same_as:
+                self._same[mention.same_as, mention.entity_id, weight] += 1
+
+    def remove(self, memory_id: str) -> None:
+        """Forget what a memory named."""
+        mentions, live, weight = self._of_memory.pop(memory_id, ((), False, 0))
+        if mentions:
+            self._changed()
+        for mention in mentions:
+            known = self._known[mention.entity_id]
+            _drop(known.types, mention.type)
+            _drop(known.weights, weight)
+            known.live.pop(memory_id, None)
+            if mention.form is Form.RELATION:
+                if live:
+                    told = known.relations.get(mention.text, {})
+                    told.pop(memory_id, None)
+                    if not told:
+                        known.relations.pop(mention.text, None)
+                    _drop_within(self._related, mention.text, mention.entity_id)
+            else:
+                _drop(known.forms, (mention.form, mention.text, weight))
+                _drop_within(self._called, fold(mention.text), (mention.entity_id, weight))
+                if mention.form is Form.NAME:
+                    _drop_within(self._first_names, fold(mention.text).split()[0], mention.entity_id)
+            if mention.same_as:
+                _drop(self._same, (mention.same_as, mention.entity_id, weight))
+            if not known.types:
+                del self._known[mention.entity_id]
+
+    # --- who is who ---
+
+    def root(self, entity_id: str) -> str:
+        """Return the id that stands for all that are one with this one."""
+        if self._roots is None:
+            self._roots = self._unite()
+        return self._roots.get(entity_id, entity_id)
+
+    def _unite(self) -> dict[str, str]:
+        roots: dict[str, str] = {}
+
+        def find(one: str) -> str:
+            while roots.get(one, one) != one:
+                one = roots[one]
+            return one
+
+        def may_decide(weight: int, one: str, other: str) -> bool:
+            """Whether somebody of that weight decides of two: never of somebody whom higher trust knows."""
+            return weight >= max(self._weight(one), self._weight(other))
+
+        rows = self._rows.values()
+        apart = {
+            frozenset((row.id, other))
+            for row in rows
+            for other in row.apart
+            if may_decide(row.trust.weight, row.id, other)
+        }
+        decided = [(row.id, row.merged_into, row.trust.weight) for row in rows if row.merged_into]
+        for one, other, weight in [*decided, *sorted(self._same)]:
+            if not may_decide(weight, one, other):
+                continue
+            if frozenset((one, other)) not in apart:
+                a, b = find(one), find(other)
+                if a != b:
+                    roots[a] = b
+        united = {one: find(one) for one in roots}
+        self._groups = {}
+        for one, root in united.items():
+            self._groups.setdefault(root, {root}).add(one)
+        return united
+
+    def _weight(self, entity_id: str) -> int:
+        """Return how much the best trusted memory weighs that names an id."""
+        known = self._known.get(entity_id)
+        return max(known.weights, default=0) if known is not None else 0
+
+    def weight(self, entity_id: str) -> int:
+        """Return how much the best trusted memory weighs that names an entity by any of its ids."""
+        return max(self._weight(one) for one in self.members(entity_id))
+
+    def trust_weight(self, entity_id: str) -> int:
+        """Return how much what is shown of an entity weighs: its memories, else what was decided by hand."""
+        members = self.members(entity_id)
+        if any(one in self._known for one in members):
+            return self.weight(entity_id)
+        return max((self._rows[one].trust.weight for one in members if one in self._rows), default=0)
+
+    def members(self, entity_id: str) -> frozenset[str]:
+        """Return all ids that are one with this one, itself too."""
+        root = self.root(entity_id)
+        return frozenset(self._groups.get(root, {root}))
+
+    def row(self, entity_id: str) -> Entity | None:
+        """Return what was decided of an entity by hand."""
+        return self._rows.get(entity_id)
+
+    def given_name(self, entity_id: str) -> str:
+        """Return the name that an id was given by hand; empty once higher trust than that names the entity."""
+        row = self._rows.get(entity_id)
+        return row.name if row is not None and row.trust.weight >= self.weight(entity_id) else ""
+
+    @property
+    def rows(self) -> list[Entity]:
+        """All that was decided by hand."""
+        return list(self._rows.values())
+
+    @property
+    def roots(self) -> list[str]:
+        """One id an entity that memories name or that was named by hand."""
+        named = [one for one in self._rows if self.given_name(one)]
+        return sorted({self.root(one) for one in [*self._known, *named]})
+
+    def has(self, entity_id: str) -> bool:
+        """Whether an id is known."""
+        return entity_id in self._known or entity_id in self._rows
+
+    def beginning(self, prefix: str) -> set[str]:
+        """Return the roots of which an id begins so."""
+        return {self.root(one) for one in [*self._known, *self._rows] if one.startswith(prefix)}
+
+    def called(self, name: str) -> set[str]:
+        """
+        Return the roots that are called exactly so: a name, a handle, an address.
+
+        Nobody of less trust says what somebody is called of whom the host knows.
+        """
+        folded = fold(name)
+        found = {self.root(one) for one, weight in self._called.get(folded, ()) if weight >= self.weight(one)}
+        given = self._given.get(folded, ())
+        return found | {self.root(one) for one in given if fold(self.given_name(one)) == folded != ""}
+
+    @property
+    def called_names(self) -> Iterable[str]:
+        """All names, handles and addresses, as they are compared."""
+        return [*self._called, *(fold(row.name) for row in self._rows.values() if row.name)]
+
+    def first_named(self, first_names: Iterable[str]) -> set[str]:
+        """Return the roots of which a name begins with one of these words."""
+        wanted = {*first_names}
+        found = {self.root(one) for first in wanted for one in self._first_names.get(first, ())}
+        given = {one for first in wanted for one in self._given.get(first, ())}
+        return found | {self.root(one) for one in given if fold(self.given_name(one)).partition(" ")[0] in wanted}
+
+    def related(self, relation: str) -> set[str]:
+        """
+        Return the roots that have a relation now.
+
+        Lower trust gives no relation to whom higher trust knows. Of a relation that one has at a time it is the last
+        one said, by whoever is trusted most: no sandbox takes the place of somebody whom the host has named.
+        """
+        latest: dict[str, Said] = {}
+        for one in self._related.get(relation, ()):
+            root = self.root(one)
+            least = self.weight(root)
+            told = [said for said in self._told(one, relation) if said.weight >= least]
+            if told:
+                latest[root] = max([*told, *([latest[root]] if root in latest else [])])
+        if relation not in ONE_AT_A_TIME:
+            return set(latest)
+        last = max((said[:2] for said in latest.values()), default=None)
+        return {root for root, said in latest.items() if said[:2] == last}
+
+    def _told(self, entity_id: str, relation: str) -> list[Said]:
+        """Return what is said of a relation of the reader's to somebody."""
+        told = self._known[entity_id].relations.get(relation, {}).values()
+        return [said for said in told if self._reader is None or fold(said.whose) in {"", self._reader}]
+
+    # --- what is known of them ---
+
+    def names(self, entity_id: str, *, form: Form = Form.NAME) -> list[str]:
+        """
+        Return what memories of most trust that name an entity call it by one form, the most frequent first.
+
+        A name given by hand comes before all.
+        """
+        counts: Counter[str] = Counter()
+        given = []
+        least = self.weight(entity_id)
+        for one in self.members(entity_id):
+            name = self.given_name(one) if form is Form.NAME else ""
+            if name:
+                given.append((one != self.root(entity_id), name))
+            known = self._known.get(one)
+            if known is not None:
+                for (of, text, weight), count in known.forms.items():
+                    if of is form and weight >= least:
+                        counts[text] += count
+        ordered = [name for _, name in sorted(given)]
+        used = sorted(counts, key=lambda text: (-counts[text], text))
+        return [*ordered, *(name for name in used if name not in ordered)]
+
+    def relations(self, entity_id: str) -> list[str]:
+        """Return the relations that an entity has now: to the reader "wife", to others "wife of Bob"."""
+        known = [self._known[one] for one in self.members(entity_id) if one in self._known]
+        root = self.root(entity_id)
+        own = {relation for one in known for relation in one.relations if root in self.related(relation)}
+        if self._reader is None:
+            return sorted(own)
+        others = {
+            f"{relation} of {said.whose}"
+            for one in known
+            for relation, told in one.relations.items()
+            for said in told.values()
+            if fold(said.whose) not in {"", self._reader} and root in self.seen_by(said.whose).related(relation)
+        }
+        return [*sorted(own), *sorted(others)]
+
+    def ever_related(self, entity_id: str) -> set[str]:
+        """Return the relations that live memories of most trust say of an entity, also those that another has now."""
+        least = self.weight(entity_id)
+        return {
+            relation
+            for one in self.members(entity_id)
+            if one in self._known
+            for relation in self._known[one].relations
+            if any(said.weight >= least for said in self._told(one, relation))
+        }
+
+    def name(self, entity_id: str) -> str:
+        """Return what an entity is called: the given name, else the fullest in use, else its relation or address."""
+        root = self.root(entity_id)
+        given = self.given_name(root)
+        if given:
+            return given
+        known = self._known.get(root)
+        own = (
+            {text: weight for form, text, weight in sorted(known.forms, key=_weight) if form is Form.NAME}
+            if known
+            else {}
+        )
+        best = {text for text, weight in own.items() if weight == max(own.values())}
+        names = [name for name in self.names(root) if not best or name in best]
+        if names:
+            return fullest(names)
+        for form in (Form.HANDLE, Form.EMAIL, Form.HASHTAG, Form.URL):
+            named = self.names(root, form=form)
+            if named:
+                return named[0]
+        relations = self.relations(root) or sorted(self.ever_related(root))
+        return relations[0] if relations else root
+
+    def aliases(self, entity_id: str) -> list[str]:
+        """Return everything else that an entity is called: names, handles, addresses."""
+        name = self.name(entity_id)
+        called = [text for form in Form if form is not Form.RELATION for text in self.names(entity_id, form=form)]
+        return [text for text in dict.fromkeys(called) if text != name]
+
+    def type(self, entity_id: str) -> EntityType:
+        """Return what sort of thing it is: a person if any memory says so, else what most say."""
+        counts: Counter[EntityType] = Counter()
+        for one in self.members(entity_id):
+            if one in self._known:
+                counts.update(self._known[one].types)
+        if counts[EntityType.PERSON]:
+            return EntityType.PERSON
+        return max(counts, key=lambda kind: counts[kind]) if counts else EntityType.OTHER
+
+    def live(self, entity_id: str) -> dict[str, int]:
+        """Return the memories that can be recalled and name an entity, with the microsecond of which they tell."""
+        return {
+            memory_id: time
+            for one in self.members(entity_id)
+            if one in self._known
+            for memory_id, time in self._known[one].live.items()
+        }
+
+
+def _names_of(row: Entity) -> set[str]:
+    """Return what a given name is looked up by: all of it, and its first word."""
+    folded = fold(row.name)
+    return {folded, folded.partition(" ")[0]} - {""}
+
+
+def _weight(form: tuple[Form, str, int]) -> int:
+    return form[2]
+
+
+def _drop_within(counters: dict[str, Counter[T]], name: str, key: T) -> None:
+    _drop(counters[name], key)
+    if not counters[name]:
+        del counters[name]
+
+
+def _drop(counter: Counter[T], key: T) -> None:
+    counter[key] -= 1
+    if counter[key] <= 0:
+        del counter[key]

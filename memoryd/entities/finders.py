@@ -1,0 +1,300 @@
+"""
+What finds names in a text, by name.
+
+`regex` is always there, `spacy` where it is installed; others join by an entry point of the group
+`memoryd.entity_finders` that is called with the model's name and returns a Finder.
+
+A strategy is a list of finders; where their finds overlap, the more confident one holds, then the longer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, Protocol
+
+from memoryd.errors import StartupError
+from memoryd.knowledge.claims.attributes import PROFESSION_PATTERN
+from memoryd.knowledge.language.names import is_first_name
+from memoryd.knowledge.language.relations import RELATION_PATTERN, RELATIONS, relation_of
+from memoryd.knowledge.language.stems import word_set
+from memoryd.knowledge.language.words import NO_NAMES, UPPER, plain, words_of
+from memoryd.model.entity import EntityType, Form
+
+__all__ = ["FINDERS", "Find", "Finder", "FinderRefused", "RegexFinder", "find_entities", "load_finders"]
+
+MOST_CHARACTERS = 2000  # of a text in which names are looked for
+ENTRY_POINTS = "memoryd.entity_finders"
+
+
+class FinderRefused(StartupError):
+    """The configuration names a finder that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """Some words that name something."""
+
+    start: int
+    end: int
+    text: str
+    """What they name it: of a relation the relation."""
+    form: Form
+    type: EntityType
+    confidence: float
+    about: bool = False
+    group: int = 0
+    """Finds of one number (from 1) name one and the same; 0: alone."""
+
+
+class Finder(Protocol):
+    """Finds names in a text, which is on one line."""
+
+    name: str
+    accurate: bool
+    """Whether it sees more than patterns do, so that looking again with it pays."""
+
+    def find(self, text: str) -> Iterable[Find]:
+        """Return what it finds, in any order."""
+        ...
+
+
+_WORD = rf"(?<![\w'’-])[{UPPER}](?:[\w-]|['’](?=[{UPPER}])){{0,40}}"  # O'Neil is one, Sarah's is Sarah
+_NAME = rf"(?-i:{_WORD}(?: (?:{_WORD}|de|van|von|der|la|al|bin)){{0,3}})"
+_NO_LONGER = r"(?!first|former|late|previous|old|future|last)"  # "my first wife" is not my wife
+_RELATION = rf"(?:my|our|the user's|user's)\s+(?:{_NO_LONGER}\w+\s+)?(?P<relation>{RELATION_PATTERN})"
+_ONE_PERSON: tuple[re.Pattern[str], ...] = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b{_RELATION}(?:['’]s name is|,? (?:is |was )?(?:called|named)|['’]s called|,| is| was)? (?P<name>{_NAME})",
+        rf"\b(?P<name>{_NAME})(?:,| is| was|['’]s) (?:{_RELATION})\b(?!['’])",
+        (
+            rf"\b(?P<name>{_NAME}),? (?:\(?(?:aka|a\.k\.a\.|also known as)|goes by|is called|is nicknamed|nicknamed"
+            rf"|is known as) (?:the name )?(?P<alias>{_NAME})"
+        ),
+        rf"\b(?P<alias>{_NAME}) is (?:short|a nickname) for (?P<name>{_NAME})",
+        rf"\b(?:call|calls) (?P<name>{_NAME}) (?P<alias>{_NAME})",
+        rf"\b(?P<name>{_NAME}) \(?(?P<handle>@[A-Za-z]\w*)\)?",
+        (
+            rf"\b(?P<name>{_NAME})['’]s (?:handle|username|user name|nick|account|twitter|github"
+            rf"|slack) is (?P<handle>@?[A-Za-z]\w+)"
+        ),
+        rf"(?P<handle>@[A-Za-z]\w*) is (?P<name>{_NAME})",
+        rf"\b(?P<name>{_NAME})['’]s (?:\w+ )?e-?mail(?: address)? is (?P<email>[\w.+-]+@[\w-]+\.[\w.-]*\w)",
+        rf"\b{_RELATION}['’]s (?:\w+ )?e-?mail(?: address)? is (?P<email>[\w.+-]+@[\w-]+\.[\w.-]*\w)",
+        rf"\b{_RELATION}['’]s (?:handle|username) is (?P<handle>@?[A-Za-z]\w+)",
+    )
+)
+_OWNER = re.compile(r"(?:my|our|the user's|user's)\s+(?:\w+\s+)?$", re.IGNORECASE)
+_RELATION_ALONE = re.compile(rf"\b{_RELATION}\b", re.IGNORECASE)
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_URL = re.compile(r"\b(?:https?://|www\.)[^\s<>\"')\]]+[^\s<>\"')\].,;:!?]", re.IGNORECASE)
+_HANDLE = re.compile(r"(?<![\w@./])@[A-Za-z]\w*")
+_HASHTAG = re.compile(r"(?<![\w#&])#[A-Za-z]\w*")
+_ORGANIZATION = re.compile(
+    r"\b(?:inc|corp|ltd|llc|gmbh|company|university|college|school|bank|hospital|institute|foundation|orchestra|society"
+    r"|association|club|agency|museum|church|council|group|airlines|studios?|labs?|team|press)\b",
+    re.IGNORECASE,
+)
+_PROJECT = re.compile(r"\b(?:project|initiative|campaign|expedition)\b", re.IGNORECASE)
+_NO_ENTITIES = word_set("""
+    italian french german spanish english chinese japanese korean indian thai mexican greek turkish russian
+    polish dutch swedish norwegian danish finnish portuguese brazilian american british irish scottish european
+    african asian arabic hebrew hindi vietnamese indonesian swiss austrian hungarian czech ukrainian canadian
+    australian catholic christian muslim jewish buddhist hindu god internet wi-fi wifi tv ai api ok pm am usa eu
+    uk christmas easter thanksgiving ramadan halloween hanukkah diwali i'm mr mrs ms dr bitcoin covid phd mba
+    ceo cto cfo hr it ui ux sql pdf
+""")
+"""Capitalised words that are no names of anybody or anything that is talked about."""
+_THINGS = word_set("""
+    python java javascript typescript rust go perl php scala kotlin swift haskell docker kubernetes linux ubuntu debian
+    windows android ios macos github gitlab slack zoom notion google amazon apple microsoft facebook meta netflix
+    spotify youtube twitter instagram whatsapp telegram signal discord reddit linkedin postgres postgresql mysql sqlite
+    redis mongodb kafka spark hadoop tensorflow pytorch react angular vue node django flask excel word powerpoint
+    outlook teams chrome firefox safari vim emacs vscode bash zsh azure tesla toyota honda bmw audi volkswagen nike
+    adidas ikea walmart costco starbucks siri cortana chatgpt gemini openai uber airbnb paypal visa mastercard duckdb
+""")
+"""Single names that are of no person, whatever is said of them."""
+_PERSONAL = re.compile(
+    r"^(?:'s\b|’s\b| (?:is|was) (?:\d|from |allergic|married|single|vegan|vegetarian|born"
+    rf"|(?:an? |the |my |our )(?:\w+ )?(?:{PROFESSION_PATTERN}|{RELATION_PATTERN})\b)"
+    r"| (?:likes|loves|hates"
+    r"|lives|works|prefers|enjoys|wants|said|says|told|thinks|plays|speaks|studies|drives|eats|drinks|called"
+    r"|asked|knows"
+    r"|owns|has a|moved|married|met|and I\b|and my\b))"
+)
+_BEFORE_LEADER = re.compile(r"^[\s,]*(?:(?:and|or|both|with|all|&|the|two|three|four)[\s,]+)*$", re.IGNORECASE)
+CERTAIN, WRITTEN, GUESSED = 1.0, 0.9, 0.6
+
+
+class RegexFinder:
+    """Patterns: addresses, handles, hashtags, relations, and capitalised words."""
+
+    name = "regex"
+    accurate = False
+
+    def find(self, text: str) -> Iterable[Find]:
+        """Return what the patterns match."""
+        if not _MAY_NAME.search(text):
+            return []
+        found: list[Find] = []
+        self._addresses(text, found)
+        self._persons(text, found)
+        for match in _RELATION_ALONE.finditer(text):
+            relation = relation_of(match["relation"])
+            found.append(Find(*match.span(), relation, Form.RELATION, EntityType.PERSON, WRITTEN))
+        for name in words_of(text).names:
+            if name.end > name.start and name.text not in _NO_ENTITIES and len(name.text) > 1:
+                written = text[name.start : name.end]
+                if name.text in RELATIONS:  # "Mom called"
+                    relation = relation_of(written)
+                    found.append(Find(name.start, name.end, relation, Form.RELATION, EntityType.PERSON, GUESSED))
+                    continue
+                kind = _type(written, text[name.end :], place=name.place)
+                found.append(Find(name.start, name.end, written, Form.NAME, kind, GUESSED))
+        return found
+
+    @staticmethod
+    def _addresses(text: str, found: list[Find]) -> None:
+        for pattern, form, kind in (
+            (_EMAIL, Form.EMAIL, EntityType.EMAIL),
+            (_URL, Form.URL, EntityType.URL),
+            (_HANDLE, Form.HANDLE, EntityType.PERSON),
+            (_HASHTAG, Form.HASHTAG, EntityType.OTHER),
+        ):
+            found += [Find(*m.span(), m.group(), form, kind, CERTAIN) for m in pattern.finditer(text)]
+
+    @staticmethod
+    def _persons(text: str, found: list[Find]) -> None:
+        """Find what is said to be one person: a relation with its name, a name with its nickname or address."""
+        for pattern in _ONE_PERSON:
+            for match in pattern.finditer(text):
+                groups = match.groupdict()
+                names = [groups.get("name"), groups.get("alias")]
+                if any(name is not None and _no_person(name) for name in names):
+                    continue
+                group = 1 + max((find.group for find in found), default=0)
+                for part, form in (
+                    ("relation", Form.RELATION), ("name", Form.NAME), ("alias", Form.NAME), ("handle", Form.HANDLE),
+                    ("email", Form.EMAIL),
+                ):  # fmt: skip
+                    said = groups.get(part)
+                    if said:
+                        start = match.start(part)
+                        if part == "relation":
+                            owner = _OWNER.search(text, 0, start)
+                            start = start if owner is None else owner.start()
+                        shown = {"relation": relation_of(said), "handle": "@" + said.lstrip("@")}.get(part, said)
+                        found.append(Find(start, match.end(part), shown, form, EntityType.PERSON, CERTAIN, group=group))
+
+
+_MAY_NAME = re.compile(rf"[{UPPER}@#]|www\.|://|\b(?:my|our|user's)\s+(?:\w+\s+)?(?:{RELATION_PATTERN})\b")
+
+
+def _no_person(name: str) -> bool:
+    first = name.lower().split()[0].strip("'’")
+    return first in _NO_ENTITIES or first in NO_NAMES or bool(_ORGANIZATION.search(name))
+
+
+def _type(written: str, after: str, *, place: bool) -> EntityType:
+    if _ORGANIZATION.search(written):
+        return EntityType.ORGANIZATION
+    if _PROJECT.search(written):
+        return EntityType.PROJECT
+    words = written.split()
+    if len(words) == 1 and words[0].lower() in _THINGS:
+        return EntityType.OTHER
+    if is_first_name(words[0]) and not (place and len(words) == 1):
+        return EntityType.PERSON
+    if place:
+        return EntityType.LOCATION
+    if 1 < len(words) <= 3 or _PERSONAL.match(after):  # noqa: PLR2004  a full name
+        return EntityType.PERSON
+    return EntityType.OTHER
+
+
+class SpacyFinder:
+    """A spaCy pipeline's named entities: people, organizations, places and products."""
+
+    name = "spacy"
+    accurate = True
+    _TYPES: ClassVar = {
+        "PERSON": EntityType.PERSON, "PER": EntityType.PERSON, "ORG": EntityType.ORGANIZATION,
+        "GPE": EntityType.LOCATION, "LOC": EntityType.LOCATION, "FAC": EntityType.LOCATION,
+        "PRODUCT": EntityType.PROJECT, "WORK_OF_ART": EntityType.OTHER, "EVENT": EntityType.OTHER,
+    }  # fmt: skip
+
+    def __init__(self, model: str) -> None:
+        """Load a pipeline by its package's name or its directory; FinderRefused if it cannot be had."""
+        try:
+            import spacy  # type: ignore[import-not-found,unused-ignore]
+
+            self._pipeline: Any = spacy.load(model)
+        except ImportError:
+            raise FinderRefused("the finder spacy needs the package: pip install 'memoryd[spacy]'") from None
+        except OSError:
+            raise FinderRefused(
+                f"spaCy has no pipeline {model!r}; install it, or name its directory in entities.spacy_model"
+            ) from None
+
+    def find(self, text: str) -> Iterable[Find]:
+        """Return the named entities of the types that are kept."""
+        for span in self._pipeline(text).ents:
+            kind = self._TYPES.get(span.label_)
+            if kind is not None:
+                yield Find(span.start_char, span.end_char, span.text, Form.NAME, kind, 0.8)
+
+
+FINDERS: dict[str, Callable[[str], Finder]] = {"regex": lambda _model: RegexFinder(), "spacy": SpacyFinder}
+
+
+def load_finders(names: Sequence[str], *, model: str, optional: bool = False) -> list[Finder]:
+    """
+    Return the finders of these names; FinderRefused names an unknown one, with those that there are.
+
+    With `optional`, one that is known but not installed is left out.
+    """
+    known: dict[str, Callable[[str], Finder]] = dict(FINDERS)
+    known.update({point.name: point.load() for point in entry_points(group=ENTRY_POINTS)})
+    found = []
+    for name in names:
+        if name not in known:
+            raise FinderRefused(f"there is no entity finder {name!r}; there are {', '.join(sorted(known))}")
+        try:
+            found.append(known[name](model))
+        except FinderRefused:
+            if not optional:
+                raise
+    return found
+
+
+def find_entities(text: str, finders: Sequence[Finder]) -> list[Find]:
+    """Return what the finders find in a text, in order and without overlaps, and which of it the text is about."""
+    text = plain(text[:MOST_CHARACTERS])
+    found = [find for finder in finders for find in finder.find(text)]
+    found.sort(key=lambda find: (-find.confidence, not find.group, find.start - find.end, find.start))
+    kept: list[Find] = []
+    for find in found:
+        if not any(find.start < other.end and other.start < find.end for other in kept):
+            kept.append(find)
+    kept.sort(key=lambda find: find.start)
+    leading: list[Find] = []
+    end, about = 0, True
+    for find in kept:
+        between = text[end : find.start]
+        about = about and (bool(_BEFORE_LEADER.match(between)) or _joined(between, find, leading))
+        leading.append(Find(find.start, find.end, find.text, find.form, find.type, find.confidence, about, find.group))
+        end = find.end
+    groups = {find.group for find in leading if find.about and find.group}
+    return [
+        find if find.about or find.group not in groups
+        else Find(find.start, find.end, find.text, find.form, find.type, find.confidence, True, find.group)
+        for find in leading
+    ]  # fmt: skip
+
+
+def _joined(between: str, find: Find, before: Sequence[Find]) -> bool:
+    """Whether a find belongs to the one before it: "my wife's name is Sarah"."""
+    return bool(find.group) and bool(before) and before[-1].group == find.group and len(between) < 40  # noqa: PLR2004

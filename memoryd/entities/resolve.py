@@ -1,0 +1,385 @@
+"""
+Who is meant: from the words of a statement to the entities that it names.
+
+Names are compared as wholes; a nickname or a first name means somebody only where one alone can be meant. Where two
+may be, a new entity is made: a duplicate is better than a wrong merge, and can be merged by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from memoryd.entities.directory import Directory
+from memoryd.entities.finders import Find, Finder, find_entities
+from memoryd.knowledge.language.names import is_formal, is_plain, may_be_one, short_forms
+from memoryd.knowledge.language.relations import KIN, RELATIONS, relation_of
+from memoryd.model import limits
+from memoryd.model.entity import Entity, EntityType, Form, Mention
+from memoryd.model.memory import Memory
+from memoryd.model.validation import fold
+
+__all__ = ["Naming", "is_relation", "known_as", "meant_by", "mentions_among", "mentions_of", "named_by", "near"]
+
+
+MOST_NEAR = 5  # names that an error offers
+MOST_COMPARED = 1000  # names whose likeness is measured: 10 ms
+
+
+def mentions_of(
+    text: str,
+    subjects: Iterable[str],
+    directory: Directory,
+    finders: Sequence[Finder],
+    new_id: Callable[[], str],
+    *,
+    weight: int = 0,
+) -> tuple[Mention, ...]:
+    """Return the entities that a statement and its subjects name; see `mentions_among`."""
+    return mentions_among(find_entities(text, finders), subjects, directory, new_id, weight=weight)
+
+
+def mentions_among(
+    finds: Sequence[Find],
+    subjects: Iterable[str],
+    directory: Directory,
+    new_id: Callable[[], str],
+    *,
+    weight: int = 0,
+) -> tuple[Mention, ...]:
+    """
+    Return the entities that finds in a statement, and its subjects, name; new ones get ids of their own.
+
+    `weight` is how much the trust of the statement weighs: where several may be meant, those count first whom as much
+    trust has named, so that no namesake of a sandbox's leads the host's statements astray.
+    """
+    groups = _groups(finds, subjects)
+    if not groups:
+        return ()
+    taken: set[str] = set()
+    mentions: list[Mention] = []
+    for group in groups[: limits.MAX_MENTIONS]:
+        resolved = _resolve(group, directory, taken, weight)
+        if resolved is None:
+            continue
+        entity_id, same_as = resolved
+        entity_id = entity_id or _of_this_text(group, mentions) or new_id()
+        taken.add(entity_id)
+        for n, find in enumerate(group.finds):
+            mention = Mention(
+                entity_id, find.text, find.form, group.type, group.about, same_as=same_as if n == 0 else ""
+            )
+            if mention not in mentions:
+                mentions.append(mention)
+    return tuple(mentions)
+
+
+@dataclass(slots=True)
+class _Group:
+    """Finds that name one and the same."""
+
+    finds: list[Find]
+
+    @property
+    def about(self) -> bool:
+        return any(find.about for find in self.finds)
+
+    @property
+    def type(self) -> EntityType:
+        kinds = [find.type for find in self.finds]
+        return EntityType.PERSON if EntityType.PERSON in kinds else kinds[0]
+
+    def of(self, *forms: Form) -> list[str]:
+        return [find.text for find in self.finds if find.form in forms]
+
+
+def _groups(finds: Sequence[Find], subjects: Iterable[str]) -> list[_Group]:
+    numbered: dict[int, _Group] = {}
+    groups: list[_Group] = []
+    for find in finds:
+        if not fold(find.text):
+            continue  # a finder's find of nothing but spaces or marks
+        if find.group and find.group in numbered:
+            numbered[find.group].finds.append(find)
+            continue
+        group = _Group([find])
+        groups.append(group)
+        if find.group:
+            numbered[find.group] = group
+    for subject in subjects:
+        if not is_plain(subject):
+            continue  # it labels the memory and names nobody
+        find = _of_subject(subject)
+        known = next((g for g in groups if any(fold(f.text) == fold(find.text) for f in g.finds)), None)
+        if known is None:
+            groups.append(_Group([find]))
+        else:
+            known.finds = [
+                Find(f.start, f.end, f.text, f.form, f.type, f.confidence, True, f.group) for f in known.finds
+            ]
+    return groups
+
+
+def _of_subject(subject: str) -> Find:
+    """Return a subject that the caller names as if it stood in the text."""
+    words = fold(subject).removeprefix("my ").removeprefix("the user's ")
+    if words in RELATIONS:
+        return Find(0, 0, relation_of(words), Form.RELATION, EntityType.PERSON, 1.0, about=True)
+    if subject.startswith("@"):
+        return Find(0, 0, subject, Form.HANDLE, EntityType.PERSON, 1.0, about=True)
+    if "@" in subject and "." in subject:
+        return Find(0, 0, subject, Form.EMAIL, EntityType.EMAIL, 1.0, about=True)
+    person = len(short_forms(words.split()[0])) > 1 or (subject[:1].isupper() and len(subject.split()) == 2)  # noqa: PLR2004  a full name
+    return Find(0, 0, subject, Form.NAME, EntityType.PERSON if person else EntityType.OTHER, 1.0, about=True)
+
+
+def _of_this_text(group: _Group, mentions: Sequence[Mention]) -> str:
+    """Return the entity that the same statement has named by the same name already."""
+    names = {fold(name) for name in group.of(Form.NAME, Form.HANDLE, Form.EMAIL)}
+    return next((m.entity_id for m in mentions if m.form is not Form.RELATION and fold(m.text) in names), "")
+
+
+def _resolve(group: _Group, directory: Directory, taken: set[str], weight: int) -> tuple[str, str] | None:
+    """
+    Return the known entity that a group means ("": a new one) and another that it shows to be the same.
+
+    None: it may mean several, and says nothing by which a new one could be told from them. `taken` are those that the
+    same statement names by other words: two names in one sentence are two people.
+    """
+    addressed = _all(directory.called(text) for text in group.of(Form.HANDLE, Form.EMAIL, Form.URL, Form.HASHTAG))
+    found = _only(addressed)
+    if found and (not directory.names(found) or all(_fits(n, directory.names(found)) for n in group.of(Form.NAME))):
+        unnamed = _named(group, directory, taken - {found}, weight) if group.of(Form.NAME) else ""
+        return found, unnamed if unnamed != found else ""
+    names, relations = group.of(Form.NAME), [relation_of(text) for text in group.of(Form.RELATION)]
+    if relations:
+        return _related(names, relations[0], directory, taken, weight)
+    if not names:
+        handle = (group.of(Form.HANDLE) or [""])[0].lstrip("@")
+        return (_only(directory.called(handle) - taken) if handle else ""), ""
+    return _named(group, directory, taken, weight), ""
+
+
+def _named(group: _Group, directory: Directory, taken: set[str], weight: int) -> str:
+    """Return who is meant by the names of a group alone."""
+    return _by_names(group.of(Form.NAME), directory, taken, weight, relation="")
+
+
+def _vouched(ids: set[str], directory: Directory, weight: int) -> set[str]:
+    """Return those of some whom trust of at least this weight has named; all of them where there are none."""
+    return {one for one in ids if directory.weight(one) >= weight} or ids
+
+
+def _by_names(names: Sequence[str], directory: Directory, taken: set[str], weight: int, *, relation: str) -> str:
+    exact = _all(directory.called(name) for name in names) - taken
+    exact = {one for one in exact if _may_have(relation, directory, one)}
+    exact = _vouched(exact, directory, weight)
+    if exact:
+        unrelated = {one for one in exact if not directory.ever_related(one)}
+        return _only(exact) or _only(unrelated)
+    firsts = {first for name in names for first in short_forms(fold(name).split()[0])}
+    alike = {
+        one
+        for one in directory.first_named(firsts) - taken
+        if _may_have(relation, directory, one)
+        and all(_fits(name, directory.names(one)) for name in names)
+        and not (relation and directory.ever_related(one) - {relation})  # Sally, a colleague, is not Sarah, the wife
+        and not (_fuller(names, directory.names(one)) and directory.ever_related(one) and not relation)
+    }
+    return _only(_vouched(alike, directory, weight))
+
+
+def _fits(name: str, known: Sequence[str]) -> bool:
+    """
+    Whether a name may be that of somebody: it goes with one of the known ones, and against none that tells more.
+
+    Chris may be Christina or Christopher; once she is the one, she is not the other.
+    """
+    telling = [one for one in known if len(one.split()) > 1 or (is_formal(one) and is_formal(name))]
+    return any(may_be_one(name, one) for one in known) and all(may_be_one(name, one) for one in telling)
+
+
+def _fuller(names: Sequence[str], known: Sequence[str]) -> bool:
+    """Whether a name says more than any known one, so that it may be somebody else's."""
+    return max(len(name.split()) for name in names) > 1 == max((len(name.split()) for name in known), default=1)
+
+
+def _related(
+    names: Sequence[str], relation: str, directory: Directory, taken: set[str], weight: int
+) -> tuple[str, str] | None:
+    holders = directory.related(relation) - taken
+    if not names:
+        if len(holders) > 1:
+            return None
+        return _only(holders), ""
+    firsts = {first for name in names for first in short_forms(fold(name).split()[0])}
+    exact = _all(directory.called(name) for name in names) & holders
+    named = {
+        one
+        for one in directory.first_named(firsts) & holders
+        if any(
+            may_be_one(name, known, nicknames=_casual(name, known)) for name in names for known in directory.names(one)
+        )
+        and all(_fits(name, directory.names(one)) for name in names)
+    }
+    unnamed = next(iter(holders)) if len(holders) == 1 and not directory.names(next(iter(holders))) else ""
+    holder = _only(exact) or _only(named) or ("" if named else unnamed)
+    others = _by_names(names, directory, taken | ({holder} if holder else set()), weight, relation=relation)
+    if holder and others and holder == unnamed:
+        return others, holder  # "my wife's name is Sarah", and both were known apart
+    return holder or others, ""
+
+
+def _casual(name: str, known: str) -> bool:
+    """Whether one of two names is a nickname and no full name: two brothers may be Ron and Aaron."""
+    return fold(name) == fold(known) or not (is_formal(name) and is_formal(known))
+
+
+def _may_have(relation: str, directory: Directory, entity_id: str) -> bool:
+    """Whether an entity may have a relation beside those that it has: no sister is a wife."""
+    if not relation:
+        return True
+    known = directory.ever_related(entity_id) - {relation}
+    if relation in KIN:
+        return not known
+    return not known & KIN
+
+
+def _all(sets: Iterable[set[str]]) -> set[str]:
+    return {one for some in sets for one in some}
+
+
+def _only(ids: set[str]) -> str:
+    """Return the one id, or "" where there are none or several."""
+    return next(iter(ids)) if len(ids) == 1 else ""
+
+
+def known_as(name: str, directory: Directory) -> set[str]:
+    """
+    Return the roots that a name, an alias or an id names exactly: so is decided what is erased.
+
+    Never by a nickname, a first name, a relation or the beginning of an id.
+    """
+    if directory.has(name):
+        return {directory.root(name)}
+    exact = directory.called(name) | directory.called(f"@{name}")
+    if exact:
+        return exact
+    related = directory.related(relation_of(_unowned(name)))  # who has no other name is shown as "wife"
+    return {root for root in related if fold(directory.name(root)) == _unowned(name)}
+
+
+def named_by(name: str, directory: Directory) -> set[str]:
+    """
+    Return the roots that a name names: exactly, by a relation ("my wife"), or as the first name of a full one.
+
+    So is decided what is changed and can be undone: never by a nickname or a part of what was said.
+    """
+    exact = known_as(name, directory)
+    if exact:
+        return exact
+    if is_relation(name):
+        return directory.related(relation_of(_unowned(name)))
+    return directory.first_named([fold(name)])
+
+
+class Naming:
+    """
+    What is said to be one with whom a name names: names, relations and ids of one entity.
+
+    An entity may have come to further names by likeness: Bob, as there was one Robert. What is one is told by a
+    statement that has both names, by statements that show two entities to be one, or by hand; and by nobody of less
+    trust than the entity is known with.
+    """
+
+    def __init__(self, name: str, people: Directory, root: str, memories: Sequence[Memory]) -> None:
+        """Take a name that `known_as` has found the root for, and the memories that name the entity; an id is all."""
+        self._members = people.members(root)
+        self._all = people.has(name)
+        least = people.weight(root)
+        rows = [row for row in people.rows if row.id in self._members and row.trust.weight >= least]
+        decided = {one for row in rows for one in (row.id, row.merged_into) if row.merged_into or row.name} - {""}
+        given = {fold(people.given_name(one)) for one in self._members} - {""}
+        told = [decided]  # sets of names and ids; those of one set were said to be one
+        for memory in memories:
+            theirs = [mention for mention in memory.mentions if mention.entity_id in self._members]
+            by_hand = {mention.entity_id for mention in theirs} & decided
+            shown = {one for mention in theirs if mention.same_as for one in (mention.same_as, mention.entity_id)}
+            if memory.trust.weight >= least:
+                told.append({*map(_called, theirs), *by_hand, *shown})
+        known = {fold(name), f"my {relation_of(_unowned(name))}", *given, *(decided if fold(name) in given else ())}
+        while more := [some for some in told if some & known and not some <= known]:
+            known = known.union(*more)
+        self._known = known
+
+    def has(self, text: str) -> bool:
+        """Whether a name, as it stands, is one of theirs."""
+        return self._all or fold(text) in self._known
+
+    def decided(self, row: Entity) -> bool:
+        """Whether what was decided by hand was decided of them."""
+        return self._all or row.id in self._known or self.has(row.name)
+
+    def means(self, mention: Mention) -> bool:
+        """Whether a mention means them, and no one else whom likeness has made one with them."""
+        if mention.entity_id not in self._members:
+            return False
+        return self._all or _called(mention) in self._known or mention.entity_id in self._known
+
+    def guessed(self, memories: Sequence[Memory]) -> list[str]:
+        """Return the names that only likeness makes theirs."""
+        mentions = [mention for memory in memories for mention in memory.mentions if mention.entity_id in self._members]
+        return sorted({m.text for m in mentions if m.form is not Form.RELATION and not self.means(m)})
+
+
+def _called(mention: Mention) -> str:
+    """Return what a mention calls somebody; a relation so that it is no name."""
+    return f"my {mention.text}" if mention.form is Form.RELATION else fold(mention.text)
+
+
+def near(name: str, directory: Directory) -> list[str]:
+    """Return the roots that somebody may have meant by a name that nobody has, most likely first."""
+    folded = fold(name)
+    words = re.findall(r"\w+", folded)
+    called = directory.called_names
+    holding = [one for one in called if words and all(word in one for word in words)]
+    fuller = sorted(one for one in holding if {*words} <= {*re.findall(r"\w+", one)})  # "Connor", "Connor, Sarah"
+    begun = [one for one in called if one[:1] == folded[:1]][:MOST_COMPARED]
+    alike = get_close_matches(folded, begun, MOST_NEAR, 0.7)
+    roots = (root for one in (*fuller[:MOST_NEAR], *alike) for root in sorted(directory.called(one)))
+    return list(dict.fromkeys((*sorted(meant_by(name, directory)), *roots)))[:MOST_NEAR]
+
+
+def _unowned(name: str) -> str:
+    """Return a name as it is compared, without the word for whose it is: "my wife"."""
+    words = fold(name)
+    for owner in ("my ", "our ", "the user's ", "user's "):
+        words = words.removeprefix(owner)
+    return words
+
+
+def is_relation(name: str) -> bool:
+    """Whether a text names somebody by a relation: "my wife"."""
+    return _unowned(name) in RELATIONS
+
+
+def meant_by(name: str, directory: Directory) -> set[str]:
+    """Return the roots that somebody may mean by an id, a name, a nickname, a handle, an address or a relation."""
+    if directory.has(name):
+        return {directory.root(name)}
+    if len(name) >= limits.MIN_ID_PREFIX:
+        begun = directory.beginning(name)
+        if begun:
+            return begun
+    words = _unowned(name)
+    if is_relation(name):
+        related = directory.related(relation_of(words))
+        if related:
+            return related
+    exact = directory.called(name) or directory.called(f"@{name}")
+    if exact:
+        return exact
+    alike = directory.first_named(short_forms(words.split()[0])) if words else set()
+    return {one for one in alike if any(may_be_one(name, known) for known in directory.names(one))}

@@ -1,0 +1,77 @@
+"""Taking a Unix socket: one daemon a path, and nobody else through the door."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from pathlib import Path
+
+from memoryd.errors import StartupError
+
+__all__ = ["SocketLease", "SocketRefused"]
+
+MAX_PATH_BYTES = 107  # sun_path of unix(7), less its final zero
+
+
+class SocketRefused(StartupError):
+    """The socket cannot be taken; the message says why and what to do."""
+
+
+class SocketLease:
+    """
+    The right to a path: a lock beside it, held for the life of the daemon.
+
+    The lock comes before the bind, as a second daemon would otherwise silently take a live path over.
+    """
+
+    def __init__(self, path: Path, *, mode: int = 0o600, key: str = "--socket") -> None:
+        """
+        Lock the path and clear a socket that a dead daemon left; SocketRefused if that cannot be.
+
+        `mode` is the socket's own; its directory is made for those who may use it. `key` says where it was named.
+        """
+        self._mode = mode
+        self.path = path.absolute()
+        if len(os.fsencode(self.path)) > MAX_PATH_BYTES:
+            raise SocketRefused(
+                f"the socket path {self.path} is longer than {MAX_PATH_BYTES} bytes; name a shorter one with {key}"
+            )
+        try:
+            if not self.path.parent.exists():
+                self.path.parent.mkdir(mode=0o700, parents=True)
+                self.path.parent.chmod(0o700 if mode & 0o077 == 0 else 0o755)
+            folder = self.path.parent.stat()
+            if folder.st_uid != os.geteuid() or folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise SocketRefused(
+                    f"{self.path.parent} must belong to this user and be writable by nobody else; run chmod go-w,"
+                    f" or name another {key}"
+                )
+            self._lock = os.open(
+                self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+            )
+        except OSError as error:
+            raise SocketRefused(f"cannot use {self.path.parent}: {error.strerror}; name another {key}") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            raise SocketRefused(f"{self.path} is served by another memoryd; stop it, or name another {key}") from None
+        if self.path.is_symlink() or (self.path.exists() and not stat.S_ISSOCK(self.path.stat().st_mode)):
+            os.close(self._lock)
+            raise SocketRefused(f"{self.path} exists and is no socket; move it away, or name another {key}")
+        self.path.unlink(missing_ok=True)
+
+    @property
+    def address(self) -> str:
+        """The address for gRPC."""
+        return f"unix:{self.path}"
+
+    def protect(self) -> None:
+        """Give the bound socket its mode."""
+        self.path.chmod(self._mode)
+
+    def close(self) -> None:
+        """Remove the socket and let go of the path."""
+        self.path.unlink(missing_ok=True)
+        os.close(self._lock)

@@ -1,0 +1,1 @@
+"""What a statement says of whom: subject, attribute, value."""

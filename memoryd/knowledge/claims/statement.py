@@ -1,0 +1,344 @@
+"""
+What a statement says of whom: subject, attribute, value, read by rules from simple sentences.
+
+"My wife Sarah lives in Berlin" is (wife Sarah, home, Berlin). A rule that does not match says nothing: such statements
+are compared as wholes (`compare`). Attributes that hold one value at a time are told from those that hold many; one
+between them ("works as") changes where the words say that it changed, and is doubtful otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from memoryd.knowledge.claims.attributes import PREDICATES
+from memoryd.knowledge.claims.claim import Claim, Holds
+from memoryd.knowledge.claims.things import claims_of_thing
+from memoryd.knowledge.language.relations import RELATION_PATTERN, relation_of
+from memoryd.knowledge.language.stems import stem
+from memoryd.knowledge.language.values import clock_of, head_of, measure_of, names_of, value_of, words_in
+from memoryd.knowledge.language.words import UPPER, plain
+
+__all__ = ["MOST_CHARACTERS", "Statement", "statement_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A text with what it claims."""
+
+    text: str
+    claims: tuple[Claim, ...]
+    changing: bool
+    """Whether it says that something changed: now, switched, no longer, new …"""
+    hedged: bool
+    """Whether it is a question, a wish, a guess, or not meant so."""
+    turning: bool
+    """Whether it says so in words that leave no other reading: anymore, no longer, moved off, cancelled …"""
+    limited: bool
+    """Whether it is limited to a time, to somebody, or to a part: in the evening, for my mother, not always."""
+    adding: bool
+    """Whether it speaks of something beside what was said: also, another, too."""
+    happened: bool
+    """Whether it tells of something that happened once, so that another such thing may have happened too."""
+
+
+_HEDGED = re.compile(
+    r"\?|^sure,|\b(?:if|maybe|perhaps|might|would|could|should|probably|possibly|presumably|apparently|seems?|unsure"
+    r"|not sure|kind of|sort of|i (?:do not |did not )?(?:guess|think|doubt|believe(?! in\b))"
+    r"|wish|imagine|suppose|pretend\w*|jok(?:e|ing)|kidding"
+    r"|yeah,? right|oh,? sure"
+    r"|used to (?:not|never)|did not use to|not (?:just|only|that)"
+    r"|not \w+ [^,]{1,40}, (?:i|we|he|she|they) (?:love|adore|hate)s?"
+    r"|oh,? great|as if|supposedly|allegedly|dream(?:s|ed|t)? (?:of|about|that)|what a|totally normal|/s)\b",
+    re.IGNORECASE,
+)
+_CHANGING = re.compile(
+    r"\b(?:now|anymore|no longer|no more|instead|rather than|after all|switched|changed?|moved|migrated|became|become"
+    r"|turned into|new|these days|nowadays|lately|actually|correction|update[ds]?|since (?:last|this)|from now on"
+    r"|going forward|promoted|replaced|recently|just (?:got|bought|started|joined|switched|became)|as of|starting"
+    r"|quit|left|stopped|gave up|given up|cancell?ed|cancel|called off|is off|sold|traded|gave (?:it|the"
+    r"|my) \w+ to|died"
+    r"|passed away|broke up|split up|divorced?|resigned|retired|stepped down|took over|taken over|taking over|finished"
+    r"|finally|back (?:home|to)|turns out|decided|dropped|pulled out|raised|lowered|increased|reduced|bumped|cut"
+    r"|upgraded"
+    r"|downgraded|renamed|extended|extension|delayed|rescheduled|postponed|pushed|moves|relocated|used to"
+    r"|come (?:a)?round|got over|outgrew|lapsed?|expired|shut down|closed|negative|officially|down to|up to|already)\b",
+    re.IGNORECASE,
+)
+_TURNING = re.compile(
+    r"\b(?:now|anymore|no longer|no more|after all|switched|moved|migrated|these days|nowadays|lately|from now on"
+    r"|replaced|quit|stopped|gave up|given up|cancell?ed|cancel|called off|is off|sold|traded|died|passed away|broke up"
+    r"|split up|divorced?|resigned|retired|stepped down|took over|taken over|taking over|turns out|dropped|pulled out"
+    r"|raised|lowered|bumped|upgraded|downgraded|renamed|extension|delayed|rescheduled|postponed|pushed|relocated"
+    r"|come (?:a)?round|got over|outgrew|lapsed?|shut down|negative|officially|down to|changed|promoted|finally"
+    r"|back home"
+    r"|moves|left|only|got back|out of|has a new|have a new|got a new)\b",
+    re.IGNORECASE,
+)
+_NOT_ENDED = re.compile(
+    r"\b(?:not|never|nearly|almost)(?: \w+)? (?:stop(?:ped)?|quit|g[ai]ven? up|left|sold|cancell?ed|dropped|moved"
+    r"|resigned|retired|divorced?)\b",
+    re.IGNORECASE,
+)
+_HAPPENED = re.compile(
+    r"\b(?:was|were|went|visited|met|saw|bought|ate|watched|read|won|attended|finished|completed|traveled|travelled"
+    r"|flew|ran|had|took|did|made|gave|got|came|told|said|wrote|published|received|released|cooked|called|spent|lost"
+    r"|found|broke|fixed|hosted|taught|learned|learnt|climbed|booked|ordered|sold|paid|signed|deployed|shipped"
+    r"|collaborated|organized|organised|graduated|discovered|performed|played|presented|co-\w+ed)\b",
+    re.IGNORECASE,
+)
+_ADDING = re.compile(r"\b(?:also|too|as well|another|other|besides|one of my)\b", re.IGNORECASE)
+_HABITUAL = re.compile(r"\b(?:every|each|daily|weekly|usually|always|often|regularly|normally)\b", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"(?<=[a-z0-9)])[.!;](?:\s+|$)|,? but (?=\w)|,? (?:and|so|because) (?=(?:i|my|we|our|user|he|she) )"
+    r"|, (?=(?:i|my|we|our|user|the user|it is|they) )|, (?:and )?(?=(?:got|bought|now) )",
+    re.IGNORECASE,
+)
+_ELLIPSIS = re.compile(
+    r"(?:just |recently |finally )?(?:got|sold|bought|switched|changed|moved|started|quit|left|joined|stopped"
+    r"|cancelled|canceled"
+    r"|dropped|upgraded|gave up|accepted|have|had|live|work|prefer|like|love|hate|use|drive|can|cannot)\b",
+    re.IGNORECASE,
+)
+"""A clause that begins so is said by the speaker, who left out "I"."""
+MOST_CHARACTERS = 1000  # of a statement; what is longer is a text, which says more than one thing
+MOST_CLAUSES = 4
+MOST_CLAUSE_CHARACTERS = 240
+
+_LEAD = re.compile(
+    r"(?:(?:remember(?: that)?|note(?: that)?|please|actually|oh|hey|so|well|yes|no|fyi|btw|by the way|update"
+    r"|correction"
+    r"|today|now|currently|honestly|turns out|good news|bad news|finally|after all|from now on|going forward"
+    r"|these days|nowadays|lately|recently|as of \w+|also|and|just so you know)[,:]? )+",
+    re.IGNORECASE,
+)
+_NAME = rf"[{UPPER}][\w-]+(?: [{UPPER}][\w-]+){{0,2}}"
+_OWNER = r"(?:my|our|the user's|user's)"
+_BARE = re.compile(
+    r"(?:lives|works|likes|loves|hates|prefers|drives|uses|speaks|owns|has|moved|is|was|does not|no longer)\b",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(
+    r"(?:he|she|they|it|his|her|their|its|someone|somebody|everyone|everybody|nobody)\b", re.IGNORECASE
+)
+_NOW_RELATED = re.compile(
+    rf"(?P<name>{_NAME}) (?:is|became) (?i:{_OWNER}) (?:new |current )?(?P<relation>{RELATION_PATTERN})$"
+)
+_SHIFTED = re.compile(
+    r"(?:i|we|they|user|the user|(?:my|our|the) \w+|[A-Z]\w+) (?:have |has |had )?(?:just |agreed to |decided to |to )*"
+    r"(?:pushed?|moved?|postponed?|rescheduled?|shifted?|raised?|lowered?|increased?|reduced?|delayed?|brought|bumped"
+    r"|upped|cut) (?P<whose>the|my|our) (?P<thing>[\w' -]+?)(?: (?:back|forward|up|down))?(?: from (?P<left>.+?))?"
+    r" (?:to|until|till) (?P<v>.+)$",
+    re.IGNORECASE,
+)
+_SUBJECTS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"(?:i|the user|user)\b(?!')", re.IGNORECASE), "i"),
+    (re.compile(r"we\b", re.IGNORECASE), "we"),
+    (
+        re.compile(
+            rf"{_OWNER} (?P<relation>{RELATION_PATTERN})\b(?:,? (?P<name>(?-i:{_NAME})),?)?(?P<own>'s?)?", re.IGNORECASE
+        ),
+        "",
+    ),
+    (re.compile(rf"(?P<name>{_NAME}),? {_OWNER} (?P<relation>{RELATION_PATTERN})\b,?"), ""),
+    (re.compile(rf"{_OWNER}(?= )", re.IGNORECASE), "my"),
+    (re.compile(r"(?:the|this|that)(?= )", re.IGNORECASE), "the"),
+    (re.compile(rf"(?P<name>{_NAME})(?P<own>'s?)?(?= )"), ""),
+)
+
+
+_TRAILING = re.compile(
+    r"(?: (?:now|anymore|again|these days|nowadays|currently|instead|right now|at the moment|as well|too|actually"
+    r"|since (?:(?:last|this) )?\w+|(?:this|last) (?:week|month|year|spring|summer|autumn|fall|winter)|after all|so far"
+    r"|for (?:years|months|now|the time being|a (?:while|long time))|with (?:my|our|his|her|their) .+|because .+"
+    r"|,.*))+$",
+    re.IGNORECASE,
+)
+
+_DO_NOT = re.compile(
+    r"\b(?:do|does|did|am|is|are|was|were|have|has|had|can|will)? ?(?:not|never|no longer)(?: (?:even|really))? ",
+    re.IGNORECASE,
+)
+_LIMITED = re.compile(
+    r"\b(?:when(?!ever)|while|if|unless|until|before|during|today|tonight|tomorrow|yesterday|at night|except"
+    r"|this (?:\w+day|morning|evening|afternoon|weekend|time)|in the (?:morning|evening|afternoon)s?"
+    r"|on (?:weekdays|weekends|\w+days?)|after (?:\d|lunch|dinner|work|dark|midnight|noon)"
+    rf"|(?:for|of) (?:my|our|his|her) (?:{RELATION_PATTERN}))\b",
+    re.IGNORECASE,
+)
+"""What a denial is limited by: it says nothing of other times, or of others."""
+_BY_DEGREES = (
+    r"\b(?:not|never|no longer)\b.*\b(?:really|always|necessarily|exactly|entirely|completely|fully|every|everything"
+    r"|all(?! at all)|(?:that|as|so|very|too) \w+)\b"
+    r"|\b(?:hardly|barely|rarely|seldom|less)\b"
+)
+"""What is denied in part: "I don't always like it"."""
+_NARROW = re.compile(
+    rf"{_LIMITED.pattern}|{_BY_DEGREES}|\b(?:old|new|other|previous|former|second|spare|first|last)\b"
+    r"|\b(?:sold|quit|dropped|cancell?ed|left) an? |\bstopped (?:the|an?|my|our|at|by|in|for|off|over) ",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(r"(?:have |has )?(?:cancel\w*|stopped|quit|gave up|given up|dropped|sold|left)\b", re.IGNORECASE)
+_PAST = re.compile(r"^(?:lived|worked|liked|loved|enjoyed|drove|was|were|had)\b", re.IGNORECASE)
+
+
+@lru_cache(maxsize=8192)
+def statement_of(text: str) -> Statement:
+    """Return what a text claims; nothing where no rule reads it."""
+    if len(text) > MOST_CHARACTERS:
+        return Statement(
+            text, (), changing=False, hedged=False, turning=False, limited=False, adding=False, happened=False
+        )
+    written = plain(text)
+    found: list[Claim] = []
+    for clause in _CLAUSE.split(written)[:MOST_CLAUSES]:
+        if clause and len(clause) <= MOST_CLAUSE_CHARACTERS:
+            found += _claims(clause.strip(" .!,"))
+    return Statement(
+        written,
+        tuple(found),
+        bool(_CHANGING.search(written)),
+        bool(_HEDGED.search(written)),
+        bool(_TURNING.search(written)) and not _NOT_ENDED.search(written),
+        bool(_NARROW.search(written)),
+        bool(_ADDING.search(written)),
+        bool(_HAPPENED.search(written)) and not _HABITUAL.search(written),
+    )
+
+
+def _claims(clause: str) -> list[Claim]:
+    lead = _LEAD.match(clause)
+    if lead:
+        clause = clause[lead.end() :]
+    if _ELLIPSIS.match(clause):
+        clause = f"i {clause}"
+    if _PRONOUN.match(clause):
+        return []  # of whom, the words do not say
+    turned = _NOW_RELATED.match(clause)
+    if turned:  # "Bob is my new boss"
+        return _of_thing("i", f"{turned['relation']} is {turned['name']}")
+    shifted = _SHIFTED.match(clause)
+    if shifted:  # "we pushed the wedding back to June"
+        before = f" from {shifted['left']}" if shifted["left"] else ""
+        holder = "" if shifted["whose"].lower() == "the" else "i"
+        return _of_thing(holder, f"{shifted['thing']} moved{before} to {shifted['v']}")
+    for pattern, meant in _SUBJECTS:
+        match = pattern.match(clause)
+        if match is None:
+            continue
+        groups = match.groupdict()
+        rest = clause[match.end() :].strip()
+        relation, name = groups.get("relation"), groups.get("name")
+        is_name = bool(name) and not relation
+        subject = name.lower() if name else relation_of(relation) if relation else meant
+        if meant in {"my", "the"} or groups.get("own"):
+            holder = {"my": "i", "the": ""}.get(meant, subject)
+            return _of_thing(holder, rest)
+        claims = _of_subject(subject, rest)
+        if claims:
+            return [replace(claim, relation=relation_of(relation)) for claim in claims] if relation and name else claims
+        if relation and name is None:  # "my wife is Sarah"
+            return _of_thing("i", f"{relation} {rest}")
+        if meant or relation or is_name:
+            return []
+    if _BARE.match(clause):
+        return _of_subject("", clause)  # "lives in Oslo", of whom the caller names
+    return _of_thing("", clause)
+
+
+def _turned(text: str) -> tuple[str, bool, bool]:
+    """Return a predicate without its negation or its "used to", and whether it is affirmed, and whether it ended."""
+    ended = False
+    match = re.search(r"\b(?:used to|(?:previously|formerly)) ", text, re.IGNORECASE)
+    if match:
+        text = (text[: match.start()] + text[match.end() :]).strip()
+        return text, not _DO_NOT.search(text), True
+    match = _DO_NOT.search(text)
+    affirmed = True
+    if match:
+        verb = match.group().strip().split(" ")[0].lower()
+        kept = f"{verb} " if verb in {"am", "is", "are", "was", "were", "have", "has"} else ""
+        ended = "no longer" in match.group().lower() or bool(re.search(r"\banymore\b", text, re.IGNORECASE))
+        text = (text[: match.start()] + kept + text[match.end() :]).strip()
+        affirmed = False
+    return text, affirmed, ended
+
+
+def _of_subject(subject: str, rest: str) -> list[Claim]:
+    said = rest.replace("can not stand", "hate").replace("can not bear", "hate")
+    rest, affirmed, ended = _turned(said)
+    past = bool(_PAST.match(rest)) and not re.match(r"was (?:born|promoted)|were born", rest)
+    if (past and not affirmed) or ((ended or not affirmed or _ENDS.match(rest)) and _NARROW.search(said)):
+        return []  # what was not so once, or is not so at times
+    short = _TRAILING.sub("", rest)
+    for pattern, attribute, holds in PREDICATES:
+        match = pattern.match(short)
+        if match is None:
+            continue
+        groups = match.groupdict()
+        return _made(subject, attribute, groups, holds, affirmed=affirmed, ended=ended or past)
+    return []
+
+
+def _made(
+    subject: str, attribute: str, groups: dict[str, str | None], holds: Holds, *, affirmed: bool, ended: bool
+) -> list[Claim]:
+    text = groups.get("v") or ""
+    if not affirmed and attribute.startswith(("-", "!")):
+        return []  # a double negative: who does not dislike it may like it, and may not; who has not quit goes on
+    if attribute.startswith("-"):
+        attribute, ended = attribute[1:], True
+    if attribute.startswith("!"):
+        if ended:
+            return []  # who used to hate it may like it, and may not
+        attribute, affirmed = attribute[1:], False
+    if "{of}" in attribute:
+        attribute = attribute.format(of=" ".join(stem(words_in(groups.get("of") or ""))))
+    dated = _SINCE.search(text) if attribute in _DATED else None
+    since = int(dated["year"]) if dated else 0
+    if dated:
+        text = text[: dated.start()]
+    if attribute == "home" and (_SEASONAL.search(text) or _NO_HOME.search(text)):
+        return []
+    if attribute in _PLACES:
+        text = text.replace("-", " ")  # Berlin-Mitte lies in Berlin
+    value = value_of(text)
+    if attribute.startswith("time of"):
+        value = clock_of(text) or value
+    if attribute.startswith("amount of"):
+        words = stem(words_in(text))
+        value = frozenset(word for word in words if word[0].isdigit())
+        attribute = " ".join([attribute, *(word for word in words if not word[0].isdigit())])
+    if attribute.startswith("number of"):
+        value = frozenset(word for word in words_in(text) if word.isdigit())
+    measure, names = measure_of(text), names_of(text)
+    claim = Claim(
+        subject, attribute, value, holds, affirmed=affirmed, ended=ended, names=names, measure=measure,
+        named=bool(names) and not _DESCRIBED.match(text), left=value_of(groups.get("left") or ""),
+        facet=(groups.get("prep") or "").lower(), since=since, head=head_of(text),
+    )  # fmt: skip
+    return [claim] if value or measure else []
+
+
+_SINCE = re.compile(r" (?:back )?(?:in|since) (?:\w+ )?(?P<year>(?:19|20)\d\d)$", re.IGNORECASE)
+_DESCRIBED = re.compile(r"(?:an?|the|my|our) .*\b[a-z]+$")
+"""A value that holds a name and is none: "the Zurich office"."""
+_SEASONAL = re.compile(
+    r"\b(?:during|every|each|at times|sometimes|part of|half of|in (?:the )?(?:winter|summer|spring|autumn|fall)s?"
+    r"|on (?:weekdays|weekends|\w+days?))\b",
+    re.IGNORECASE,
+)
+_NO_HOME = re.compile(
+    r"\b(?:team|project|department|role|position|job|shift|floor|linux|windows|mac|macos|android|ios|python|java|rust"
+    r"|golang|typescript|aws|azure|gcp|cloud|kubernetes|postgres|slack|notion|vim|emacs|chrome|firefox)\b|\d+\.\d",
+    re.IGNORECASE,
+)
+"""What one moves to, too."""
+_DATED = frozenset(["home", "employer"])
+_PLACES = frozenset(["home", "birthplace", "origin"])
+
+
+def _of_thing(subject: str, text: str) -> list[Claim]:
+    text, affirmed, ended = _turned(text)
+    return claims_of_thing(subject, _TRAILING.sub("", text), affirmed=affirmed, ended=ended)

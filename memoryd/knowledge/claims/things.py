@@ -1,0 +1,154 @@
+"""
+What a clause says of a thing: "my car is red", "the standup moved to 10", "Sarah's email is …".
+
+A thing has facets: where it is, when, how much, which one. Values of two facets are both true ("my meeting is on
+Monday", "my meeting is in room 4"); of one facet, things of which one has one hold one value at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from memoryd.knowledge.claims.attributes import EVENTS, SINGULAR, TIME, VALUED
+from memoryd.knowledge.claims.claim import Claim, Holds
+from memoryd.knowledge.language.names import is_first_name
+from memoryd.knowledge.language.relations import MOSTLY_ONE, ONE_AT_A_TIME, RELATIONS
+from memoryd.knowledge.language.stems import stem, word_set
+from memoryd.knowledge.language.values import clock_of, measure_of, names_of, value_of, words_in
+from memoryd.knowledge.language.words import DAYS
+
+__all__ = ["MOST_WORDS", "claims_of_thing", "without_heads"]
+
+_CHANGE = (
+    r"moved|moves|rescheduled|postponed|pushed|changed|shifted|raised|lowered|increased|decreased|reduced|bumped|cut"
+    r"|upgraded|delayed|switched|renamed|extended"
+)
+_IS = re.compile(
+    rf"^(?P<np>[\w' -]{{2,60}}?) (?:(?:got |was |is |has been |have been |were )?(?:{_CHANGE}|scheduled)"
+    r"(?: back| up| down)?"
+    r"|is now|is|are|=|was|were|will be|has been|remains|became|becomes|starts?|begins?|takes place)"
+    r"(?: (?P<from>from .+?))?(?: (?P<prep>on|at|to|for|until|in|near|with|by|under|behind|about|opposite|beside))?"
+    r" (?P<v>.+)$",
+    re.IGNORECASE,
+)
+_MOVED = re.compile(_CHANGE)
+_OFF = re.compile(
+    r"^(?P<np>[\w' -]{2,60}?) (?:is|was|got|has been|is now|are|were) (?:been )?(?:cancell?ed|called off|off)$",
+    re.IGNORECASE,
+)
+_COLOURS = word_set("""
+    red blue green yellow black white grey gray silver orange purple pink brown gold beige navy teal
+""")
+_CLEARLY = (
+    r"\d{1,2}[:.]\d\d|\d{1,2}(?:[:.]\d\d)? ?(?:am|pm|a\.m\.|p\.m\.|o'clock|h)|noon|midnight|half past"
+    r"|quarter (?:to|past)"
+)
+_DAY = "|".join(sorted(DAYS, key=len, reverse=True))
+_WHEN = re.compile(rf"\b(?:{_CLEARLY}|{_DAY}|(?:19|20)\d\d(?! ?[a-z€$])|\d+(?:st|nd|rd|th))\b", re.IGNORECASE)
+_AT = re.compile(rf"^{TIME}(?: .*)?$", re.IGNORECASE)
+_HAPPENED_TO = re.compile(r"(?:\w{3,}ed|built|made|sold|found|born|founded|written|held)\b", re.IGNORECASE)
+_DATE = re.compile(
+    r"\d{4}|\d(?:st|nd|rd|th)|\b(?:january|february|march|april|may|june|july|august|september|october|november"
+    r"|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b",
+    re.IGNORECASE,
+)
+_HEADS = frozenset(
+    stem(
+        word_set("trip plan travel visit subscription membership order appointment reservation booking flight holiday")
+    )
+)
+"""What is cancelled beside the thing that it is of: "my trip to Japan"."""
+_NO_PERSON = re.compile(r"(?:very |half |from )|\w+(?:ish|ian|ean|ese|can|man|nch)$", re.IGNORECASE)
+"""What somebody is and is not called: "Italian"."""
+_TITLED = re.compile(r"(?:dr|mr|mrs|ms|prof)\b", re.IGNORECASE)
+MOST_WORDS = 6  # of the name of a thing
+_FEW = 3  # words of a bare value
+
+
+def without_heads(value: frozenset[str]) -> frozenset[str]:
+    """Return what is cancelled, without the word for the sort of plan that it is."""
+    return value - _HEADS or value
+
+
+def claims_of_thing(subject: str, text: str, *, affirmed: bool, ended: bool) -> list[Claim]:
+    """Return what is said of a thing of somebody's; none where no rule reads it."""
+    off = _OFF.match(text)
+    if off and affirmed:
+        return [Claim(subject, "*", value_of(off["np"]), Holds.MANY, ended=True)]
+    match = _IS.match(text)
+    if match is None:
+        return []
+    np, value, prep = match["np"].strip(), match["v"], (match["prep"] or "").lower()
+    words = [word for word in words_in(np) if word not in {"my", "our", "the", "s", "new", "current", "latest"}]
+    if not words or len(words) > MOST_WORDS or words[0] == "1":  # a longer phrase is no name; or one of several
+        return []
+    moved = bool(_MOVED.search(text[len(np) : match.start("v")]))
+    verb = text[len(np) : match.start("v")].split(maxsplit=1)[0].lower()
+    if not moved and (_HAPPENED_TO.match(value) or (verb in {"was", "were"} and not ended)):
+        return []  # "was built in 1932", and what was so, and may be
+    attribute, holds, facet = _attribute(words, value, prep, moved=moved)
+    if holds is None:
+        return []
+    qualified = re.match(r"(?P<v>[$€£]?\d\S*) (?P<of>(?:for|in|of|at|on|an?|per|each|every) .+)$", value)
+    if qualified:
+        attribute, value = f"{attribute} {' '.join(stem(words_in(qualified['of'])))}", qualified["v"]
+    before = value_of(match["from"][5:]) if match["from"] else frozenset()
+    claim = Claim(
+        subject, attribute, value_of(value), holds, affirmed=affirmed, ended=ended, left=before,
+        named=bool(names_of(value)), names=names_of(value), measure=measure_of(value),
+        facet="" if moved and facet != "when" else facet,
+    )  # fmt: skip
+    return [_timed(claim, value)] if facet == "when" else [claim]
+
+
+def _timed(claim: Claim, value: str) -> Claim:
+    """Return a claim of a time, its value as days and as a time of day."""
+    clock = frozenset() if _DATE.search(value) else clock_of(value)
+    days = frozenset(stem([word for word in words_in(value) if word in DAYS]))
+    return replace(claim, value=(days | clock) if clock else claim.value, named=False, measure=None)
+
+
+def _attribute(words: list[str], value: str, prep: str, *, moved: bool) -> tuple[str, Holds | None, str]:
+    """Return the attribute, how many values it holds (None: the clause says nothing of it), and the facet."""
+    thing, attribute = " ".join(words), " ".join(stem(words))
+    if words[-2:] == ["email", "address"]:
+        thing, attribute = thing.removesuffix(" address"), attribute.removesuffix(" address")
+    if "favorite" in words or "favourite" in words:
+        plural = words[-1].endswith("s") and not words[-1].endswith("ss")
+        kept = stem([word for word in words if word not in {"favorite", "favourite"}])
+        return f"favorite {' '.join(kept)}", Holds.MAYBE_ONE if plural else Holds.ONE, ""
+    if _WHEN.search(value) or (prep in {"at", "to"} and _AT.match(value)):
+        several = Holds.MAYBE_ONE if moved else Holds.MANY  # another time is another meeting, unless it was moved
+        return f"when {attribute}", several if EVENTS.match(thing) else Holds.ONE, "when"
+    single = bool(SINGULAR.match(thing)) or moved
+    if attribute == "name" or attribute.endswith(" name"):
+        own = attribute == "name" or words[0] in {"last", "first", "sur", "full", "family"} or bool(EVENTS.match(thing))
+        return attribute, Holds.ONE if own else Holds.MAYBE_ONE, ""  # one may have several cats
+    named, article = bool(names_of(value)), bool(re.match(r"(?:an?|the) ", value))
+    first = (words_in(value) or [""])[0]
+    relation = RELATIONS.get(thing)
+    if relation:
+        one = Holds.ONE if relation in ONE_AT_A_TIME else Holds.MAYBE_ONE if relation in MOSTLY_ONE else Holds.MANY
+        said = named and not prep and (is_first_name(first) or not _NO_PERSON.match(value))
+        return relation, one if said else None, "titled" if _TITLED.match(value) else "which"
+    if first in _COLOURS:
+        return f"colour of {attribute}", Holds.ONE, ""
+    facet = prep or ("amount" if first[:1].isdigit() else "which")
+    if not (named or article or first[:1].isdigit()):  # an adjective or an infinitive
+        facet = prep or ("word" if VALUED.match(thing) else facet)
+        return attribute, _of_bare(thing, value, single=single, moved=moved, prep=prep), facet
+    if VALUED.match(thing):
+        return attribute, Holds.ONE, prep or ("amount" if first[:1].isdigit() else "word")
+    one_only = single and not (EVENTS.match(thing) and not moved)
+    return attribute, Holds.ONE if one_only else Holds.MAYBE_ONE, facet
+
+
+def _of_bare(thing: str, value: str, *, single: bool, moved: bool, prep: str) -> Holds | None:
+    """How many values a bare word is of; None for "my laptop is slow", which says nothing of its other qualities."""
+    short = len(words_in(value)) <= _FEW
+    if prep == "to" and single and not moved:
+        return Holds.MAYBE_ONE  # "my goal is to run a marathon"
+    if moved or (short and not prep and VALUED.match(thing)):
+        return Holds.ONE if single and short else None
+    return None

@@ -1,0 +1,1 @@
+"""How one statement stands to another: the same, a change, a doubt, or apart."""

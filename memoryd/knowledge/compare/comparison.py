@@ -1,0 +1,108 @@
+"""
+What a new statement means for an older one: the same, a change, a doubt, or nothing.
+
+First what both claim of one attribute (`attribute_rules`), then their words as wholes (`word_rules`). Similarity alone
+retires nothing: it only decides whether two texts without any difference that counts are one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from memoryd.knowledge.claims.statement import MOST_CHARACTERS, Statement, statement_of
+from memoryd.knowledge.compare.attribute_rules import ENDING, by_claims
+from memoryd.knowledge.compare.finding import AGREED, APART, SAID, Finding, Relation
+from memoryd.knowledge.compare.word_rules import (
+    NEAR,
+    TOPIC_COVERED,
+    by_words,
+    gained,
+    repeated,
+    same_figures,
+    same_shades,
+)
+from memoryd.knowledge.language.words import Words, words_of
+
+__all__ = ["compare", "may_stand_before", "speaks_of_itself"]
+
+
+def compare(
+    new: str,
+    old: str,
+    *,
+    similarity: float,
+    same_subject: bool = False,
+    same_speaker: bool = True,
+    duplicate: tuple[float, float] = (0.85, 0.75),
+    attributes: Collection[str] | None = None,
+) -> Finding:
+    """
+    Return how a statement stands to an older one of the same scope.
+
+    `similarity` is the cosine of their embeddings (0 where there are none); `same_subject` says that both are known to
+    be about one person, whatever they call them, and `same_speaker` that one and the same says "I" in both.
+    `duplicate`: above which cosine, or from which share of words (Jaccard), two statements without a difference that
+    counts are one. `attributes`, where they are known, are those that the older one speaks of: most pairs share neither
+    them nor words, and are told apart without reading it again.
+    """
+    if len(new) > MOST_CHARACTERS or len(old) > MOST_CHARACTERS:
+        return APART
+    if not same_speaker and (speaks_of_itself(new) or speaks_of_itself(old)):
+        return APART
+    said, ours, theirs = statement_of(new), words_of(new), words_of(old)
+    if attributes is not None and similarity < NEAR and not _meet(said, ours, theirs, attributes):
+        return APART
+    known = statement_of(old)
+    if said.hedged or known.hedged:
+        return repeated(ours, theirs, similarity, duplicate) if said.hedged == known.hedged else APART
+    finding = by_claims(said, known, same_subject=same_subject)
+    if finding is AGREED:
+        return repeated(ours, theirs, similarity, duplicate)
+    if finding is SAID:
+        if (
+            similarity > duplicate[0]
+            and same_figures(ours, theirs)
+            and same_shades(ours, theirs)
+            and not gained(ours, theirs)
+        ):
+            return Finding(Relation.SAME, "repeated", "it says the same in other words")
+        return repeated(ours, theirs, similarity, duplicate)
+    if finding is not None:
+        return finding
+    return by_words(said, known, ours, theirs, similarity, duplicate)
+
+
+_FIRST_PERSON = re.compile(r"\b(?:i|i'm|me|my|mine|myself|we|our|ours)\b", re.IGNORECASE)
+
+
+def speaks_of_itself(text: str) -> bool:
+    """Return whether what a text says depends on who says it."""
+    return bool(_FIRST_PERSON.search(text)) or any(claim.subject in {"i", "we"} for claim in statement_of(text).claims)
+
+
+_OF_THE_PAST = re.compile(
+    r"\b(?:(?<!'m )(?<!\bam )(?<!\bis )(?<!\bare )(?<!\bget )used to"  # what one is used to is of the present
+    r"|formerly|former|previous(?:ly)?|ex|back then|at that time)\b"
+    r"|(?:^|'s\ |\b(?:my|your|his|her|its|our|their|the)\ )old\b",  # but "30 years old" is of the present
+    re.IGNORECASE,
+)
+_OF_NOW = re.compile(r"\b(?:now|nowadays|today|currently|these days|at present|instead|replaced by)\b", re.IGNORECASE)
+
+
+def may_stand_before(new: str, old: str) -> bool:
+    """Return whether a newer statement may be what has become of an older one that it is like."""
+    if len(new) > MOST_CHARACTERS or len(old) > MOST_CHARACTERS:
+        return False
+    past = _OF_THE_PAST.search(new)
+    if past and not _OF_NOW.search(new) and past.group().casefold() not in old.casefold():
+        return False
+    return sorted(new.split()) != sorted(old.split())  # the same words turned round: another statement
+
+
+def _meet(said: Statement, new: Words, old: Words, attributes: Collection[str]) -> bool:
+    """Whether a statement may decide anything of one that speaks of those attributes in those words."""
+    if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
+        return True
+    shared = {*old.content} & {*new.content}
+    return len(shared) >= TOPIC_COVERED * max(1, len({*old.content}))

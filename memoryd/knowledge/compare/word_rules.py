@@ -1,0 +1,233 @@
+"""What the words of two statements decide, taken as wholes: a repetition, a doubt, a denial, or nothing."""
+
+from __future__ import annotations
+
+import re
+
+from memoryd.knowledge.claims.statement import Statement
+from memoryd.knowledge.compare.finding import APART, Finding, Relation
+from memoryd.knowledge.language.stems import stem, word_set
+from memoryd.knowledge.language.words import Words
+
+__all__ = ["NEAR", "TOPIC_COVERED", "by_words", "gained", "repeated", "same_figures", "same_shades"]
+
+# Thresholds of the comparison of wholes, chosen on half of letta-evals' contradicting facts (docs/benchmarks.md).
+ALIKE = 0.5
+"""Share of the older statement's words that the newer repeats, for a change of it to be spoken of."""
+COVERED_BY_DENIAL = 0.5
+MOSTLY_COVERED = 0.7
+NEAR = 0.80
+"""Cosine from which two statements are compared though they share neither words nor attributes."""
+VERY_NEAR = 0.85
+
+_PARAPHRASES = tuple(
+    frozenset(stem(words.split()))
+    for words in (
+        "like love enjoy adore fond keen fan likes loves enjoys liking",
+        "hate dislike detest despise",
+        "live reside based dwell home",
+        "work employed job employee working works",
+        "big large huge",
+        "buy purchase get bought",
+        "begin start",
+        "kid child son daughter",
+        "movie film",
+        "fast quick",
+        "usually typically normally often always generally",
+        "called named name",
+        "need require must",
+        "want wish",
+        "car vehicle automobile",
+        "trip travel journey",
+        "meal dish food",
+        "prefer preferred preference",
+        "birthday born birth",
+        "every each day daily",
+        "really very truly absolutely definitely much lot",
+        "phone cellphone mobile",
+    )
+)
+_MANY_VERBS = frozenset(
+    stem(
+        word_set("""
+    like love enjoy adore hate dislike want speak own have know visit read watch eat buy play need avoid collect
+    cook drink follow support bought visited met volunteer learn study see saw listen recommend remind remember
+    add call tell ask send help think feel hope attend try use work go take bring make write order plan
+""")
+    )
+)
+"""Verbs that take many objects at a time: another object says nothing of the first."""
+
+
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / max(1, len(one | other))
+
+
+def same_figures(new: Words, old: Words) -> bool:
+    """Whether names are the same, and numbers and days in their order."""
+    names = [{name.text for name in words.names} for words in (new, old)]
+    return names[0] == names[1] and new.numbers == old.numbers and new.days == old.days
+
+
+def same_shades(new: Words, old: Words) -> bool:
+    """Whether both say the same of how often and whether it is past, and name the same identifiers."""
+    present = [frozenset(words.content) - words.past for words in (new, old)]
+    return new.shades == old.shades and not (new.past & present[1] or old.past & present[0])
+
+
+def _same_names(new: Words, old: Words) -> bool:
+    """Whether the same names stand in the same places; of those that lead, the order does not matter."""
+    leads = [{name.text for name in words.names if name.leads} for words in (new, old)]
+    others = [[name.text for name in words.names if not name.leads] for words in (new, old)]
+    return leads[0] == leads[1] and (others[0] == others[1])
+
+
+def gained(new: Words, old: Words) -> frozenset[str]:
+    """Return the stems that one text has more than another, but for paraphrases of what the other has."""
+    more = frozenset(new.content) - frozenset(old.content)
+    for group in _PARAPHRASES:
+        if more & group and group & frozenset(old.content):
+            more -= group
+    return more
+
+
+def repeated(new: Words, old: Words, similarity: float, duplicate: tuple[float, float]) -> Finding:
+    """Return SAME if nothing that counts differs; wording may."""
+    if bool(new.negations) != bool(old.negations) or not same_figures(new, old) or not same_shades(new, old):
+        return APART
+    if new.exclusions != old.exclusions or not _same_names(new, old):
+        return APART
+    if gained(new, old):
+        return APART  # it says more, or something else
+    lost = gained(old, new)
+    overlap = _jaccard(new.meaning, old.meaning)
+    long_enough = new.count >= LEAST_WORDS and old.count >= LEAST_WORDS
+    if (not lost and similarity > duplicate[0]) or (overlap >= duplicate[1] and long_enough):
+        return Finding(Relation.SAME, "repeated", "it says the same in other words")
+    return APART
+
+
+LEAST_WORDS = 5
+"""Of both statements, for their shared words alone to make them one."""
+
+
+def by_words(
+    said: Statement, known: Statement, new: Words, old: Words, similarity: float, duplicate: tuple[float, float]
+) -> Finding:
+    """Return what two statements decide that share no attribute which is read."""
+    again = repeated(new, old, similarity, duplicate)
+    if again.relation is Relation.SAME:
+        return again
+    new_leads, old_leads = ({name.text for name in words.names if name.leads} for words in (new, old))
+    if not new_leads and not old_leads:
+        return _of_speaker(said, known, new, old, similarity)
+    return _of_named(said, known, new, old, new_leads, old_leads, similarity)
+
+
+_TURNED = Finding(Relation.DOUBTFUL, "turned", "it speaks of a change of the same thing")
+
+
+def _shares(new: Words, old: Words) -> tuple[float, float]:
+    """Return how much of the older one's words the newer repeats, and how much of all words both share."""
+    shared = len({*old.content} & {*new.content})
+    return shared / max(1, len({*old.content})), shared / max(1, len({*old.content} | {*new.content}))
+
+
+def _of_named(
+    said: Statement,
+    known: Statement,
+    new: Words,
+    old: Words,
+    new_leads: set[str],
+    old_leads: set[str],
+    similarity: float,
+) -> Finding:
+    """
+    Compare two statements of which one begins with a name.
+
+    Another name, number, day or object makes it another event or another instance, and both may be true.
+    """
+    covered, alike = _shares(new, old)
+    turned = _turns(said, known, new, old, covered, similarity)
+    new_names, old_names = ({name.text for name in words.names} for words in (new, old))
+    if not new_names & old_names & (new_leads | old_leads):
+        return _TURNED if turned and not (new_leads and old_leads) else APART
+    same_frame = alike == 1.0 and same_figures(new, old) and new_leads == old_leads
+    if same_frame and new.negations - old.negations == 1 and (len(new.content) > 1 or similarity >= VERY_NEAR):
+        return Finding(Relation.CHANGED, "negated", "the same is denied")
+    denies = new.exclusions > old.exclusions or (new.negations > old.negations and not _figures_apart(new, old))
+    both_lead = bool(new_leads & old_leads)
+    several = len({*old.content} & {*new.content}) > 1
+    if denies and several and covered >= COVERED_BY_DENIAL and (both_lead or covered >= MOSTLY_COVERED):
+        return Finding(Relation.DOUBTFUL, "denied", "much of it is denied or excluded")
+    return _TURNED if turned and both_lead and covered >= ALIKE else APART
+
+
+def _turns(said: Statement, known: Statement, new: Words, old: Words, covered: float, similarity: float) -> bool:
+    """Whether a statement that speaks of a change speaks of what the older one says."""
+    if not said.turning or known.turning or similarity < TOPIC or covered < TOPIC_COVERED:
+        return False
+    if _are_two(new, old) or _figures_apart(new, old):
+        return False
+    return bool(({*new.content} & {*old.content}) - _COMMON)
+
+
+def _are_two(new: Words, old: Words) -> bool:
+    """Whether an object tells two statements apart: mental health is not physical health, each has its own word."""
+    return bool(gained(new, old) - _OF_CHANGE) and bool(gained(old, new) - _OF_CHANGE)
+
+
+def _figures_apart(new: Words, old: Words) -> bool:
+    """Whether a name or a number tells two statements apart: order 17 is not order 18."""
+    names = [{name.text for name in words.names} for words in (new, old)]
+    numbers = [{*new.numbers}, {*old.numbers}]
+    return any(bool(one - other) and bool(other - one) for one, other in (names, numbers))
+
+
+_OF_CHANGE = frozenset(
+    stem(
+        word_set("""
+    again back be become became began break broke cancel cancelled change changed cut die died drop dropped end ended
+    expired finish finished gave get give given gone got leave left lost more move moved new old out pass passed
+    quit raise raised replace replaced resign resigned retire retired sell sold split start started stop stopped
+    switch switched trade traded up down off on over
+    am is are was were do does did have has had go goes went take takes took make makes made use uses used
+    train trains training own owns
+""")
+    )
+)
+"""Words that tell of a change, and verbs that say no more than that something was so."""
+
+
+_COMMON = frozenset(
+    stem(
+        word_set("""
+    go get have make take use work live like love want new time day thing people lot bit
+""")
+    )
+)
+TOPIC = 0.6
+"""Cosine from which two statements are about one thing, if they share a word that carries meaning too."""
+TOPIC_COVERED = 0.3
+
+
+_ENDING = re.compile(
+    r"\b(?:resigned|retired|left|gave up|given up|dropped|cancell?ed|sold|ended|over|finished)\b", re.IGNORECASE
+)
+"""What ends something without a word that denies: "I resigned" is "I quit" again."""
+
+
+def _of_speaker(said: Statement, known: Statement, new: Words, old: Words, similarity: float) -> Finding:
+    """Compare two statements that begin with no name: what the speaker says of themselves, or of things."""
+    covered, alike = _shares(new, old)
+    if said.claims and known.claims and not said.changing:
+        return APART  # both were read, and speak of different things
+    if (said.happened and not said.changing) or known.happened:
+        return APART  # it happened, and so may the other have
+    if alike == 1.0 and same_figures(new, old):
+        if new.negations + old.negations == 1 and not said.limited:
+            return Finding(Relation.CHANGED, "negated", "the same is denied")
+        return APART
+    if _turns(said, known, new, old, covered, similarity):
+        return _TURNED
+    return APART

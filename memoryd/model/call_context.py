@@ -1,0 +1,97 @@
+"""
+What is known of a call for the audit log, wherever the call has got to.
+
+The service begins a trail; the store finds it when the call commits, so that the line of a write goes with the write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from memoryd.model.change import ChangeSet
+
+__all__ = ["Journal", "Trail", "current_trail", "following", "when_settled"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Trail:
+    """Who does what; `ids` are the memories and grants that it touched, never what they say."""
+
+    time: datetime
+    call: str
+    """The id of the call, as in the log."""
+    rpc: str
+    door: str
+    """`admin`, `sandbox`, `shared`, `tcp`, or `daemon` for what it does by itself."""
+    listener: str = ""
+    """The grant whose socket it came through."""
+    grant_id: str = ""
+    token_id: str = ""
+    agent_id: str = ""
+    user_id: str = ""
+    chat_id: str = ""
+    peer: str = ""
+    """Whence a call over TCP came."""
+    dry_run: bool = False
+    """Whether it only asked what would go."""
+    purge: bool = False
+    """Whether it asked to erase for good."""
+    ids: list[str] = field(default_factory=list)
+    changes: list[asyncio.Future[Any]] = field(default_factory=list)
+    """What it began and goes on with even if its caller hangs up."""
+    recorded: frozenset[str] | None = None
+    """The ids that the log has already as done, by commits of this call; None: it has nothing."""
+
+
+def when_settled(changes: Sequence[asyncio.Future[Any]], done: Callable[[], object]) -> None:
+    """Call back once all of these changes have come to their end: at once if they have."""
+    pending = [change for change in changes if not change.done()]
+    if not pending:
+        done()
+        return
+    left = len(pending)
+
+    def one(_: object) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            done()
+
+    for change in pending:
+        change.add_done_callback(one)
+
+
+_current: ContextVar[Trail | None] = ContextVar("trail", default=None)
+
+
+def current_trail() -> Trail | None:
+    """Return the trail of the call that this code serves, if it serves one."""
+    return _current.get()
+
+
+@contextmanager
+def following(trail: Trail) -> Iterator[Trail]:
+    """Make it the trail of all that is done within, also of the tasks that are begun there."""
+    token = _current.set(trail)
+    try:
+        yield trail
+    finally:
+        _current.reset(token)
+
+
+class Journal(Protocol):
+    """What the store tells of each change set before it commits it."""
+
+    def record(self, work: Sequence[tuple[ChangeSet, Trail | None]]) -> Callable[[], None]:
+        """
+        Write down what is about to be committed, and return what waits until that is on disk.
+
+        Raises Unavailable where it cannot be written; then nothing is committed.
+        """
+        ...

@@ -1,0 +1,64 @@
+"""The verified identity behind a call."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from memoryd.errors import IdentityMissing, InvalidArgument
+from memoryd.model.grant import NO_LIMITS, Quota
+from memoryd.model.scope import Owner, Scope, Visibility
+from memoryd.model.trust import Trust
+from memoryd.model.validation import check_id
+
+__all__ = ["DEFAULT_AGENT", "Caller"]
+
+DEFAULT_AGENT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The verified identity behind a call."""
+
+    agent_id: str = DEFAULT_AGENT
+    user_id: str | None = None
+    chat_id: str | None = None
+    trust: Trust = Trust.HOST
+    grant_id: str = ""
+    quota: Quota = NO_LIMITS
+
+    def __post_init__(self) -> None:
+        """Check the ids; IdentityMissing if neither says who asks."""
+        for name in ("agent_id", "user_id", "chat_id"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, check_id(value, name) or None if value else None)
+        if self.agent_id is None:
+            object.__setattr__(self, "agent_id", DEFAULT_AGENT)
+        if self.user_id is None and self.chat_id is None:
+            raise IdentityMissing("neither user_id nor chat_id is set; say who asks", field="user_id")
+
+    @property
+    def visibility(self) -> Visibility:
+        """What it may see."""
+        return Visibility(self.agent_id, self.user_id, self.chat_id)
+
+    def reads_as(self, owner: Owner) -> str:
+        """Who reads what an owner has: the user in a chat; in their own memory nobody else is there."""
+        return self.user_id or "" if owner.scope.user_id is None else ""
+
+    @property
+    def turn(self) -> Hashable:
+        """What takes turns at what is scarce: its grant, else itself."""
+        return self.grant_id or self
+
+    def writes_to(self, *, shared: bool) -> Owner:
+        """Where its statements go: to the chat if shared, else to the user."""
+        if shared:
+            if not self.chat_id:
+                raise InvalidArgument("shared needs a chat_id: whose group memory shall it become?", field="chat_id")
+            return Owner(self.agent_id, Scope(chat_id=self.chat_id))
+        if not self.user_id:
+            raise IdentityMissing(
+                "a personal memory needs a user_id; set shared to store it for the chat", field="user_id"
+            )
+        return Owner(self.agent_id, Scope(user_id=self.user_id))

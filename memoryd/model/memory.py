@@ -1,0 +1,284 @@
+"""A memory, and the draft that becomes one. Times are aware datetimes in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from types import MappingProxyType
+
+from memoryd.errors import InvalidArgument, LimitExceeded
+from memoryd.model import limits
+from memoryd.model.entity import EntityRef, Mention
+from memoryd.model.scope import Owner, Scope
+from memoryd.model.trust import Trust
+from memoryd.model.validation import (
+    check_id,
+    check_metadata,
+    check_share,
+    check_subjects,
+    check_tags,
+    check_text,
+    check_time,
+    fold,
+)
+
+__all__ = [
+    "AT_ONCE",
+    "UNKNOWN",
+    "USER_WORDS",
+    "VOUCHED",
+    "Draft",
+    "Judgement",
+    "Kind",
+    "Memory",
+    "Outcome",
+    "Source",
+    "State",
+]
+
+UNKNOWN = "unknown"  # who said something in a chat for which nobody is named
+VOUCHED = ", as "  # between a speaker and who says that it was they
+USER_WORDS = frozenset({"user", "the user", "me"})  # what a speaker may be called who is the user
+AT_ONCE = timedelta(seconds=1)  # an event_time so near to the create_time is that of the storing
+_OWN = {"internal": True}  # a field that the daemon keeps for itself
+_EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+class Kind(Enum):
+    """What sort of statement a memory is."""
+
+    FACT = "fact"
+    PREFERENCE = "preference"
+    EVENT = "event"
+    PROCEDURE = "procedure"
+    REFLECTION = "reflection"
+    EPISODE = "episode"
+
+
+class State(Enum):
+    """Where a memory stands in its life."""
+
+    LIVE = "live"
+    EXPIRED = "expired"
+    SUPERSEDED = "superseded"
+    DELETED = "deleted"
+
+
+class Outcome(Enum):
+    """What became of a statement that was offered."""
+
+    INSERTED = "inserted"
+    REINFORCED = "reinforced"  # we knew; now we know it better
+    SUPERSEDED = "superseded"  # we believed otherwise until now
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Who stated a memory and where: a claim of the caller."""
+
+    speaker: str = ""
+    channel: str = ""
+    thread_id: str = ""
+    session_id: str = ""
+    message_ids: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check every part as an id."""
+        for name in ("speaker", "channel", "thread_id", "session_id"):
+            object.__setattr__(self, name, check_id(getattr(self, name), f"source.{name}"))
+        if len(self.message_ids) > limits.MAX_SOURCE_MESSAGES:
+            raise LimitExceeded(
+                f"source.message_ids has {len(self.message_ids)} entries; the limit is {limits.MAX_SOURCE_MESSAGES}",
+                field="source.message_ids",
+                limit="source.message_ids",
+            )
+        ids = tuple(check_id(item, f"source.message_ids[{n}]") for n, item in enumerate(self.message_ids))
+        object.__setattr__(self, "message_ids", ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Why a memory was superseded or contested."""
+
+    rule: str
+    reason: str = ""
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One durable statement that can be recalled; fields as in `memory.proto`."""
+
+    id: str
+    agent_id: str
+    scope: Scope
+    content: str
+    create_time: datetime
+    event_time: datetime
+    kind: Kind = Kind.FACT
+    state: State = State.LIVE  # as of the answer; what is stored are the times
+    subjects: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    category: str = ""
+    metadata: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    key: str = ""
+    source: Source = Source()
+    confidence: float = 1.0
+    decay_rate: float | None = None
+    trust: Trust = Trust.HOST
+    grant_id: str = ""
+    protected: bool = False
+    recall_time: datetime | None = None
+    recall_count: int = 0
+    reinforce_time: datetime | None = None
+    expire_time: datetime | None = None
+    supersede_time: datetime | None = None
+    delete_time: datetime | None = None
+    purge_time: datetime | None = None
+    supersedes: tuple[str, ...] = ()
+    superseded_by: str = ""
+    contested_with: tuple[str, ...] = ()
+    judgement: Judgement | None = None
+    delete_trust: Trust | None = field(default=None, metadata=_OWN)
+    """With which trust it was deleted: with less it is not restored."""
+    supersede_trust: Trust | None = field(default=None, metadata=_OWN)
+    """With which trust it was superseded: with less that is not undone."""
+    delete_reason: str = ""
+    """Why it went: "deleted", "decayed", "evicted" or "forgotten"; empty while it is there."""
+    trusted_recall_time: datetime | None = field(default=None, metadata=_OWN)
+    """When the host last recalled it; what a sandbox recalls does not keep a memory from fading."""
+    claims: tuple[str, ...] = field(default=(), metadata=_OWN)
+    """The attributes that it speaks of, as `knowledge.claims` reads them: what it is found by when judged."""
+    mentions: tuple[Mention, ...] = field(default=(), metadata=_OWN)
+    """The entities that it names."""
+    enrich_time: datetime | None = field(default=None, metadata=_OWN)
+    """When every finder last looked at it."""
+    author: str = field(default="", metadata=_OWN)
+    """Of a chat's memory the user for whom it was stored, who says "I" in it where no speaker is named."""
+    entities: tuple[EntityRef, ...] = ()
+    """Its mentions as an answer shows them; never stored."""
+    said_by: str = ""
+    """Who says "I" in it, where that is not the asking user; never stored."""
+    said_time: datetime | None = None
+    """Its event_time, where a reader needs it to understand the statement; never stored."""
+
+    @property
+    def text_bytes(self) -> int:
+        """Bytes of all that was said: content, labels, metadata, key and source."""
+        source = self.source
+        texts = (
+            self.content, *self.subjects, *self.tags, self.category, *self.metadata, *self.metadata.values(), self.key,
+            source.speaker, source.channel, source.thread_id, source.session_id, *source.message_ids,
+        )  # fmt: skip
+        return len("".join(texts).encode())
+
+    @property
+    def owner(self) -> Owner:
+        """Agent and scope."""
+        return Owner(self.agent_id, self.scope)
+
+    def state_at(self, now: datetime) -> State:
+        """Return the state that its times say; deleted before superseded before expired."""
+        if self.delete_time is not None:
+            return State.DELETED
+        if self.supersede_time is not None:
+            return State.SUPERSEDED
+        if self.expire_time is not None and self.expire_time <= now:
+            return State.EXPIRED
+        return State.LIVE
+
+    @property
+    def links(self) -> frozenset[str]:
+        """The ids of other memories that it names."""
+        evidence = "" if self.judgement is None else self.judgement.evidence
+        return frozenset((*self.contested_with, *self.supersedes, self.superseded_by, evidence)) - {""}
+
+    @property
+    def narrator(self) -> str:
+        """
+        Who says "I" in it; empty: the user of a personal memory, or nobody who is known.
+
+        Whom a sandbox of another names is not them, but somebody of its own.
+        """
+        speaker, author = self.source.speaker, self.author
+        if not speaker or fold(speaker) in {*USER_WORDS, fold(self.scope.user_id or "")}:
+            return author
+        vouched = fold(speaker) == fold(author) or self.scope.user_id is not None or self.trust is Trust.HOST
+        return speaker if vouched else f"{speaker}{VOUCHED}{author or UNKNOWN} says"
+
+    @property
+    def own_event_time(self) -> datetime | None:
+        """The event_time if it is another than that of the storing."""
+        return self.event_time if abs(self.event_time - self.create_time) >= AT_ONCE else None
+
+    def as_of(self, now: datetime) -> Memory:
+        """Return it with the state that it has now."""
+        state = self.state_at(now)
+        return self if state is self.state else replace(self, state=state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A statement that is offered: what the caller may say of a memory, checked and in NFC."""
+
+    content: str
+    kind: Kind = Kind.FACT
+    shared: bool = False
+    subjects: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    category: str = ""
+    metadata: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    key: str = ""
+    source: Source = Source()
+    event_time: datetime | None = None
+    confidence: float = 1.0
+    decay_rate: float | None = None
+    expires_days: float | None = None
+    expire_time: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Check every field; InvalidArgument or LimitExceeded names the first that is wrong."""
+        put = object.__setattr__
+        put(self, "content", check_text(self.content, "content", limit=limits.MAX_CONTENT_BYTES, required=True))
+        try:
+            put(self, "kind", Kind(self.kind))
+        except ValueError:
+            raise InvalidArgument(
+                f"kind is {self.kind!r}; it must be one of {', '.join(kind.value for kind in Kind)}", field="kind"
+            ) from None
+        put(self, "subjects", check_subjects(self.subjects))
+        put(self, "tags", check_tags(self.tags))
+        put(self, "category", check_text(self.category, "category", limit=limits.MAX_CATEGORY_BYTES).strip())
+        put(self, "metadata", check_metadata(self.metadata))
+        put(self, "key", check_id(self.key, "key"))
+        put(self, "event_time", check_time(self.event_time, "event_time"))
+        put(self, "expire_time", check_time(self.expire_time, "expire_time"))
+        check_share(self.confidence, "confidence")
+        for name in ("decay_rate", "expires_days"):
+            if not isinstance(getattr(self, name), int | float | None):
+                raise InvalidArgument(f"{name} must be a number", field=name)
+        if self.decay_rate is not None and not 0.0 <= self.decay_rate <= limits.MAX_DECAY_RATE:
+            raise InvalidArgument(
+                f"decay_rate is {self.decay_rate}; it must lie between 0 and {limits.MAX_DECAY_RATE:.0f} per day",
+                field="decay_rate",
+            )
+        if self.expires_days is not None:
+            if self.expire_time is not None:
+                raise InvalidArgument("give expires_days or expire_time, not both", field="expires_days")
+            if not 0.0 < self.expires_days <= limits.MAX_EXPIRES_DAYS:
+                raise InvalidArgument(
+                    f"expires_days is {self.expires_days}; it must be more than 0 and at most"
+                    f" {limits.MAX_EXPIRES_DAYS}; leave it out to keep the memory for ever",
+                    field="expires_days",
+                )
+
+    def expiry(self, now: datetime) -> datetime | None:
+        """Return when it expires; InvalidArgument if that is over already."""
+        if self.expires_days is not None:
+            return now + timedelta(days=self.expires_days)
+        if self.expire_time is not None and self.expire_time <= now:
+            raise InvalidArgument("expire_time is not in the future", field="expire_time")
+        return self.expire_time

@@ -1,0 +1,115 @@
+"""What a search or a list asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+
+from memoryd.errors import InvalidArgument
+from memoryd.model import limits
+from memoryd.model.memory import Kind, Memory, State
+from memoryd.model.validation import (
+    check_count,
+    check_metadata,
+    check_share,
+    check_subjects,
+    check_tags,
+    check_text,
+    check_time,
+    fold,
+)
+
+__all__ = ["Filter", "Query"]
+
+_EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Narrows a search or a list: every field that is set must match. Ranges are half-open [from, to)."""
+
+    kinds: frozenset[Kind] = frozenset()
+    subjects: tuple[str, ...] = ()
+    entity_ids: frozenset[str] = frozenset()
+    """Whom the subjects mean, as far as they are known; a memory that names one of them passes too."""
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
+    category: str = ""
+    event_time_from: datetime | None = None
+    event_time_to: datetime | None = None
+    create_time_from: datetime | None = None
+    create_time_to: datetime | None = None
+    include_expired: bool = False
+    include_superseded: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every field as the memory's own."""
+        put = object.__setattr__
+        put(self, "subjects", check_subjects(self.subjects, "filter.subjects"))
+        put(self, "tags", check_tags(self.tags, "filter.tags"))
+        put(self, "metadata", check_metadata(self.metadata, "filter.metadata"))
+        put(self, "category", check_text(self.category, "filter.category", limit=limits.MAX_CATEGORY_BYTES).strip())
+        for name in ("event_time", "create_time"):
+            start = check_time(getattr(self, f"{name}_from"), f"filter.{name}_from")
+            end = check_time(getattr(self, f"{name}_to"), f"filter.{name}_to")
+            if start is not None and end is not None and end <= start:
+                raise InvalidArgument(f"filter.{name}_to must be later than {name}_from", field=f"filter.{name}_to")
+            put(self, f"{name}_from", start)
+            put(self, f"{name}_to", end)
+
+    @property
+    def wanted_kinds(self) -> frozenset[Kind]:
+        """The kinds it lets through: those named, or all but EPISODE."""
+        return self.kinds or frozenset(Kind) - {Kind.EPISODE}
+
+    def is_about(self, memory: Memory) -> bool:
+        """Whether a memory is about one of the subjects, if there are any, and does not merely mention one."""
+        return (
+            not self.subjects
+            or bool({*map(fold, self.subjects)} & {*map(fold, memory.subjects)})
+            or any(mention.about and mention.entity_id in self.entity_ids for mention in memory.mentions)
+        )
+
+    def admits(self, memory: Memory, now: datetime) -> bool:
+        """Whether a memory passes: the definition that every store and index must agree with."""
+        state = memory.state_at(now)
+        expired = memory.expire_time is not None and memory.expire_time <= now
+        return (
+            state is not State.DELETED
+            and (self.include_superseded or memory.supersede_time is None)
+            and (self.include_expired or not expired)
+            and memory.kind in self.wanted_kinds
+            and (
+                not self.subjects
+                or bool({*map(fold, self.subjects)} & {*map(fold, memory.subjects)})
+                or any(mention.entity_id in self.entity_ids for mention in memory.mentions)
+            )
+            and set(self.tags) <= set(memory.tags)
+            and self.metadata.items() <= dict(memory.metadata).items()
+            and (not self.category or self.category == memory.category)
+            and (self.event_time_from is None or self.event_time_from <= memory.event_time)
+            and (self.event_time_to is None or memory.event_time < self.event_time_to)
+            and (self.create_time_from is None or self.create_time_from <= memory.create_time)
+            and (self.create_time_to is None or memory.create_time < self.create_time_to)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A question to the memory, checked."""
+
+    text: str
+    limit: int = limits.DEFAULT_SEARCH_LIMIT
+    filter: Filter = Filter()
+    min_score: float = 0.0
+    explain: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every field; the limit of zero becomes the default."""
+        put = object.__setattr__
+        put(self, "text", check_text(self.text, "query", limit=limits.MAX_QUERY_BYTES, required=True))
+        count = check_count(self.limit, "limit", default=limits.DEFAULT_SEARCH_LIMIT, limit=limits.MAX_SEARCH_LIMIT)
+        put(self, "limit", count)
+        check_share(self.min_score, "min_score")

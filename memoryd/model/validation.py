@@ -1,0 +1,158 @@
+"""
+What may be said: the checks that every value passes once, where it is made.
+
+Each returns the value in the form that is kept, or raises InvalidArgument or LimitExceeded with the field's name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+
+from memoryd.errors import InvalidArgument, LimitExceeded
+from memoryd.model import limits
+
+__all__ = [
+    "check_count",
+    "check_id",
+    "check_metadata",
+    "check_share",
+    "check_subjects",
+    "check_tags",
+    "check_text",
+    "check_time",
+    "fold",
+    "text_digest",
+]
+
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)  # a day inside what a timestamp can hold, so that zones cannot overflow
+LATEST = datetime(9999, 12, 30, tzinfo=UTC)
+MOST_MARKS = 30  # of the Stream-Safe Text Format, Unicode Standard Annex 15
+LAST_MARK = 0x1E94A  # the last character of Unicode 15 with a combining class
+_VISIBLE = frozenset("LNPS")  # letters, numbers, punctuation, symbols: what is left is spaces, marks and controls
+
+
+@cache
+def _too_many_marks() -> re.Pattern[str]:
+    marks = "".join(chr(code) for code in range(0x300, LAST_MARK + 1) if unicodedata.combining(chr(code)))
+    return re.compile(f"[{marks}]{{{MOST_MARKS + 1}}}")
+
+
+def check_text(value: str, name: str, *, limit: int, required: bool = False) -> str:
+    """Return value in NFC; InvalidArgument if it is no storable text, LimitExceeded above `limit` bytes of UTF-8."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name} must be text, not {type(value).__name__}", field=name)
+    if len(value) > 2 * limit:  # before any work: NFC never shrinks text below a third of its bytes
+        raise LimitExceeded(f"{name} has {len(value)} characters; the limit is {limit} bytes", field=name, limit=name)
+    if not value.isascii() and _too_many_marks().search(value):  # NFC sorts them in the square of their number
+        raise InvalidArgument(f"{name} has more than {MOST_MARKS} combining marks in a row", field=name)
+    text = value if value.isascii() else unicodedata.normalize("NFC", value)
+    if "\0" in text:
+        raise InvalidArgument(f"{name} contains a NUL character; remove it", field=name)
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidArgument(
+            f"{name} contains a lone surrogate, which is not Unicode text; decode it properly", field=name
+        ) from None
+    if size > limit:
+        raise LimitExceeded(f"{name} is {size} bytes; the limit is {limit}", field=name, limit=name)
+    if required and not any(unicodedata.category(letter)[0] in _VISIBLE for letter in text):
+        raise InvalidArgument(f"{name} is empty; say something", field=name)
+    return text
+
+
+def check_id(value: str, name: str) -> str:
+    """Return an identifier of the caller's: at most 128 bytes, printable, without outer spaces; empty is fine."""
+    text = check_text(value, name, limit=limits.MAX_ID_BYTES)
+    if text and (not text.isprintable() or text != text.strip()):
+        raise InvalidArgument(f"{name} must be printable and must not begin or end with a space", field=name)
+    return text
+
+
+def check_count(value: int, name: str, *, default: int, limit: int) -> int:
+    """Return value, or default for zero; InvalidArgument below zero, LimitExceeded above limit."""
+    if value < 0:
+        raise InvalidArgument(f"{name} is {value}; it must be at least 1, or 0 for {default}", field=name)
+    if value > limit:
+        raise LimitExceeded(f"{name} is {value}; the limit is {limit}", field=name, limit=name)
+    return value or default
+
+
+def check_share(value: float, name: str) -> float:
+    """Return value if it lies in 0–1; InvalidArgument otherwise, NaN included."""
+    if not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+        raise InvalidArgument(f"{name} is {value}; it must lie between 0 and 1", field=name)
+    return value
+
+
+def check_time(value: datetime | None, name: str) -> datetime | None:
+    """Return value in UTC; InvalidArgument without a zone or outside of the years 1–9999."""
+    if value is None:
+        return None
+    if not isinstance(value, datetime):
+        raise InvalidArgument(f"{name} must be a datetime, not {type(value).__name__}", field=name)
+    if value.tzinfo is None:
+        raise InvalidArgument(f"{name} has no time zone; give one, for example UTC", field=name)
+    if not EARLIEST <= value <= LATEST:
+        raise InvalidArgument(f"{name} is out of range", field=name)
+    return value.astimezone(UTC)
+
+
+def fold(text: str) -> str:
+    """Return text as it is compared where case and spacing do not matter."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return " ".join(plain.casefold().split())
+
+
+def text_digest(text: str) -> bytes:
+    """Return 16 bytes that are equal for statements equal but for case, spacing, width and a final full stop."""
+    folded = fold(text)
+    return hashlib.blake2b((folded.rstrip(" .!…。！") or folded).encode(), digest_size=16).digest()
+
+
+def _check_labels(values: Iterable[str], name: str, *, most: int, limit: int) -> tuple[str, ...]:
+    """Return the labels, stripped, each once, in order."""
+    if isinstance(values, str | bytes):
+        raise InvalidArgument(f"{name} must be a list of texts, not one text", field=name)
+    values = tuple(values)
+    if len(values) > most:
+        raise LimitExceeded(f"{name} has {len(values)} entries; the limit is {most}", field=name, limit=name)
+    labels = [check_text(value, f"{name}[{n}]", limit=limit, required=True).strip() for n, value in enumerate(values)]
+    return tuple(dict.fromkeys(labels))
+
+
+def check_subjects(values: Iterable[str], name: str = "subjects") -> tuple[str, ...]:
+    """Return subjects, each once; LimitExceeded above 16 of 128 bytes."""
+    return _check_labels(values, name, most=limits.MAX_SUBJECTS, limit=limits.MAX_SUBJECT_BYTES)
+
+
+def check_tags(values: Iterable[str], name: str = "tags") -> tuple[str, ...]:
+    """Return tags, each once; LimitExceeded above 32 of 64 bytes."""
+    return _check_labels(values, name, most=limits.MAX_TAGS, limit=limits.MAX_TAG_BYTES)
+
+
+def check_metadata(values: Mapping[str, str], name: str = "metadata") -> Mapping[str, str]:
+    """Return metadata in NFC, ordered by key; LimitExceeded above 32 keys of 64 / 1,024 bytes or 8 KiB."""
+    if not isinstance(values, Mapping):
+        raise InvalidArgument(f"{name} must be a mapping of text to text", field=name)
+    if len(values) > limits.MAX_METADATA_KEYS:
+        raise LimitExceeded(
+            f"{name} has {len(values)} keys; the limit is {limits.MAX_METADATA_KEYS}", field=name, limit=name
+        )
+    checked = {}
+    for key, value in sorted(values.items()):
+        known = check_text(key, name, limit=limits.MAX_METADATA_KEY_BYTES, required=True)
+        if known in checked:
+            raise InvalidArgument(f"{name} has two keys that are the same text in Unicode NFC", field=name)
+        checked[known] = check_text(value, name, limit=limits.MAX_METADATA_VALUE_BYTES)
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in checked.items())
+    if size > limits.MAX_METADATA_BYTES:
+        raise LimitExceeded(
+            f"{name} is {size} bytes in all; the limit is {limits.MAX_METADATA_BYTES}", field=name, limit=name
+        )
+    return checked

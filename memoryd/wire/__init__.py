@@ -1,0 +1,1 @@
+"""Values to protobuf messages and back, for the service and the client."""

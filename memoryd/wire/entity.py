@@ -1,0 +1,49 @@
+"""Between the values of `entity` and the messages of the contract; shared by the service and the client."""
+
+from __future__ import annotations
+
+from memoryd.model.entity import EntityType, Profile
+from memoryd.model.scope import Owner, Scope
+from memoryd.v1 import entity_pb2, memory_pb2
+from memoryd.wire.memory import enum_codes, set_time, time_from_pb
+
+__all__ = ["profile_from_pb", "profile_to_pb"]
+
+TYPE_TO_PB, TYPE_FROM_PB = enum_codes(EntityType, entity_pb2, "ENTITY_TYPE")
+
+
+def profile_to_pb(profile: Profile) -> entity_pb2.Entity:
+    """Return an entity as message."""
+    scope = profile.owner.scope
+    message = entity_pb2.Entity(
+        id=profile.id,
+        agent_id=profile.owner.agent_id,
+        scope=memory_pb2.Scope(user_id=scope.user_id or "", chat_id=scope.chat_id or ""),
+        type=TYPE_TO_PB[profile.type],
+        name=profile.name,
+        aliases=profile.aliases,
+        relations=profile.relations,
+        summary=profile.summary,
+        mention_count=profile.mention_count,
+        merged_ids=profile.merged_ids,
+    )
+    set_time(message, "first_seen_time", profile.first_seen_time)
+    set_time(message, "last_seen_time", profile.last_seen_time)
+    return message
+
+
+def profile_from_pb(message: entity_pb2.Entity) -> Profile:
+    """Return a message as entity."""
+    return Profile(
+        id=message.id,
+        owner=Owner(message.agent_id, Scope(message.scope.user_id or None, message.scope.chat_id or None)),
+        type=TYPE_FROM_PB.get(message.type, EntityType.OTHER),
+        name=message.name,
+        aliases=tuple(message.aliases),
+        relations=tuple(message.relations),
+        summary=message.summary,
+        mention_count=message.mention_count,
+        first_seen_time=time_from_pb(message, "first_seen_time"),
+        last_seen_time=time_from_pb(message, "last_seen_time"),
+        merged_ids=tuple(message.merged_ids),
+    )

@@ -1,0 +1,357 @@
+"""Between the values of `model` and the messages of the contract; shared by the service and the client."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, TypeVar
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from memoryd.errors import InvalidArgument
+from memoryd.model.entity import EntityRef
+from memoryd.model.memory import Draft, Judgement, Kind, Memory, Outcome, Source, State
+from memoryd.model.query import Filter
+from memoryd.model.results import AddResult, ContextItem, ContextSection, Hit, Leg, LegScore, MemoryCount, Stats
+from memoryd.model.scope import Scope
+from memoryd.model.times import from_us, to_us
+from memoryd.model.trust import Trust
+from memoryd.v1 import context_service_pb2, memory_pb2, memory_service_pb2
+
+__all__ = [
+    "draft_from_pb",
+    "draft_to_pb",
+    "enum_codes",
+    "filter_from_pb",
+    "filter_to_pb",
+    "hit_from_pb",
+    "hit_to_pb",
+    "legs_from_pb",
+    "legs_to_pb",
+    "memory_from_pb",
+    "memory_to_pb",
+    "result_from_pb",
+    "result_to_pb",
+    "section_from_pb",
+    "section_to_pb",
+    "set_time",
+    "source_from_pb",
+    "source_to_pb",
+    "stats_from_pb",
+    "stats_to_pb",
+    "time_from_pb",
+]
+
+NANOS_A_SECOND = 1_000_000_000
+E = TypeVar("E", bound=Enum)
+
+
+def enum_codes(enum: type[E], module: Any, prefix: str) -> tuple[dict[E, Any], dict[int, E]]:
+    """Return an enum of the model as codes of a generated module, and the other way round."""
+    to_pb = {member: getattr(module, f"{prefix}_{member.name}") for member in enum}
+    return to_pb, {code: member for member, code in to_pb.items()}
+
+
+KIND_TO_PB, KIND_FROM_PB = enum_codes(Kind, memory_pb2, "MEMORY_KIND")
+STATE_TO_PB, STATE_FROM_PB = enum_codes(State, memory_pb2, "MEMORY_STATE")
+TRUST_TO_PB, TRUST_FROM_PB = enum_codes(Trust, memory_pb2, "TRUST_CLASS")
+OUTCOME_TO_PB, OUTCOME_FROM_PB = enum_codes(Outcome, memory_pb2, "OUTCOME")
+LEG_TO_PB, LEG_FROM_PB = enum_codes(Leg, memory_pb2, "SEARCH_LEG")
+
+_TIMES = (
+    "create_time", "event_time", "recall_time", "reinforce_time", "expire_time", "supersede_time", "delete_time",
+    "purge_time", "said_time",
+)  # fmt: skip
+_FILTER_TIMES = ("event_time_from", "event_time_to", "create_time_from", "create_time_to")
+
+
+def time_from_pb(message: Any, field: str) -> datetime | None:
+    """Return a time of a message, None where it is unset; InvalidArgument where it is none."""
+    if not message.HasField(field):
+        return None
+    stamp: Timestamp = getattr(message, field)
+    if not 0 <= stamp.nanos < NANOS_A_SECOND:
+        raise InvalidArgument(f"{field} has {stamp.nanos} nanoseconds", field=field)
+    try:
+        return from_us(stamp.seconds * 1_000_000 + stamp.nanos // 1000)
+    except OverflowError:
+        raise InvalidArgument(f"{field} is out of range", field=field) from None
+
+
+def set_time(message: Any, field: str, time: datetime | None) -> None:
+    """Set a time of a message, where there is one."""
+    if time is not None:
+        stamp = getattr(message, field)
+        stamp.seconds, microseconds = divmod(to_us(time), 1_000_000)  # a third of the cost of FromDatetime
+        stamp.nanos = microseconds * 1000
+
+
+def _kind(code: int, field: str) -> Kind:
+    kind = KIND_FROM_PB.get(code)
+    if kind is None:
+        raise InvalidArgument(f"{field} is {code}, which is no kind of memory", field=field)
+    return kind
+
+
+def memory_to_pb(memory: Memory) -> memory_pb2.Memory:
+    """Return a memory as message."""
+    message = memory_pb2.Memory(
+        id=memory.id,
+        agent_id=memory.agent_id,
+        scope=memory_pb2.Scope(user_id=memory.scope.user_id or "", chat_id=memory.scope.chat_id or ""),
+        content=memory.content,
+        kind=KIND_TO_PB[memory.kind],
+        state=STATE_TO_PB[memory.state],
+        subjects=memory.subjects,
+        tags=memory.tags,
+        category=memory.category,
+        metadata=memory.metadata,
+        key=memory.key,
+        source=source_to_pb(memory.source),
+        confidence=memory.confidence,
+        decay_rate=memory.decay_rate,
+        trust=TRUST_TO_PB[memory.trust],
+        grant_id=memory.grant_id,
+        protected=memory.protected,
+        recall_count=memory.recall_count,
+        supersedes=memory.supersedes,
+        superseded_by=memory.superseded_by,
+        contested_with=memory.contested_with,
+        delete_reason=memory.delete_reason,
+        said_by=memory.said_by,
+        entities=[memory_pb2.EntityRef(id=ref.id, name=ref.name, about=ref.about) for ref in memory.entities],
+    )
+    for field in _TIMES:
+        set_time(message, field, getattr(memory, field))
+    if memory.judgement is not None:
+        message.judgement.rule = memory.judgement.rule
+        message.judgement.reason = memory.judgement.reason
+        message.judgement.evidence = memory.judgement.evidence
+    return message
+
+
+def memory_from_pb(message: memory_pb2.Memory) -> Memory:
+    """Return a message as memory."""
+    created = time_from_pb(message, "create_time") or datetime.fromtimestamp(0, UTC)
+    judgement = message.judgement
+    return Memory(
+        id=message.id,
+        agent_id=message.agent_id,
+        scope=Scope(message.scope.user_id or None, message.scope.chat_id or None),
+        content=message.content,
+        kind=KIND_FROM_PB.get(message.kind, Kind.FACT),
+        state=STATE_FROM_PB.get(message.state, State.LIVE),
+        subjects=tuple(message.subjects),
+        tags=tuple(message.tags),
+        category=message.category,
+        metadata=dict(message.metadata),
+        key=message.key,
+        source=source_from_pb(message.source),
+        confidence=message.confidence,
+        decay_rate=message.decay_rate if message.HasField("decay_rate") else None,
+        trust=TRUST_FROM_PB.get(message.trust, Trust.SANDBOX),
+        grant_id=message.grant_id,
+        protected=message.protected,
+        create_time=created,
+        event_time=time_from_pb(message, "event_time") or created,
+        recall_time=time_from_pb(message, "recall_time"),
+        recall_count=message.recall_count,
+        reinforce_time=time_from_pb(message, "reinforce_time"),
+        expire_time=time_from_pb(message, "expire_time"),
+        supersede_time=time_from_pb(message, "supersede_time"),
+        delete_time=time_from_pb(message, "delete_time"),
+        purge_time=time_from_pb(message, "purge_time"),
+        supersedes=tuple(message.supersedes),
+        superseded_by=message.superseded_by,
+        contested_with=tuple(message.contested_with),
+        judgement=Judgement(judgement.rule, judgement.reason, judgement.evidence) if judgement.rule else None,
+        delete_reason=message.delete_reason,
+        said_by=message.said_by,
+        said_time=time_from_pb(message, "said_time"),
+        entities=tuple(EntityRef(ref.id, ref.name, ref.about) for ref in message.entities),
+    )
+
+
+def source_to_pb(source: Source) -> memory_pb2.Source:
+    """Return who stated something and where as message."""
+    return memory_pb2.Source(
+        speaker=source.speaker,
+        channel=source.channel,
+        thread_id=source.thread_id,
+        session_id=source.session_id,
+        message_ids=source.message_ids,
+    )
+
+
+def source_from_pb(message: memory_pb2.Source) -> Source:
+    """Return a message as who stated something and where, checked."""
+    return Source(message.speaker, message.channel, message.thread_id, message.session_id, tuple(message.message_ids))
+
+
+def draft_to_pb(draft: Draft) -> memory_service_pb2.AddMemoryRequest:
+    """Return a statement as request, without who asks."""
+    request = memory_service_pb2.AddMemoryRequest(
+        shared=draft.shared,
+        content=draft.content,
+        kind=KIND_TO_PB[draft.kind],
+        subjects=draft.subjects,
+        tags=draft.tags,
+        category=draft.category,
+        metadata=draft.metadata,
+        key=draft.key,
+        source=source_to_pb(draft.source),
+        confidence=draft.confidence,
+        decay_rate=draft.decay_rate,
+        expires_days=draft.expires_days,
+    )
+    set_time(request, "event_time", draft.event_time)
+    set_time(request, "expire_time", draft.expire_time)
+    return request
+
+
+def draft_from_pb(request: memory_service_pb2.AddMemoryRequest) -> Draft:
+    """Return a request as statement, checked."""
+    return Draft(
+        content=request.content,
+        kind=_kind(request.kind, "kind") if request.kind else Kind.FACT,
+        shared=request.shared,
+        subjects=tuple(request.subjects),
+        tags=tuple(request.tags),
+        category=request.category,
+        metadata=dict(request.metadata),
+        key=request.key,
+        source=source_from_pb(request.source) if request.HasField("source") else Source(),
+        event_time=time_from_pb(request, "event_time"),
+        confidence=request.confidence if request.HasField("confidence") else 1.0,
+        decay_rate=request.decay_rate if request.HasField("decay_rate") else None,
+        expires_days=request.expires_days if request.HasField("expires_days") else None,
+        expire_time=time_from_pb(request, "expire_time"),
+    )
+
+
+def filter_to_pb(wanted: Filter) -> memory_pb2.MemoryFilter:
+    """Return a filter as message; include_expired and include_superseded stand in the request itself."""
+    message = memory_pb2.MemoryFilter(
+        kinds=sorted(KIND_TO_PB[kind] for kind in wanted.kinds),
+        subjects=wanted.subjects,
+        tags=wanted.tags,
+        metadata=wanted.metadata,
+        category=wanted.category,
+    )
+    for field in _FILTER_TIMES:
+        set_time(message, field, getattr(wanted, field))
+    return message
+
+
+def filter_from_pb(request: Any) -> Filter:
+    """Return the filter of a search, list or delete request, checked."""
+    message: memory_pb2.MemoryFilter = request.filter
+    times: dict[str, Any] = {field: time_from_pb(message, field) for field in _FILTER_TIMES}
+    return Filter(
+        kinds=frozenset(_kind(code, "filter.kinds") for code in message.kinds),
+        subjects=tuple(message.subjects),
+        tags=tuple(message.tags),
+        metadata=dict(message.metadata),
+        category=message.category,
+        include_expired=getattr(request, "include_expired", True),
+        include_superseded=getattr(request, "include_superseded", True),
+        **times,
+    )
+
+
+def hit_to_pb(hit: Hit) -> memory_pb2.SearchHit:
+    """Return a hit as message."""
+    return memory_pb2.SearchHit(
+        memory=memory_to_pb(hit.memory),
+        score=hit.score,
+        similarity=hit.similarity,
+        lexical=hit.lexical,
+        explanation=[
+            memory_pb2.LegScore(leg=LEG_TO_PB[leg.leg], rank=leg.rank, score=leg.score, weight=leg.weight)
+            for leg in hit.explanation
+        ],
+    )
+
+
+def hit_from_pb(message: memory_pb2.SearchHit) -> Hit:
+    """Return a message as hit."""
+    legs = tuple(
+        LegScore(LEG_FROM_PB[leg.leg], leg.rank, leg.score, leg.weight)
+        for leg in message.explanation
+        if leg.leg in LEG_FROM_PB
+    )
+    return Hit(memory_from_pb(message.memory), message.score, message.similarity, message.lexical, legs)
+
+
+def legs_to_pb(legs: tuple[Leg, ...]) -> list[Any]:
+    """Return legs as codes."""
+    return [LEG_TO_PB[leg] for leg in legs]
+
+
+def legs_from_pb(codes: Any) -> tuple[Leg, ...]:
+    """Return codes as legs; those of a later version are left out."""
+    return tuple(LEG_FROM_PB[code] for code in codes if code in LEG_FROM_PB)
+
+
+def result_to_pb(result: AddResult) -> memory_pb2.AddResult:
+    """Return the result of an add as message."""
+    return memory_pb2.AddResult(
+        outcome=OUTCOME_TO_PB[result.outcome],
+        memory=None if result.memory is None else memory_to_pb(result.memory),
+        superseded_ids=result.superseded_ids,
+        contested_ids=result.contested_ids,
+        rejection=result.rejection,
+    )
+
+
+def result_from_pb(message: memory_pb2.AddResult) -> AddResult:
+    """Return a message as the result of an add."""
+    return AddResult(
+        OUTCOME_FROM_PB[message.outcome],
+        memory_from_pb(message.memory) if message.HasField("memory") else None,
+        tuple(message.superseded_ids),
+        tuple(message.contested_ids),
+        message.rejection,
+    )
+
+
+def stats_to_pb(stats: Stats) -> memory_service_pb2.GetMemoryStatsResponse:
+    """Return counts as message."""
+    message = memory_service_pb2.GetMemoryStatsResponse(
+        counts=[
+            memory_service_pb2.MemoryCount(
+                kind=KIND_TO_PB[item.kind], state=STATE_TO_PB[item.state], shared=item.shared, count=item.count
+            )
+            for item in stats.counts
+        ],
+        content_bytes=stats.content_bytes,
+    )
+    set_time(message, "newest_create_time", stats.newest_create_time)
+    return message
+
+
+def stats_from_pb(message: memory_service_pb2.GetMemoryStatsResponse) -> Stats:
+    """Return a message as counts."""
+    counts = tuple(
+        MemoryCount(KIND_FROM_PB[item.kind], STATE_FROM_PB[item.state], item.shared, item.count)
+        for item in message.counts
+    )
+    return Stats(counts, time_from_pb(message, "newest_create_time"), message.content_bytes)
+
+
+def section_to_pb(section: ContextSection) -> context_service_pb2.ContextSection:
+    """Return a section of a context as message."""
+    items = [
+        context_service_pb2.ContextItem(id=item.id, kind=KIND_TO_PB[item.kind], trust=TRUST_TO_PB[item.trust])
+        for item in section.items
+    ]
+    return context_service_pb2.ContextSection(name=section.name, text=section.text, items=items)
+
+
+def section_from_pb(message: context_service_pb2.ContextSection) -> ContextSection:
+    """Return a message as section of a context."""
+    items = tuple(
+        ContextItem(item.id, KIND_FROM_PB.get(item.kind, Kind.FACT), TRUST_FROM_PB.get(item.trust, Trust.SANDBOX))
+        for item in message.items
+    )
+    return ContextSection(message.name, message.text, items)
