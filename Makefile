@@ -7,6 +7,7 @@ READY := $(VENV)/.ready
 PROTOS := $(sort $(wildcard proto/memoryd/v1/*.proto))
 SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
+JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
 .PHONY: other-python help setup demo serve test check proto stubs-check lint types architecture bench eval compare crash attack mutants lock wheel clean
 
@@ -29,7 +30,7 @@ serve: $(READY)  ## Run the daemon in the foreground on the default socket
 	$(BIN)/memoryd serve
 
 test: check  ## Everything: lint, types, architecture, generated code, all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 OTHER ?= .venv-other
 other-python:  ## Try another Python: make other-python PYTHON=python3.13 (a part of the tests)

@@ -23,8 +23,8 @@ from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, open_duckdb, run, vi
 PUT = """
 import asyncio, os, sys
 from pathlib import Path
-from memoryd.change import ChangeSet
-from memoryd.wiring import new_id
+from memoryd.model.change import ChangeSet
+from memoryd.daemon.wiring import new_id
 from tests.builders import entry, memory, open_duckdb
 
 async def work():

@@ -30,7 +30,7 @@ AS_NOBODY = (
     "import duckdb, tokenizers, onnxruntime\n"
     "import memoryd.cli.main, memoryd.daemon.serve, memory_client, memory_cli.main\n"
     "import memoryd.store.duckdb, memoryd.daemon.wiring\n"
-    "import memoryd.logs, memoryd.schedule, memoryd.doors\n"
+    "import memoryd.daemon.logs, memoryd.daemon.schedule, memoryd.daemon.servers\n"
     "from memoryd.__main__ import main\n"
     "version = importlib.metadata.version('memoryd')\n"
     "importlib.metadata.version = lambda name: version\n"
