@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test check proto stubs-check lint types architecture bench eval compare crash attack mutants lock wheel clean
+.PHONY: other-python help setup demo serve test check proto stubs-check client client-check lint types architecture bench eval compare crash attack mutants lock wheel clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,7 +39,7 @@ other-python:  ## Try another Python: make other-python PYTHON=python3.13 (a par
 	$(OTHER)/bin/pip install -q --no-deps --no-build-isolation -e .
 	$(OTHER)/bin/python -m pytest tests/knowledge tests/test_token.py tests/test_client.py tests/test_cli.py
 
-check: $(READY) lint types architecture stubs-check  ## Everything but the tests
+check: $(READY) lint types architecture stubs-check client-check  ## Everything but the tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -66,6 +66,12 @@ stubs-check: $(READY)
 	@rm -rf build/stubs && mkdir -p build/stubs
 	@$(call generate,build/stubs)
 	@diff -r -x __pycache__ -x __init__.py build/stubs/memoryd/v1 memoryd/v1 || { echo "memoryd/v1 is stale: run make proto"; exit 1; }
+
+client: $(READY)  ## Write the plain client from the one for asyncio
+	$(BIN)/python client/generate_sync.py
+
+client-check: $(READY)
+	$(BIN)/python client/generate_sync.py --check
 
 bench: $(READY)  ## Measure latency, throughput, memory and start-up (minutes)
 	$(BIN)/python -m tests.bench $(ARGS)

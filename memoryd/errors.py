@@ -19,8 +19,10 @@ MemorydError
 │   └── RequestIdReused      make a new request_id
 ├── Unavailable          nothing was written; retry with backoff
 ├── TimedOut             no answer in time; a write may have happened: retry with the same request_id
+│   └── ConnectionLost       the connection broke in mid-call; the same
 ├── StoreDamaged         tell the operator: part of the database cannot be read; retrying does not help
 └── InternalError        report it, with the id in the message
+    └── OutcomeUnknown       the commit was sent and not answered: whether it was written is not known
 
 The daemon raises them, the wire carries code and reason, the client raises them again.
 
@@ -37,6 +39,7 @@ __all__ = [
     "AmbiguousId",
     "AmbiguousName",
     "Conflict",
+    "ConnectionLost",
     "EntityNotFound",
     "GrantNotFound",
     "IdentityMissing",
@@ -45,6 +48,7 @@ __all__ = [
     "LimitExceeded",
     "MemorydError",
     "NotFound",
+    "OutcomeUnknown",
     "PageTokenInvalid",
     "PermissionDenied",
     "RequestIdReused",
@@ -194,8 +198,16 @@ class TimedOut(MemorydError):
     reason = "TIMED_OUT"
 
 
+class ConnectionLost(TimedOut):
+    """The connection broke in mid-call; what carries a request_id is sent again. Raised by the client alone."""
+
+
 class InternalError(MemorydError):
     """A fault of the daemon."""
+
+
+class OutcomeUnknown(InternalError):
+    """The commit was sent to the store and not answered: whether it was written is not known."""
 
 
 def by_reason(reason: str) -> type[MemorydError] | None:

@@ -5,36 +5,31 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import os
 import time
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from memory_client import AsyncMemoryClient
-from memory_client.calls import BuiltContext, Deleted, Page, SearchResult
-from memory_client.knowledge_calls import (
-    Confirmed,
-    DeletedMany,
-    EntityMemories,
-    ForgottenPerson,
-    History,
-    Merged,
-    PeoplePage,
-)
 
 from memoryd.daemon.config import Config
-from memoryd.daemon.servers import Doors, make_server
+from memoryd.daemon.servers import Servers, make_server
 from memoryd.daemon.wiring import make_ports
+from memoryd.domain.completion import run_to_completion
 from memoryd.domain.forgetting import forget, sweep
 from memoryd.domain.people import decide, profiles
 from memoryd.domain.people.forget import forget_person
 from memoryd.domain.reading import browse
 from memoryd.domain.reading.context import build_context
+from memoryd.domain.reading.history import history
 from memoryd.domain.reading.recall import recall
-from memoryd.domain.writing import add, restore, revise
+from memoryd.domain.writing import add, restore
+from memoryd.domain.writing.confirm import confirm
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.identity.grants import Grants
 from memoryd.index.analysis import analyse, indexed_text
@@ -44,7 +39,8 @@ from memoryd.model.grant import Door
 from memoryd.model.memory import Draft, Memory, Source
 from memoryd.model.query import Filter, Query
 from memoryd.model.scope import Scope, Visibility
-from memoryd.store.duckdb import DuckDBStore, open_store
+from memoryd.store import duckdb
+from memoryd.store.duckdb import DuckDBStore
 from memoryd.store.ram import RamStore
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -98,6 +94,13 @@ class HashEncoder:
         return len(text.split())
 
 
+open_store = partial(duckdb.open_store, random_bytes=os.urandom)
+
+
+def ram_store() -> RamStore:
+    return RamStore(os.urandom)
+
+
 def open_duckdb(folder: Path, **more) -> DuckDBStore:
     return DuckDBStore(open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT), **more)
 
@@ -118,27 +121,27 @@ class Local:
 
     async def add(self, content: str, *, request_id: str = "", **more):
         draft = Draft(content=content, **{k: tuple(v) if isinstance(v, list) else v for k, v in more.items()})
-        return await add.add(draft, self._caller, self.ports, now=self.clock(), request_id=request_id)
+        work = add.add(draft, self._caller, self.ports, now=self.clock(), request_id=request_id)
+        return await run_to_completion(work)  # as the gate does it with every method that writes
 
     async def add_batch(self, drafts, *, request_id: str = ""):
-        return await add.add_batch(drafts, self._caller, self.ports, now=self.clock(), request_id=request_id)
+        work = add.add_batch(drafts, self._caller, self.ports, now=self.clock(), request_id=request_id)
+        return await run_to_completion(work)
 
     async def search(self, query, *, limit=0, filter=Filter(), min_score=0.0, explain=False):  # noqa: B008
         asked = Query(text=query, limit=limit, filter=filter, min_score=min_score, explain=explain)
-        found = await recall(asked, self._caller, self.ports, now=self.clock())
-        return SearchResult(tuple(found.hits), found.unavailable)
+        return await recall(asked, self._caller, self.ports, now=self.clock())
 
     async def page(self, *, page_size=0, page_token="", filter=Filter()):  # noqa: B008
-        page = await browse.page(
+        return await browse.page(
             self._caller, self.ports, wanted=filter, page_size=page_size, page_token=page_token, now=self.clock()
         )
-        return Page(tuple(page.memories), page.next_page_token)
 
     async def get(self, memory_id):
         return await browse.get(memory_id, self._caller, self.ports, now=self.clock())
 
     async def delete(self, memory_id, *, allow_missing=False, purge=False, request_id=""):
-        gone = await forget.forget(
+        return await forget.forget(
             memory_id,
             self._caller,
             self.ports,
@@ -147,7 +150,6 @@ class Local:
             purge=purge,
             request_id=request_id,
         )
-        return Deleted(gone.ids, gone.purge_time)
 
     async def restore(self, memory_id, *, request_id=""):
         return await restore.restore(memory_id, self._caller, self.ports, now=self.clock(), request_id=request_id)
@@ -160,55 +162,44 @@ class Local:
             filter=replace(filter, include_expired=True, include_superseded=True),
             text=text, source=source or Source(), grant_id=grant_id, shared=shared,
         )  # fmt: skip
-        gone = await sweep.forget_matching(
+        return await sweep.forget_matching(
             match, self._caller, self.ports, now=self.clock(), dry_run=dry_run, purge=purge, request_id=request_id
         )
-        return DeletedMany(gone.ids, len(gone.ids), gone.purge_time, gone.memories, dry_run)
 
     async def history(self, memory_id):
-        found = await revise.history(memory_id, self._caller, self.ports, now=self.clock())
-        return History(tuple(found.memories), found.missing_ids)
+        return await history(memory_id, self._caller, self.ports, now=self.clock())
 
     async def correct(self, memory_id, content, *, request_id=""):
-        return await revise.correct(
-            memory_id, content, self._caller, self.ports, now=self.clock(), request_id=request_id
-        )
+        return await add.correct(memory_id, content, self._caller, self.ports, now=self.clock(), request_id=request_id)
 
     async def confirm(self, memory_id, *, protect=True):
-        done = await revise.confirm(memory_id, self._caller, self.ports, protect=protect, now=self.clock())
-        return Confirmed(done.memory, done.superseded_ids)
+        return await confirm(memory_id, self._caller, self.ports, protect=protect, now=self.clock())
 
     async def people(self, *, page_size=0, page_token=""):
-        page = await profiles.list_people(
+        return await profiles.list_people(
             self._caller, self.ports, page_size=page_size, page_token=page_token, now=self.clock()
         )
-        return PeoplePage(tuple(page.people), page.next_page_token)
 
     async def entity(self, name, *, limit=0):
-        profile, memories = await profiles.get_entity(name, self._caller, self.ports, limit=limit, now=self.clock())
-        return EntityMemories(profile, tuple(memories))
+        return await profiles.get_entity(name, self._caller, self.ports, limit=limit, now=self.clock())
 
     async def rename_entity(self, name, new_name):
         return await decide.rename(name, new_name, self._caller, self.ports, now=self.clock())
 
     async def merge_entities(self, name, into):
-        return Merged(*await decide.merge(name, into, self._caller, self.ports, now=self.clock()))
+        return await decide.merge(name, into, self._caller, self.ports, now=self.clock())
 
     async def unmerge_entity(self, entity_id):
         return await decide.unmerge(entity_id, self._caller, self.ports, now=self.clock())
 
     async def forget_person(self, name, *, dry_run=False):
-        gone = await forget_person(name, self._caller, self.ports, now=self.clock(), dry_run=dry_run)
-        return ForgottenPerson(
-            gone.profile, gone.purged_ids, len(gone.purged_ids), gone.mentioning_ids, None if dry_run else self.clock(),
-            (), dry_run, gone.memories, gone.mentioning,
-        )  # fmt: skip
+        return await forget_person(name, self._caller, self.ports, now=self.clock(), dry_run=dry_run)
 
     async def stats(self):
         return await browse.stats(self._caller, self.ports, now=self.clock())
 
     async def context(self, prompt, *, max_tokens=0, max_memories=0, min_score=0.0):
-        built = await build_context(
+        return await build_context(
             prompt,
             self._caller,
             self.ports,
@@ -217,7 +208,6 @@ class Local:
             max_memories=max_memories,
             min_score=min_score,
         )
-        return BuiltContext(built.text, built.sections, built.token_count, built.skipped_count, built.unavailable)
 
 
 @asynccontextmanager
@@ -233,16 +223,16 @@ async def ports_over(store, config: Config | None = None):
         await store.close()
 
 
-def doors_over(ports, folder: Path, clock, *, config: Config | None = None, audit=None, grants=None) -> Doors:
+def servers_over(ports, folder: Path, clock, *, config: Config | None = None, audit=None, grants=None) -> Servers:
     """Every door of a daemon over these ports; none is open yet."""
 
     async def describe():
         return {"version": "test"}
 
-    return Doors(
+    return Servers(
         config or Config(),
         ports,
-        grants or Grants(ports, [], [], time.monotonic),
+        grants or Grants(ports.store, ports.usage, [], [], time.monotonic, os.urandom),
         audit,
         store_id="test",
         sandboxes=folder / "sandboxes",
@@ -254,13 +244,13 @@ def doors_over(ports, folder: Path, clock, *, config: Config | None = None, audi
 @asynccontextmanager
 async def backend(kind: str, folder: Path, clock, config: Config | None = None):
     """A client for user alice: `ram`, `duckdb`, or `wire`, the real client on a real socket over DuckDB."""
-    store = RamStore() if kind == "ram" else open_duckdb(folder)
+    store = ram_store() if kind == "ram" else open_duckdb(folder)
     async with ports_over(store, config) as ports:
         if kind != "wire":
             yield Local(ports, clock, user_id="alice")
             return
         server = make_server(256, 512)
-        doors = doors_over(ports, folder, clock)
+        doors = servers_over(ports, folder, clock)
         server.add_generic_rpc_handlers((doors.gate(Door.ADMIN),))
         socket = folder / "s"
         server.add_insecure_port(f"unix:{socket}")

@@ -37,7 +37,7 @@ MUTANTS = [
      '            con.execute("COMMIT")\n            raise', "tests/test_fault_sweep.py"),
     ("memoryd/store/duckdb/writer.py", "                self._commit_jobs([job])",
      "                job.loop.call_soon_threadsafe(_finish, job, 0, error)", STORE),
-    ("memoryd/store/duckdb/writer.py", "self._opened.guard.advance(self._seq)", "pass", "tests/test_opening.py"),
+    ("memoryd/store/duckdb/writer.py", "self._opened.watermark.advance(self._seq)", "pass", "tests/test_opening.py"),
     ("memoryd/store/duckdb/opening.py", "if commit_seq < noted[1] and", "if commit_seq > noted[1] and",
      "tests/test_opening.py"),
     ("memoryd/store/duckdb/store.py", '        source, params = queries.union_of_owners(visible, (f"id >= ?',

@@ -21,7 +21,7 @@ from memoryd.cli.audit import _rpc
 from memoryd.daemon.schedule import JOBS
 from memoryd.daemon.servers import SERVICES
 from memoryd.errors import Unavailable as NotWritten
-from memoryd.model.call_context import Trail
+from memoryd.model.call_context import CallContext
 from memoryd.model.change import ChangeSet
 from memoryd.model.times import rfc3339
 from tests.builders import entry
@@ -33,9 +33,9 @@ NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 NO_MODEL = '[embedding]\nprovider = "none"\n'
 
 
-def trail(n: int = 0, **more) -> Trail:
+def call_context(n: int = 0, **more) -> CallContext:
     given = {"time": NOW + timedelta(seconds=n), "call": f"call{n}", "rpc": "AddMemory", "door": "sandbox"}
-    return Trail(**{**given, **more})
+    return CallContext(**{**given, **more})
 
 
 def records(path, **options):
@@ -44,9 +44,11 @@ def records(path, **options):
 
 def test_a_line_says_who_what_and_which_and_nothing_empty(folder):
     log = AuditLog(folder / "a.jsonl")
-    made = trail(grant_id="g", listener="g", token_id="t", agent_id="x", user_id="u", chat_id="c", ids=["m1", "m2"])  # noqa: S106  an id
+    made = call_context(
+        grant_id="g", listener="g", token_id="t", agent_id="x", user_id="u", chat_id="c", ids=["m1", "m2"]
+    )
     log.note(made, "OK")
-    log.note(trail(1), "NOT_FOUND", "MEMORY_NOT_FOUND")
+    log.note(call_context(1), "NOT_FOUND", "MEMORY_NOT_FOUND")
     log.close()
     assert [
         {
@@ -64,14 +66,14 @@ def test_a_line_says_who_what_and_which_and_nothing_empty(folder):
 
 def test_a_write_is_recorded_before_its_commit_and_once(folder):
     log = AuditLog(folder / "a.jsonl")
-    made, change = trail(), ChangeSet(inserts=(entry("secret words"),))
+    made, change = call_context(), ChangeSet(inserts=(entry("secret words"),))
     flushed = log.record([(change, made), (ChangeSet(), None)])
     assert [list(change.ids)] == [record["ids"] for record in records(folder / "a.jsonl")]
     flushed()
     made.ids.extend(change.ids)
     log.note(made, "OK")
     assert 1 == len(records(folder / "a.jsonl"))
-    log.note(trail(0, recorded=made.recorded, ids=["g1"], token_id="t1"), "OK")  # noqa: S106  an id: said after all
+    log.note(call_context(0, recorded=made.recorded, ids=["g1"], token_id="t1"), "OK")  # noqa: S106  an id: said after all
     assert (["g1"], "t1") == (records(folder / "a.jsonl")[1]["ids"], records(folder / "a.jsonl")[1]["token_id"])
     assert "secret words" not in (folder / "a.jsonl").read_text()
     log.note(made, "UNAVAILABLE", "UNAVAILABLE")  # the commit failed after all: that is said too
@@ -81,7 +83,7 @@ def test_a_write_is_recorded_before_its_commit_and_once(folder):
 
 def test_a_long_page_is_audited_by_its_first_ids_and_its_count(folder):
     log = AuditLog(folder / "a.jsonl")
-    log.note(trail(ids=[f"m{n}" for n in range(250)]), "OK")
+    log.note(call_context(ids=[f"m{n}" for n in range(250)]), "OK")
     (record,) = records(folder / "a.jsonl")
     assert (10, 250) == (len(record["ids"]), record["id_count"])
     log.close()
@@ -90,10 +92,10 @@ def test_a_long_page_is_audited_by_its_first_ids_and_its_count(folder):
 def test_refusals_that_repeat_are_one_line_with_their_count(folder):
     log = AuditLog(folder / "a.jsonl")
     for n in range(5000):
-        log.note(trail(0, time=NOW + timedelta(microseconds=n)), "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
-    log.note(trail(0, rpc="GetMemory"), "NOT_FOUND", "MEMORY_NOT_FOUND")
-    log.note(trail(2), "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
-    log.note(trail(3), "OK")
+        log.note(call_context(0, time=NOW + timedelta(microseconds=n)), "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
+    log.note(call_context(0, rpc="GetMemory"), "NOT_FOUND", "MEMORY_NOT_FOUND")
+    log.note(call_context(2), "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
+    log.note(call_context(3), "OK")
     log.close()
     found = [(record["rpc"], record["outcome"], record.get("repeated", 0)) for record in records(folder / "a.jsonl")]
     assert [
@@ -108,7 +110,7 @@ def test_refusals_that_repeat_are_one_line_with_their_count(folder):
 def test_who_was_refused_is_told_apart_and_counts_do_not_wait_for_the_next_refusal(folder):
     log = AuditLog(folder / "a.jsonl")
     for user in ("alice", "bob", "alice", "bob", "bob"):
-        log.note(trail(0, user_id=user), "NOT_FOUND", "MEMORY_NOT_FOUND")
+        log.note(call_context(0, user_id=user), "NOT_FOUND", "MEMORY_NOT_FOUND")
     log.tell_repeats(NOW + timedelta(seconds=0.5))
     assert 2 == len(records(folder / "a.jsonl"))
     log.tell_repeats(NOW + timedelta(seconds=1))
@@ -119,7 +121,7 @@ def test_who_was_refused_is_told_apart_and_counts_do_not_wait_for_the_next_refus
 
 def test_a_commit_waits_until_its_line_is_on_disk_and_a_disk_that_fails_stops_the_next(folder, monkeypatch):
     log = AuditLog(folder / "a.jsonl")
-    work = [(ChangeSet(inserts=(entry("x"),)), trail())]
+    work = [(ChangeSet(inserts=(entry("x"),)), call_context())]
     slow, synced = threading.Event(), []
 
     def sync(handle: int) -> None:
@@ -151,7 +153,7 @@ def test_a_commit_waits_until_its_line_is_on_disk_and_a_disk_that_fails_stops_th
 def test_a_full_file_is_put_aside_and_the_oldest_go(folder):
     log = AuditLog(folder / "a.jsonl", max_bytes=4096, keep_files=2)
     for n in range(400):
-        log.note(trail(n), "OK")
+        log.note(call_context(n), "OK")
     log.close()
     files = audit_files(folder / "a.jsonl")
     assert 3 == len(files)
@@ -162,11 +164,11 @@ def test_a_full_file_is_put_aside_and_the_oldest_go(folder):
 
 def test_a_torn_line_is_skipped_and_the_next_is_whole(folder):
     path = folder / "a.jsonl"
-    AuditLog(path).note(trail(0), "OK")
+    AuditLog(path).note(call_context(0), "OK")
     with path.open("ab") as file:
         file.write(b'{"time": "2026-')
     log = AuditLog(path)
-    log.note(trail(1), "OK")
+    log.note(call_context(1), "OK")
     log.close()
     assert ["call0", "call1"] == [record["call"] for record in records(path)]
 
@@ -176,7 +178,7 @@ def test_what_cannot_be_written_down_is_refused_unless_the_operator_says_otherwi
     (folder / "file").write_text("in the way")
     for required in (True, False):
         log = AuditLog(folder / "file" / "a.jsonl", required=required, on_fault=faults.append)
-        work = [(ChangeSet(inserts=(entry("x"),)), trail())]
+        work = [(ChangeSet(inserts=(entry("x"),)), call_context())]
         if required:
             with pytest.raises(NotWritten, match="audit log cannot be written"):
                 log.record(work)
@@ -185,7 +187,7 @@ def test_what_cannot_be_written_down_is_refused_unless_the_operator_says_otherwi
         else:
             log.record(work)()
             log.check_writable()
-        log.note(trail(), "OK")
+        log.note(call_context(), "OK")
         log.close()
     assert 2 == len(faults)
 
@@ -197,7 +199,7 @@ def test_it_writes_again_by_itself(folder):
         log.check_writable()
     (folder / "d").unlink()
     log.check_writable()
-    log.record([(ChangeSet(inserts=(entry("x"),)), trail())])()
+    log.record([(ChangeSet(inserts=(entry("x"),)), call_context())])()
     assert 1 == len(records(folder / "d" / "a.jsonl"))
     log.close()
 
@@ -228,7 +230,7 @@ def test_following_goes_on_over_a_rotation(folder):
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
     for n in range(100):
-        log.note(trail(n), "OK")
+        log.note(call_context(n), "OK")
         time.sleep(0.001)
     assert enough.wait(10)
     thread.join()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import time
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -13,16 +14,15 @@ from memoryd.daemon.config import Config, MemoryConfig
 from memoryd.daemon.schedule import due_jobs, first_seen, misdated
 from memoryd.domain.clock import CLOCK_SEEN, ClockWatch
 from memoryd.domain.decay import confidence_at
-from memoryd.domain.forgetting.forget import collect
-from memoryd.domain.forgetting.sweep import decay
+from memoryd.domain.forgetting.collect import collect
+from memoryd.domain.forgetting.decay import forget_faded
 from memoryd.domain.usage import Usage
 from memoryd.errors import InvalidArgument
 from memoryd.model.change import ChangeSet
 from memoryd.model.grant import GrantUsage
 from memoryd.model.memory import Kind, Source
 from memoryd.model.results import GcReport
-from memoryd.store.ram import RamStore
-from tests.builders import Local, entry, memory, open_duckdb, ports_over
+from tests.builders import Local, entry, memory, open_duckdb, ports_over, ram_store
 from tests.support import Daemon
 
 TEN_YEARS = 3652
@@ -54,7 +54,7 @@ def uptime(clock) -> Uptime:
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
 def test_after_a_write_ten_years_ahead_only_create_time_goes_on_from_there(kind, clock, folder):
     async def run():
-        async with ports_over(RamStore() if kind == "ram" else open_duckdb(folder)) as ports:
+        async with ports_over(ram_store() if kind == "ram" else open_duckdb(folder)) as ports:
             alice = Local(ports, clock, user_id="alice")
             clock.pass_days(TEN_YEARS)
             wrong = (await alice.add("I live in Rome", key="home")).memory
@@ -83,7 +83,7 @@ def test_after_a_write_ten_years_ahead_only_create_time_goes_on_from_there(kind,
 
 def test_two_adds_at_one_time_have_no_event_time_of_their_own(clock):
     async def run():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             alice = Local(ports, clock, user_id="alice")
             made = [(await alice.add(f"the {word} shop opens at nine")).memory for word in ("book", "shoe", "fish")]
             assert [None] * 3 == [memory.own_event_time for memory in made]
@@ -94,7 +94,7 @@ def test_two_adds_at_one_time_have_no_event_time_of_their_own(clock):
 
 def test_what_was_deleted_or_replaced_under_a_wrong_clock_is_purged_after_its_grace_all_the_same(clock):
     async def run():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             alice = Local(ports, clock, user_id="alice")
             old = (await alice.add("I live in Rome", key="home")).memory
             gone = (await alice.add("my aunt sells bread")).memory
@@ -112,7 +112,7 @@ def test_what_was_deleted_or_replaced_under_a_wrong_clock_is_purged_after_its_gr
             assert 1 == (await collect(ports, now=clock.now)).deleted_count
             clock.pass_days(121)
             assert 1 == (await collect(ports, now=clock.now)).superseded_count
-            assert [] == await ports.store.entries([old.id, gone.id])
+            assert [] == await ports.store.entries(old.owner, [old.id, gone.id])
 
     asyncio.run(run())
 
@@ -132,7 +132,7 @@ def test_a_recall_of_the_future_keeps_nothing_from_fading():
 
 def test_a_clock_that_is_behind_shortens_no_grace(clock, uptime):
     async def run():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             alice = Local(ports, clock, user_id="alice")
             await alice.add("I live in Rome", key="home")
             await alice.add("I live in Paris", key="home")
@@ -141,7 +141,7 @@ def test_a_clock_that_is_behind_shortens_no_grace(clock, uptime):
             seen = clock.now
 
             clock.pass_days(-400)
-            ports.clock = ClockWatch(clock.now, seen, uptime)
+            ports = alice.ports = replace(ports, clock=ClockWatch(clock.now, seen, uptime))
             assert GcReport() == await collect(ports, now=clock.now)
             late = (await alice.add("my uncle sells fish")).memory
             assert seen + timedelta(days=30) == (await alice.delete(late.id)).purge_time
@@ -150,7 +150,7 @@ def test_a_clock_that_is_behind_shortens_no_grace(clock, uptime):
 
             assert ports.clock.look(clock.now)
             assert GcReport() == await collect(ports, now=clock.now)
-            assert promised == (await ports.store.entries([before.id]))[0].memory.purge_time
+            assert promised == (await ports.store.entries(before.owner, [before.id]))[0].memory.purge_time
             clock.pass_days(31)
             ports.clock.believe(clock.now)
             assert 2 == (await collect(ports, now=clock.now)).deleted_count
@@ -171,7 +171,7 @@ def test_a_job_that_ran_in_the_future_is_due_again_from_now_on():
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
 def test_the_writes_of_a_day_are_those_of_that_day(kind, folder):
     async def run():
-        store = RamStore() if kind == "ram" else open_duckdb(folder)
+        store = ram_store() if kind == "ram" else open_duckdb(folder)
         async with ports_over(store):
             midnight = NOW.replace(hour=0)
             times = (NOW, NOW - timedelta(days=1), NOW + timedelta(days=TEN_YEARS))
@@ -268,16 +268,19 @@ def test_the_operator_s_word_ends_the_doubt(clock, uptime):
 def test_purge_decay_and_eviction_wait_while_the_clock_is_in_doubt(clock, uptime):
     async def run():
         config = Config(memory=MemoryConfig(max_entries=3, decay="ebbinghaus"))
-        async with ports_over(RamStore(), config) as ports:
-            ports.clock = ClockWatch(clock.now, None, uptime)
+        async with ports_over(ram_store(), config) as ports:
+            ports = replace(ports, clock=ClockWatch(clock.now, None, uptime))
             alice = Local(ports, clock, user_id="alice")
             gone = (await alice.add("my aunt sells bread")).memory
             await alice.delete(gone.id)
             kept = [(await alice.add(f"the {word} shop opens at nine")).memory for word in ("book", "shoe", "fish")]
 
             clock.pass_days(400)
-            report, faded = await collect(ports, now=clock.now), await decay(ports, now=clock.now)
-            dry = await collect(ports, now=clock.now, dry_run=True), await decay(ports, now=clock.now, dry_run=True)
+            report, faded = await collect(ports, now=clock.now), await forget_faded(ports, now=clock.now)
+            dry = (
+                await collect(ports, now=clock.now, dry_run=True),
+                await forget_faded(ports, now=clock.now, dry_run=True),
+            )
             more = (await alice.add("the toy shop opens at ten")).memory
 
             assert (0, True) == (report.deleted_count, bool(report.held))
@@ -291,7 +294,7 @@ def test_purge_decay_and_eviction_wait_while_the_clock_is_in_doubt(clock, uptime
             await alice.add("the tea shop opens at ten")
             assert 3 == len((await alice.page()).memories)
             assert 1 == (await collect(ports, now=clock.now)).deleted_count
-            assert (await decay(ports, now=clock.now)).faded
+            assert (await forget_faded(ports, now=clock.now)).faded
 
     asyncio.run(run())
 

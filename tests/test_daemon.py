@@ -401,9 +401,9 @@ def test_nothing_is_left_in_the_home_directory(folder):
 
 def test_a_store_that_cannot_note_its_progress_ends_the_daemon(folder):
     program = (
-        "import sys, memoryd.store.duckdb.guard as g\n"
+        "import sys, memoryd.store.duckdb.watermark as g\n"
         "def advance(self, seq):\n    raise OSError(28, 'planted')\n"
-        "g.Guard.advance = advance\n"
+        "g.CommitWatermark.advance = advance\n"
         "from memoryd.__main__ import main\nmain()"
     )
     daemon = Daemon(folder, config=NO_MODEL)
@@ -425,7 +425,9 @@ def test_the_server_never_loads_the_hub_nor_the_client_the_server():
             subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
         )
 
-    server = loaded("import memoryd.daemon.serve\nfrom memoryd.embedding.onnx import builtin_encoder\nbuiltin_encoder()")
+    server = loaded(
+        "import memoryd.daemon.serve\nfrom memoryd.embedding.onnx import builtin_encoder\nbuiltin_encoder()"
+    )
     assert "huggingface_hub" not in server
     assert "duckdb" in server
     asking = loaded("import memoryd.cli.main")

@@ -15,10 +15,9 @@ import pytest
 from memory_client import Draft, MemorydError, NotFound, StoreDamaged, Unavailable
 
 from memoryd.model.change import ChangeSet
-from memoryd.store.duckdb import open_store
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.reserve import MOST_BYTES, Reserve
-from tests.builders import MEMORY_LIMIT, NOW, entry, open_duckdb, run
+from tests.builders import MEMORY_LIMIT, NOW, entry, open_duckdb, open_store, run
 from tests.conformance.test_store import grant
 from tests.support import Daemon
 
@@ -157,7 +156,9 @@ def test_deletes_work_where_there_is_only_the_reserve(folder):
         assert [NOW] == [one.revoke_time for one in await store.grants()]
         await store.commit(ChangeSet(purges=(gone.memory,)))
         assert not reserve.exists()
-        assert [kept.memory.id] == [e.memory.id for e in await store.entries([kept.memory.id, gone.memory.id])]
+        assert [kept.memory.id] == [
+            e.memory.id for e in await store.entries(kept.memory.owner, [kept.memory.id, gone.memory.id])
+        ]
         free["bytes"] = -(4 << 20)
         with pytest.raises(Unavailable, match="free some space"):
             await store.commit(ChangeSet(purges=(kept.memory,)))

@@ -11,8 +11,8 @@ from memoryd.errors import Unavailable
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.memory import Outcome
 from memoryd.model.query import Filter
-from memoryd.store.duckdb import DuckDBStore, open_store
-from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, memory, run, visible_to
+from memoryd.store.duckdb import DuckDBStore
+from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, memory, open_store, run, visible_to
 
 
 class FailingConnection:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from memory_client import Draft, Outcome, State, TrustTooLow
 
 from memoryd.domain.faults import Faults
+from memoryd.domain.ports import Policy
 from memoryd.domain.rules import Rules
 from memoryd.domain.writing import add
 from memoryd.model.caller import Caller
 from memoryd.model.trust import Trust
-from memoryd.store.ram import RamStore
-from tests.builders import NOW, Local, ports_over, run
+from tests.builders import NOW, Local, ports_over, ram_store, run
 
 
 class Broken:
@@ -31,13 +33,12 @@ def broken_secrets(texts):
 def test_whatever_fails_a_statement_is_stored_and_the_fault_is_told_without_a_word_of_it(clock):
     async def rule():
         told = []
-        async with ports_over(RamStore()) as ports:
-            ports.faults = Faults(lambda *what: told.append(what))
+        async with ports_over(ram_store()) as ports:
+            ports = replace(ports, faults=Faults(lambda *what: told.append(what)))
             alice = Local(ports, clock, user_id="alice")
             before = await alice.add("My wife Sarah likes secret tulips")
-            ports.finders = (Broken(),)
-            ports.secrets = broken_secrets
-            ports.policy = type(ports.policy)(rules=Rules(dedup_cosine=None))  # judging compares a number with it
+            broken = Policy(rules=Rules(dedup_cosine=None))  # judging compares a number with it
+            alice.ports = replace(ports, finders=(Broken(),), secrets=broken_secrets, policy=broken)
             made = await alice.add("My wife Sarah likes secret tulips a lot", tags=["a"])
             assert (Outcome.INSERTED, ("a",)) == (made.outcome, made.memory.tags)
             batch = await alice.add_batch([Draft(content="I like secret tea"), Draft(content="I like secret tea, too")])
@@ -56,8 +57,8 @@ def test_whatever_fails_a_statement_is_stored_and_the_fault_is_told_without_a_wo
 
 def test_the_key_decides_also_where_nothing_can_be_read(clock):
     async def rule():
-        async with ports_over(RamStore()) as ports:
-            ports.policy = type(ports.policy)(rules=Rules(dedup_cosine=None))
+        async with ports_over(ram_store()) as ports:
+            ports = replace(ports, policy=Policy(rules=Rules(dedup_cosine=None)))
             alice = Local(ports, clock, user_id="alice")
             await alice.add("the door code of the blue house is long", key="k")
             second = await alice.add("the door code of the blue house is short", key="k")
@@ -77,7 +78,7 @@ POISON = ["my age is ²⁵", "I am ²⁵ years old", "my age is ⑤", "my age is
 @pytest.mark.parametrize("poison", POISON)
 def test_no_text_of_a_sandbox_makes_the_host_s_adds_fail(clock, poison):
     async def rule():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g" * 26)
             await add.add(Draft(content=poison), sandbox, ports, now=NOW)
             host = Local(ports, clock, user_id="alice")

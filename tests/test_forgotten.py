@@ -20,7 +20,7 @@ import pytest
 from memory_client import Draft, Filter, MemorydError, Unavailable
 
 from memoryd.daemon.config import Config, MemoryConfig
-from memoryd.domain.forgetting.forget import collect
+from memoryd.domain.forgetting.collect import collect
 from memoryd.knowledge.claims.statement import Statement
 from memoryd.knowledge.language.stems import stem
 from memoryd.model.change import PURGE, ChangeSet, Entry
@@ -28,11 +28,21 @@ from memoryd.model.entity import Entity, EntityType, Form, Mention
 from memoryd.model.memory import Judgement, Memory
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
-from memoryd.store.duckdb import open_store
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.writer import write
-from memoryd.store.ram import RamStore
-from tests.builders import ALICE, MEMORY_LIMIT, NOW, Local, entry, memory, open_duckdb, ports_over, run
+from tests.builders import (
+    ALICE,
+    MEMORY_LIMIT,
+    NOW,
+    Local,
+    entry,
+    memory,
+    open_duckdb,
+    open_store,
+    ports_over,
+    ram_store,
+    run,
+)
 from tests.doors import a_world
 from tests.support import Daemon, running
 
@@ -168,7 +178,9 @@ def test_what_is_purged_during_the_copy_is_not_in_the_new_file(folder):
         await store.compact()
         assert 2 == len(copies)
         assert b"herons" not in (folder / "memory.duckdb").read_bytes()
-        assert [kept.memory.id] == [e.memory.id for e in await store.entries([gone.memory.id, kept.memory.id])]
+        assert [kept.memory.id] == [
+            e.memory.id for e in await store.entries(kept.memory.owner, [gone.memory.id, kept.memory.id])
+        ]
         await store.close()
 
     run(rule())
@@ -191,7 +203,7 @@ def test_one_compaction_at_a_time_and_none_without_room(folder):
 
 def test_nothing_that_was_read_of_a_purged_memory_is_kept():
     async def rule():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             memory = Local(ports, lambda: NOW, user_id="alice")
             made = (await memory.add(NEST)).memory
             await memory.add("the blue heron nests elsewhere")
@@ -238,7 +250,7 @@ WAYS = {
 def test_nothing_in_memory_names_what_was_purged(folder, kind, way):
     async def rule():
         clock = itertools.count()
-        store = RamStore() if kind == "ram" else open_duckdb(folder)
+        store = ram_store() if kind == "ram" else open_duckdb(folder)
         async with ports_over(store, Config(memory=MemoryConfig(max_entries=40))) as ports:
             memory = Local(ports, lambda: NOW + timedelta(seconds=next(clock)), user_id="alice")
             for n in range(30):
@@ -273,7 +285,7 @@ def test_nothing_in_memory_names_what_was_purged(folder, kind, way):
             del made
             assert not await store.traces("Longbeak")
             assert not await store.traces("Quillfeather")
-            assert not await ports.store.entries(ids)
+            assert [None] * len(ids) == [await store.locate(one) for one in ids]
             gc.collect()
             assert (0, 1) == (ports.indexes.faults, ports.indexes.scopes)
             kept = list(_held_by(ports))
@@ -289,7 +301,7 @@ def test_nothing_in_memory_names_what_was_purged(folder, kind, way):
 
 def test_those_that_stay_forget_what_they_were_linked_to():
     async def rule():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             memory = Local(ports, lambda: NOW, user_id="alice")
             first = (await memory.add("My favorite color is red")).memory.id
             second = (await memory.add("My favorite color is blue")).memory.id
@@ -309,7 +321,7 @@ def test_those_that_stay_forget_what_they_were_linked_to():
 
 def test_a_name_given_by_hand_goes_with_the_last_memory_that_names_them():
     async def rule():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             memory = Local(ports, lambda: NOW, user_id="alice")
             ids = [(await memory.add(text)).memory.id for text in ("Sarah likes tea", "Sarah lives in Rome")]
             await memory.rename_entity("Sarah", "Sarah Connor")
@@ -327,7 +339,7 @@ def test_a_name_given_by_hand_goes_with_the_last_memory_that_names_them():
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
 def test_nobody_is_kept_apart_from_whom_was_forgotten(kind, folder):
     async def rule():
-        async with ports_over(RamStore() if kind == "ram" else open_duckdb(folder)) as ports:
+        async with ports_over(ram_store() if kind == "ram" else open_duckdb(folder)) as ports:
             alice = Local(ports, lambda: NOW, user_id="alice")
             for text in ("Chris likes jazz", "Christina lives in Oslo"):
                 await alice.add(text)
@@ -344,7 +356,7 @@ def test_nobody_is_kept_apart_from_whom_was_forgotten(kind, folder):
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
 def test_an_id_in_the_metadata_of_another_keeps_no_given_name(kind, folder):
     async def rule():
-        async with ports_over(RamStore() if kind == "ram" else open_duckdb(folder)) as ports:
+        async with ports_over(ram_store() if kind == "ram" else open_duckdb(folder)) as ports:
             alice = Local(ports, lambda: NOW, user_id="alice")
             told = (await alice.add("Sarah likes tea")).memory.id
             person = (await alice.rename_entity("Sarah", "Sarah Connor")).id
@@ -380,7 +392,7 @@ def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
 
     async def rule():
         store = open_duckdb(folder)
-        found = {e.memory.id: e.memory for e in await store.entries([stays.id, ended.id])}
+        found = {e.memory.id: e.memory for e in await store.entries(stays.owner, [stays.id, ended.id])}
         left = found[stays.id]
         assert ((other.id,), (), other.id, 0.0) == (
             left.contested_with, left.supersedes, left.judgement.evidence, left.decay_rate,
@@ -442,7 +454,7 @@ def test_a_recall_that_is_written_down_after_the_purge_leaves_no_id(folder):
         gone = entry("herons everywhere")
         await store.commit(ChangeSet(inserts=(gone,)))
         await store.commit(ChangeSet(purges=(gone.memory,)))
-        await store.note_recalls({gone.memory.id: (NOW, 1, NOW)})
+        await store.note_recalls({gone.memory.owner: {gone.memory.id: (NOW, 1, NOW)}})
         assert not await store.traces(gone.memory.id)
         await store.close()
 
@@ -486,7 +498,7 @@ def test_a_name_is_kept_while_a_memory_shows_another_to_be_them(folder):
             await local.delete(both.id, purge=True)
             assert [] == await store.entities(owner)
 
-    run(rule(RamStore()))
+    run(rule(ram_store()))
     run(rule(open_duckdb(folder)))
 
 
@@ -564,7 +576,7 @@ def test_a_purge_gives_nothing_back_that_the_host_decided_or_that_was_said_anew(
 def test_what_was_restored_after_its_end_names_nobody_who_replaced_it():
     async def rule():
         now = [NOW]
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             memory = Local(ports, lambda: now[0], user_id="alice")
             old = (await memory.add("the code is 4711", key="code", expires_days=1)).memory
             new = (await memory.add("the code is 1234", key="code")).memory
@@ -579,7 +591,7 @@ def test_what_was_restored_after_its_end_names_nobody_who_replaced_it():
 
 def test_a_purge_of_very_many_builds_the_index_anew():
     async def rule():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             memory = Local(ports, lambda: NOW, user_id="alice")
             for n in range(4):
                 await memory.add_batch([Draft(content=f"zanzibarite number {n} {m} about X{n}{m}") for m in range(100)])
@@ -595,7 +607,7 @@ def test_a_purge_of_very_many_builds_the_index_anew():
 
 def test_what_has_replaced_the_purged_names_it_no_more():
     async def rule():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             alice = Local(ports, lambda: NOW, user_id="alice")
             old = (await alice.add("the code is 4711", key="code")).memory.id
             new = await alice.add("the code is 1234", key="code")

@@ -47,8 +47,7 @@ from memoryd.model.grant import PRESETS, Grant, Quota
 from memoryd.model.memory import Draft as StoredDraft
 from memoryd.model.query import Filter as StoredFilter
 from memoryd.model.trust import Trust as StoredTrust
-from memoryd.store.ram import RamStore
-from tests.builders import NOW, ports_over, run
+from tests.builders import NOW, ports_over, ram_store, run
 from tests.doors import a_world, socket_of, spec
 from tests.support import Daemon, running
 
@@ -179,7 +178,7 @@ def test_the_newer_of_a_sandbox_is_not_put_before_the_older_of_the_host(world):
 
 def test_in_a_full_scope_no_sandbox_drives_out_what_the_host_said():
     async def rule():
-        async with ports_over(RamStore(), Config(memory=MemoryConfig(max_entries=2))) as ports:
+        async with ports_over(ram_store(), Config(memory=MemoryConfig(max_entries=2))) as ports:
             host, sandbox = Caller(user_id="full"), Caller(user_id="full", trust=StoredTrust.SANDBOX, grant_id="g")
 
             async def say(content, caller, **more):
@@ -300,9 +299,9 @@ def test_what_the_host_says_again_is_the_hosts_from_then_on(world):
 
 def test_calls_a_second_are_a_bucket_that_fills_again():
     async def rule():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             times = [0.0]
-            grants = Grants(ports, [], [], lambda: times[0])
+            grants = Grants(ports.store, ports.usage, [], [], lambda: times[0], os.urandom)
             held = grant(quota=Quota(calls_per_second=2))
             for _ in range(2):
                 grants.charge(held, 0, NOW)
@@ -324,8 +323,8 @@ def test_calls_a_second_are_a_bucket_that_fills_again():
 
 def test_writes_a_day_begin_anew_at_midnight_utc_and_never_as_a_clock_steps_back():
     async def rule():
-        async with ports_over(RamStore()) as ports:
-            grants = Grants(ports, [], [], lambda: 0.0)
+        async with ports_over(ram_store()) as ports:
+            grants = Grants(ports.store, ports.usage, [], [], lambda: 0.0, os.urandom)
             held = grant(quota=Quota(writes_per_day=3))
             grants.charge(held, 2, NOW)
             with pytest.raises(NoRoom, match="3 writes a day"):

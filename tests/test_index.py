@@ -26,8 +26,19 @@ from memoryd.model.memory import Judgement, Kind, Source
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner
 from memoryd.model.validation import text_digest
-from memoryd.store.ram import RamStore
-from tests.builders import ALICE, NOW, HashEncoder, Local, entry, memory, open_duckdb, ports_over, run, visible_to
+from tests.builders import (
+    ALICE,
+    NOW,
+    HashEncoder,
+    Local,
+    entry,
+    memory,
+    open_duckdb,
+    ports_over,
+    ram_store,
+    run,
+    visible_to,
+)
 
 OWNER = Owner("default", ALICE)
 LATER = NOW + timedelta(days=1)
@@ -242,7 +253,7 @@ def indexes_over(read, **more) -> ScopeIndexes:
 
 def test_many_callers_of_a_cold_scope_cause_one_load():
     async def rule():
-        store, loads = RamStore(), []
+        store, loads = ram_store(), []
         await store.commit(ChangeSet(inserts=(entry(),)))
 
         def read(owner, build):
@@ -259,7 +270,7 @@ def test_many_callers_of_a_cold_scope_cause_one_load():
 
 def test_what_is_added_during_a_load_is_found():
     async def rule():
-        store, loop = RamStore(), asyncio.get_running_loop()
+        store, loop = ram_store(), asyncio.get_running_loop()
         await store.commit(ChangeSet(inserts=(entry("before"),)))
 
         def read(owner, build):
@@ -285,7 +296,7 @@ def test_what_is_added_during_a_load_is_found():
 
 def test_a_commit_that_the_snapshot_holds_is_not_applied_again():
     async def rule():
-        store = RamStore()
+        store = ram_store()
         made = entry("once")
         seq = await store.commit(ChangeSet(inserts=(made,)))
         indexes = indexes_over(store.read_owner)
@@ -317,7 +328,7 @@ def test_an_index_that_fails_is_dropped_and_built_anew(clock, folder, monkeypatc
 
 def test_the_least_used_scopes_go_when_the_budget_is_spent():
     async def rule():
-        store = RamStore()
+        store = ram_store()
         owners = [Owner(f"agent{n}", ALICE) for n in range(4)]
         for owner in owners:
             await store.commit(ChangeSet(inserts=tuple(entry(f"m{n}", agent_id=owner.agent_id) for n in range(50))))
@@ -367,7 +378,7 @@ def test_a_hit_carries_the_recalls_that_were_written_down(folder, clock):
         async with ports_over(open_duckdb(folder)) as ports:
             alice = Local(ports, clock, user_id="alice")
             made = (await alice.add("apple")).memory
-            recalls = {made.id: (clock.now, 3, None)}
+            recalls = {made.owner: {made.id: (clock.now, 3, None)}}
             await ports.store.note_recalls(recalls)
             ports.indexes.note_recalls(recalls)
             assert (
@@ -474,4 +485,4 @@ def test_what_a_neighbour_was_before_is_listed_nowhere_after_its_own_purge():
     index.update(replace(held, memory=replace(held.memory, contested_with=(), tags=(), key="")))
     index.erase({gone.memory.id})
     index.erase({held.memory.id})
-    assert ({}, {}, {}, {}) == (index._facets, index._keys, index._texts, index._claims)
+    assert ({}, {}, {}, {}) == (index._filter_terms, index._keys, index._texts, index._claims)

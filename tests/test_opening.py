@@ -15,10 +15,10 @@ import pytest
 
 from memoryd.model.change import ChangeSet
 from memoryd.model.query import Filter
-from memoryd.store.duckdb import StoreRefused, open_store, rows
-from memoryd.store.duckdb.guard import Guard, read_guard
+from memoryd.store.duckdb import StoreRefused, rows
 from memoryd.store.duckdb.migrations import MIGRATIONS
-from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, open_duckdb, run, visible_to
+from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
+from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, open_duckdb, open_store, run, visible_to
 
 PUT = """
 import asyncio, os, sys
@@ -110,8 +110,8 @@ def test_a_loss_is_given_up_only_by_its_number(folder):
 
 def test_a_database_ahead_of_its_side_file_is_normal(folder):
     put_and_die(folder, 5)
-    store_id, seq = read_guard(folder / "memory.duckdb.seq")
-    Guard(folder / "memory.duckdb.seq", store_id, seq - 3).close()
+    store_id, seq = read_watermark(folder / "memory.duckdb.seq")
+    CommitWatermark(folder / "memory.duckdb.seq", store_id, seq - 3).close()
     assert 5 == len(contents(folder))
 
 
@@ -133,11 +133,11 @@ def test_a_torn_slot_of_the_side_file_leaves_the_other(folder):
     put_and_die(folder, 5)
     side = folder / "memory.duckdb.seq"
     raw = bytearray(side.read_bytes())
-    _, seq = read_guard(side)
+    _, seq = read_watermark(side)
     newer = next(n for n in (0, 1) if seq.to_bytes(8, "little") == raw[32 * n + 16 : 32 * n + 24])
     raw[32 * newer + 20] ^= 0xFF
     side.write_bytes(raw)
-    assert seq - 1 == read_guard(side)[1]
+    assert seq - 1 == read_watermark(side)[1]
     assert 5 == len(contents(folder))
 
 

@@ -15,10 +15,9 @@ from memory_client import Draft, Filter, MemorydError
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.wiring import make_ports
-from memoryd.domain.forgetting.forget import collect
+from memoryd.domain.forgetting.collect import collect
 from memoryd.embedding.scheduler import ScheduledEmbedder
-from memoryd.store.ram import RamStore
-from tests.builders import NOW, HashEncoder, Local, open_duckdb
+from tests.builders import NOW, HashEncoder, Local, open_duckdb, ram_store
 
 WORDS = st.sampled_from(["red", "blue", "green", "Red.", "tea", "green tea", "黑猫"])
 PEOPLE = st.sampled_from([("alice", ""), ("alice", "team"), ("bob", "team"), ("", "team")])
@@ -38,7 +37,7 @@ class Life(RuleBasedStateMachine):
         self.numbers = {"ram": 0, "duckdb": 0}
         self.ports = {}
         self.known: list[str] = []
-        self._open("ram", RamStore())
+        self._open("ram", ram_store())
         self._open("duckdb", open_duckdb(self.folder))
 
     def _open(self, name, store) -> None:
@@ -46,8 +45,7 @@ class Life(RuleBasedStateMachine):
             self.numbers[name] += 1
             return f"{self.numbers[name]:08d}" + "a" * 18
 
-        ports = self.loop.run_until_complete(make_ports(Config(), store, self._embedder(), NOW))
-        ports.new_id = new_id
+        ports = self.loop.run_until_complete(make_ports(Config(), store, self._embedder(), NOW, new_id=new_id))
         self.ports[name] = ports
 
     def _embedder(self):
@@ -142,7 +140,9 @@ class Life(RuleBasedStateMachine):
             evidence = {memory.judgement.evidence} if memory.judgement is not None else set()
             links = {*memory.contested_with, *memory.supersedes, memory.superseded_by, *evidence} - {""}
             assert links <= memories.keys()
-        assert {named for ports in self.ports.values() for named in ports.recalls._noted} <= memories.keys()
+        assert {
+            memory_id for ports in self.ports.values() for noted in ports.recalls._noted.values() for memory_id in noted
+        } <= memories.keys()
 
     def teardown(self):
         for name in self.ports:

@@ -9,29 +9,14 @@ The client of memoryd.
 """
 
 from memory_client.aio import AsyncMemoryClient
-from memory_client.calls import BuiltContext, Deleted, Page, SearchResult, ServerInfo
 from memory_client.client import MemoryClient
 from memory_client.credentials import Credentials
-from memory_client.grant_calls import ForgottenGrant, GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
-from memory_client.knowledge_calls import (
-    Compaction,
-    Confirmed,
-    Decayed,
-    DeletedMany,
-    Enriched,
-    EntityMemories,
-    Faded,
-    ForgottenPerson,
-    History,
-    Merged,
-    PeoplePage,
-    Proof,
-    Trace,
-)
+from memory_client.grant_calls import GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
 from memoryd.errors import (
     AmbiguousId,
     AmbiguousName,
     Conflict,
+    ConnectionLost,
     EntityNotFound,
     GrantNotFound,
     IdentityMissing,
@@ -56,14 +41,33 @@ from memoryd.model.memory import Draft, Judgement, Kind, Memory, Outcome, Source
 from memoryd.model.query import Filter
 from memoryd.model.results import (
     AddResult,
+    BuiltContext,
+    Compaction,
+    Confirmed,
     ContextItem,
     ContextSection,
+    Decayed,
+    Deleted,
+    DeletedMany,
+    Enriched,
+    EntityMemories,
+    Faded,
+    ForgottenGrant,
+    ForgottenPerson,
     GcReport,
+    History,
     Hit,
     Leg,
     LegScore,
     MemoryCount,
+    Merged,
+    Page,
+    PeoplePage,
+    Proof,
+    SearchResult,
+    ServerInfo,
     Stats,
+    Trace,
 )
 from memoryd.model.scope import Scope
 from memoryd.model.token import Caveats, attenuate
@@ -79,6 +83,7 @@ __all__ = [
     "Compaction",
     "Confirmed",
     "Conflict",
+    "ConnectionLost",
     "ContextItem",
     "ContextSection",
     "Credentials",

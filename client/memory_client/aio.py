@@ -1,4 +1,4 @@
-"""The client for asyncio: the same methods, awaited."""
+"""The client for asyncio; `client` is generated from it."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ from typing import Any, Self, TypeVar
 import grpc
 
 from memory_client import calls, grant_calls, knowledge_calls
-from memory_client.calls import ATTEMPTS, BuiltContext, Call, Deleted, Page, SearchResult, ServerInfo, backoff_s
+from memory_client.calls import ATTEMPTS, Call, backoff_s
 from memory_client.credentials import Credentials, TokenSource, channel_credentials
 from memory_client.endpoint import CHANNEL_OPTIONS, Identity, check_timeout, resolve_endpoint
-from memory_client.failures import NO_ANSWER, ConnectionLost, error_of
-from memory_client.grant_calls import (
-    ForgottenGrant,
-    GrantPage,
-    InspectedToken,
-    IssuedToken,
-    TokenKeys,
-    WhoAmI,
-)
-from memory_client.knowledge_calls import (
-    Compaction,
-    Confirmed,
-    Decayed,
-    DeletedMany,
-    Enriched,
-    EntityMemories,
-    ForgottenPerson,
-    History,
-    Merged,
-    PeoplePage,
-    Proof,
-)
-from memoryd.errors import InvalidArgument, Unavailable
+from memory_client.failures import CLOSED, NO_ANSWER, error_of
+from memory_client.grant_calls import GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
+from memoryd.errors import ConnectionLost, InvalidArgument, Unavailable
 from memoryd.model.entity import Profile
 from memoryd.model.grant import Grant, GrantSpec, GrantStatus
 from memoryd.model.memory import Draft, Kind, Memory, Source
 from memoryd.model.query import Filter
-from memoryd.model.results import AddResult, GcReport, Stats
+from memoryd.model.results import (
+    AddResult,
+    BuiltContext,
+    Compaction,
+    Confirmed,
+    Decayed,
+    Deleted,
+    DeletedMany,
+    Enriched,
+    EntityMemories,
+    ForgottenGrant,
+    ForgottenPerson,
+    GcReport,
+    History,
+    Merged,
+    Page,
+    PeoplePage,
+    Proof,
+    SearchResult,
+    ServerInfo,
+    Stats,
+)
 
 __all__ = ["AsyncMemoryClient"]
 
@@ -130,7 +131,7 @@ class AsyncMemoryClient:
             left = max(0.001, deadline - time.monotonic())
             try:
                 answer = await method(call.request, timeout=left, wait_for_ready=wait, metadata=self._token.metadata())
-            except (ValueError, grpc.aio.UsageError) as failure:  # gRPC says so of a channel that is closed
+            except CLOSED as failure:
                 raise InvalidArgument(f"the client is closed ({failure})") from None
             except grpc.RpcError as failure:
                 error = error_of(failure, self.target, writes=call.writes, certified=self._certified)

@@ -6,17 +6,26 @@ The two clients only differ in how they send it.
 
 from __future__ import annotations
 
+import random
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from memory_client.endpoint import Identity
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model.memory import Draft, Memory
 from memoryd.model.query import Filter
-from memoryd.model.results import AddResult, ContextSection, GcReport, Hit, Leg, Stats
+from memoryd.model.results import (
+    AddResult,
+    BuiltContext,
+    Deleted,
+    GcReport,
+    Page,
+    SearchResult,
+    ServerInfo,
+    Stats,
+)
 from memoryd.v1 import admin_service_pb2, context_service_pb2, memory_service_pb2
 from memoryd.wire.memory import (
     draft_to_pb,
@@ -32,12 +41,7 @@ from memoryd.wire.memory import (
 
 __all__ = [
     "ATTEMPTS",
-    "BuiltContext",
     "Call",
-    "Deleted",
-    "Page",
-    "SearchResult",
-    "ServerInfo",
     "backoff_s",
     "build",
     "count",
@@ -54,66 +58,8 @@ _BACKOFF_S = (0.05, 0.25)
 
 
 def backoff_s(attempt: int) -> float:
-    """Return how long to wait after a failed attempt, counted from 0."""
-    return _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """Hits, best first, and the legs of the search that could not take part."""
-
-    hits: tuple[Hit, ...]
-    unavailable_legs: tuple[Leg, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Memories, newest first, and the token of the next page; empty at the end."""
-
-    memories: tuple[Memory, ...]
-    next_page_token: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """The ids that went, and until when they can be restored (None: they cannot)."""
-
-    deleted_ids: tuple[str, ...]
-    purge_time: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltContext:
-    """The text for a prompt, its parts, its length in tokens, and what did not fit."""
-
-    text: str
-    sections: tuple[ContextSection, ...]
-    token_count: int
-    skipped_count: int
-    unavailable_legs: tuple[Leg, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ServerInfo:
-    """What runs, on which data, and how it fares; fields as in `admin_service.proto`."""
-
-    version: str
-    uptime: timedelta
-    store_path: str
-    store_id: str
-    schema_version: int
-    commit_seq: int
-    store_bytes: int
-    memory_count: int
-    embedding_provider: str
-    embedding_fingerprint: str
-    embedding_dimensions: int
-    index_scopes: int
-    index_bytes: int
-    rss_bytes: int
-    sandbox_count: int
-    audit_path: str
-    warnings: tuple[str, ...]
+    """Return how long to wait after a failed attempt, counted from 0: half to all of its time, so that many spread."""
+    return _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)] * random.uniform(0.5, 1.0)  # noqa: S311  no secret
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,3 +1,4 @@
+# Generated from aio.py by `make client`: change that file instead.
 """The client for plain code."""
 
 from __future__ import annotations
@@ -12,37 +13,38 @@ from typing import Any, Self, TypeVar
 import grpc
 
 from memory_client import calls, grant_calls, knowledge_calls
-from memory_client.calls import ATTEMPTS, BuiltContext, Call, Deleted, Page, SearchResult, ServerInfo, backoff_s
+from memory_client.calls import ATTEMPTS, Call, backoff_s
 from memory_client.credentials import Credentials, TokenSource, channel_credentials
 from memory_client.endpoint import CHANNEL_OPTIONS, Identity, check_timeout, resolve_endpoint
-from memory_client.failures import NO_ANSWER, ConnectionLost, error_of
-from memory_client.grant_calls import (
-    ForgottenGrant,
-    GrantPage,
-    InspectedToken,
-    IssuedToken,
-    TokenKeys,
-    WhoAmI,
-)
-from memory_client.knowledge_calls import (
-    Compaction,
-    Confirmed,
-    Decayed,
-    DeletedMany,
-    Enriched,
-    EntityMemories,
-    ForgottenPerson,
-    History,
-    Merged,
-    PeoplePage,
-    Proof,
-)
-from memoryd.errors import InvalidArgument, Unavailable
+from memory_client.failures import CLOSED, NO_ANSWER, error_of
+from memory_client.grant_calls import GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
+from memoryd.errors import ConnectionLost, InvalidArgument, Unavailable
 from memoryd.model.entity import Profile
 from memoryd.model.grant import Grant, GrantSpec, GrantStatus
 from memoryd.model.memory import Draft, Kind, Memory, Source
 from memoryd.model.query import Filter
-from memoryd.model.results import AddResult, GcReport, Stats
+from memoryd.model.results import (
+    AddResult,
+    BuiltContext,
+    Compaction,
+    Confirmed,
+    Decayed,
+    Deleted,
+    DeletedMany,
+    Enriched,
+    EntityMemories,
+    ForgottenGrant,
+    ForgottenPerson,
+    GcReport,
+    History,
+    Merged,
+    Page,
+    PeoplePage,
+    Proof,
+    SearchResult,
+    ServerInfo,
+    Stats,
+)
 
 __all__ = ["MemoryClient"]
 
@@ -129,7 +131,7 @@ class MemoryClient:
             left = max(0.001, deadline - time.monotonic())
             try:
                 answer = method(call.request, timeout=left, wait_for_ready=wait, metadata=self._token.metadata())
-            except (ValueError, grpc.aio.UsageError) as failure:  # gRPC says so of a channel that is closed
+            except CLOSED as failure:
                 raise InvalidArgument(f"the client is closed ({failure})") from None
             except grpc.RpcError as failure:
                 error = error_of(failure, self.target, writes=call.writes, certified=self._certified)
@@ -209,7 +211,8 @@ class MemoryClient:
         token = ""
         while True:
             page = self.page(page_size=page_size, page_token=token, filter=filter)
-            yield from page.memories
+            for memory in page.memories:
+                yield memory
             token = page.next_page_token
             if not token:
                 return
@@ -373,6 +376,8 @@ class MemoryClient:
             )
         )
 
-    def delete_grant_memories(self, grant_id: str, *, dry_run: bool = False, purge: bool = False) -> ForgottenGrant:
+    def delete_grant_memories(
+        self, grant_id: str, *, dry_run: bool = False, purge: bool = False
+    ) -> ForgottenGrant:
         """Delete all that came through a grant, or count it (admin socket only)."""
         return self._send(grant_calls.delete_grant_memories(grant_id, dry_run=dry_run, purge=purge))

@@ -8,6 +8,7 @@ import grpc
 
 from memoryd.errors import (
     Conflict,
+    ConnectionLost,
     InternalError,
     InvalidArgument,
     LimitExceeded,
@@ -21,7 +22,7 @@ from memoryd.errors import (
     by_reason,
 )
 
-__all__ = ["NO_ANSWER", "ConnectionLost", "error_of"]
+__all__ = ["CLOSED", "NO_ANSWER", "error_of"]
 
 _BY_CODE: dict[grpc.StatusCode, type[MemorydError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidArgument,
@@ -34,6 +35,8 @@ _BY_CODE: dict[grpc.StatusCode, type[MemorydError]] = {
 }
 
 
+CLOSED = (ValueError, grpc.aio.UsageError)
+"""What gRPC raises of a channel that is closed."""
 NO_ANSWER = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
 """What gRPC itself says where nobody has answered."""
 _CUT_SHORT = ("socket closed", "connection reset", "broken pipe", "certificate_required", "tlsv13_alert")
@@ -84,10 +87,6 @@ def error_of(failure: Any, target: str, *, writes: bool = True, certified: bool 
 
 def _is_sandbox(target: str) -> bool:
     return target.startswith("unix:") and target.endswith("/memory.sock")
-
-
-class ConnectionLost(TimedOut):
-    """The connection broke in mid-call; what carries a request_id is sent again."""
 
 
 def _detailed(serialised: bytes, message: str) -> MemorydError | None:

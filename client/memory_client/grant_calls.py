@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from memory_client.calls import Call, Page, build, count, stamped
+from memory_client.calls import Call, build, count, stamped
 from memory_client.endpoint import Identity
 from memoryd.errors import InvalidArgument
 from memoryd.model.grant import Door, Grant, GrantSpec, GrantStatus, GrantUsage, Permission, Quota
+from memoryd.model.results import ForgottenGrant, Page
 from memoryd.v1 import grant_service_pb2, identity_service_pb2
 from memoryd.wire.grant import (
     DOOR_FROM_PB,
@@ -23,7 +24,7 @@ from memoryd.wire.grant import (
 )
 from memoryd.wire.memory import memory_from_pb, set_time, time_from_pb
 
-__all__ = ["ForgottenGrant", "GrantPage", "InspectedToken", "IssuedToken", "TokenKeys", "WhoAmI"]
+__all__ = ["GrantPage", "InspectedToken", "IssuedToken", "TokenKeys", "WhoAmI"]
 
 T = TypeVar("T")
 
@@ -83,16 +84,6 @@ class TokenKeys:
 
     key_id: str
     older_key_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ForgottenGrant:
-    """How many memories of a grant went, what they had replaced, and until when they can be restored."""
-
-    deleted_count: int
-    superseded_ids: tuple[str, ...]
-    purge_time: datetime | None
-    dry_run: bool
 
 
 def _call(method: str, request: Any, response: Any, parse: Callable[[Any], T], *, retryable: bool = True) -> Call[T]:

@@ -2,167 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 from memory_client.calls import Call, build, count, filter_of, memory_call, request_id_of
 from memory_client.endpoint import Identity
 from memoryd.model.entity import Profile
-from memoryd.model.memory import Memory, Source
+from memoryd.model.memory import Source
 from memoryd.model.query import Filter
-from memoryd.model.results import AddResult
+from memoryd.model.results import (
+    AddResult,
+    Compaction,
+    Confirmed,
+    Decayed,
+    DeletedMany,
+    Enriched,
+    EntityMemories,
+    Faded,
+    ForgottenPerson,
+    History,
+    Merged,
+    PeoplePage,
+    Proof,
+    Trace,
+)
 from memoryd.v1 import admin_service_pb2, entity_service_pb2, memory_service_pb2
 from memoryd.wire.entity import profile_from_pb
 from memoryd.wire.memory import filter_to_pb, memory_from_pb, result_from_pb, source_to_pb, time_from_pb
 
-__all__ = [
-    "Compaction",
-    "Confirmed",
-    "Decayed",
-    "DeletedMany",
-    "Enriched",
-    "EntityMemories",
-    "Faded",
-    "ForgottenPerson",
-    "History",
-    "Merged",
-    "PeoplePage",
-    "Proof",
-    "Trace",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class DeletedMany:
-    """What went, or would; fields as in DeleteMemoriesResponse."""
-
-    deleted_ids: tuple[str, ...]
-    deleted_count: int
-    purge_time: datetime | None = None
-    memories: tuple[Memory, ...] = ()
-    dry_run: bool = False
-    backups: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """A memory with what it replaced and what replaced it, oldest first, and ids that are no longer there."""
-
-    memories: tuple[Memory, ...]
-    missing_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmed:
-    """A memory that was confirmed, and what contested it and is superseded now."""
-
-    memory: Memory
-    superseded_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PeoplePage:
-    """People, those named most often first, and the token of the next page; empty at the end."""
-
-    people: tuple[Profile, ...]
-    next_page_token: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class EntityMemories:
-    """An entity and the memories that name it, newest first."""
-
-    entity: Profile
-    memories: tuple[Memory, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """The entity that two are now, and the id to take the first out by again."""
-
-    entity: Profile
-    merged_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ForgottenPerson:
-    """The receipt of a person who was forgotten, or would be; fields as in ForgetPersonResponse."""
-
-    entity: Profile
-    purged_ids: tuple[str, ...]
-    purged_count: int
-    mentioning_ids: tuple[str, ...] = ()
-    purge_time: datetime | None = None
-    backups: tuple[str, ...] = ()
-    dry_run: bool = False
-    memories: tuple[Memory, ...] = ()
-    mentioning_memories: tuple[Memory, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Faded:
-    """A memory that has faded."""
-
-    id: str
-    owner: str
-    confidence: float
-
-
-@dataclass(frozen=True, slots=True)
-class Decayed:
-    """What has faded and was forgotten, or would be; fields as in RunDecayResponse."""
-
-    examined_count: int
-    decayed_count: int
-    faded: tuple[Faded, ...]
-    dry_run: bool = False
-    held: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Enriched:
-    """What looking again for entities has found; fields as in RunEnrichmentResponse."""
-
-    examined_count: int
-    linked_count: int
-    skipped: str = ""
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """What writing the database anew has done; fields as in CompactStoreResponse."""
-
-    before_bytes: int
-    after_bytes: int
-    pause: timedelta
-    backups: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """Where something of a purged memory was found, and what removes it."""
-
-    place: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """
-    Every trace of a purged memory (none: it is gone), and how much was read to find it.
-
-    The times are the audit log's: when it begins, when it first names the id, when the memory was purged; None where
-    it does not say.
-    """
-
-    traces: tuple[Trace, ...]
-    file_count: int
-    byte_count: int
-    log_start_time: datetime | None = None
-    seen_time: datetime | None = None
-    purge_time: datetime | None = None
+__all__ = []
 
 
 def delete_matching(

@@ -22,7 +22,7 @@ from typing import Any
 from memoryd.audit.reading import audit_files
 from memoryd.errors import Unavailable
 from memoryd.model import limits
-from memoryd.model.call_context import Trail
+from memoryd.model.call_context import CallContext
 from memoryd.model.change import ChangeSet
 from memoryd.model.times import rfc3339
 
@@ -32,23 +32,23 @@ REPEAT = timedelta(seconds=1)  # refusals alike within it are one line
 MAX_REPEATS = 4096  # kinds of refusals that are counted at once
 
 
-def _line(trail: Trail, outcome: str, reason: str, ids: Sequence[str], most: int, **more: Any) -> bytes:
+def _line(call_context: CallContext, outcome: str, reason: str, ids: Sequence[str], most: int, **more: Any) -> bytes:
     record = {
-        "time": rfc3339(trail.time),
-        "call": trail.call,
-        "door": trail.door,
-        "listener": trail.listener,
-        "grant_id": trail.grant_id,
-        "token_id": trail.token_id,
-        "agent_id": trail.agent_id,
-        "user_id": trail.user_id,
-        "chat_id": trail.chat_id,
-        "peer": trail.peer,
-        "rpc": trail.rpc,
+        "time": rfc3339(call_context.time),
+        "call": call_context.call,
+        "door": call_context.door,
+        "listener": call_context.listener,
+        "grant_id": call_context.grant_id,
+        "token_id": call_context.token_id,
+        "agent_id": call_context.agent_id,
+        "user_id": call_context.user_id,
+        "chat_id": call_context.chat_id,
+        "peer": call_context.peer,
+        "rpc": call_context.rpc,
         "outcome": outcome,
         "reason": reason,
-        "dry_run": trail.dry_run,
-        "purge": trail.purge,
+        "dry_run": call_context.dry_run,
+        "purge": call_context.purge,
         "ids": list(ids[:most]),
         **({"id_count": len(ids)} if len(ids) > most else {}),
         **more,
@@ -81,21 +81,24 @@ class AuditLog:
         self._torn = False
         self._flusher = ThreadPoolExecutor(1, "audit-flush")
         self._suspect = False  # a flush has failed since the last that did not
-        self._repeats: dict[tuple[str, ...], tuple[datetime, int, Trail]] = {}
+        self._repeats: dict[tuple[str, ...], tuple[datetime, int, CallContext]] = {}
         with self._lock:
             self._append([])
 
     # --- writing ---
 
-    def record(self, work: Sequence[tuple[ChangeSet, Trail | None]]) -> Callable[[], None]:
-        """Write down what is about to be committed, and return what waits until it is on disk; see trail.Journal."""
-        trails = []
-        for change, trail in work:
-            if trail is not None:
-                trail.purge = trail.purge or bool(change.purges)  # also of what always erases, as ForgetPerson
-                trails.append((trail, change.ids, change.purged_ids))
+    def record(self, work: Sequence[tuple[ChangeSet, CallContext | None]]) -> Callable[[], None]:
+        """Write down what is about to be committed, and return what waits until it is on disk; see call_context.Journal."""
+        call_contexts = []
+        for change, call_context in work:
+            if call_context is not None:
+                call_context.purge = call_context.purge or bool(
+                    change.purges
+                )  # also of what always erases, as ForgetPerson
+                call_contexts.append((call_context, change.ids, change.purged_ids))
         lines = [
-            _line(trail, "OK", "", ids, limits.MAX_AUDITED_IDS, purged_ids=purged) for trail, ids, purged in trails
+            _line(call_context, "OK", "", ids, limits.MAX_AUDITED_IDS, purged_ids=purged)
+            for call_context, ids, purged in call_contexts
         ]
         if not lines:
             return _nothing
@@ -111,30 +114,36 @@ class AuditLog:
         flushed = self._flusher.submit(self._flush)
         if self._suspect and not self._is_flushed(flushed) and self._required:
             raise Unavailable("the audit log cannot be put on disk; nothing was written")
-        for trail, ids, _ in trails:
-            trail.recorded = (trail.recorded or frozenset()) | {*ids, trail.token_id}
+        for call_context, ids, _ in call_contexts:
+            call_context.recorded = (call_context.recorded or frozenset()) | {*ids, call_context.token_id}
         return lambda: self._until(flushed)
 
-    def note(self, trail: Trail, outcome: str, reason: str = "", field: str = "") -> None:
+    def note(self, call_context: CallContext, outcome: str, reason: str = "", field: str = "") -> None:
         """Write down what came of a call, and of which field, unless its commits have said all of it."""
-        written = trail.recorded
-        if outcome == "OK" and written is not None and written >= {*trail.ids, trail.token_id}:
+        written = call_context.recorded
+        if outcome == "OK" and written is not None and written >= {*call_context.ids, call_context.token_id}:
             return
         most = limits.MAX_AUDITED_READ_IDS if written is None else limits.MAX_AUDITED_IDS
-        line = _line(trail, outcome, reason, trail.ids, most, field=field)
+        line = _line(call_context, outcome, reason, call_context.ids, most, field=field)
         with self._lock:
-            lines = self._repeated_before(trail.time - REPEAT)
+            lines = self._repeated_before(call_context.time - REPEAT)
             if outcome == "OK":
                 self._append([*lines, line])
                 return
-            who = (trail.grant_id, trail.token_id, trail.agent_id, trail.user_id, trail.chat_id)
-            key = (trail.door, trail.listener, *who, trail.rpc, outcome, reason)
+            who = (
+                call_context.grant_id,
+                call_context.token_id,
+                call_context.agent_id,
+                call_context.user_id,
+                call_context.chat_id,
+            )
+            key = (call_context.door, call_context.listener, *who, call_context.rpc, outcome, reason)
             known = self._repeats.get(key)
             if known is not None:
-                self._repeats[key] = (known[0], known[1] + 1, trail)
+                self._repeats[key] = (known[0], known[1] + 1, call_context)
             else:
                 if len(self._repeats) < MAX_REPEATS:
-                    self._repeats[key] = (trail.time, 0, trail)
+                    self._repeats[key] = (call_context.time, 0, call_context)
                 lines.append(line)
             self._append(lines)
 
@@ -171,12 +180,14 @@ class AuditLog:
         """Return the lines of refusals that began by then (None: all), and begin to count anew."""
         lines = []
         while self._repeats:
-            key, (began, count, trail) = next(iter(self._repeats.items()))  # the oldest: they are in order of time
+            key, (began, count, call_context) = next(
+                iter(self._repeats.items())
+            )  # the oldest: they are in order of time
             if end is not None and began > end:
                 break
             del self._repeats[key]
             if count:
-                lines.append(_line(trail, key[-2], key[-1], (), 0, repeated=count))
+                lines.append(_line(call_context, key[-2], key[-1], (), 0, repeated=count))
         return lines
 
     def _append(self, lines: Sequence[bytes]) -> str:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import importlib.metadata
 import os
+import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -142,6 +143,7 @@ def _check(args: argparse.Namespace) -> int:
         opened = open_store(
             places.database,
             memory_limit_bytes=config.store.memory_limit_bytes,
+            random_bytes=secrets.token_bytes,
             adopt=args.adopt,
             accept_loss=args.accept_loss,
         )

@@ -28,19 +28,18 @@ from google.protobuf.duration_pb2 import Duration
 from memoryd.audit.log import AuditLog
 from memoryd.daemon.config import Config
 from memoryd.daemon.schedule import due_jobs, expressions_of, first_seen, misdated
-from memoryd.daemon.servers import Doors
+from memoryd.daemon.servers import Servers
 from memoryd.daemon.systemd import feed_watchdog, notify, watchdog_interval_s
-from memoryd.daemon.wiring import make_embedder, make_ports, now_utc, uptime_s
+from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, make_usage, now_utc, uptime_s
 from memoryd.domain.clock import AHEAD, CLOCK_SEEN, ClockWatch
-from memoryd.domain.forgetting.sweep import decay
+from memoryd.domain.forgetting.decay import forget_faded
 from memoryd.domain.forgetting.verify import compact
 from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
 from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
-from memoryd.identity.grants import Grants
 from memoryd.identity.socket_lease import SocketLease
-from memoryd.model.call_context import Trail, following
+from memoryd.model.call_context import CallContext, in_call
 from memoryd.model.change import ChangeSet
 from memoryd.paths import Places
 from memoryd.service.gc import run_gc
@@ -135,7 +134,12 @@ class _Daemon:
         """Open the database while the model is loaded: each takes about half a second."""
         config = self._config
         opening = asyncio.create_task(
-            asyncio.to_thread(open_store, self._places.database, memory_limit_bytes=config.store.memory_limit_bytes)
+            asyncio.to_thread(
+                open_store,
+                self._places.database,
+                memory_limit_bytes=config.store.memory_limit_bytes,
+                random_bytes=secrets.token_bytes,
+            )
         )
         try:
             embedder = await asyncio.to_thread(make_embedder, config)
@@ -167,9 +171,10 @@ class _Daemon:
         if damage:
             raise StoreRefused(damage)
         clock = ClockWatch(now_utc(), (await store.jobs()).get(CLOCK_SEEN), uptime_s)
-        ports = await make_ports(self._config, store, embedder, now_utc(), clock)
-        grants = Grants(ports, await store.grants(), await store.token_keys(), time.monotonic)
-        doors = Doors(
+        usage = await make_usage(store, now_utc())
+        grants = await make_grants(store, usage)
+        ports = await make_ports(self._config, store, embedder, now_utc(), usage=usage, grants=grants, clock=clock)
+        doors = Servers(
             self._config,
             ports,
             grants,
@@ -192,7 +197,7 @@ class _Daemon:
                 await _look_at_clock(ports)
         ports.indexes.close()
 
-    async def _until_stopped(self, ports: Ports, doors: Doors, lease: SocketLease, audit: AuditLog | None) -> None:
+    async def _until_stopped(self, ports: Ports, doors: Servers, lease: SocketLease, audit: AuditLog | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._on_signal)
         gc.collect()
@@ -232,7 +237,7 @@ class _Daemon:
     def _start(self, work: Any) -> None:
         self._tasks.append(asyncio.create_task(work))
 
-    async def _stop_doors(self, doors: Doors) -> None:
+    async def _stop_doors(self, doors: Servers) -> None:
         """Let calls finish within the grace; a second signal ends them at once."""
         stopping = asyncio.create_task(doors.stop(self._config.daemon.shutdown_grace_s))
         hurry = asyncio.create_task(self._hurry.wait())
@@ -247,18 +252,18 @@ class _Daemon:
             await asyncio.sleep(RECALL_FLUSH_S)
             await _flush(ports)
 
-    async def _tend(self, doors: Doors, audit: AuditLog | None) -> None:
+    async def _tend(self, doors: Servers, audit: AuditLog | None) -> None:
         """Once a second: close the sockets of grants that expire, open those that could not be; tell the audit log."""
         for second in count(1):
             await asyncio.sleep(TEND_S)
-            for grant_id in await doors.register.close_ended(now_utc()):
+            for grant_id in await doors.issuer.close_ended(now_utc()):
                 log.info("sandbox_expired", grant_id=grant_id)
             if self._faults and second % REOPEN_AFTER == 0:
-                self._faults = await doors.register.reopen(now_utc())
+                self._faults = await doors.issuer.reopen(now_utc())
             if audit is not None:
                 audit.tell_repeats(now_utc())
 
-    async def _keep_house(self, ports: Ports, doors: Doors) -> None:
+    async def _keep_house(self, ports: Ports, doors: Servers) -> None:
         """Run the jobs of the schedule when they are due, those first that were missed while the daemon was down."""
         while True:
             await asyncio.sleep(SCHEDULE_S)
@@ -277,7 +282,7 @@ class _Daemon:
             except Exception as error:  # noqa: BLE001  it may be busy or full now; the next look comes soon
                 log.error("schedule_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
 
-    async def _describe(self, ports: Ports, doors: Doors, audit: AuditLog | None) -> dict[str, Any]:
+    async def _describe(self, ports: Ports, doors: Servers, audit: AuditLog | None) -> dict[str, Any]:
         info = await ports.store.info()
         warnings = [*([ports.vector_refusal] if ports.vector_refusal else []), *self._faults]
         warnings += [info.damage] if info.damage else []
@@ -360,35 +365,35 @@ async def _look_at_clock(ports: Ports, noted: datetime | None = None) -> None:
         await ports.store.commit(ChangeSet(jobs={CLOCK_SEEN: now}))
 
 
-async def _run_job(name: str, ports: Ports, doors: Doors, config: Config) -> None:
+async def _run_job(name: str, ports: Ports, doors: Servers, config: Config) -> None:
     """Run one job of the schedule and write down that it ran; a fault is logged, and the next time comes."""
-    trail = Trail(time=now_utc(), call=secrets.token_hex(6), rpc=name, door="daemon")
+    call_context = CallContext(time=now_utc(), call=secrets.token_hex(6), rpc=name, door="daemon")
     began = time.monotonic()
     try:
-        with following(trail):
+        with in_call(call_context):
             if name == "enrichment":
-                report: object = await enrich(ports, now=trail.time)
+                report: object = await enrich(ports, now=call_context.time)
             elif name == "decay":
-                report = len((await decay(ports, now=trail.time)).faded)
+                report = (await forget_faded(ports, now=call_context.time)).decayed_count
             elif name == "gc":
                 report = await run_gc(
-                    ports, doors.register, now=trail.time, ended_grace_days=config.sandbox.ended_grace_days
+                    ports, doors.issuer, now=call_context.time, ended_grace_days=config.sandbox.ended_grace_days
                 )
             else:
-                report = await compact(ports, now=trail.time)
+                report = await compact(ports, now=call_context.time)
     except Exception as error:  # noqa: BLE001  the daemon serves all the same, and tries again when it is next due
         log.error("job_failed", job=name, error=type(error).__name__)  # noqa: TRY400  a trace may hold content
-        await ports.store.commit(ChangeSet(jobs={name: trail.time}))  # it is tried again when it is next due
+        await ports.store.commit(ChangeSet(jobs={name: call_context.time}))  # it is tried again when it is next due
         return
-    await ports.store.commit(ChangeSet(jobs={name: trail.time}))
+    await ports.store.commit(ChangeSet(jobs={name: call_context.time}))
     log.info("job_done", job=name, report=str(report), duration_s=round(time.monotonic() - began, 3))
 
 
-async def _collect_at_start(ports: Ports, doors: Doors, ended_grace_days: float) -> None:
-    trail = Trail(time=now_utc(), call=secrets.token_hex(6), rpc="gc", door="daemon")
+async def _collect_at_start(ports: Ports, doors: Servers, ended_grace_days: float) -> None:
+    call_context = CallContext(time=now_utc(), call=secrets.token_hex(6), rpc="gc", door="daemon")
     try:
-        with following(trail):
-            report = await run_gc(ports, doors.register, now=trail.time, ended_grace_days=ended_grace_days)
+        with in_call(call_context):
+            report = await run_gc(ports, doors.issuer, now=call_context.time, ended_grace_days=ended_grace_days)
     except Exception as error:  # noqa: BLE001  the daemon serves all the same
         log.error("gc_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
         return

@@ -7,6 +7,7 @@ All of them serve the same methods through a gate each; see `service.gate` for t
 from __future__ import annotations
 
 import asyncio
+import secrets
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -24,9 +25,9 @@ from memoryd.audit.reading import Sighting, sighting_of
 from memoryd.daemon.config import Config, ConfigError
 from memoryd.daemon.wiring import new_id
 from memoryd.domain.ports import Ports
-from memoryd.identity.authentication import Entrance, VerifiedTokens
+from memoryd.identity.authentication import Authenticator, VerifiedTokens
 from memoryd.identity.grants import Grants
-from memoryd.identity.issuer import Register
+from memoryd.identity.issuer import GrantIssuer
 from memoryd.identity.listeners import Listeners, most_connections, raise_descriptor_limit
 from memoryd.identity.socket_lease import SocketLease
 from memoryd.model import limits
@@ -48,7 +49,7 @@ from memoryd.v1 import (
     memory_service_pb2,
 )
 
-__all__ = ["SERVICES", "Doors", "make_server", "server_credentials"]
+__all__ = ["SERVICES", "Servers", "make_server", "server_credentials"]
 
 SERVICES: tuple[Any, ...] = tuple(
     module.DESCRIPTOR.services_by_name[name]
@@ -149,7 +150,7 @@ def _look_up(audit: AuditLog | None) -> Callable[[str], Sighting]:
     return (lambda _: Sighting()) if audit is None else partial(sighting_of, audit.path)
 
 
-class Doors:
+class Servers:
     """Every server of the daemon."""
 
     def __init__(
@@ -175,21 +176,22 @@ class Doors:
         limit = raise_descriptor_limit()
         taken = config.daemon.max_connections + config.shared.max_connections + config.tcp.max_connections
         self.listeners = Listeners(sandboxes, self._make_sandbox_server, descriptor_limit=limit - taken)
-        self.register = Register(
+        self.issuer = GrantIssuer(
             grants,
             self.listeners,
             store_id=store_id,
             secret=ports.secret,
             default_quota=Quota(**{name: getattr(sandbox, name) for name in Quota.__dataclass_fields__}),
             new_id=new_id,
+            random_bytes=secrets.token_bytes,
         )
         services = (
             MemoryService(ports),
             EntityService(ports),
             ContextService(ports),
             IdentityService(grants),
-            GrantService(ports, grants, self.register),
-            AdminService(ports, self.register, config.sandbox.ended_grace_days, describe, _look_up(audit)),
+            GrantService(ports, grants, self.issuer),
+            AdminService(ports, self.issuer, config.sandbox.ended_grace_days, describe, _look_up(audit)),
         )
         self._methods: Mapping[str, Method] = {
             method.path: method
@@ -202,11 +204,13 @@ class Doors:
 
     def gate(self, door: Door, grant_id: str = "") -> Gate:
         """Return the gate of a door."""
-        entrance = Entrance(
+        authenticator = Authenticator(
             door, self._grants, store_id=self._store_id, grant_id=grant_id, verified=self._verified_tokens
         )
         most = self._config.sandbox.max_concurrent_calls
-        return Gate(entrance, self._methods, self._grants, self._audit, self._clock, most_calls=most)
+        return Gate(
+            authenticator, self._methods, self._grants, self._audit, self._clock, secrets.token_bytes, most_calls=most
+        )
 
     def _make_sandbox_server(self, grant: Grant, address: str) -> grpc.aio.Server:
         calls = self._config.sandbox.max_concurrent_calls
@@ -218,7 +222,7 @@ class Doors:
     async def open(self, admin: SocketLease) -> list[str]:
         """Open every door, the admin socket last; return what went wrong with sandboxes' sockets, in words."""
         self.listeners.take()
-        faults = await self.register.reopen(self._clock())
+        faults = await self.issuer.reopen(self._clock())
         config = self._config
         calls = config.daemon.max_concurrent_calls
         if config.shared.socket:
@@ -258,7 +262,7 @@ class Doors:
     async def stop(self, grace_s: float) -> None:
         """Take no more calls, and let those in flight finish within the grace."""
         await self._health.enter_graceful_shutdown()
-        await asyncio.gather(*(server.stop(grace_s) for server in self._servers), self.register.close_all(grace_s))
+        await asyncio.gather(*(server.stop(grace_s) for server in self._servers), self.issuer.close_all(grace_s))
 
     def let_go(self) -> None:
         """Let go of the sockets' paths."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from base64 import b32encode
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import structlog
 from memoryd.daemon.config import Config
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
-from memoryd.domain.ports import Policy, Ports, Stamps
+from memoryd.domain.ports import GrantCheck, NoGrants, Policy, Ports, Stamps
 from memoryd.domain.rules import Rules
 from memoryd.domain.usage import Usage
 from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder
@@ -21,6 +22,7 @@ from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.onnx import builtin_encoder, directory_encoder
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.entities.finders import Finder, load_finders
+from memoryd.identity.grants import Grants
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.records import forget_unpacked
 from memoryd.knowledge.claims.statement import statement_of
@@ -31,7 +33,16 @@ from memoryd.knowledge.secrets import SecretDetector
 from memoryd.model.change import Applied
 from memoryd.store.base import Store
 
-__all__ = ["load_every_finder", "make_embedder", "make_ports", "new_id", "now_utc", "uptime_s"]
+__all__ = [
+    "load_every_finder",
+    "make_embedder",
+    "make_grants",
+    "make_ports",
+    "make_usage",
+    "new_id",
+    "now_utc",
+    "uptime_s",
+]
 
 ID_BYTES = 16
 
@@ -87,14 +98,35 @@ def make_embedder(config: Config) -> Embedder:
     return NoEmbedder() if encoder is None else ScheduledEmbedder(encoder)
 
 
+async def make_usage(store: Store, now: datetime) -> Usage:
+    """Return what came through each grant, as the store holds it; it follows every commit."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    usage = Usage(await store.grant_usage(midnight), midnight.date())
+    store.on_commit(usage.apply)
+    return usage
+
+
+async def make_grants(store: Store, usage: Usage) -> Grants:
+    """Return the grants that the store holds."""
+    return Grants(store, usage, await store.grants(), await store.token_keys(), time.monotonic, secrets.token_bytes)
+
+
 async def make_ports(
     config: Config,
     store: Store,
     embedder: Embedder,
     now: datetime,
+    *,
+    usage: Usage | None = None,
+    grants: GrantCheck | None = None,
     clock: ClockWatch | None = None,
+    new_id: Callable[[], str] = new_id,
 ) -> Ports:
-    """Wire store, index and embedder: every commit reaches index and usage before it is acknowledged."""
+    """
+    Wire store, index and embedder: every commit reaches index and usage before it is acknowledged.
+
+    Without `usage` and `grants`, everybody is the host.
+    """
     info = await store.info()
     refusal = ""
     strangers = [fingerprint for fingerprint in info.fingerprints if fingerprint != embedder.fingerprint]
@@ -112,9 +144,6 @@ async def make_ports(
         on_fault=lambda fault: log.error("index_dropped", error=fault),
     )
     store.on_commit(indexes.apply)
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    usage = Usage(await store.grant_usage(midnight), midnight.date())
-    store.on_commit(usage.apply)
     store.on_commit(lambda applied: _forget_read(applied, embedder))
     policy = Policy(
         delete_grace_days=config.memory.delete_grace_days,
@@ -143,7 +172,8 @@ async def make_ports(
         secret=info.secret,
         policy=policy,
         vector_refusal=refusal,
-        usage=usage,
+        usage=usage or await make_usage(store, now),
+        grants=grants or NoGrants(),
         finders=fast,
         accurate_finders=accurate,
         secrets=SecretDetector(),

@@ -1,36 +1,57 @@
-"""Changes that go on to their end even if the caller hangs up: whole, or not begun."""
+"""
+Writes run to completion: a caller who hangs up leaves a write whole, or not begun.
+
+The gate runs every method that writes this way; below it, only what may be given up says so.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Coroutine
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from memoryd.model.call_context import current_trail
+from memoryd.model.call_context import current_call
 
-__all__ = ["settle"]
+__all__ = ["abandonable", "raise_if_abandoned", "run_to_completion"]
 
 T = TypeVar("T")
+
+
+class _Run:
+    """One write under way; `abandoned` once its caller has gone."""
+
+    def __init__(self) -> None:
+        self.abandoned = False
+        self.waiting: set[asyncio.Future[Any]] = set()
+
+    def abandon(self) -> None:
+        self.abandoned = True
+        for future in self.waiting:
+            future.cancel()
+
+
 _unfinished: set[asyncio.Task[Any]] = set()
+_current: ContextVar[_Run | None] = ContextVar("run", default=None)
 
 
-async def settle(work: Coroutine[Any, Any, T], *, left: Callable[[], object] | None = None) -> T:
-    """
-    Await a change in a task of its own, which a cancelled caller does not take along.
-
-    `left` is called if the caller goes: what is not begun yet can still be given up.
-    """
-    task = asyncio.create_task(work)
+async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
+    """Await a write in a task of its own, which goes on when its caller is cancelled."""
+    run = _Run()
+    token = _current.set(run)
+    try:
+        task = asyncio.create_task(work)
+    finally:
+        _current.reset(token)
     _unfinished.add(task)
-    trail = current_trail()
-    if trail is not None:
-        trail.changes.append(task)  # it counts as under way until it has ended
+    call = current_call()
+    if call is not None:
+        call.changes.append(task)  # it counts as under way until it has ended
     task.add_done_callback(_done)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        if left is not None:
-            left()
+        run.abandon()
         raise
 
 
@@ -38,3 +59,26 @@ def _done(task: asyncio.Task[Any]) -> None:
     _unfinished.discard(task)
     if not task.cancelled():
         task.exception()  # marked as seen: a caller who hung up does not read it
+
+
+def raise_if_abandoned() -> None:
+    """Raise CancelledError if the caller of this write has gone: what is not decided yet need not be."""
+    run = _current.get()
+    if run is not None and run.abandoned:
+        raise asyncio.CancelledError
+
+
+async def abandonable(work: Awaitable[T]) -> T:
+    """Await a part of a write that is given up when its caller goes; CancelledError then."""
+    future = asyncio.ensure_future(work)
+    run = _current.get()
+    if run is None:
+        return await future
+    if run.abandoned:
+        future.cancel()
+    run.waiting.add(future)
+    try:
+        return await future
+    finally:
+        run.waiting.discard(future)
+        future.cancel()

@@ -1,12 +1,12 @@
-"""A request_id gets its first answer: the effect and the note of it are one transaction."""
+"""A request id gets its first answer: the effect and the note of it are one transaction."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 
+from memoryd.domain.payload import is_payload, payload_hash
 from memoryd.domain.ports import Ports
 from memoryd.errors import RequestIdReused
 from memoryd.model.caller import Caller
@@ -15,25 +15,25 @@ from memoryd.model.memory import Memory, Outcome
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import check_id
 
-__all__ = ["Once", "once"]
+__all__ = ["IdempotentRequest", "idempotent", "memory_now"]
 
 
-class Once:
+class IdempotentRequest:
     """One request with its id; without an id every call is a first one."""
 
-    def __init__(self, ports: Ports, owner: Owner, method: str, request_id: str, payload_hash: str) -> None:
+    def __init__(self, ports: Ports, owner: Owner, method: str, request_id: str, payload: object) -> None:
         self._ports = ports
         self._owner = owner
         self._method = method
         self._request_id = request_id
-        self._payload_hash = payload_hash
+        self._payload = payload
 
     async def earlier(self) -> RecordedRequest | None:
         """Return what the first call did; RequestIdReused if that was another request."""
         if not self._request_id:
             return None
         known = await self._ports.store.recorded(self._owner, self._method, self._request_id)
-        if known is not None and known.payload_hash != self._payload_hash:
+        if known is not None and not is_payload(self._payload, known.payload_hash):
             raise RequestIdReused(
                 f"request_id {self._request_id} came with another request before; make a new one", field="request_id"
             )
@@ -42,20 +42,23 @@ class Once:
     def record(
         self, outcomes: tuple[tuple[str, Outcome | None, tuple[str, ...]], ...], now: datetime
     ) -> RecordedRequest | None:
-        """Return the note to write with the effect."""
+        """Return the note to write with the effect; None without an id."""
         if not self._request_id:
             return None
-        return RecordedRequest(self._owner, self._method, self._request_id, self._payload_hash, outcomes, now)
+        hashed = payload_hash(self._payload)
+        return RecordedRequest(self._owner, self._method, self._request_id, hashed, outcomes, now)
 
 
 @asynccontextmanager
-async def once(ports: Ports, caller: Caller, method: str, request_id: str, payload: object) -> AsyncIterator[Once]:
+async def idempotent(
+    ports: Ports, caller: Caller, method: str, request_id: str, payload: object
+) -> AsyncIterator[IdempotentRequest]:
     """Enter a request; another call with the same id waits until this one has left."""
     request_id = check_id(request_id, "request_id")
     method = f"{method} {caller.grant_id}".strip()  # one grant's ids say nothing of another's, nor of the host's
     owner = caller.visibility.owners[0]
-    text = repr((caller.agent_id, caller.user_id, caller.chat_id, payload))
-    request = Once(ports, owner, method, request_id, hashlib.blake2b(text.encode(), digest_size=16).hexdigest())
+    asked = (caller.agent_id, caller.user_id, caller.chat_id, payload)
+    request = IdempotentRequest(ports, owner, method, request_id, asked)
     if not request_id:
         yield request
         return

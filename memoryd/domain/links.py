@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from memoryd.domain.ports import Ports
 from memoryd.model.change import Entry
 from memoryd.model.memory import Memory
+from memoryd.model.scope import Owner
 
-__all__ = ["released", "without_contested"]
+__all__ = ["linked_ids", "released", "without_contested"]
 
 
 def without_contested(memory: Memory, *gone: str) -> Memory:
@@ -21,14 +23,22 @@ def without_contested(memory: Memory, *gone: str) -> Memory:
     return replace(memory, contested_with=links, judgement=judgement)
 
 
+def linked_ids(gone: Sequence[Memory], links: Callable[[Memory], Iterable[str]]) -> dict[Owner, set[str]]:
+    """Return by owner the ids that memories are linked to, without those of the memories themselves."""
+    ids = {memory.id for memory in gone}
+    found: defaultdict[Owner, set[str]] = defaultdict(set)
+    for memory in gone:
+        found[memory.owner].update(link for link in links(memory) if link not in ids)
+    return {owner: linked for owner, linked in found.items() if linked}
+
+
 async def released(gone: Sequence[Memory], ports: Ports) -> list[Entry]:
     """Return the memories that those who go contested, without them; those who go themselves are left out."""
     ids = {memory.id for memory in gone}
-    partners = sorted({link for memory in gone for link in memory.contested_with} - ids)
-    if not partners:
-        return []
+    partners = linked_ids(gone, lambda memory: memory.contested_with)
     return [
         Entry(without_contested(entry.memory, *ids), entry.terms)
-        for entry in await ports.store.entries(partners)
+        for owner, linked in partners.items()
+        for entry in await ports.store.entries(owner, sorted(linked))
         if entry.memory.delete_time is None
     ]

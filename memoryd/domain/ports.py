@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from memoryd.domain.clock import ClockWatch
@@ -20,12 +20,13 @@ from memoryd.entities.finders import Finder, RegexFinder
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.scope import ScopeIndex
 from memoryd.model import limits
-from memoryd.model.change import Applied, Recalled
+from memoryd.model.change import Applied, Entry, Recalled
+from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.base import Store
 
-__all__ = ["Locks", "Policy", "Ports", "Recalls", "Stamps"]
+__all__ = ["GrantCheck", "Locks", "NoGrants", "Policy", "Ports", "Recalls", "Stamps"]
 
 MAX_NOTED_RECALLS = 20_000  # memories whose recall waits to be written down; beyond it recalls go uncounted
 
@@ -91,29 +92,47 @@ class Recalls:
     """Which memories were recalled since the counts were last written down."""
 
     def __init__(self) -> None:
-        self._noted: dict[str, Recalled] = {}
+        self._noted: dict[Owner, dict[str, Recalled]] = {}
+        self._count = 0
 
-    def note(self, ids: Iterable[str], now: datetime, *, trusted: bool) -> None:
+    def note(self, memories: Iterable[Memory], now: datetime, *, trusted: bool) -> None:
         """Count one recall each; only trusted ones keep a memory from fading."""
-        for memory_id in ids:
-            _, count, before = self._noted.get(memory_id, (now, 0, None))
-            if count or len(self._noted) < MAX_NOTED_RECALLS:
-                self._noted[memory_id] = (now, count + 1, now if trusted else before)
+        for memory in memories:
+            noted = self._noted.setdefault(memory.owner, {})
+            _, count, before = noted.get(memory.id, (now, 0, None))
+            if count or self._count < MAX_NOTED_RECALLS:
+                self._count += not count
+                noted[memory.id] = (now, count + 1, now if trusted else before)
 
-    def forget(self, ids: Iterable[str]) -> None:
+    def forget(self, memories: Iterable[Memory]) -> None:
         """Drop what was noted of memories that are purged."""
-        for memory_id in ids:
-            self._noted.pop(memory_id, None)
+        for memory in memories:
+            self._count -= self._noted.get(memory.owner, {}).pop(memory.id, None) is not None
 
-    def take(self) -> dict[str, Recalled]:
-        """Return what was noted, and begin anew."""
-        noted, self._noted = self._noted, {}
+    def take(self) -> dict[Owner, dict[str, Recalled]]:
+        """Return what was noted, by owner and memory id, and begin anew."""
+        noted, self._noted, self._count = self._noted, {}, 0
         return noted
 
 
-@dataclass(slots=True)
+class GrantCheck(Protocol):
+    """Knows which grants count."""
+
+    def check(self, grant_id: str, now: datetime) -> None:
+        """Raise Unauthenticated if the grant of this id counts no longer; "" is no grant, and always counts."""
+        ...
+
+
+class NoGrants:
+    """Where everybody is the host."""
+
+    def check(self, grant_id: str, now: datetime) -> None:
+        """Let everything pass."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ports:
-    """Everything that a use case may reach."""
+    """Everything that a use case may reach. It is handed in whole; nothing is put into it later."""
 
     store: Store
     indexes: ScopeIndexes
@@ -124,7 +143,8 @@ class Ports:
     policy: Policy = Policy()
     vector_refusal: str = ""
     """Why vectors are not searched, in words for the operator; empty where they are."""
-    owner_locks: Locks = field(default_factory=Locks)
+    locks: Locks = field(default_factory=Locks)
+    """By owner, and by grant where its quota counts several owners together."""
     request_locks: Locks = field(default_factory=Locks)
     recalls: Recalls = field(default_factory=Recalls)
     usage: Usage = field(default_factory=Usage)
@@ -140,8 +160,8 @@ class Ports:
     """What holds back all that goes by age while the clock is in doubt."""
     faults: Faults = field(default_factory=Faults)
     """What went wrong in reading statements."""
-    check_grant: Callable[[str, datetime], None] = lambda _grant_id, _now: None
-    """Raises Unauthenticated if the grant of this id counts no longer; asked just before a change is committed."""
+    grants: GrantCheck = field(default_factory=NoGrants)
+    """Asked just before a change is committed."""
 
     async def people(self, owner: Owner) -> Directory:
         """Return who is known in a scope; of one too large for memory only what was decided by hand."""
@@ -152,7 +172,7 @@ class Ports:
         """Drop the ids of what a commit has purged, and queue what goes before what is of higher trust."""
         purges = applied.change.purges
         ids = {memory.id for memory in purges}
-        self.recalls.forget(ids)
+        self.recalls.forget(purges)
         lower = [entry.memory for entry in applied.change.inserts if Trust.HOST.outranks(entry.memory.trust)]
         for owner in {memory.owner for memory in (*purges, *lower)}:
             index = self.indexes.ready(owner)
@@ -178,6 +198,9 @@ class Ports:
         begin = now if self.clock is None else self.clock.never_behind(now)
         return begin + timedelta(days=self.policy.delete_grace_days)
 
-    def owner_lock(self, *owners: Owner) -> Any:
-        """Hold what is decided for these owners: decisions of one owner come one after the other."""
-        return self.owner_locks.hold(owners)
+    async def entries_of(self, memories: Sequence[Memory]) -> list[Entry]:
+        """Return memories as they are stored now, with their terms; those that are gone are left out."""
+        ids: dict[Owner, list[str]] = {}
+        for memory in memories:
+            ids.setdefault(memory.owner, []).append(memory.id)
+        return [entry for owner, known in ids.items() for entry in await self.store.entries(owner, known)]

@@ -16,13 +16,13 @@ from datetime import datetime
 
 from memoryd.errors import MemorydError, PermissionDenied, ScopeMismatch, Unauthenticated
 from memoryd.identity.grants import Grants
-from memoryd.model.call_context import Trail
+from memoryd.model.call_context import CallContext
 from memoryd.model.caller import DEFAULT_AGENT, Caller
 from memoryd.model.grant import Door, Grant, Permission, TokenKey
 from memoryd.model.token import Caveats, Token, parse_token
 from memoryd.model.trust import Trust
 
-__all__ = ["AUTHORIZATION_KEY", "Entrance", "Session", "VerifiedTokens"]
+__all__ = ["AUTHORIZATION_KEY", "Authenticator", "Session", "VerifiedTokens"]
 
 AUTHORIZATION_KEY = "authorization"
 _SCHEME = "bearer "
@@ -107,7 +107,7 @@ class VerifiedTokens:
             self._known.popitem(last=False)
 
 
-class Entrance:
+class Authenticator:
     """One way in: turns what a call brings along into a session, or refuses it."""
 
     def __init__(
@@ -129,12 +129,12 @@ class Entrance:
         self._bound: Session | None = None  # of the grant as it was when last asked
 
     def authenticate(
-        self, metadata: Iterable[tuple[str, str | bytes]], now: datetime, trail: Trail | None = None
+        self, metadata: Iterable[tuple[str, str | bytes]], now: datetime, call_context: CallContext | None = None
     ) -> Session:
         """
         Return who calls; Unauthenticated if that cannot be established or counts no longer.
 
-        The trail is told of a genuine token also where it does not count.
+        The call_context is told of a genuine token also where it does not count.
         """
         text = ""
         for key, value in metadata:
@@ -142,7 +142,7 @@ class Entrance:
                 text = value if isinstance(value, str) else value.decode("latin-1")
                 break
         if text:
-            return self._by_token(text, now, trail)
+            return self._by_token(text, now, call_context)
         if self.door is Door.ADMIN:
             return self._host
         if self.door is not Door.SANDBOX:
@@ -154,7 +154,7 @@ class Entrance:
             self._bound = _session(Door.SANDBOX, grant)
         return self._in_time(self._bound, now)
 
-    def _by_token(self, text: str, now: datetime, trail: Trail | None) -> Session:
+    def _by_token(self, text: str, now: datetime, call_context: CallContext | None) -> Session:
         if text[: len(_SCHEME)].lower() != _SCHEME:
             raise Unauthenticated("authorization is not 'Bearer' and a token")
         text = text[len(_SCHEME) :].strip()
@@ -162,10 +162,10 @@ class Entrance:
         known = self._verified_tokens.get(place)
         if known is None or not self._is_current(known):
             known = self._verified(parse_token(text))
-            _tell(trail, known.session)
+            _tell(call_context, known.session)
             self._check_place(known)
             self._verified_tokens.put(place, known)  # only what counts at this door is remembered
-        _tell(trail, known.session)
+        _tell(call_context, known.session)
         return self._in_time(known.session, now)
 
     def _is_current(self, known: _Known) -> bool:
@@ -215,9 +215,9 @@ class Entrance:
             return None, error.message
 
 
-def _tell(trail: Trail | None, session: Session) -> None:
-    if trail is not None and session.grant is not None:
-        trail.grant_id, trail.token_id = session.grant.id, session.token_id
+def _tell(call_context: CallContext | None, session: Session) -> None:
+    if call_context is not None and session.grant is not None:
+        call_context.grant_id, call_context.token_id = session.grant.id, session.token_id
 
 
 def _session(door: Door, grant: Grant, token_id: str = "") -> Session:

@@ -8,17 +8,17 @@ clock: wall time and monotonic time are handed in.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memoryd.domain.ports import Ports
+from memoryd.domain.usage import Usage
 from memoryd.errors import AmbiguousId, GrantNotFound, InvalidArgument, LimitExceeded, Unauthenticated
 from memoryd.model import limits
 from memoryd.model.change import ChangeSet
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.validation import check_id
+from memoryd.store.base import GrantStore
 
 __all__ = ["Grants"]
 
@@ -37,17 +37,24 @@ class Grants:
     """Every grant by its id, and the keys of tokens."""
 
     def __init__(
-        self, ports: Ports, grants: Iterable[Grant], keys: Iterable[TokenKey], monotonic_s: Callable[[], float]
+        self,
+        store: GrantStore,
+        usage: Usage,
+        grants: Iterable[Grant],
+        keys: Iterable[TokenKey],
+        monotonic_s: Callable[[], float],
+        random_bytes: Callable[[int], bytes],
     ) -> None:
-        """Begin with what the store holds. The ports' usage must be told of every commit; the ports ask back here."""
-        self._ports = ports
+        """Begin with what the store holds; `usage` must be told of every commit."""
+        self._store = store
+        self._usage = usage
+        self._random_bytes = random_bytes
         self._grants = {grant.id: grant for grant in grants}
         self._keys = {key.id: key for key in keys}
         self._buckets: dict[str, _Bucket] = {}
         self._under_way: dict[str, int] = {}
         self._rotating = asyncio.Lock()
         self._monotonic_s = monotonic_s
-        ports.check_grant = self.check
 
     # --- looking up ---
 
@@ -76,14 +83,14 @@ class Grants:
 
     def usage(self, grant_id: str, now: datetime) -> GrantUsage:
         """Return what came through a grant."""
-        self._ports.usage.writes(grant_id, now)
-        return self._ports.usage.of(grant_id)
+        self._usage.writes(grant_id, now)
+        return self._usage.of(grant_id)
 
     # --- changing ---
 
     async def save(self, grant: Grant) -> None:
         """Make a new grant durable; Unavailable if that cannot be."""
-        await self._ports.store.commit(ChangeSet(grants=(grant,)))
+        await self._store.commit(ChangeSet(grants=(grant,)))
         self._grants[grant.id] = grant
 
     async def revoke(self, grant: Grant, now: datetime) -> Grant:
@@ -99,7 +106,7 @@ class Grants:
         revoked = replace(known, revoke_time=now)
         self._grants[grant.id] = revoked
         try:
-            await self._ports.store.commit(ChangeSet(grants=(revoked,)))
+            await self._store.commit(ChangeSet(grants=(revoked,)))
         except BaseException:
             self._grants[grant.id] = known  # what could not be taken back still counts, and the caller is told
             raise
@@ -108,7 +115,7 @@ class Grants:
 
     async def forget(self, grant_ids: Sequence[str]) -> None:
         """Remove ended grants for good."""
-        await self._ports.store.commit(ChangeSet(forget_grants=tuple(grant_ids)))
+        await self._store.commit(ChangeSet(forget_grants=tuple(grant_ids)))
         for grant_id in grant_ids:
             self._grants.pop(grant_id, None)
             self._buckets.pop(grant_id, None)
@@ -129,12 +136,12 @@ class Grants:
         if quota.calls_per_second:
             self._take_call(grant, quota.calls_per_second)
         if writes:
-            if quota.writes_per_day and self._ports.usage.writes(grant.id, now) + writes > quota.writes_per_day:
+            if quota.writes_per_day and self._usage.writes(grant.id, now) + writes > quota.writes_per_day:
                 raise LimitExceeded(
                     f"the grant allows {quota.writes_per_day} writes a day (UTC); wait for the next",
                     limit="writes_per_day",
                 )
-            self._ports.usage.wrote(grant.id, writes, now)
+            self._usage.wrote(grant.id, writes, now)
 
     def _take_call(self, grant: Grant, rate: float) -> None:
         time_s, most = self._monotonic_s(), max(1.0, rate)
@@ -183,8 +190,8 @@ class Grants:
 
     async def _rotate(self, now: datetime, *, drop_older: bool) -> list[TokenKey]:
         newest = max((key.create_time for key in self._keys.values()), default=now)
-        new = TokenKey(secrets.token_hex(4), secrets.token_bytes(KEY_BYTES), max(now, newest))
+        new = TokenKey(self._random_bytes(4).hex(), self._random_bytes(KEY_BYTES), max(now, newest))
         keys = (*(() if drop_older else self._keys.values()), new)
-        await self._ports.store.commit(ChangeSet(token_keys=keys))
+        await self._store.commit(ChangeSet(token_keys=keys))
         self._keys = {key.id: key for key in keys}
         return list(keys)

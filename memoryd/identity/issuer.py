@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from memoryd.domain.completion import settle
 from memoryd.domain.reading.page_token import page_token_after, read_page_token
 from memoryd.errors import InvalidArgument, MemorydError, Unauthenticated
-from memoryd.identity.authentication import Entrance, Session
+from memoryd.identity.authentication import Authenticator, Session
 from memoryd.identity.grants import Grants
 from memoryd.identity.listeners import Listeners
 from memoryd.model import limits
@@ -26,7 +24,7 @@ from memoryd.model.token import Caveats, Token, mint, parse_token
 from memoryd.model.validation import check_count
 from memoryd.store.base import Cursor
 
-__all__ = ["Inspected", "Register"]
+__all__ = ["GrantIssuer", "Inspected"]
 
 
 _ROW_BYTES = 400  # what a grant's message takes beside its texts
@@ -53,7 +51,7 @@ class Inspected:
         )
 
 
-class Register:
+class GrantIssuer:
     """Who was given what, and the sockets that go with it."""
 
     def __init__(
@@ -65,6 +63,7 @@ class Register:
         default_quota: Quota,
         secret: bytes,
         new_id: Callable[[], str],
+        random_bytes: Callable[[int], bytes],
     ) -> None:
         """Wire the parts; `secret` signs page tokens; a quota that a grant does not name is the default one."""
         self._grants = grants
@@ -73,6 +72,7 @@ class Register:
         self._secret = secret
         self._default_quota = default_quota
         self._new_id = new_id
+        self._random_bytes = random_bytes
         self._lock = asyncio.Lock()  # one change of the sockets after the other
 
     def status(self, grant: Grant, now: datetime) -> GrantStatus:
@@ -119,7 +119,7 @@ class Register:
     async def open_sandbox(self, spec: GrantSpec, now: datetime) -> GrantStatus:
         """Make a grant with a socket; LimitExceeded without descriptors for it, Unavailable if it cannot be opened."""
         grant = spec.grant(self._new_id(), DEFAULT_AGENT, self._default_quota, now, listener=True)
-        return await settle(self._open(grant, now))
+        return await self._open(grant, now)
 
     async def _open(self, grant: Grant, now: datetime) -> GrantStatus:
         async with self._lock:
@@ -134,7 +134,7 @@ class Register:
 
     async def revoke(self, grant_id: str, now: datetime) -> Grant:
         """Take a grant back and cut the calls on its socket."""
-        return await settle(self._revoke(self._grants.find(grant_id), now))
+        return await self._revoke(self._grants.find(grant_id), now)
 
     async def _revoke(self, grant: Grant, now: datetime) -> Grant:
         revoked = await self._grants.revoke(grant, now)
@@ -180,7 +180,7 @@ class Register:
         """Make a token, for a new grant or for the one of that id; InvalidArgument if it could not be used."""
         if expire_time is not None and expire_time <= now:
             raise InvalidArgument("expire_time is not in the future", field="expire_time")
-        return await settle(self._issue(target, now, expire_time, via))
+        return await self._issue(target, now, expire_time, via)
 
     async def _issue(
         self, target: GrantSpec | str, now: datetime, expire_time: datetime | None, via: str
@@ -199,7 +199,7 @@ class Register:
         if not isinstance(target, str):
             await self._grants.save(grant)
         caveats = Caveats(expire_time=expire_time, via=via).texts()
-        return mint(key.id, key.secret, grant.id, secrets.token_hex(8), caveats), grant
+        return mint(key.id, key.secret, grant.id, self._random_bytes(8).hex(), caveats), grant
 
     def inspect(self, text: str, now: datetime) -> Inspected:
         """Return what a token is; InvalidArgument if it is none."""
@@ -207,9 +207,9 @@ class Register:
             token = parse_token(text)
         except Unauthenticated as error:
             raise InvalidArgument(error.message, field="token") from None
-        entrance = Entrance(Door.SHARED, self._grants, store_id=self._store_id)
-        return Inspected(token, *entrance.look_at(token, now))
+        authenticator = Authenticator(Door.SHARED, self._grants, store_id=self._store_id)
+        return Inspected(token, *authenticator.look_at(token, now))
 
     async def rotate_keys(self, now: datetime, *, drop_older: bool) -> list[str]:
         """Make a new key, and return the ids of all that count, oldest first."""
-        return [key.id for key in await settle(self._grants.rotate_keys(now, drop_older=drop_older))]
+        return [key.id for key in await self._grants.rotate_keys(now, drop_older=drop_older)]

@@ -176,10 +176,12 @@ class ScopeIndexes:
         """Return the owner's index if it is in memory."""
         return self._ready.get(owner)
 
-    def note_recalls(self, recalls: Mapping[str, Recalled]) -> None:
+    def note_recalls(self, recalls: Mapping[Owner, Mapping[str, Recalled]]) -> None:
         """Bring the counts of recalls in the indexes up to what was written down."""
-        for index in self._ready.values():
-            index.note_recalls(recalls)
+        for owner, noted in recalls.items():
+            index = self._ready.get(owner)
+            if index is not None:
+                index.note_recalls(noted)
 
     async def search(self, indexes: Sequence[ScopeIndex], question: Question, *, explain: bool = False) -> list[Found]:
         """Return the best of several indexes together, with the statistics of all of them; best first."""

@@ -28,7 +28,7 @@ from memoryd.knowledge.compare.comparison import may_stand_before
 from memoryd.model import limits
 from memoryd.model.change import Entry, Recalled
 from memoryd.model.entity import Entity
-from memoryd.model.filter_terms import facets_of, required_facets, whom_facets
+from memoryd.model.filter_terms import filter_terms_of, required_terms, subject_terms
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.times import to_us
@@ -51,7 +51,7 @@ DEPTH = 30  # candidates of a search at the least, so that a newer statement is 
 SHAPE = 0.5  # cosine from which two statements may be of one shape (chosen on letta-evals, see benchmarks.md)
 TRUST_STEP = 0.02  # by so much is a class of trust worth less than the one above it, in the order only
 TIE = 1e-5  # scores closer than this are compared in float64
-BYTES_A_FACET = 300  # a growing array and its name
+BYTES_A_TERM = 300  # a growing array and its name
 BYTES_A_DOCUMENT = 700  # records' and dictionaries' overhead a document, measured
 
 
@@ -84,7 +84,7 @@ class ScopeIndex:
         self._claims: dict[tuple[str, str], list[int]] = {}
         """By attribute and whom it is said of ("": nobody): the documents, in their order."""
         self._contested: set[int] = set()
-        self._facets: dict[str, Growable] = {}
+        self._filter_terms: dict[str, Growable] = {}
         self._record_bytes = 0
         self._moving = threading.Lock()  # held while a memory is between its old and its new place
         self._of_kind = [0] * len(KINDS)  # documents of each kind, dead ones too
@@ -133,10 +133,10 @@ class ScopeIndex:
         self._of_kind[KIND_CODES[memory.kind]] += 1
         self._expiring += memory.expire_time is not None
         self._hidden_superseded += memory.supersede_time is not None
-        for facet in facets_of(memory):
-            column = self._facets.get(facet)
+        for term in filter_terms_of(memory):
+            column = self._filter_terms.get(term)
             if column is None:
-                column = self._facets[facet] = Growable(np.int32)
+                column = self._filter_terms[term] = Growable(np.int32)
             column.append(document)
         return (
             KIND_CODES[memory.kind],
@@ -170,8 +170,8 @@ class ScopeIndex:
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
         vectors = 0 if self.vectors is None else self.vectors.nbytes
-        facets = len(self._facets) * BYTES_A_FACET
-        return vectors + self.postings.nbytes + facets + self._record_bytes + self.count * BYTES_A_DOCUMENT
+        filter_terms = len(self._filter_terms) * BYTES_A_TERM
+        return vectors + self.postings.nbytes + filter_terms + self._record_bytes + self.count * BYTES_A_DOCUMENT
 
     # --- changing it (one thread) ---
 
@@ -248,23 +248,23 @@ class ScopeIndex:
         self.postings.erase(gone)
 
     def _unlist(self, rows: Collection[int]) -> NDArray[np.int64]:
-        """Take documents out of the lists by text, key, claim and facet, by what their records say; return them."""
+        """Take documents out of the lists by text, key, claim and term, by what their records say; return them."""
         gone = np.array(sorted(rows), dtype=np.int64)
         emptied: set[str] = set()
         for row in rows:
             memory = unpack_once(self._records[row])
-            emptied.update(facets_of(memory))
+            emptied.update(filter_terms_of(memory))
             _drop_row(self._texts, text_digest(memory.content), row)
             _drop_row(self._keys, memory.key, row)
             for claim in memory.claims:
                 for whom in {mention.entity_id for mention in memory.mentions if mention.about} or {""}:
                     _drop_row(self._claims, (claim, whom), row)
-        for facet in emptied:
-            column = self._facets[facet].without(gone)
+        for term in emptied:
+            column = self._filter_terms[term].without(gone)
             if len(column):
-                self._facets[facet] = column
+                self._filter_terms[term] = column
             else:
-                del self._facets[facet]
+                del self._filter_terms[term]
         return gone
 
     def _renew_former(self, memory_id: str) -> None:
@@ -343,7 +343,7 @@ class ScopeIndex:
         """How many live memories there are."""
         return int(np.count_nonzero(self._mask(EVERY_KIND, now)))
 
-    def akin(
+    def neighbours(
         self,
         vector: NDArray[np.float32] | None,
         claims: Iterable[tuple[str, str]],
@@ -415,15 +415,15 @@ class ScopeIndex:
             if end is not None:
                 mask &= column.view(count) < to_us(end)
         if wanted.subjects:
-            mask &= self._having(whom_facets(wanted), count)
-        for facet in required_facets(wanted):
-            mask &= self._having([facet], count)
+            mask &= self._having(subject_terms(wanted), count)
+        for term in required_terms(wanted):
+            mask &= self._having([term], count)
         return mask
 
-    def _having(self, facets: list[str], count: int) -> NDArray[np.bool_]:
+    def _having(self, filter_terms: list[str], count: int) -> NDArray[np.bool_]:
         mask = np.zeros(count, dtype=np.bool_)
-        for facet in facets:
-            column = self._facets.get(facet)
+        for term in filter_terms:
+            column = self._filter_terms.get(term)
             if column is not None:
                 documents = column.view()
                 mask[documents[: np.searchsorted(documents, count)]] = True

@@ -1,7 +1,7 @@
 """
 What is known of a call for the audit log, wherever the call has got to.
 
-The service begins a trail; the store finds it when the call commits, so that the line of a write goes with the write.
+The service begins a call_context; the store finds it when the call commits, so that the line of a write goes with the write.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 from memoryd.model.change import ChangeSet
 
-__all__ = ["Journal", "Trail", "current_trail", "following", "when_settled"]
+__all__ = ["CallContext", "Journal", "current_call", "in_call", "when_completed"]
 
 
 @dataclass(slots=True, kw_only=True)
-class Trail:
+class CallContext:
     """Who does what; `ids` are the memories and grants that it touched, never what they say."""
 
     time: datetime
@@ -49,7 +49,7 @@ class Trail:
     """The ids that the log has already as done, by commits of this call; None: it has nothing."""
 
 
-def when_settled(changes: Sequence[asyncio.Future[Any]], done: Callable[[], object]) -> None:
+def when_completed(changes: Sequence[asyncio.Future[Any]], done: Callable[[], object]) -> None:
     """Call back once all of these changes have come to their end: at once if they have."""
     pending = [change for change in changes if not change.done()]
     if not pending:
@@ -67,20 +67,20 @@ def when_settled(changes: Sequence[asyncio.Future[Any]], done: Callable[[], obje
         change.add_done_callback(one)
 
 
-_current: ContextVar[Trail | None] = ContextVar("trail", default=None)
+_current: ContextVar[CallContext | None] = ContextVar("call_context", default=None)
 
 
-def current_trail() -> Trail | None:
-    """Return the trail of the call that this code serves, if it serves one."""
+def current_call() -> CallContext | None:
+    """Return the call_context of the call that this code serves, if it serves one."""
     return _current.get()
 
 
 @contextmanager
-def following(trail: Trail) -> Iterator[Trail]:
-    """Make it the trail of all that is done within, also of the tasks that are begun there."""
-    token = _current.set(trail)
+def in_call(call_context: CallContext) -> Iterator[CallContext]:
+    """Make it the call_context of all that is done within, also of the tasks that are begun there."""
+    token = _current.set(call_context)
     try:
-        yield trail
+        yield call_context
     finally:
         _current.reset(token)
 
@@ -88,7 +88,7 @@ def following(trail: Trail) -> Iterator[Trail]:
 class Journal(Protocol):
     """What the store tells of each change set before it commits it."""
 
-    def record(self, work: Sequence[tuple[ChangeSet, Trail | None]]) -> Callable[[], None]:
+    def record(self, work: Sequence[tuple[ChangeSet, CallContext | None]]) -> Callable[[], None]:
         """
         Write down what is about to be committed, and return what waits until that is on disk.
 

@@ -8,40 +8,40 @@ from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
 from memoryd.model.validation import fold
 
-__all__ = ["entity_facets", "facets_of", "required_facets", "subject_facets", "whom_facets"]
+__all__ = ["_subject_terms", "entity_terms", "filter_terms_of", "required_terms", "subject_terms"]
 
 
-def subject_facets(subjects: tuple[str, ...]) -> list[str]:
-    """Return the facets of subjects, which are compared without regard to case."""
+def _subject_terms(subjects: tuple[str, ...]) -> list[str]:
+    """Return the terms of subjects, which are compared without regard to case."""
     return [f"subject:{subject}" for subject in dict.fromkeys(map(fold, subjects))] if subjects else []
 
 
-def entity_facets(entity_ids: Iterable[str]) -> list[str]:
-    """Return the facets of entities."""
+def entity_terms(entity_ids: Iterable[str]) -> list[str]:
+    """Return the terms of entities."""
     return [f"entity:{entity_id}" for entity_id in sorted(entity_ids)]
 
 
-def whom_facets(wanted: Filter) -> list[str]:
-    """Return the facets of which one will do, for whom a filter asks."""
-    return subject_facets(wanted.subjects) + entity_facets(wanted.entity_ids)
+def subject_terms(wanted: Filter) -> list[str]:
+    """Return the terms of which one will do, for whom a filter asks."""
+    return _subject_terms(wanted.subjects) + entity_terms(wanted.entity_ids)
 
 
-def _exact_facets(of: Memory | Filter) -> list[str]:
-    facets = [f"tag:{tag}" for tag in of.tags]
-    facets += [f"metadata:{len(key)}:{key}={value}" for key, value in of.metadata.items()]
+def _exact_terms(of: Memory | Filter) -> list[str]:
+    terms = [f"tag:{tag}" for tag in of.tags]
+    terms += [f"metadata:{len(key)}:{key}={value}" for key, value in of.metadata.items()]
     if of.category:
-        facets.append(f"category:{of.category}")
-    return facets
+        terms.append(f"category:{of.category}")
+    return terms
 
 
-def facets_of(memory: Memory) -> list[str]:
-    """Return every facet that a memory has."""
-    facets = subject_facets(memory.subjects) + _exact_facets(memory)
+def filter_terms_of(memory: Memory) -> list[str]:
+    """Return every term that a memory has."""
+    terms = _subject_terms(memory.subjects) + _exact_terms(memory)
     if memory.mentions:
-        facets += entity_facets({mention.entity_id for mention in memory.mentions})
-    return facets
+        terms += entity_terms({mention.entity_id for mention in memory.mentions})
+    return terms
 
 
-def required_facets(wanted: Filter) -> list[str]:
-    """Return the facets that a memory must all have; of the filter's subjects any one will do."""
-    return _exact_facets(wanted)
+def required_terms(wanted: Filter) -> list[str]:
+    """Return the terms that a memory must all have; of the filter's subjects any one will do."""
+    return _exact_terms(wanted)

@@ -7,12 +7,11 @@ from typing import Any
 
 from memoryd.audit.reading import Sighting
 from memoryd.domain.clock import CLOCK_SEEN
-from memoryd.domain.completion import settle
-from memoryd.domain.forgetting import sweep
+from memoryd.domain.forgetting.decay import forget_faded
 from memoryd.domain.forgetting.verify import compact, verify_forgotten
 from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
-from memoryd.identity.issuer import Register
+from memoryd.identity.issuer import GrantIssuer
 from memoryd.model import limits
 from memoryd.model.change import ChangeSet
 from memoryd.service.gate import Call
@@ -29,7 +28,7 @@ class AdminService:
     def __init__(
         self,
         ports: Ports,
-        register: Register,
+        issuer: GrantIssuer,
         ended_grace_days: float,
         describe: Callable[[], Awaitable[dict[str, Any]]],
         look_up: Callable[[str], Sighting] = lambda _: Sighting(),
@@ -41,7 +40,7 @@ class AdminService:
         """
         self._look_up = look_up
         self._ports = ports
-        self._register = register
+        self._issuer = issuer
         self._ended_grace_days = ended_grace_days
         self._describe = describe
 
@@ -52,15 +51,13 @@ class AdminService:
         clock = self._ports.clock
         if request.clock_is_right and clock is not None:
             clock.believe(call.now)
-            await settle(self._ports.store.commit(ChangeSet(jobs={CLOCK_SEEN: call.now})))
-        report = await settle(
-            run_gc(
-                self._ports,
-                self._register,
-                now=call.now,
-                ended_grace_days=self._ended_grace_days,
-                dry_run=request.dry_run,
-            )
+            await self._ports.store.commit(ChangeSet(jobs={CLOCK_SEEN: call.now}))
+        report = await run_gc(
+            self._ports,
+            self._issuer,
+            now=call.now,
+            ended_grace_days=self._ended_grace_days,
+            dry_run=request.dry_run,
         )
         return pb.RunGcResponse(
             expired_count=report.expired_count,
@@ -73,11 +70,11 @@ class AdminService:
         )
 
     async def RunDecay(self, request: pb.RunDecayRequest, call: Call) -> pb.RunDecayResponse:
-        done = await settle(sweep.decay(self._ports, now=call.now, dry_run=request.dry_run))
+        done = await forget_faded(self._ports, now=call.now, dry_run=request.dry_run)
         call.touched([faded.id for faded in done.faded])
         return pb.RunDecayResponse(
             examined_count=done.examined_count,
-            decayed_count=len(done.faded),
+            decayed_count=done.decayed_count,
             faded=[
                 pb.Faded(id=faded.id, owner=faded.owner, confidence=faded.confidence)
                 for faded in done.faded[: limits.MAX_NAMED_IDS]
@@ -87,7 +84,7 @@ class AdminService:
         )
 
     async def RunEnrichment(self, request: pb.RunEnrichmentRequest, call: Call) -> pb.RunEnrichmentResponse:
-        done = await settle(enrich(self._ports, now=call.now, dry_run=request.dry_run))
+        done = await enrich(self._ports, now=call.now, dry_run=request.dry_run)
         return pb.RunEnrichmentResponse(
             examined_count=done.examined_count,
             linked_count=done.linked_count,
@@ -96,11 +93,11 @@ class AdminService:
         )
 
     async def CompactStore(self, request: pb.CompactStoreRequest, call: Call) -> pb.CompactStoreResponse:  # noqa: ARG002  it asks for nothing
-        done = await settle(compact(self._ports, now=call.now))
+        done = await compact(self._ports, now=call.now)
         response = pb.CompactStoreResponse(
-            before_bytes=done.before_bytes, after_bytes=done.after_bytes, backups=self._ports.store.backups()
+            before_bytes=done.before_bytes, after_bytes=done.after_bytes, backups=done.backups
         )
-        response.pause.FromMicroseconds(round(done.pause_s * 1_000_000))
+        response.pause.FromTimedelta(done.pause)
         return response
 
     async def VerifyForgotten(self, request: pb.VerifyForgottenRequest, call: Call) -> pb.VerifyForgottenResponse:  # noqa: ARG002  it is asked of the host
@@ -111,5 +108,5 @@ class AdminService:
             byte_count=proof.byte_count,
         )
         for name in ("log_start_time", "seen_time", "purge_time"):
-            set_time(response, name, getattr(proof.sighting, name))
+            set_time(response, name, getattr(proof, name))
         return response

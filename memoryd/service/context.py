@@ -34,5 +34,5 @@ class ContextService:
             sections=[section_to_pb(section) for section in built.sections],
             token_count=built.token_count,
             skipped_count=built.skipped_count,
-            unavailable_legs=legs_to_pb(built.unavailable),
+            unavailable_legs=legs_to_pb(built.unavailable_legs),
         )

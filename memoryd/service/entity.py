@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memoryd.domain.completion import settle
 from memoryd.domain.people import decide, profiles
 from memoryd.domain.people.forget import forget_person
 from memoryd.domain.ports import Ports
@@ -31,45 +30,39 @@ class EntityService:
         )
 
     async def GetEntity(self, request: pb.GetEntityRequest, call: Call) -> pb.GetEntityResponse:
-        profile, memories = await profiles.get_entity(
-            request.name, call.caller, self._ports, limit=request.limit, now=call.now
-        )
-        call.touched([profile.id, *(memory.id for memory in memories)])
+        found = await profiles.get_entity(request.name, call.caller, self._ports, limit=request.limit, now=call.now)
+        call.touched([found.entity.id, *(memory.id for memory in found.memories)])
         return pb.GetEntityResponse(
-            entity=profile_to_pb(profile), memories=[memory_to_pb(memory) for memory in memories]
+            entity=profile_to_pb(found.entity), memories=[memory_to_pb(memory) for memory in found.memories]
         )
 
     async def RenameEntity(self, request: pb.RenameEntityRequest, call: Call) -> pb.RenameEntityResponse:
-        profile = await settle(decide.rename(request.name, request.new_name, call.caller, self._ports, now=call.now))
+        profile = await decide.rename(request.name, request.new_name, call.caller, self._ports, now=call.now)
         call.touched([profile.id])
         return pb.RenameEntityResponse(entity=profile_to_pb(profile))
 
     async def MergeEntities(self, request: pb.MergeEntitiesRequest, call: Call) -> pb.MergeEntitiesResponse:
-        profile, merged_id = await settle(
-            decide.merge(request.name, request.into, call.caller, self._ports, now=call.now)
-        )
-        call.touched([profile.id, merged_id])
-        return pb.MergeEntitiesResponse(entity=profile_to_pb(profile), merged_id=merged_id)
+        merged = await decide.merge(request.name, request.into, call.caller, self._ports, now=call.now)
+        call.touched([merged.entity.id, merged.merged_id])
+        return pb.MergeEntitiesResponse(entity=profile_to_pb(merged.entity), merged_id=merged.merged_id)
 
     async def UnmergeEntity(self, request: pb.UnmergeEntityRequest, call: Call) -> pb.UnmergeEntityResponse:
-        profile = await settle(decide.unmerge(request.id, call.caller, self._ports, now=call.now))
+        profile = await decide.unmerge(request.id, call.caller, self._ports, now=call.now)
         call.touched([profile.id])
         return pb.UnmergeEntityResponse(entity=profile_to_pb(profile))
 
     async def ForgetPerson(self, request: pb.ForgetPersonRequest, call: Call) -> pb.ForgetPersonResponse:
-        receipt = await settle(
-            forget_person(request.name, call.caller, self._ports, now=call.now, dry_run=request.dry_run)
-        )
+        receipt = await forget_person(request.name, call.caller, self._ports, now=call.now, dry_run=request.dry_run)
         call.touched(receipt.purged_ids)
         response = pb.ForgetPersonResponse(
-            entity=profile_to_pb(receipt.profile),
+            entity=profile_to_pb(receipt.entity),
             purged_ids=receipt.purged_ids[: limits.MAX_NAMED_IDS],
-            purged_count=len(receipt.purged_ids),
+            purged_count=receipt.purged_count,
             mentioning_ids=receipt.mentioning_ids[: limits.MAX_NAMED_IDS],
             backups=self._ports.store.backups(),
             dry_run=request.dry_run,
             memories=[memory_to_pb(memory) for memory in receipt.memories],
-            mentioning_memories=[memory_to_pb(memory) for memory in receipt.mentioning],
+            mentioning_memories=[memory_to_pb(memory) for memory in receipt.mentioning_memories],
         )
-        set_time(response, "purge_time", None if request.dry_run else call.now)
+        set_time(response, "purge_time", receipt.purge_time)
         return response

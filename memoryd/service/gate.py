@@ -8,7 +8,6 @@ log line and one line of the audit log, none of which says what the call was abo
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ import grpc
 import structlog
 
 from memoryd.audit.log import AuditLog
+from memoryd.domain.completion import run_to_completion
 from memoryd.errors import (
     InternalError,
     InvalidArgument,
@@ -28,9 +28,9 @@ from memoryd.errors import (
     PermissionDenied,
     Unauthenticated,
 )
-from memoryd.identity.authentication import Entrance, Session
+from memoryd.identity.authentication import Authenticator, Session
 from memoryd.identity.grants import Grants
-from memoryd.model.call_context import Trail, following, when_settled
+from memoryd.model.call_context import CallContext, in_call, when_completed
 from memoryd.model.caller import Caller
 from memoryd.model.grant import Door, Permission
 from memoryd.service.methods import IDENTITY, Access, Method
@@ -55,7 +55,7 @@ class Call:
     identity: tuple[str, str, str]
     """Agent, user and chat in effect; the last two may be empty."""
     now: datetime
-    trail: Trail
+    call_context: CallContext
     context: Any
 
     @property
@@ -65,7 +65,7 @@ class Call:
 
     def touched(self, ids: Sequence[str]) -> None:
         """Have the audit log name these memories or grants."""
-        self.trail.ids.extend(ids)
+        self.call_context.ids.extend(ids)
 
     def note_embedding(self, seconds: float) -> None:
         """Tell the host how long the call waited for its embedding; a sandbox could learn from it what was asked."""
@@ -74,15 +74,16 @@ class Call:
 
 
 class Gate(grpc.GenericRpcHandler):
-    """Serves methods to whoever comes through one entrance."""
+    """Serves methods to whoever comes through one authenticator."""
 
     def __init__(
         self,
-        entrance: Entrance,
+        authenticator: Authenticator,
         methods: Mapping[str, Method],
         grants: Grants,
         audit: AuditLog | None,
         clock: Callable[[], datetime],
+        random_bytes: Callable[[int], bytes],
         *,
         most_calls: int,
     ) -> None:
@@ -92,11 +93,12 @@ class Gate(grpc.GenericRpcHandler):
         Of one grant, at most so many calls are under way at once.
         """
         self._most_calls = most_calls
-        self._entrance = entrance
+        self._authenticator = authenticator
         self._methods = methods
         self._grants = grants
         self._audit = audit
         self._clock = clock
+        self._random_bytes = random_bytes
         self._handlers: dict[str, Any] = {}
 
     def service(self, handler_call_details: Any) -> Any:
@@ -104,10 +106,12 @@ class Gate(grpc.GenericRpcHandler):
         path = handler_call_details.method
         handler = self._handlers.get(path)
         if handler is None:
-            if self._entrance.door is Door.ADMIN and not path.startswith("/memoryd."):
+            if self._authenticator.door is Door.ADMIN and not path.startswith("/memoryd."):
                 return None
             method = self._methods.get(path)
-            known = method is not None and (method.rule.needs is not Access.HOST or self._entrance.door is Door.ADMIN)
+            known = method is not None and (
+                method.rule.needs is not Access.HOST or self._authenticator.door is Door.ADMIN
+            )
             serve = self._server_of(method) if method is not None and known else self._refuser_of(method)
             # The message is received in the call, so that who sends it is known before, and need not be waited for.
             handler = grpc.stream_unary_rpc_method_handler(serve)
@@ -119,10 +123,16 @@ class Gate(grpc.GenericRpcHandler):
         name = method.name if method is not None else "unknown"
 
         async def refuse(_: AsyncIterator[bytes], context: Any) -> bytes:
-            trail = self._trail(name)
-            log.debug(name, call=trail.call, door=trail.door, grant_id=trail.grant_id, code="UNIMPLEMENTED")
-            self._note(trail, "UNIMPLEMENTED")
-            if self._entrance.door is not Door.ADMIN:
+            call_context = self._trail(name)
+            log.debug(
+                name,
+                call=call_context.call,
+                door=call_context.door,
+                grant_id=call_context.grant_id,
+                code="UNIMPLEMENTED",
+            )
+            self._note(call_context, "UNIMPLEMENTED")
+            if self._authenticator.door is not Door.ADMIN:
                 await asyncio.sleep(REFUSAL_DELAY_S)
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, "this door does not have that method")
             raise AssertionError("unreachable: abort raises")
@@ -131,34 +141,36 @@ class Gate(grpc.GenericRpcHandler):
 
     def _server_of(self, method: Method) -> _Serve:
         async def serve(messages: AsyncIterator[bytes], context: Any) -> bytes:
-            trail = self._trail(method.name)
-            with following(trail):
-                outcome = await self._outcome(method, messages, context, trail)
+            call_context = self._trail(method.name)
+            with in_call(call_context):
+                outcome = await self._outcome(method, messages, context, call_context)
             if isinstance(outcome, bytes):
                 return outcome
-            if _is_refusal(outcome) and self._entrance.door is not Door.ADMIN:
+            if _is_refusal(outcome) and self._authenticator.door is not Door.ADMIN:
                 await asyncio.sleep(REFUSAL_DELAY_S)
             return await _abort(context, outcome)
 
         return serve
 
     async def _outcome(
-        self, method: Method, messages: AsyncIterator[bytes], context: Any, trail: Trail
+        self, method: Method, messages: AsyncIterator[bytes], context: Any, call_context: CallContext
     ) -> bytes | MemorydError:
         """Return the answer or what went wrong, logged and audited; nothing of the request is held any longer."""
         began = time.perf_counter()
         try:
-            response = await self._answer(method, messages, context, trail)
-            self._note(trail, "OK")
+            response = await self._answer(method, messages, context, call_context)
+            self._note(call_context, "OK")
         except MemorydError as error:
-            quiet = _is_refusal(error) and self._entrance.door is not Door.ADMIN
+            quiet = _is_refusal(error) and self._authenticator.door is not Door.ADMIN
             told = log.debug if quiet else log.info  # the audit log has it, and counts those that repeat
-            told(trail.rpc, **_line(trail, began), code=error.code, reason=error.reason, field=error.field)
-            self._note(trail, error.code, error.reason, error.field)
+            told(
+                call_context.rpc, **_line(call_context, began), code=error.code, reason=error.reason, field=error.field
+            )
+            self._note(call_context, error.code, error.reason, error.field)
             return error.with_traceback(None)
         except asyncio.CancelledError:
-            log.info(trail.rpc, **_line(trail, began), code="CANCELLED")
-            self._note(trail, "CANCELLED")
+            log.info(call_context.rpc, **_line(call_context, began), code="CANCELLED")
+            self._note(call_context, "CANCELLED")
             raise
         except Exception as error:  # noqa: BLE001  whatever it is, the caller gets one code and the log one line
             # no message and no locals, which may hold what the caller said
@@ -166,35 +178,39 @@ class Gate(grpc.GenericRpcHandler):
                 f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
             ]
             log.error(  # noqa: TRY400  see above
-                trail.rpc, **_line(trail, began), code="INTERNAL", error=type(error).__name__, trace=trace
+                call_context.rpc, **_line(call_context, began), code="INTERNAL", error=type(error).__name__, trace=trace
             )
-            self._note(trail, "INTERNAL", "INTERNAL")
-            return InternalError(f"an internal error occurred; report it with the id {trail.call}")
-        log.debug(trail.rpc, call=trail.call, code="OK", ms=_ms(began))
+            self._note(call_context, "INTERNAL", "INTERNAL")
+            return InternalError(f"an internal error occurred; report it with the id {call_context.call}")
+        log.debug(call_context.rpc, call=call_context.call, code="OK", ms=_ms(began))
         return response.SerializeToString()  # type: ignore[no-any-return]  # a protobuf message
 
-    async def _answer(self, method: Method, messages: AsyncIterator[bytes], context: Any, trail: Trail) -> Any:
-        if self._entrance.door is Door.TCP:
-            trail.peer = context.peer()
-        session = self._entrance.authenticate(context.invocation_metadata(), trail.time, trail)
+    async def _answer(
+        self, method: Method, messages: AsyncIterator[bytes], context: Any, call_context: CallContext
+    ) -> Any:
+        if self._authenticator.door is Door.TCP:
+            call_context.peer = context.peer()
+        session = self._authenticator.authenticate(context.invocation_metadata(), call_context.time, call_context)
         grant = session.grant
-        trail.token_id = session.token_id
+        call_context.token_id = session.token_id
         if grant is not None:
-            trail.grant_id, trail.agent_id, trail.user_id = grant.id, grant.agent_id, grant.user_id
+            call_context.grant_id, call_context.agent_id, call_context.user_id = grant.id, grant.agent_id, grant.user_id
         needs = method.rule.needs
         if isinstance(needs, Permission):
             session.require(needs)
         elif needs is Access.HOST and grant is not None:
             raise PermissionDenied("a token cannot do what is for the host; leave it out on the admin socket")
         if grant is None:
-            return await self._carry_out(method, session, await _received(messages), context, trail)
+            return await self._carry_out(method, session, await _received(messages), context, call_context)
         self._grants.enter(grant.id, self._most_calls)
         try:
-            return await self._carry_out(method, session, await _received(messages), context, trail)
+            return await self._carry_out(method, session, await _received(messages), context, call_context)
         finally:
-            when_settled(trail.changes, lambda: self._grants.leave(grant.id))
+            when_completed(call_context.changes, lambda: self._grants.leave(grant.id))
 
-    async def _carry_out(self, method: Method, session: Session, raw: bytes, context: Any, trail: Trail) -> Any:
+    async def _carry_out(
+        self, method: Method, session: Session, raw: bytes, context: Any, call_context: CallContext
+    ) -> Any:
         """Authorise the scope, charge the quota, validate, run."""
         if session.grant is not None:
             self._grants.check(session.grant.id, self._clock())  # the request may have taken its time to arrive
@@ -206,30 +222,33 @@ class Gate(grpc.GenericRpcHandler):
         identity = ("", "", "")
         if request is not None and method.names_caller:
             identity = _authorise(method, request, session)
-            trail.agent_id, trail.user_id, trail.chat_id = identity
+            call_context.agent_id, call_context.user_id, call_context.chat_id = identity
         if session.grant is not None:
-            self._grants.charge(session.grant, method.weight(request) if request is not None else 0, trail.time)
+            self._grants.charge(session.grant, method.weight(request) if request is not None else 0, call_context.time)
         if malformed is not None:
             raise malformed
-        trail.dry_run, trail.purge = (getattr(request, flag, False) for flag in ("dry_run", "purge"))
+        call_context.dry_run, call_context.purge = (getattr(request, flag, False) for flag in ("dry_run", "purge"))
         if method.rule.writes and self._audit is not None:
             self._audit.check_writable()
-        return await method.run(request, Call(session, identity, trail.time, trail, context))
+        call = Call(session, identity, call_context.time, call_context, context)
+        if not method.rule.writes:
+            return await method.run(request, call)
+        return await run_to_completion(method.run(request, call))
 
-    def _trail(self, rpc: str) -> Trail:
-        entrance = self._entrance
-        return Trail(
+    def _trail(self, rpc: str) -> CallContext:
+        authenticator = self._authenticator
+        return CallContext(
             time=self._clock(),
-            call=secrets.token_hex(6),
+            call=self._random_bytes(6).hex(),
             rpc=rpc,
-            door=entrance.door.value,
-            listener=entrance.grant_id,
-            grant_id=entrance.grant_id,
+            door=authenticator.door.value,
+            listener=authenticator.grant_id,
+            grant_id=authenticator.grant_id,
         )
 
-    def _note(self, trail: Trail, outcome: str, reason: str = "", field: str = "") -> None:
+    def _note(self, call_context: CallContext, outcome: str, reason: str = "", field: str = "") -> None:
         if self._audit is not None:
-            self._audit.note(trail, outcome, reason, field)
+            self._audit.note(call_context, outcome, reason, field)
 
 
 def _is_refusal(error: MemorydError) -> bool:
@@ -269,9 +288,9 @@ def _authorise(method: Method, request: Any, session: Session) -> tuple[str, str
     return identity
 
 
-def _line(trail: Trail, began: float) -> dict[str, Any]:
+def _line(call_context: CallContext, began: float) -> dict[str, Any]:
     """Return what a line of the log says of a call beside its code."""
-    return {"call": trail.call, "door": trail.door, "grant_id": trail.grant_id, "ms": _ms(began)}
+    return {"call": call_context.call, "door": call_context.door, "grant_id": call_context.grant_id, "ms": _ms(began)}
 
 
 def _ms(began: float) -> float:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from memoryd.domain.forgetting.forget import collect
+from memoryd.domain.forgetting.collect import collect
 from memoryd.domain.ports import Ports
-from memoryd.identity.issuer import Register
+from memoryd.identity.issuer import GrantIssuer
 from memoryd.model.results import GcReport
 
 __all__ = ["run_gc"]
 
 
 async def run_gc(
-    ports: Ports, register: Register, *, now: datetime, ended_grace_days: float, dry_run: bool = False
+    ports: Ports, issuer: GrantIssuer, *, now: datetime, ended_grace_days: float, dry_run: bool = False
 ) -> GcReport:
     """Erase what is past its grace, or only count it; nothing while the clock is in doubt."""
     report = await collect(ports, now=now, dry_run=dry_run)
     if report.held and not dry_run:
         return report
-    grants = await register.collect(now, grace_days=ended_grace_days, dry_run=dry_run)
+    grants = await issuer.collect(now, grace_days=ended_grace_days, dry_run=dry_run)
     return replace(report, grant_count=grants)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from memoryd.domain.completion import settle
 from memoryd.domain.forgetting.forget import forget_grant
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.browse import page_of_grant
 from memoryd.errors import InvalidArgument
 from memoryd.identity.grants import Grants
-from memoryd.identity.issuer import Register
+from memoryd.identity.issuer import GrantIssuer
 from memoryd.model import limits
 from memoryd.model.validation import check_text
 from memoryd.service.gate import Call
@@ -22,17 +21,17 @@ __all__ = ["GrantService"]
 class GrantService:
     """The RPCs of grant_service.proto."""
 
-    def __init__(self, ports: Ports, grants: Grants, register: Register) -> None:
+    def __init__(self, ports: Ports, grants: Grants, issuer: GrantIssuer) -> None:
         self._ports = ports
         self._grants = grants
-        self._register = register
+        self._issuer = issuer
 
     async def OpenSandbox(self, request: pb.OpenSandboxRequest, call: Call) -> pb.OpenSandboxResponse:
-        status = await self._register.open_sandbox(spec_from_pb(request.spec), call.now)
+        status = await self._issuer.open_sandbox(spec_from_pb(request.spec), call.now)
         return pb.OpenSandboxResponse(status=status_to_pb(status))
 
     async def ListGrants(self, request: pb.ListGrantsRequest, call: Call) -> pb.ListGrantsResponse:
-        statuses, token = self._register.page(
+        statuses, token = self._issuer.page(
             call.now,
             page_size=request.page_size,
             page_token=request.page_token,
@@ -42,25 +41,25 @@ class GrantService:
         return pb.ListGrantsResponse(grants=map(status_to_pb, statuses), next_page_token=token)
 
     async def RevokeGrant(self, request: pb.RevokeGrantRequest, call: Call) -> pb.RevokeGrantResponse:
-        grant = await self._register.revoke(request.grant_id, call.now)
+        grant = await self._issuer.revoke(request.grant_id, call.now)
         call.touched([grant.id])
         return pb.RevokeGrantResponse(grant=grant_to_pb(grant))
 
     async def IssueToken(self, request: pb.IssueTokenRequest, call: Call) -> pb.IssueTokenResponse:
         if request.HasField("spec") == bool(request.grant_id):
             raise InvalidArgument("give one of spec and grant_id", field="grant_id")
-        token, grant = await self._register.issue(
+        token, grant = await self._issuer.issue(
             request.grant_id or spec_from_pb(request.spec),
             call.now,
             expire_time=time_from_pb(request, "expire_time"),
             via=request.via,
         )
         call.touched([grant.id])
-        call.trail.token_id = token.token_id
+        call.call_context.token_id = token.token_id
         return pb.IssueTokenResponse(token=token.text(), token_id=token.token_id, grant=grant_to_pb(grant))
 
     async def InspectToken(self, request: pb.InspectTokenRequest, call: Call) -> pb.InspectTokenResponse:
-        found = self._register.inspect(
+        found = self._issuer.inspect(
             check_text(request.token, "token", limit=limits.MAX_TOKEN_BYTES, required=True), call.now
         )
         return pb.InspectTokenResponse(
@@ -73,7 +72,7 @@ class GrantService:
         )
 
     async def RotateTokenKeys(self, request: pb.RotateTokenKeysRequest, call: Call) -> pb.RotateTokenKeysResponse:
-        *older, newest = await self._register.rotate_keys(call.now, drop_older=request.drop_older)
+        *older, newest = await self._issuer.rotate_keys(call.now, drop_older=request.drop_older)
         return pb.RotateTokenKeysResponse(key_id=newest, older_key_ids=older)
 
     async def ListGrantMemories(self, request: pb.ListGrantMemoriesRequest, call: Call) -> pb.ListGrantMemoriesResponse:
@@ -95,12 +94,10 @@ class GrantService:
         self, request: pb.DeleteGrantMemoriesRequest, call: Call
     ) -> pb.DeleteGrantMemoriesResponse:
         grant = self._grants.find(request.grant_id)
-        gone = await settle(
-            forget_grant(grant.id, self._ports, now=call.now, dry_run=request.dry_run, purge=request.purge)
-        )
+        gone = await forget_grant(grant.id, self._ports, now=call.now, dry_run=request.dry_run, purge=request.purge)
         call.touched([grant.id])
         response = pb.DeleteGrantMemoriesResponse(
-            deleted_count=gone.count, superseded_ids=gone.superseded_ids, dry_run=request.dry_run
+            deleted_count=gone.deleted_count, superseded_ids=gone.superseded_ids, dry_run=request.dry_run
         )
         set_time(response, "purge_time", gone.purge_time)
         return response

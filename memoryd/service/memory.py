@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from memoryd.domain.completion import settle
 from memoryd.domain.forgetting import forget, sweep
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading import browse
+from memoryd.domain.reading.history import history
 from memoryd.domain.reading.recall import recall
-from memoryd.domain.writing import add, restore, revise
+from memoryd.domain.writing import add, restore
+from memoryd.domain.writing.confirm import confirm
 from memoryd.errors import InvalidArgument, LimitExceeded, MemorydError
 from memoryd.model import limits
 from memoryd.model.memory import Draft
@@ -62,7 +63,7 @@ class MemoryService:
         call.note_embedding(found.embedding_s)
         call.touched([hit.memory.id for hit in found.hits])
         return pb.SearchMemoriesResponse(
-            hits=[hit_to_pb(hit) for hit in found.hits], unavailable_legs=legs_to_pb(found.unavailable)
+            hits=[hit_to_pb(hit) for hit in found.hits], unavailable_legs=legs_to_pb(found.unavailable_legs)
         )
 
     async def ListMemories(self, request: pb.ListMemoriesRequest, call: Call) -> pb.ListMemoriesResponse:
@@ -85,25 +86,23 @@ class MemoryService:
         return pb.GetMemoryResponse(memory=memory_to_pb(memory))
 
     async def DeleteMemory(self, request: pb.DeleteMemoryRequest, call: Call) -> pb.DeleteMemoryResponse:
-        gone = await settle(
-            forget.forget(
-                request.id,
-                call.caller,
-                self._ports,
-                now=call.now,
-                missing_ok=request.allow_missing,
-                purge=request.purge,
-                request_id=request.request_id,
-            )
+        gone = await forget.forget(
+            request.id,
+            call.caller,
+            self._ports,
+            now=call.now,
+            missing_ok=request.allow_missing,
+            purge=request.purge,
+            request_id=request.request_id,
         )
-        call.touched(gone.ids)
-        response = pb.DeleteMemoryResponse(deleted_ids=gone.ids)
+        call.touched(gone.deleted_ids)
+        response = pb.DeleteMemoryResponse(deleted_ids=gone.deleted_ids)
         set_time(response, "purge_time", gone.purge_time)
         return response
 
     async def RestoreMemory(self, request: pb.RestoreMemoryRequest, call: Call) -> pb.RestoreMemoryResponse:
-        memory = await settle(
-            restore.restore(request.id, call.caller, self._ports, now=call.now, request_id=request.request_id)
+        memory = await restore.restore(
+            request.id, call.caller, self._ports, now=call.now, request_id=request.request_id
         )
         call.touched([memory.id])
         return pb.RestoreMemoryResponse(memory=memory_to_pb(memory))
@@ -116,21 +115,19 @@ class MemoryService:
             grant_id=request.grant_id,
             shared=request.shared if request.HasField("shared") else None,
         )
-        gone = await settle(
-            sweep.forget_matching(
-                match,
-                call.caller,
-                self._ports,
-                now=call.now,
-                dry_run=request.dry_run,
-                purge=request.purge,
-                request_id=request.request_id,
-            )
+        gone = await sweep.forget_matching(
+            match,
+            call.caller,
+            self._ports,
+            now=call.now,
+            dry_run=request.dry_run,
+            purge=request.purge,
+            request_id=request.request_id,
         )
-        call.touched(gone.ids)
+        call.touched(gone.deleted_ids)
         response = pb.DeleteMemoriesResponse(
-            deleted_ids=gone.ids[: limits.MAX_NAMED_IDS],
-            deleted_count=len(gone.ids),
+            deleted_ids=gone.deleted_ids[: limits.MAX_NAMED_IDS],
+            deleted_count=gone.deleted_count,
             memories=[memory_to_pb(memory) for memory in gone.memories],
             dry_run=request.dry_run,
             backups=self._ports.store.backups() if request.purge and not request.dry_run else [],
@@ -139,29 +136,27 @@ class MemoryService:
         return response
 
     async def GetMemoryHistory(self, request: pb.GetMemoryHistoryRequest, call: Call) -> pb.GetMemoryHistoryResponse:
-        found = await revise.history(request.id, call.caller, self._ports, now=call.now)
+        found = await history(request.id, call.caller, self._ports, now=call.now)
         call.touched([memory.id for memory in found.memories])
         return pb.GetMemoryHistoryResponse(
             memories=[memory_to_pb(memory) for memory in found.memories], missing_ids=found.missing_ids
         )
 
     async def CorrectMemory(self, request: pb.CorrectMemoryRequest, call: Call) -> pb.CorrectMemoryResponse:
-        result = await settle(
-            revise.correct(
-                request.id,
-                request.content,
-                call.caller,
-                self._ports,
-                now=call.now,
-                request_id=request.request_id,
-            )
+        result = await add.correct(
+            request.id,
+            request.content,
+            call.caller,
+            self._ports,
+            now=call.now,
+            request_id=request.request_id,
         )
         call.touched([*_ids([result]), *result.superseded_ids])
         return pb.CorrectMemoryResponse(result=result_to_pb(result))
 
     async def ConfirmMemory(self, request: pb.ConfirmMemoryRequest, call: Call) -> pb.ConfirmMemoryResponse:
         protect = request.protect if request.HasField("protect") else True
-        done = await settle(revise.confirm(request.id, call.caller, self._ports, protect=protect, now=call.now))
+        done = await confirm(request.id, call.caller, self._ports, protect=protect, now=call.now)
         call.touched([done.memory.id, *done.superseded_ids])
         return pb.ConfirmMemoryResponse(memory=memory_to_pb(done.memory), superseded_ids=done.superseded_ids)
 

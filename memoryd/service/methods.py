@@ -7,7 +7,7 @@ default.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -95,7 +95,7 @@ class Method:
     name: str
     rule: Rule
     request: type[Any]
-    run: Callable[[Any, Any], Awaitable[Any]]
+    run: Callable[[Any, Any], Coroutine[Any, Any, Any]]
     names_caller: bool
     """Whether the request says who asks."""
     items: str

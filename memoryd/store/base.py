@@ -2,8 +2,9 @@
 What a store promises.
 
 These docstrings are the contract, and `tests/conformance` is its proof: RamStore is the reference, DuckDBStore the
-store that lasts. No method reads or changes anything without a visibility or an owner, but for the housekeeping at
-the end. A store decides nothing: what to write comes as a whole, and `now` is handed in.
+store that lasts. What serves callers (`MemoryStore`, `EntityStore`) takes a visibility or an owner in every method;
+what serves the daemon and operators (`GrantStore`, `MaintenanceStore`) stands apart. A store decides nothing: what to
+write comes as a whole, and `now` is handed in.
 """
 
 from __future__ import annotations
@@ -19,14 +20,24 @@ from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
-from memoryd.model.results import GcReport, Stats
+from memoryd.model.results import Compaction, GcReport, Stats
 from memoryd.model.scope import Owner, Visibility
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Compacted", "Cursor", "Graces", "Store", "StoreInfo"]
+__all__ = [
+    "CommitLog",
+    "Cursor",
+    "EntityStore",
+    "Graces",
+    "GrantStore",
+    "MaintenanceStore",
+    "MemoryStore",
+    "Store",
+    "StoreInfo",
+]
 
 T = TypeVar("T")
 
@@ -79,17 +90,8 @@ class StoreInfo:
     """What cannot be read of it, as far as anybody has seen; then the counts above may be missing. Empty: nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """The bytes of the files before and after, and for how long writes waited."""
-
-    before_bytes: int
-    after_bytes: int
-    pause_s: float
-
-
-class Store(Protocol):
-    """Keeps memories, their vectors and the requests that made them."""
+class CommitLog(Protocol):
+    """Takes change sets, and tells of each one that is durable."""
 
     def on_commit(self, callback: Callable[[Applied], None]) -> None:
         """Call back with each change set after it is durable and before its commit() returns, in order of commit."""
@@ -107,6 +109,10 @@ class Store(Protocol):
         """
         ...
 
+
+class MemoryStore(CommitLog, Protocol):
+    """Memories, their vectors and the requests that made them. No method goes without a visibility or an owner."""
+
     async def page(
         self, visible: Visibility, wanted: Filter, *, now: datetime, limit: int, after: Cursor | None = None
     ) -> list[Memory]:
@@ -121,8 +127,8 @@ class Store(Protocol):
         """Return a memory with its vector and terms; None if it is gone."""
         ...
 
-    async def entries(self, ids: Sequence[str]) -> list[Entry]:
-        """Return the memories of these ids, deleted ones too, with their terms and without vectors, in any order."""
+    async def entries(self, owner: Owner, ids: Collection[str]) -> list[Entry]:
+        """Return the owner's memories of these ids, deleted ones too, with terms and without vectors, in any order."""
         ...
 
     async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
@@ -162,13 +168,33 @@ class Store(Protocol):
         """
         ...
 
-    async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
-        """Count all that is past its grace, and return at most limit memories of it."""
+    async def tombstones(self, owner: Owner, digests: Sequence[bytes]) -> frozenset[bytes]:
+        """Return those of the digests that the owner has deleted."""
         ...
 
-    async def misdated(self, after: datetime, *, limit: int) -> list[Memory]:
-        """Return at most limit memories, of all owners, that were deleted or superseded after a time."""
+    async def note_recalls(self, recalls: Mapping[Owner, Mapping[str, Recalled]]) -> None:
+        """Add to recall_count and move the recall times on, by owner and memory id; it may be lost in a crash."""
         ...
+
+
+class EntityStore(CommitLog, Protocol):
+    """The people and things of an owner. No method goes without an owner."""
+
+    async def entities(self, owner: Owner) -> list[Entity]:
+        """Return what was decided of the owner's entities by hand, by id."""
+        ...
+
+    async def naming(self, owner: Owner, entity_ids: Iterable[str]) -> list[Memory]:
+        """Return the owner's memories that name one of these entities, in every state, newest first."""
+        ...
+
+    async def is_named(self, owner: Owner, entity_ids: Collection[str], *, but: Collection[str]) -> bool:
+        """Whether a memory of the owner, but some, names one of these entities or shows another to be one."""
+        ...
+
+
+class GrantStore(CommitLog, Protocol):
+    """Grants, the keys of tokens, and what came through each grant, whosever it is."""
 
     async def grants(self) -> list[Grant]:
         """Return every grant, also the ended ones, oldest first."""
@@ -188,28 +214,32 @@ class Store(Protocol):
         """Return at most limit memories that came through a grant, newest first past the cursor, whosever they are."""
         ...
 
-    async def naming(self, owner: Owner, entity_ids: Iterable[str]) -> list[Memory]:
-        """Return the owner's memories that name one of these entities, in every state, newest first."""
+
+class MaintenanceStore(CommitLog, Protocol):
+    """What the daemon and operators ask of the whole store: garbage, jobs, files, proofs. No caller reaches it."""
+
+    async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
+        """Count all that is past its grace, and return at most limit memories of it."""
         ...
 
-    async def is_named(self, owner: Owner, entity_ids: Collection[str], *, but: Collection[str]) -> bool:
-        """Whether a memory of the owner, but some, names one of these entities or shows another to be one."""
-        ...
-
-    async def entities(self, owner: Owner) -> list[Entity]:
-        """Return what was decided of the owner's entities by hand, by id."""
-        ...
-
-    async def tombstones(self, owner: Owner, digests: Sequence[bytes]) -> frozenset[bytes]:
-        """Return those of the digests that the owner has deleted."""
+    async def misdated(self, after: datetime, *, limit: int) -> list[Memory]:
+        """Return at most limit memories, of all owners, that were deleted or superseded after a time."""
         ...
 
     async def live_page(self, *, limit: int, after: str = "") -> list[Memory]:
         """Return at most limit memories, neither deleted nor superseded, of all owners, by id past the given one."""
         ...
 
+    async def unenriched(self, *, limit: int) -> list[Memory]:
+        """Return at most limit live facts without enrich_time, of all owners, oldest first."""
+        ...
+
     async def jobs(self) -> dict[str, datetime]:
         """Return when jobs last ran, by name."""
+        ...
+
+    async def locate(self, memory_id: str) -> Memory | None:
+        """Return the memory of a whole id, whosever it is and in whatever state; None if there is none."""
         ...
 
     async def traces(self, text: str) -> list[str]:
@@ -220,11 +250,7 @@ class Store(Protocol):
         """
         ...
 
-    async def unenriched(self, *, limit: int) -> list[Memory]:
-        """Return at most limit live facts without enrich_time, of all owners, oldest first."""
-        ...
-
-    async def compact(self) -> Compacted:
+    async def compact(self) -> Compaction:
         """
         Write the files anew without the bytes of what was purged; calls go on meanwhile.
 
@@ -240,10 +266,6 @@ class Store(Protocol):
         """Return the files beside it that hold an earlier state of it."""
         ...
 
-    async def note_recalls(self, recalls: Mapping[str, Recalled]) -> None:
-        """Add to recall_count and move the recall times on, by memory id; it may be lost in a crash."""
-        ...
-
     async def info(self) -> StoreInfo:
         """Return what the store is and how large."""
         ...
@@ -255,3 +277,7 @@ class Store(Protocol):
     async def close(self) -> None:
         """Finish what is queued and let go of the files."""
         ...
+
+
+class Store(MemoryStore, EntityStore, GrantStore, MaintenanceStore, Protocol):
+    """All of it: what RamStore and DuckDBStore are."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,10 +21,10 @@ from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import Kind, Memory, State
 from memoryd.model.query import Filter
-from memoryd.model.results import GcReport, MemoryCount, Stats
+from memoryd.model.results import Compaction, GcReport, MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import text_digest
-from memoryd.store.base import Compacted, Cursor, Graces, StoreInfo
+from memoryd.store.base import Cursor, Graces, StoreInfo
 
 __all__ = ["RamStore"]
 
@@ -36,7 +35,7 @@ CHUNK = 2048
 class RamStore:
     """A dictionary of entries."""
 
-    def __init__(self) -> None:
+    def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
         self._entries: dict[str, Entry] = {}
         self._requests: dict[tuple[Owner, str, str], RecordedRequest] = {}
         self._grants: dict[str, Grant] = {}
@@ -48,8 +47,8 @@ class RamStore:
         self._seq = 0
         self._newest: datetime | None = None
         self._closed = False
-        self._id = secrets.token_hex(16)
-        self._secret = secrets.token_bytes(32)
+        self._id = random_bytes(16).hex()
+        self._secret = random_bytes(32)
 
     def on_commit(self, callback: Callable[[Applied], None]) -> None:
         self._callbacks.append(callback)
@@ -137,9 +136,13 @@ class RamStore:
     async def entry(self, memory: Memory) -> Entry | None:
         return self._entries.get(memory.id)
 
-    async def entries(self, ids: Sequence[str]) -> list[Entry]:
+    async def entries(self, owner: Owner, ids: Collection[str]) -> list[Entry]:
         found = (self._entries.get(memory_id) for memory_id in ids)
-        return [Entry(entry.memory, entry.terms) for entry in found if entry is not None]
+        return [Entry(one.memory, one.terms) for one in found if one is not None and one.memory.owner == owner]
+
+    async def locate(self, memory_id: str) -> Memory | None:
+        entry = self._entries.get(memory_id)
+        return None if entry is None else entry.memory
 
     async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
         return self._requests.get((owner, method, request_id))
@@ -194,17 +197,10 @@ class RamStore:
         return build(Snapshot(self._seq, len(entries), size, chunks, named, stones))
 
     async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
-        deleted, superseded, expired = [], [], []
-        for entry in self._entries.values():
-            memory = entry.memory
-            if memory.delete_time is not None:
-                if memory.purge_time is not None and memory.purge_time <= graces.purge_due:
-                    deleted.append(memory)
-            elif memory.supersede_time is not None:
-                if graces.superseded_before is not None and memory.supersede_time < graces.superseded_before:
-                    superseded.append(memory)
-            elif memory.expire_time is not None and memory.expire_time < graces.expired_before:
-                expired.append(memory)
+        over = [entry.memory for entry in self._entries.values() if graces.are_over(entry.memory)]
+        deleted = [memory for memory in over if memory.delete_time is not None]
+        superseded = [m for m in over if m.delete_time is None and m.supersede_time is not None]
+        expired = [m for m in over if m.delete_time is None and m.supersede_time is None]
         requests = sum(request.create_time < graces.requests_before for request in self._requests.values())
         report = GcReport(len(expired), len(superseded), len(deleted), requests)
         return report, (deleted + superseded + expired)[:limit]
@@ -286,8 +282,8 @@ class RamStore:
         ]
         return sorted(found, key=lambda memory: memory.create_time)[:limit]
 
-    async def compact(self) -> Compacted:
-        return Compacted(0, 0, 0.0)
+    async def compact(self) -> Compaction:
+        return Compaction(0, 0, timedelta(0))
 
     def files(self) -> list[Path]:
         return []
@@ -295,10 +291,11 @@ class RamStore:
     def backups(self) -> list[str]:
         return []
 
-    async def note_recalls(self, recalls: Mapping[str, Recalled]) -> None:
-        for memory_id, (time, count, trusted) in recalls.items():
+    async def note_recalls(self, recalls: Mapping[Owner, Mapping[str, Recalled]]) -> None:
+        flat = [(owner, *one) for owner, noted in recalls.items() for one in noted.items()]
+        for owner, memory_id, (time, count, trusted) in flat:
             entry = self._entries.get(memory_id)
-            if entry is not None:
+            if entry is not None and entry.memory.owner == owner:
                 memory = replace(
                     entry.memory,
                     recall_time=time,

@@ -17,14 +17,13 @@ from memory_client import Caveats, Draft, GrantSpec, MemoryClient, attenuate, ch
 
 from memoryd.audit.log import AuditLog
 from memoryd.daemon.logs import set_up_logs
-from memoryd.model.call_context import Trail
+from memoryd.model.call_context import CallContext
 from memoryd.model.grant import Door, Permission
 from memoryd.service.gate import Call
-from memoryd.store.ram import RamStore
 from memoryd.v1 import identity_service_pb2 as pb
 from tests.bench.report import cpu_s, one, quantile, row, rss_mb
 from tests.bench.seed import sentences
-from tests.builders import doors_over, ports_over
+from tests.builders import ports_over, ram_store, servers_over
 from tests.doors import a_world, socket_of
 
 PATH = "/memoryd.v1.IdentityService/WhoAmI"
@@ -51,14 +50,14 @@ def gate(rounds: int) -> None:
         return datetime.now(UTC)
 
     async def measure(folder: Path) -> None:
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             audit = AuditLog(folder / "audit.jsonl")
-            doors = doors_over(ports, folder, now, audit=audit)
+            doors = servers_over(ports, folder, now, audit=audit)
             doors.listeners.take()
             full = check_permissions(["full"])
             spec = GrantSpec(user_id="alice", chat_ids=("c",), permissions=full, quota={"calls_per_second": 1e6})
-            box = await doors.register.open_sandbox(spec, now())
-            issued, _ = await doors.register.issue(box.grant.id, now())
+            box = await doors.issuer.open_sandbox(spec, now())
+            issued, _ = await doors.issuer.issue(box.grant.id, now())
             narrow = Caveats(permissions=full, chat_ids=frozenset({"c"}), expire_time=datetime(2100, 1, 1, tzinfo=UTC))
             token = attenuate(issued.text(), narrow)
             raw = pb.WhoAmIRequest(user_id="alice", chat_id="c").SerializeToString()
@@ -72,23 +71,25 @@ def gate(rounds: int) -> None:
                 details = type("Details", (), {"method": PATH})
                 serve = made.service(details).stream_unary
                 context = _Context(shown)
-                session = made._entrance.authenticate(context.invocation_metadata(), now())
-                trail = Trail(time=now(), call="", rpc="", door="")
+                session = made._authenticator.authenticate(context.invocation_metadata(), now())
+                call_context = CallContext(time=now(), call="", rpc="", door="")
                 steps = []
                 for _ in range(rounds):
                     began = time.perf_counter()
-                    who = made._entrance.authenticate(context.invocation_metadata(), trail.time, trail)
+                    who = made._authenticator.authenticate(
+                        context.invocation_metadata(), call_context.time, call_context
+                    )
                     who.require(Permission.SEARCH)
                     who.identity("", "alice", "c")
                     if who.grant is not None:
-                        made._grants.charge(who.grant, 0, trail.time)
+                        made._grants.charge(who.grant, 0, call_context.time)
                     steps.append((time.perf_counter() - began) * 1e3)
                 row(f"Authenticate, authorise, charge: {name}", steps, goal="p50 ≤ 0.1")
                 costs = []
                 for _ in range(rounds):
                     began = time.perf_counter()
                     request = method.request.FromString(raw)
-                    call = Call(session, ("default", "alice", "c"), now(), trail, context)
+                    call = Call(session, ("default", "alice", "c"), now(), call_context, context)
                     (await method.run(request, call)).SerializeToString()
                     alone = time.perf_counter() - began
                     began = time.perf_counter()

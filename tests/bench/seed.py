@@ -17,9 +17,9 @@ from memoryd.index.analysis import analyse, indexed_text
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Scope
-from memoryd.store.duckdb import open_store
 from memoryd.store.duckdb.vectors import VectorColumns
 from memoryd.store.duckdb.writer import write
+from tests.builders import open_store
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -647,7 +648,7 @@ def test_an_ambiguous_prefix_is_named_as_such(folder, clock):
     async def rule():
         ids = iter(["abcdefgh" + "2" * 18, "abcdefgh" + "3" * 18])
         async with backend("duckdb", folder, clock) as memory:
-            memory.ports.new_id = lambda: next(ids)
+            memory.ports = replace(memory.ports, new_id=lambda: next(ids))
             await memory.add("one")
             await memory.add("two")
             for call in (memory.get, memory.delete, memory.restore):

@@ -19,11 +19,10 @@ from memory_client import (
 )
 
 from memoryd.daemon.config import Config, MemoryConfig
-from memoryd.domain.forgetting import sweep
+from memoryd.domain.forgetting.decay import forget_faded
 from memoryd.model.caller import Caller
 from memoryd.model.trust import Trust
-from memoryd.store.ram import RamStore
-from tests.builders import Local, backend, open_duckdb, ports_over, run
+from tests.builders import Local, backend, open_duckdb, ports_over, ram_store, run
 
 EXTRACTED = Source(channel="extraction", message_ids=("m1",))
 BACKENDS = ["ram", "duckdb", "wire"]
@@ -579,19 +578,19 @@ def test_a_credential_is_refused_wherever_it_stands(with_memory):
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
 def test_what_has_faded_is_forgotten_once_and_can_be_restored(kind, folder, clock):
     async def rule():
-        store = RamStore() if kind == "ram" else open_duckdb(folder)
+        store = ram_store() if kind == "ram" else open_duckdb(folder)
         async with ports_over(store) as ports:
             alice = Local(ports, clock, user_id="alice")
             learnt = (await alice.add("I like jazz", source=EXTRACTED, confidence=0.8)).memory
             stated = (await alice.add("I like opera")).memory
             clock.now += timedelta(days=400)
-            preview = await sweep.decay(ports, now=clock(), dry_run=True)
+            preview = await forget_faded(ports, now=clock(), dry_run=True)
             assert (2, [learnt.id]) == (preview.examined_count, [faded.id for faded in preview.faded])
             assert State.LIVE is (await alice.get(learnt.id)).state
             for _ in range(3):
-                await sweep.decay(ports, now=clock())
+                await forget_faded(ports, now=clock())
             assert [stated.id] == [m.id for m in (await alice.page()).memories]
-            (gone,) = [e.memory for e in await store.entries([learnt.id])]
+            (gone,) = [e.memory for e in await store.entries(learnt.owner, [learnt.id])]
             assert ("decayed", 0.8) == (gone.delete_reason, gone.confidence)
             assert 0.8 == (await alice.restore(learnt.id)).confidence
             assert Outcome.REINFORCED is (await alice.add("I like jazz", source=EXTRACTED)).outcome
@@ -601,16 +600,14 @@ def test_what_has_faded_is_forgotten_once_and_can_be_restored(kind, folder, cloc
 
 def test_a_sandbox_s_searches_keep_nothing_alive(clock):
     async def rule():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             alice = Local(ports, clock, user_id="alice")
             learnt = (await alice.add("I like jazz", source=EXTRACTED)).memory
             clock.now += timedelta(days=290)
             for trust in (Trust.SANDBOX, Trust.HOST):
-                ports.recalls.note(
-                    [learnt.id], clock(), trusted=Caller(user_id="alice", trust=trust).trust is Trust.HOST
-                )
+                ports.recalls.note([learnt], clock(), trusted=Caller(user_id="alice", trust=trust).trust is Trust.HOST)
                 await ports.store.note_recalls(ports.recalls.take())
-                faded = (await sweep.decay(ports, now=clock() + timedelta(days=20), dry_run=True)).faded
+                faded = (await forget_faded(ports, now=clock() + timedelta(days=20), dry_run=True)).faded
                 assert [learnt.id][: trust is Trust.SANDBOX] == [one.id for one in faded]
 
     run(rule())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from memory_client import (
@@ -19,8 +20,7 @@ from memory_client import (
 from memoryd.domain.people.enrich import enrich
 from memoryd.entities.finders import Find, FinderRefused, RegexFinder, load_finders
 from memoryd.model.entity import Form
-from memoryd.store.ram import RamStore
-from tests.builders import Local, backend, ports_over, run
+from tests.builders import Local, backend, ports_over, ram_store, run
 
 
 @pytest.fixture(params=["ram", "duckdb", "wire"])
@@ -395,11 +395,11 @@ class Oracle:
 
 def test_enrichment_looks_again_once(clock):
     async def rule():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             alice = Local(ports, clock, user_id="alice")
             made = (await alice.add("met sarah at the gym")).memory
             assert (await enrich(ports, now=clock())).skipped
-            ports.accurate_finders = [Oracle()]
+            ports = replace(ports, accurate_finders=[Oracle()])
             assert (1, 0) == _counts(await enrich(ports, now=clock(), dry_run=True))
             assert (1, 1) == _counts(await enrich(ports, now=clock()))
             assert (0, 0) == _counts(await enrich(ports, now=clock()))

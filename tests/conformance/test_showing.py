@@ -7,12 +7,11 @@ from datetime import timedelta
 import pytest
 from memory_client import Filter, Source
 
-from memoryd.domain.reading.showing import said_by, said_time
+from memoryd.domain.reading.presentation import said_by, said_time
 from memoryd.knowledge.language.relative_times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.trust import Trust
-from memoryd.store.ram import RamStore
-from tests.builders import ALICE, NOW, TEAM, Local, ports_over, run
+from tests.builders import ALICE, NOW, TEAM, Local, ports_over, ram_store, run
 from tests.builders import memory as made
 from tests.conformance.test_knowledge import with_memory
 
@@ -128,7 +127,7 @@ def test_what_means_the_same_on_every_day_is_no_relative_time(text):
 
 def test_a_relation_is_his_who_says_it():
     async def rule():
-        async with ports_over(RamStore()) as ports:
+        async with ports_over(ram_store()) as ports:
             alice, bob = (Local(ports, lambda: NOW, user_id=user, chat_id="team") for user in ("alice", "bob"))
             await alice.add("my wife Sarah likes tulips", shared=True)
             await alice.add("my boss is a pain", shared=True)

@@ -19,8 +19,7 @@ from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
 from memoryd.store.base import Cursor, Graces
-from memoryd.store.ram import RamStore
-from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, entry, memory, open_duckdb, run, visible_to
+from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, entry, memory, open_duckdb, ram_store, run, visible_to
 
 
 @pytest.fixture(params=["ram", "duckdb"])
@@ -29,7 +28,7 @@ def with_store(request, folder):
 
     def runner(test):
         async def work():
-            store = RamStore() if request.param == "ram" else open_duckdb(folder)
+            store = ram_store() if request.param == "ram" else open_duckdb(folder)
             try:
                 await test(store)
             finally:
@@ -372,8 +371,8 @@ def test_recalls_are_counted_and_survive_an_update(with_store):
     async def rule(store):
         made = entry()
         await put(store, made)
-        await store.note_recalls({made.memory.id: (NOW, 2, None)})
-        await store.note_recalls({made.memory.id: (LATER, 1, LATER)})
+        await store.note_recalls({made.memory.owner: {made.memory.id: (NOW, 2, None)}})
+        await store.note_recalls({made.memory.owner: {made.memory.id: (LATER, 1, LATER)}})
         await store.commit(ChangeSet(updates=(replace(made, memory=replace(made.memory, tags=("t",))),)))
         found = (await page(store))[0]
         assert (("t",), 3, LATER) == (found.tags, found.recall_count, found.recall_time)

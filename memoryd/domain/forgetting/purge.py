@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from memoryd.domain.links import without_contested
+from memoryd.domain.links import linked_ids, without_contested
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.revival import come_back, not_replaced
 from memoryd.entities.directory import Directory
@@ -33,8 +33,11 @@ async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime, by: T
     Else its statement would be gone, and with it whoever had silenced the other one.
     """
     ids = {memory.id for memory in gone}
-    partners = {link for memory in gone for link in memory.links} - ids
-    changed = {entry.memory.id: entry for entry in await ports.store.entries(sorted(partners))} if partners else {}
+    changed = {
+        entry.memory.id: entry
+        for owner, linked in linked_ids(gone, lambda memory: memory.links).items()
+        for entry in await ports.store.entries(owner, sorted(linked))
+    }
     if Trust.HOST.outranks(by):
         changed |= await _revived(list(changed.values()), {memory.id: memory for memory in gone}, ports, now, by)
     unnamed: list[Entity] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -13,10 +13,10 @@ from memoryd.domain.ports import Ports
 from memoryd.errors import InvalidArgument
 from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.limits import ID_LENGTH, MAX_CONTENT_BYTES
+from memoryd.model.results import Compaction, Proof, Trace
 from memoryd.model.validation import check_id, check_text
-from memoryd.store.base import Compacted
 
-__all__ = ["COMPACTION", "Proof", "Trace", "compact", "verify_forgotten"]
+__all__ = ["COMPACTION", "compact", "verify_forgotten"]
 
 COMPACTION = "compaction"
 PROVEN = "purged before compaction"  # the last purge of which a compaction has left nothing
@@ -24,25 +24,7 @@ BLOCK_BYTES = 4 * 1024 * 1024
 LEAST_TEXT = 3  # characters that tell one text from another at all
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """Where something was found, and what removes it."""
-
-    place: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """Every trace, how much was read to find it, and what the audit log knows of the id."""
-
-    traces: tuple[Trace, ...]
-    file_count: int
-    byte_count: int
-    sighting: Sighting
-
-
-async def compact(ports: Ports, *, now: datetime) -> Compacted:
+async def compact(ports: Ports, *, now: datetime) -> Compaction:
     """Write the store anew without the bytes of what was purged; see CompactStore in the contract."""
     purged = (await ports.store.jobs()).get(PURGE)
     done = await ports.store.compact()
@@ -50,7 +32,7 @@ async def compact(ports: Ports, *, now: datetime) -> Compacted:
     if purged is not None and purged == (await ports.store.jobs()).get(PURGE):
         noted[PROVEN] = purged  # nothing was purged since before the copy
     await ports.store.commit(ChangeSet(jobs=noted))
-    return done
+    return replace(done, backups=tuple(ports.store.backups()))
 
 
 async def verify_forgotten(
@@ -69,12 +51,12 @@ async def verify_forgotten(
     if text and len(text) < LEAST_TEXT:
         raise InvalidArgument(f"text has {len(text)} characters; give at least {LEAST_TEXT}", field="text")
     wanted = [memory_id, *([text] if text else [])]
-    entry = next(iter(await ports.store.entries([memory_id])), None)
+    memory = await ports.store.locate(memory_id)
     traces = []
-    if entry is not None:
-        due = entry.memory.purge_time
+    if memory is not None:
+        due = memory.purge_time
         state = "live" if due is None else f"deleted, and kept until {due:%Y-%m-%d %H:%M} UTC"
-        scope = entry.memory.scope
+        scope = memory.scope
         whose = f"--chat {scope.chat_id}" if scope.user_id is None else f"--user {scope.user_id}"
         way = f"memory delete --now {whose} {memory_id}"
         traces.append(Trace("memories.id", f"the memory is not purged but {state}; erase it: {way}"))
@@ -99,7 +81,8 @@ async def verify_forgotten(
     for path, one in found:
         way = "a copy from before an upgrade; remove it" if str(path) in kept else "run: memoryd compact"
         traces.append(Trace(path.name, f"{_named(one, memory_id)} stands in the file; {way}"))
-    return Proof(tuple(traces), len(files), size, await asyncio.to_thread(look_up, memory_id))
+    known = await asyncio.to_thread(look_up, memory_id)
+    return Proof(tuple(traces), len(files), size, known.log_start_time, known.seen_time, known.purge_time)
 
 
 _WAYS_OUT = {

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.people.profiles import live_memories, profile_of
+from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.subjects import find_entity, people_of
 from memoryd.entities.directory import Directory
@@ -19,6 +20,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.entity import Entity, EntityType, Form, Mention, Profile
 from memoryd.model.memory import Memory
+from memoryd.model.results import Merged
 from memoryd.model.scope import Owner
 from memoryd.model.validation import check_text, fold
 
@@ -28,16 +30,9 @@ __all__ = ["merge", "rename", "unmerge"]
 async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
     """Give an entity another name; see RenameEntity in the contract."""
     new_name = check_text(new_name, "new_name", limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
-    if not is_plain(new_name):
-        raise InvalidArgument(
-            f"new_name must be a name: at most {MOST_NAME_WORDS} words and {MOST_NAME_CHARACTERS} letters, no sentence",
-            field="new_name",
-        )
-    if ports.secrets([new_name]):
-        raise InvalidArgument("new_name holds a credential, which is not stored", field="new_name")
-    if fold(new_name) in RELATIONS:
-        raise InvalidArgument(f"new_name {new_name!r} is a relation, not a name", field="new_name")
-    async with ports.owner_lock(*caller.visibility.owners):
+    _check_new_name(new_name, ports)
+
+    async def decide() -> Decision[Profile]:
         owner, root, people = await find_entity(name, caller, ports, named_by)
         await _check_trust(owner, people.members(root), caller, ports, people)
         namesakes = [one for one in people.called(new_name) - {root} if people.type(one) is EntityType.PERSON]
@@ -47,13 +42,29 @@ async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now:
                 f"{known[0]} is called {new_name!r}; merge the two if they are one, else take a fuller name",
                 field="new_name",
             )
-        people = await _write([replace(_row(people, root, owner, caller, now), name=new_name)], caller, ports, now)
-        return profile_of(owner, root, people, await live_memories(owner, root, people, ports, now))
+        row = replace(_row(people, root, owner, caller, now), name=new_name)
+        return Decision(_written([row], caller), lambda: _profile(owner, root, caller, ports, now))
+
+    return await decide_and_commit(caller.visibility.owners, decide, ports, now=now, grant_id=caller.grant_id)
 
 
-async def merge(name: str, into: str, caller: Caller, ports: Ports, *, now: datetime) -> tuple[Profile, str]:
+def _check_new_name(name: str, ports: Ports) -> None:
+    """Raise InvalidArgument for what is no name: a sentence, a credential, a relation."""
+    if not is_plain(name):
+        raise InvalidArgument(
+            f"new_name must be a name: at most {MOST_NAME_WORDS} words and {MOST_NAME_CHARACTERS} letters, no sentence",
+            field="new_name",
+        )
+    if ports.secrets([name]):
+        raise InvalidArgument("new_name holds a credential, which is not stored", field="new_name")
+    if fold(name) in RELATIONS:
+        raise InvalidArgument(f"new_name {name!r} is a relation, not a name", field="new_name")
+
+
+async def merge(name: str, into: str, caller: Caller, ports: Ports, *, now: datetime) -> Merged:
     """Say that two entities are one; return it and the id that became part of it. See MergeEntities."""
-    async with ports.owner_lock(*caller.visibility.owners):
+
+    async def decide() -> Decision[Merged]:
         owner, root, people = await find_entity(name, caller, ports, named_by)
         other_owner, other, _ = await find_entity(into, caller, ports, named_by, field="into", but=root)
         if owner != other_owner:
@@ -67,13 +78,19 @@ async def merge(name: str, into: str, caller: Caller, ports: Ports, *, now: date
         rows = [replace(row, merged_into=other, apart=tuple(one for one in row.apart if one != other))]
         if root in kept.apart:
             rows.append(replace(kept, apart=tuple(one for one in kept.apart if one != root)))
-        people = await _write(rows, caller, ports, now)
-        return profile_of(owner, other, people, await live_memories(owner, other, people, ports, now)), root
+
+        async def answer() -> Merged:
+            return Merged(await _profile(owner, other, caller, ports, now), root)
+
+        return Decision(_written(rows, caller), answer)
+
+    return await decide_and_commit(caller.visibility.owners, decide, ports, now=now, grant_id=caller.grant_id)
 
 
 async def unmerge(entity_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
     """Take an entity, or an alias, out of the one that it is part of, and keep the two apart; see UnmergeEntity."""
-    async with ports.owner_lock(*caller.visibility.owners):
+
+    async def decide() -> Decision[Profile]:
         for owner in caller.visibility.owners:
             people = await people_of(owner, caller, ports)
             if people.has(entity_id):
@@ -89,11 +106,13 @@ async def unmerge(entity_id: str, caller: Caller, ports: Ports, *, now: datetime
         row = _row(people, entity_id, owner, caller, now)
         others = people.members(entity_id) - {entity_id}
         apart = tuple(dict.fromkeys((*row.apart, *sorted(others))))
-        people = await _write([replace(row, merged_into="", apart=apart)], caller, ports, now)
-        return profile_of(owner, entity_id, people, await live_memories(owner, entity_id, people, ports, now))
+        change = _written([replace(row, merged_into="", apart=apart)], caller)
+        return Decision(change, lambda: _profile(owner, entity_id, caller, ports, now))
+
+    return await decide_and_commit(caller.visibility.owners, decide, ports, now=now, grant_id=caller.grant_id)
 
 
-async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime) -> Profile:
+async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime) -> Decision[Profile]:
     """Make an entity of its own of whom memories call by an alias of somebody: what those say was taken for theirs."""
     owner, root, people = await find_entity(alias, caller, ports, known_as, field="id")
     known = people.members(root)
@@ -105,16 +124,14 @@ async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime
     found = {memory.id: _renumbered(memory, known, called, new_id) for memory in await ports.store.naming(owner, known)}
     updates = [
         Entry(replace(entry.memory, mentions=found[entry.memory.id]), entry.terms)
-        for entry in await ports.store.entries(sorted(found))
+        for entry in await ports.store.entries(owner, sorted(found))
         if found[entry.memory.id] != entry.memory.mentions
     ]
     if not updates:
         raise InvalidArgument(f"no memory calls anybody {alias!r}; the name was given by hand: rename them", field="id")
-    ports.check_grant(caller.grant_id, now)
     row = Entity(new_id, owner, now, caller.trust, apart=tuple(sorted(known)))
-    await ports.store.commit(ChangeSet(updates=tuple(updates), entities=(row,)))
-    people = await people_of(owner, caller, ports)
-    return profile_of(owner, new_id, people, await live_memories(owner, new_id, people, ports, now))
+    change = ChangeSet(updates=tuple(updates), entities=(row,))
+    return Decision(change, lambda: _profile(owner, new_id, caller, ports, now))
 
 
 def _renumbered(memory: Memory, known: Collection[str], called: str, new_id: str) -> tuple[Mention, ...]:
@@ -145,11 +162,15 @@ async def _check_trust(owner: Owner, ids: Iterable[str], caller: Caller, ports: 
         raise TrustTooLow("memories of higher trust name them; who they are is not decided from here")
 
 
-async def _write(rows: Sequence[Entity], caller: Caller, ports: Ports, now: datetime) -> Directory:
-    """Write down what somebody decides of entities of one owner; return who is known then."""
-    ports.check_grant(caller.grant_id, now)
-    await ports.store.commit(ChangeSet(entities=tuple(replace(row, trust=caller.trust) for row in rows)))
-    return await people_of(rows[0].owner, caller, ports)
+def _written(rows: Sequence[Entity], caller: Caller) -> ChangeSet:
+    """Return the change that writes down what a caller decides of entities."""
+    return ChangeSet(entities=tuple(replace(row, trust=caller.trust) for row in rows))
+
+
+async def _profile(owner: Owner, root: str, caller: Caller, ports: Ports, now: datetime) -> Profile:
+    """Return what is known of an entity now."""
+    people = await people_of(owner, caller, ports)
+    return profile_of(owner, root, people, await live_memories(owner, root, people, ports, now))
 
 
 def _row(people: Directory, entity_id: str, owner: Owner, caller: Caller, now: datetime) -> Entity:

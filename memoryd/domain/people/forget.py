@@ -9,81 +9,107 @@ from datetime import datetime
 from memoryd.domain.batching import in_turns
 from memoryd.domain.forgetting.purge import not_apart, purge_of
 from memoryd.domain.people.profiles import profile_of
+from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.showing import shown
+from memoryd.domain.reading.presentation import present
 from memoryd.domain.subjects import find_entity
 from memoryd.domain.tombstones import tombstones_for
+from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import Naming, known_as
 from memoryd.errors import TrustTooLow
 from memoryd.index.analysis import analyse_query
 from memoryd.knowledge.language.names import stands_in
 from memoryd.model import limits
 from memoryd.model.caller import Caller
-from memoryd.model.change import Entry
-from memoryd.model.entity import Profile
+from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.entity import Entity, Profile
 from memoryd.model.memory import Memory, State
+from memoryd.model.results import ForgottenPerson
 from memoryd.model.scope import Owner
 
-__all__ = ["Forgotten", "forget_person"]
+__all__ = ["forget_person"]
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
-    """The receipt of a person who was forgotten; the memories themselves only in a dry run."""
+class _Found:
+    """What is known of a person under a name: memories about them, memories that only mention them, decisions."""
 
-    profile: Profile
-    purged_ids: tuple[str, ...]
-    mentioning_ids: tuple[str, ...]
-    memories: tuple[Memory, ...] = ()
-    mentioning: tuple[Memory, ...] = ()
+    owner: Owner
+    root: str
+    people: Directory
+    members: frozenset[str]
+    naming: Naming
+    about: list[Memory]
+    mentioning: list[Memory]
+    rows: list[Entity]
+    guessed: list[str]
+    """Names that only likeness makes theirs."""
 
 
-async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetime, dry_run: bool) -> Forgotten:
+async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetime, dry_run: bool) -> ForgottenPerson:
     """Erase all memories about a person, in whatever state, and the person; see ForgetPerson in the contract."""
-    async with ports.owner_lock(*caller.visibility.owners):
-        owner, root, people = await find_entity(name, caller, ports, known_as)
-        members = people.members(root)
-        found = await ports.store.naming(owner, members)
-        naming = Naming(name.strip(), people, root, found)
-        about = [m for m in found if any(one.about and naming.means(one) for one in m.mentions)]
-        ids = {memory.id for memory in about}
-        mentioning = [memory for memory in found if memory.id not in ids]
-        live = [memory for memory in about if memory.state_at(now) is State.LIVE]
-        profile = _as_named(profile_of(owner, root, people, live), naming, name.strip())
-        in_words = [m for m in await _with_name((profile.name, *profile.aliases), owner, ports) if m.id not in ids]
-        left = {memory.id: memory for memory in (*mentioning, *in_words)}
-        receipt = Forgotten(profile, tuple(m.id for m in about), tuple(left))
-        rows = [row for row in people.rows if row.id in members and naming.decided(row)]
-        trusts = [memory.trust for memory in about] + [row.trust for row in rows]
+
+    async def decide() -> Decision[ForgottenPerson]:
+        found = await _look_up(name, caller, ports)
+        live = [memory for memory in found.about if memory.state_at(now) is State.LIVE]
+        profile = _as_named(profile_of(found.owner, found.root, found.people, live), found.naming, name.strip())
+        ids = {memory.id for memory in found.about}
+        in_words = await _with_name((profile.name, *profile.aliases), found.owner, ports)
+        left = {memory.id: memory for memory in (*found.mentioning, *(m for m in in_words if m.id not in ids))}
+        trusts = [memory.trust for memory in found.about] + [row.trust for row in found.rows]
         if any(trust.outranks(caller.trust) for trust in trusts):
             raise TrustTooLow("some of what is said of this person is of higher trust; nothing was erased")
-        if dry_run:
-            return replace(
-                receipt,
-                memories=tuple(await shown(about[: limits.MAX_SHOWN], caller, ports, now)),
-                mentioning=tuple(await shown(list(left.values())[: limits.MAX_SHOWN], caller, ports, now)),
-            )
-        ports.check_grant(caller.grant_id, now)
-        kept = await ports.store.entries([m.id for m in mentioning if not m.trust.outranks(caller.trust)])
-        change = await purge_of(about, ports, now=now, by=caller.trust)
-        partners = {entry.memory.id: entry for entry in change.updates}
-        updates = [
-            Entry(_without(partners.pop(e.memory.id, e).memory, naming), e.terms) for e in kept
-        ]  # what only mentions them forgets whom it meant
-        lost = () if naming.guessed(found) else members
-        forgotten = {row.id: row for row in (*change.forget_entities, *rows)}
-        await ports.store.commit(
-            replace(
-                change,
-                updates=(*updates, *partners.values()),
-                entities=tuple(not_apart(people.rows, {*forgotten, *lost})),
-                forget_entities=tuple(forgotten.values()),
-                tombstones=tuple(
-                    stone for memory in about for stone in tombstones_for(memory, ports.secret, caller.trust)
-                ),
-            )
+        receipt = ForgottenPerson(
+            profile,
+            tuple(memory.id for memory in found.about),
+            len(found.about),
+            tuple(left),
+            None if dry_run else now,
+            dry_run=dry_run,
         )
-    return receipt
+
+        async def answer() -> ForgottenPerson:
+            if not dry_run:
+                return receipt
+            about = await present(found.about[: limits.MAX_SHOWN], caller, ports, now)
+            mentioning = await present(list(left.values())[: limits.MAX_SHOWN], caller, ports, now)
+            return replace(receipt, memories=tuple(about), mentioning_memories=tuple(mentioning))
+
+        return Decision(None if dry_run else await _erasure(found, caller, ports, now), answer)
+
+    return await decide_and_commit(caller.visibility.owners, decide, ports, now=now, grant_id=caller.grant_id)
+
+
+async def _look_up(name: str, caller: Caller, ports: Ports) -> _Found:
+    owner, root, people = await find_entity(name, caller, ports, known_as)
+    members = people.members(root)
+    found = await ports.store.naming(owner, members)
+    naming = Naming(name.strip(), people, root, found)
+    about = [m for m in found if any(one.about and naming.means(one) for one in m.mentions)]
+    ids = {memory.id for memory in about}
+    mentioning = [memory for memory in found if memory.id not in ids]
+    rows = [row for row in people.rows if row.id in members and naming.decided(row)]
+    return _Found(owner, root, people, members, naming, about, mentioning, rows, naming.guessed(found))
+
+
+async def _erasure(found: _Found, caller: Caller, ports: Ports, now: datetime) -> ChangeSet:
+    """Return the change: what is about them goes, what mentions them forgets whom it meant, and so do decisions."""
+    mentioning = [m.id for m in found.mentioning if not m.trust.outranks(caller.trust)]
+    kept = await ports.store.entries(found.owner, mentioning)
+    change = await purge_of(found.about, ports, now=now, by=caller.trust)
+    partners = {entry.memory.id: entry for entry in change.updates}
+    updates = [Entry(_without(partners.pop(e.memory.id, e).memory, found.naming), e.terms) for e in kept]
+    lost = () if found.guessed else found.members
+    forgotten = {row.id: row for row in (*change.forget_entities, *found.rows)}
+    return replace(
+        change,
+        updates=(*updates, *partners.values()),
+        entities=tuple(not_apart(found.people.rows, {*forgotten, *lost})),
+        forget_entities=tuple(forgotten.values()),
+        tombstones=tuple(
+            stone for memory in found.about for stone in tombstones_for(memory, ports.secret, caller.trust)
+        ),
+    )
 
 
 async def _with_name(names: Sequence[str], owner: Owner, ports: Ports) -> list[Memory]:

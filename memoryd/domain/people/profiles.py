@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.answers import within_bytes
 from memoryd.domain.reading.page_token import number_after, read_number
-from memoryd.domain.reading.showing import shown
+from memoryd.domain.reading.presentation import present
 from memoryd.domain.subjects import EVERY_KIND, find_entity, known_people
 from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import meant_by
@@ -18,25 +17,18 @@ from memoryd.model.caller import Caller
 from memoryd.model.entity import Profile
 from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
+from memoryd.model.results import EntityMemories, PeoplePage
 from memoryd.model.scope import Owner
 from memoryd.model.times import from_us
 from memoryd.model.validation import check_count
 
-__all__ = ["People", "get_entity", "list_people", "live_memories", "profile_of"]
+__all__ = ["get_entity", "list_people", "live_memories", "profile_of"]
 
 SUMMED_UP = 3  # statements of a summary
 SUMMARY_CHARACTERS = 300
 
 
-@dataclass(frozen=True, slots=True)
-class People:
-    """Some people, and the token of the next page; empty at the end."""
-
-    people: list[Profile]
-    next_page_token: str
-
-
-async def list_people(caller: Caller, ports: Ports, *, page_size: int, page_token: str, now: datetime) -> People:
+async def list_people(caller: Caller, ports: Ports, *, page_size: int, page_token: str, now: datetime) -> PeoplePage:
     """Return the people that memories name, those named most often first; see ListPeople in the contract."""
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     bound = repr(("people", caller.agent_id, caller.user_id, caller.chat_id)).encode()
@@ -47,17 +39,16 @@ async def list_people(caller: Caller, ports: Ports, *, page_size: int, page_toke
         for owner, root, people in ordered[start : start + size]
     ]
     more = start + size < len(ordered)
-    return People(profiles, number_after(start + size, ports.secret, bound) if more else "")
+    return PeoplePage(tuple(profiles), number_after(start + size, ports.secret, bound) if more else "")
 
 
-async def get_entity(
-    name: str, caller: Caller, ports: Ports, *, limit: int, now: datetime
-) -> tuple[Profile, list[Memory]]:
+async def get_entity(name: str, caller: Caller, ports: Ports, *, limit: int, now: datetime) -> EntityMemories:
     """Return an entity and the memories that name it, newest first; see GetEntity in the contract."""
     count = check_count(limit, "limit", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     owner, root, people = await find_entity(name, caller, ports, meant_by)
     memories = await live_memories(owner, root, people, ports, now)
-    return profile_of(owner, root, people, memories), await shown(within_bytes(memories[:count]), caller, ports, now)
+    told = await present(within_bytes(memories[:count]), caller, ports, now)
+    return EntityMemories(profile_of(owner, root, people, memories), tuple(told))
 
 
 def profile_of(owner: Owner, root: str, people: Directory, memories: Sequence[Memory] = ()) -> Profile:

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.answers import within_bytes
 from memoryd.domain.reading.page_token import page_token_after, read_page_token
-from memoryd.domain.reading.showing import shown, shown_one
+from memoryd.domain.reading.presentation import present, present_one
 from memoryd.domain.subjects import resolve_subjects
 from memoryd.errors import AmbiguousId, InvalidArgument, NotFound
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
-from memoryd.model.results import Stats
+from memoryd.model.results import Page, Stats
 from memoryd.model.validation import check_count, check_id
 from memoryd.store.base import Cursor
 
-__all__ = ["Page", "find", "get", "page", "page_of_grant", "stats"]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some memories, newest first, and the token of the next page; empty at the end."""
-
-    memories: list[Memory]
-    next_page_token: str
+__all__ = ["find", "get", "page", "page_of_grant", "stats"]
 
 
 async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, page_token: str, now: datetime) -> Page:
@@ -39,7 +30,7 @@ async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, 
     meant = await resolve_subjects(wanted, caller, ports)
     found = await ports.store.page(caller.visibility, meant, now=now, limit=size + 1, after=after)
     one = _page(found, size, ports.secret, bound, now)
-    return Page(await shown(one.memories, caller, ports, now), one.next_page_token)
+    return Page(tuple(await present(one.memories, caller, ports, now)), one.next_page_token)
 
 
 async def page_of_grant(
@@ -64,7 +55,7 @@ def _page(found: list[Memory], size: int, secret: bytes, bound: bytes, now: date
     token = (
         "" if len(kept) == len(found) else page_token_after(Cursor(kept[-1].create_time, kept[-1].id), secret, bound)
     )
-    return Page([memory.as_of(now) for memory in kept], token)
+    return Page(tuple(memory.as_of(now) for memory in kept), token)
 
 
 def _bound_to(caller: Caller, wanted: Filter) -> bytes:
@@ -93,7 +84,7 @@ async def find(memory_id: str, caller: Caller, ports: Ports, *, deleted: bool = 
 
 async def get(memory_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Memory:
     """Return one memory; see GetMemory in the contract."""
-    return await shown_one(await find(memory_id, caller, ports), caller, ports, now)
+    return await present_one(await find(memory_id, caller, ports), caller, ports, now)
 
 
 async def stats(caller: Caller, ports: Ports, *, now: datetime) -> Stats:

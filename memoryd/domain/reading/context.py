@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import re
 import unicodedata
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
 from memoryd.domain.ports import Ports
@@ -23,11 +22,11 @@ from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.memory import VOUCHED, Kind, Memory
 from memoryd.model.query import Filter, Query
-from memoryd.model.results import ContextItem, ContextSection, Leg
+from memoryd.model.results import BuiltContext, ContextItem, ContextSection
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count, check_text
 
-__all__ = ["Context", "build_context", "render_line", "render_person", "token_count"]
+__all__ = ["build_context", "render_line", "render_person", "token_count"]
 
 PEOPLE_HEADING = "## Known people"
 RELEVANT_HEADING = "## Relevant memory"
@@ -44,18 +43,6 @@ _FENCE = re.compile(r"[`~]{3,}")
 _MARK = re.compile(r"^(?:\d{1,9}(?=[.)](?:\s|$))|(?=[-+*](?:\s|$)|#{1,6}(?:\s|$)|(?:[-*_] *){3}|[\[|]))")
 """Where a line begins: what opens a list, a heading, a rule, a label of ours or a table."""
 _NO_NAME = re.compile(r"[^\w '’@&+#-]|_{2,}")
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The text, its parts, its length, and what was left out."""
-
-    text: str
-    sections: tuple[ContextSection, ...]
-    token_count: int
-    skipped_count: int
-    unavailable: tuple[Leg, ...]
-    embedding_s: float = 0.0
 
 
 def token_count(text: str) -> int:
@@ -149,14 +136,14 @@ async def build_context(
     max_tokens: int = 0,
     max_memories: int = 0,
     min_score: float = 0.0,
-) -> Context:
+) -> BuiltContext:
     """Return what is relevant to a prompt within the limits; see BuildContext in the contract."""
     policy = ports.policy
     prompt = check_text(prompt, "prompt", limit=limits.MAX_PROMPT_BYTES)
     tokens = check_count(max_tokens, "max_tokens", default=policy.max_tokens, limit=limits.MAX_CONTEXT_TOKENS)
     count = check_count(max_memories, "max_memories", default=policy.max_memories, limit=limits.MAX_CONTEXT_MEMORIES)
     if not prompt.strip():
-        return Context("", (), 0, 0, ())
+        return BuiltContext("", (), 0, 0)
     wanted = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
     query = Query(text=searched_by(prompt), limit=count, filter=wanted, min_score=min_score)
     kept = -(-count // SHARE_OF_TRUST)
@@ -170,11 +157,11 @@ async def build_context(
         lines, shown = await asyncio.to_thread(_fitting, memories, room, policy.zone)
     items = [ContextItem(memory.id, memory.kind, memory.trust) for memory in shown]
     skipped = len(memories) - len(shown)
-    ports.recalls.note((item.id for item in items), now, trusted=caller.trust is Trust.HOST)
+    ports.recalls.note(shown, now, trusted=caller.trust is Trust.HOST)
     if items:
         sections.append(_section("relevant_memory", RELEVANT_HEADING, lines, items))
     text = "\n".join(section.text for section in sections)
-    return Context(text, tuple(sections), token_count(text), skipped, found.unavailable, found.embedding_s)
+    return BuiltContext(text, tuple(sections), token_count(text), skipped, found.unavailable_legs, found.embedding_s)
 
 
 def _section(name: str, heading: str, lines: list[str], items: list[ContextItem]) -> ContextSection:

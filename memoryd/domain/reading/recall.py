@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.showing import shown
+from memoryd.domain.reading.presentation import present
 from memoryd.domain.subjects import resolve_subjects
 from memoryd.embedding.base import Vector
 from memoryd.errors import Unavailable
@@ -25,11 +25,11 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.language.words import telling_words
 from memoryd.model.caller import Caller
 from memoryd.model.query import Query
-from memoryd.model.results import Hit, Leg, LegScore
+from memoryd.model.results import Hit, Leg, LegScore, SearchResult
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
 
-__all__ = ["KEYWORD_WEIGHT", "VECTOR_WEIGHT", "Recall", "recall"]
+__all__ = ["KEYWORD_WEIGHT", "VECTOR_WEIGHT", "recall"]
 
 KEPT = 5  # every fifth place of an answer is for higher trust than a sandbox's, where that answers too
 LEAST_SHARE = 0.5  # of the best score of higher trust, for another of it to be worth a place that is kept
@@ -38,18 +38,9 @@ KEYWORD_WEIGHT = 0.7
 EMBEDDING_PATIENCE_S = 2.0  # a search goes on by words when its vector takes longer
 
 
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """What was found, the legs that were missing, and how long the question took to embed."""
-
-    hits: list[Hit]
-    unavailable: tuple[Leg, ...]
-    embedding_s: float
-
-
 async def recall(
     query: Query, caller: Caller, ports: Ports, *, now: datetime, counted: bool = True, kept: int | None = None
-) -> Recall:
+) -> SearchResult:
     """
     Return the memories that answer a query, best first; see SearchMemories in the contract.
 
@@ -90,11 +81,11 @@ async def recall(
         places = share if kept is None else min(kept, query.limit)
         found = await _with_kept(found, question, ready, ports, places, explain=query.explain)
     hits = [_hit(hit, query, now) for hit in found]
-    memories = await shown([hit.memory for hit in hits], caller, ports, now)
+    memories = await present([hit.memory for hit in hits], caller, ports, now)
     hits = [replace(hit, memory=memory) for hit, memory in zip(hits, memories, strict=True)]
     if counted:
-        ports.recalls.note((hit.memory.id for hit in hits), now, trusted=caller.trust is Trust.HOST)
-    return Recall(hits, tuple(missing), embedding_s)
+        ports.recalls.note((hit.memory for hit in hits), now, trusted=caller.trust is Trust.HOST)
+    return SearchResult(tuple(hits), tuple(missing), embedding_s)
 
 
 async def _with_kept(

@@ -1,30 +1,32 @@
-"""Remembering: embed first, then decide under the owner's lock, write one change set, and answer when it is durable."""
+"""Adding statements: one, or a batch in one transaction; and correcting one, which adds what replaces it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.completion import settle
-from memoryd.domain.idempotency import Once, memory_now, once
+from memoryd.domain.completion import abandonable
+from memoryd.domain.idempotency import IdempotentRequest, memory_now
+from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.showing import shown_one
-from memoryd.domain.writing.session import INLINE_CHARACTERS, Offers
-from memoryd.errors import MemorydError
+from memoryd.domain.reading.browse import find
+from memoryd.domain.reading.presentation import present_one
+from memoryd.domain.writing.session import INLINE_CHARACTERS, Recorded, WriteSession
+from memoryd.errors import Conflict, InvalidArgument, MemorydError, TrustTooLow
 from memoryd.index.analysis import embedded_text
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, RecordedRequest
-from memoryd.model.memory import Draft, Memory, Outcome
+from memoryd.model.memory import Draft, Memory, Outcome, State
 from memoryd.model.results import AddResult
 from memoryd.model.scope import Owner
 
-__all__ = ["add", "add_batch", "again"]
+__all__ = ["add", "add_batch", "check_changeable", "correct"]
 
 T = TypeVar("T")
 Vector = NDArray[np.float32]
@@ -32,106 +34,232 @@ Vector = NDArray[np.float32]
 
 async def add(draft: Draft, caller: Caller, ports: Ports, *, now: datetime, request_id: str = "") -> AddResult:
     """Store one statement; see AddMemory in the contract."""
-    embedding = _Embedding()
-
-    async def work() -> list[AddResult]:
-        async with once(ports, caller, "AddMemory", request_id, draft) as request:
-            return await _offer([draft], caller, ports, request, embedding, now=now)
-
-    return (await settle(work(), left=embedding.give_up))[0]
+    return (await carry_out(_Add([draft], caller, ports, now), request_id=request_id))[0]
 
 
 async def add_batch(
     drafts: Sequence[Draft], caller: Caller, ports: Ports, *, now: datetime, request_id: str = ""
 ) -> list[AddResult]:
     """Store statements in order and in one transaction; see BatchAddMemories in the contract."""
-    embedding = _Embedding()
-
-    async def work() -> list[AddResult]:
-        async with once(ports, caller, "BatchAddMemories", request_id, tuple(drafts)) as request:
-            return await _offer(drafts, caller, ports, request, embedding, now=now, batch=True)
-
-    return await settle(work(), left=embedding.give_up)
+    return await carry_out(_AddBatch(drafts, caller, ports, now), request_id=request_id)
 
 
-class _Embedding:
-    """The part of an add that is given up when its caller goes; all that comes after it is carried out."""
-
-    def __init__(self) -> None:
-        self._work: asyncio.Future[list[Vector | None]] | None = None
-        self._given_up = False
-
-    def give_up(self) -> None:
-        """Embed nothing more."""
-        self._given_up = True
-        if self._work is not None:
-            self._work.cancel()
-
-    def check(self) -> None:
-        """Raise CancelledError if the caller has gone: what is not decided yet need not be."""
-        if self._given_up:
-            raise asyncio.CancelledError
-
-    async def of(self, drafts: Sequence[Draft], caller: Caller, ports: Ports) -> list[Vector | None]:
-        """Return a vector a statement, or None where none is to be searched."""
-        self.check()
-        if not drafts:
-            return []
-        if ports.vector_refusal:  # vectors of a second model would keep the first from being searched for good
-            return [None] * len(drafts)
-        texts = [embedded_text(draft.source.speaker, draft.content) for draft in drafts]
-        self._work = asyncio.ensure_future(ports.embedder.documents(texts, caller=caller.turn))
-        return await self._work
+async def correct(
+    memory_id: str, content: str, caller: Caller, ports: Ports, *, now: datetime, request_id: str = ""
+) -> AddResult:
+    """Replace what a memory says; see CorrectMemory in the contract."""
+    return (await carry_out(_Correct(memory_id, content, caller, ports, now), request_id=request_id))[0]
 
 
-async def _offer(
-    drafts: Sequence[Draft],
-    caller: Caller,
-    ports: Ports,
-    request: Once,
-    embedding: _Embedding,
-    *,
-    now: datetime,
-    batch: bool = False,
-) -> list[AddResult]:
-    owners = [_named(n, batch, partial(caller.writes_to, shared=draft.shared)) for n, draft in enumerate(drafts)]
-    if sum(len(draft.content) for draft in drafts) > INLINE_CHARACTERS:
-        held = await asyncio.to_thread(lambda: [holds_secret(draft, ports) for draft in drafts])
-    else:
-        held = [holds_secret(draft, ports) for draft in drafts]
-    declined = {n: "secret" for n, secret in enumerate(held) if secret}
-    disabled = caller.agent_id in ports.policy.disabled_agents
-    wanted = [] if disabled else [draft for n, draft in enumerate(drafts) if n not in declined]
-    invalid = _expired(drafts, now, batch=batch)
-    embedded = asyncio.ensure_future(embedding.of([] if invalid else wanted, caller, ports))
-    try:
-        earlier = await request.earlier()  # while it is embedded
-        if earlier is not None:
-            return await again(earlier, caller, ports, now)
-        if invalid is not None:
-            raise invalid
-        made = iter(await embedded)
-    finally:
-        embedded.cancel()
-    if disabled:
-        return await decline("disabled", len(drafts), ports, request, now)
-    vectors = [None if n in declined else next(made) for n in range(len(drafts))]
-    return await _decide(
-        drafts, owners, vectors, declined, caller, ports, request, embedding.check, now=now, batch=batch
+class _Statements(Write[list[AddResult]]):
+    """What adding and correcting have in common."""
+
+    def __init__(self, drafts: Sequence[Draft], caller: Caller, ports: Ports, now: datetime) -> None:
+        super().__init__(caller, ports, now)
+        self.drafts = drafts
+        self._owners: list[Owner] = []
+        self._declined: dict[int, str] = {}
+        self._vectors: list[Vector | None] = []
+
+    async def prepare(self) -> None:
+        """Look for secrets, then embed what is left; what is wrong with an item is raised here."""
+        self._owners = self._each(lambda draft: self.caller.writes_to(shared=draft.shared))
+        self._each(lambda draft: draft.expiry(self.now))
+        if self.caller.agent_id in self.ports.policy.disabled_agents:
+            self._declined = dict.fromkeys(range(len(self.drafts)), "disabled")
+        else:
+            self._declined = dict.fromkeys(await self._with_secrets(), "secret")
+        texts = [
+            embedded_text(d.source.speaker, d.content) for n, d in enumerate(self.drafts) if n not in self._declined
+        ]
+        made: list[Vector | None] = [None] * len(texts)
+        if (
+            texts and not self.ports.vector_refusal
+        ):  # vectors of a second model would keep the first from being searched
+            embedding = self.ports.embedder.documents(texts, caller=self.caller.turn)
+            made = list(await abandonable(embedding))
+        each = iter(made)
+        self._vectors = [None if n in self._declined else next(each) for n in range(len(self.drafts))]
+
+    async def _with_secrets(self) -> list[int]:
+        """Return the positions of the statements that hold a credential; many are searched in a thread."""
+
+        def positions() -> list[int]:
+            return [n for n, draft in enumerate(self.drafts) if _holds_secret(draft, self.ports)]
+
+        if sum(len(draft.content) for draft in self.drafts) > INLINE_CHARACTERS:
+            return await asyncio.to_thread(positions)
+        return positions()
+
+    def locks(self) -> Iterable[Any]:
+        """Return the owners; with them the grant, where its quota counts its chats together."""
+        if self.caller.quota.stored_memories or self.caller.quota.stored_bytes:
+            return [*self._owners, ("grant", self.caller.grant_id)]
+        return self._owners
+
+    async def decide(self, request: IdempotentRequest) -> Decision[list[AddResult]]:
+        """Judge the statements one after the other; what follows from all of them is one change set."""
+        if len(self._declined) == len(self.drafts):
+            return await self._decline(request)
+        indexes = {owner: await self.ports.indexes.get(owner) for owner in dict.fromkeys(self._owners)}
+        session = WriteSession(self.ports, indexes, self.now, count=len(self.drafts))
+        outcomes: list[Recorded] = []
+        try:
+            for n in range(len(self.drafts)):
+                if n:
+                    await asyncio.sleep(0)  # a batch takes its time; others get theirs
+                if n in self._declined:
+                    outcomes.append(("", Outcome.REJECTED, (self._declined[n],)))
+                else:
+                    outcomes.append(await self._consider(n, session))
+        finally:
+            session.end()
+        change = await session.change(request.record(tuple(outcomes), self.now))
+
+        async def answer() -> list[AddResult]:
+            self.ports.usage.grew(self.caller.grant_id, session.grown_bytes)
+            return [await self._result(one, outcomes[n + 1 :], session.memory) for n, one in enumerate(outcomes)]
+
+        return Decision(change, answer)
+
+    async def _consider(self, n: int, session: WriteSession) -> Recorded:
+        try:
+            return await session.consider(self.drafts[n], self._owners[n], self.caller, self._vectors[n])
+        except MemorydError as error:
+            raise self._at(n, error) from None
+
+    async def _decline(self, request: IdempotentRequest) -> Decision[list[AddResult]]:
+        """Store nothing, say why, and say the same when asked again."""
+        reasons = [self._declined[n] for n in range(len(self.drafts))]
+        noted = request.record(tuple(("", Outcome.REJECTED, (reason,)) for reason in reasons), self.now)
+
+        async def answer() -> list[AddResult]:
+            return [AddResult(Outcome.REJECTED, None, rejection=reason) for reason in reasons]
+
+        return Decision(None if noted is None else ChangeSet(request=noted), answer)
+
+    async def replay(self, earlier: RecordedRequest) -> list[AddResult]:
+        """Return what became of the statements, with their memories as they are now."""
+        ports, visible = self.ports, self.caller.visibility
+        ids = [memory_id for memory_id, _, _ in earlier.outcomes if memory_id]
+        found = {memory_id: await memory_now(ports, visible, memory_id, self.now) for memory_id in ids}
+        return [await self._result(one, earlier.outcomes[n + 1 :], found.get) for n, one in enumerate(earlier.outcomes)]
+
+    async def _result(
+        self, recorded: Recorded, later: Sequence[Recorded], memory_of: Callable[[str], Memory | None]
+    ) -> AddResult:
+        """
+        Return what became of one statement, with its memory as an answer shows it.
+
+        What it contests is told of all before it; a contest of two items of a call is told of the later one.
+        """
+        memory_id, outcome, details = recorded
+        if outcome is None or outcome is Outcome.REJECTED:
+            return AddResult(Outcome.REJECTED, None, rejection="".join(details))
+        memory = memory_of(memory_id)
+        if memory is None:
+            return AddResult(outcome, None, details)
+        later_ids = {one for one, _, _ in later}
+        contested = tuple(one for one in memory.contested_with if one not in later_ids)
+        return AddResult(outcome, await present_one(memory, self.caller, self.ports, self.now), details, contested)
+
+    def _each(self, check: Callable[[Draft], T]) -> list[T]:
+        """Return what a check returns for each draft; its error names the item."""
+        found = []
+        for n, draft in enumerate(self.drafts):
+            try:
+                found.append(check(draft))
+            except MemorydError as error:
+                raise self._at(n, error) from None
+        return found
+
+    def _at(self, _: int, error: MemorydError) -> MemorydError:
+        return error
+
+
+class _Add(_Statements):
+    method = "AddMemory"
+
+    @property
+    def payload(self) -> object:
+        return self.drafts[0]
+
+
+class _AddBatch(_Statements):
+    method = "BatchAddMemories"
+
+    @property
+    def payload(self) -> object:
+        return tuple(self.drafts)
+
+    def _at(self, n: int, error: MemorydError) -> MemorydError:
+        return error.within(f"requests[{n}].")
+
+
+class _Correct(_Statements):
+    method = "CorrectMemory"
+
+    def __init__(self, memory_id: str, content: str, caller: Caller, ports: Ports, now: datetime) -> None:
+        super().__init__((), caller, ports, now)
+        self._memory_id, self._content = memory_id, content
+        self._old: Memory | None = None
+
+    @property
+    def payload(self) -> object:
+        return (self._memory_id, self._content)
+
+    async def prepare(self) -> None:
+        old = await find(self._memory_id, self.caller, self.ports)
+        check_changeable(old, self.caller, self.now)
+        draft = _correction(old, self._content, self.caller)
+        if draft.content == old.content:
+            raise InvalidArgument("content is what the memory says already", field="content")
+        self._old, self.drafts = old, [draft]
+        await super().prepare()
+        self._owners = [old.owner]
+
+    async def _consider(self, n: int, session: WriteSession) -> Recorded:
+        old = await find(self._old.id if self._old else "", self.caller, self.ports)  # as it is under the lock
+        check_changeable(old, self.caller, self.now)
+        return await session.consider(self.drafts[n], old.owner, self.caller, self._vectors[n], corrects=old)
+
+
+def check_changeable(memory: Memory, caller: Caller, now: datetime) -> None:
+    """Raise TrustTooLow for a memory of higher trust, Conflict for one that is not live."""
+    if memory.trust.outranks(caller.trust):
+        raise TrustTooLow("the memory is of higher trust, which is not changed from here; add a statement of your own")
+    state = memory.state_at(now)
+    if state is not State.LIVE:
+        way = f"it was replaced by {memory.superseded_by}" if state is State.SUPERSEDED else "restore it first"
+        raise Conflict(f"the memory is {state.value}; {way}", field="id")
+
+
+def _correction(old: Memory, content: str, caller: Caller) -> Draft:
+    """
+    Return the statement that a correction offers: all of the old one but its words.
+
+    Of one of lower trust only the kind and the scope: no label, key, speaker or time that a sandbox gave becomes the
+    host's word.
+    """
+    if caller.trust.outranks(old.trust):
+        return Draft(content=content, kind=old.kind, shared=old.scope.chat_id is not None)
+    return Draft(
+        content=content,
+        kind=old.kind,
+        shared=old.scope.chat_id is not None,
+        subjects=old.subjects,
+        tags=old.tags,
+        category=old.category,
+        metadata=old.metadata,
+        key=old.key,
+        source=replace(old.source, channel="user") if old.source.channel else old.source,
+        event_time=old.own_event_time,
+        decay_rate=old.decay_rate,
+        expire_time=old.expire_time,
     )
 
 
-def _expired(drafts: Sequence[Draft], now: datetime, *, batch: bool) -> MemorydError | None:
-    """Return what is wrong with the expiry of a statement; of one that was stored before it does not matter now."""
-    try:
-        for n, draft in enumerate(drafts):
-            _named(n, batch, partial(draft.expiry, now))
-    except MemorydError as error:
-        return error
-    return None
-
-
-def holds_secret(draft: Draft, ports: Ports) -> bool:
+def _holds_secret(draft: Draft, ports: Ports) -> bool:
     """Whether a statement holds a credential, in any text of it; a fault of the detector refuses nothing."""
     held = False
     with ports.faults.spared("looking for credentials"):
@@ -154,107 +282,3 @@ def _texts_of(draft: Draft) -> tuple[str, ...]:
         *source.message_ids,
         *(f"{k}: {v}" for k, v in draft.metadata.items()),
     )
-
-
-def _named(position: int, batch: bool, check: Callable[[], T]) -> T:
-    """Return what a check returns; its error names the item of the batch."""
-    try:
-        return check()
-    except MemorydError as error:
-        raise error.within(f"requests[{position}].") if batch else error from None
-
-
-async def _decide(
-    drafts: Sequence[Draft],
-    owners: Sequence[Owner],
-    vectors: Sequence[Vector | None],
-    declined: Mapping[int, str],
-    caller: Caller,
-    ports: Ports,
-    request: Once,
-    check_wanted: Callable[[], None],
-    *,
-    now: datetime,
-    batch: bool,
-) -> list[AddResult]:
-    """Judge the statements one after the other and write what follows from it."""
-    async with ports.owner_locks.hold(locks_of(caller, owners)):
-        check_wanted()
-        indexes = {owner: await ports.indexes.get(owner) for owner in dict.fromkeys(owners)}
-        offers = Offers(ports, indexes, now, count=len(drafts))
-        outcomes: list[tuple[str, Outcome | None, tuple[str, ...]]] = []
-        try:
-            for n, (draft, owner) in enumerate(zip(drafts, owners, strict=True)):
-                if n:
-                    await asyncio.sleep(0)  # a batch takes its time; others get theirs
-                try:
-                    outcomes.append(
-                        ("", Outcome.REJECTED, (declined[n],))
-                        if n in declined
-                        else await offers.consider(draft, owner, caller, vectors[n])
-                    )
-                except MemorydError as error:
-                    raise error.within(f"requests[{n}].") if batch else error from None
-        finally:
-            offers.end()
-        change = await offers.change(request.record(tuple(outcomes), now))
-        ports.check_grant(caller.grant_id, now)  # it may have been revoked while this call waited
-        await ports.store.commit(change)
-        ports.usage.grew(caller.grant_id, offers.grown())
-        ids = [memory_id for memory_id, _, _ in outcomes]
-        return [
-            await result_of(outcome, offers, caller, ports, now, later_ids=ids[n + 1 :])
-            for n, outcome in enumerate(outcomes)
-        ]
-
-
-def locks_of(caller: Caller, owners: Sequence[Owner]) -> list[Any]:
-    """Return what to hold while a caller's statements are decided."""
-    if caller.quota.stored_memories or caller.quota.stored_bytes:
-        return [*owners, ("grant", caller.grant_id)]  # its chats count together
-    return list(owners)
-
-
-async def result_of(
-    recorded: tuple[str, Outcome | None, tuple[str, ...]],
-    offers: Offers,
-    caller: Caller,
-    ports: Ports,
-    now: datetime,
-    *,
-    later_ids: Sequence[str] = (),
-) -> AddResult:
-    """Return what became of a statement, with its memory as an answer shows it; `later_ids` are of the same call."""
-    memory_id, outcome, details = recorded
-    if outcome is None or outcome is Outcome.REJECTED:
-        return AddResult(Outcome.REJECTED, None, rejection="".join(details))
-    memory = offers.memory(memory_id)
-    return AddResult(outcome, await shown_one(memory, caller, ports, now), details, _contested_ids(memory, later_ids))
-
-
-def _contested_ids(memory: Memory, later_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return what a statement contests of all before it; a contest of two items of a call is told of the later one."""
-    return tuple(one for one in memory.contested_with if one not in later_ids)
-
-
-async def decline(reason: str, count: int, ports: Ports, request: Once, now: datetime) -> list[AddResult]:
-    """Store nothing, say why, and say the same when asked again."""
-    noted = request.record(tuple(("", Outcome.REJECTED, (reason,)) for _ in range(count)), now)
-    if noted is not None:
-        await ports.store.commit(ChangeSet(request=noted))
-    return [AddResult(Outcome.REJECTED, None, rejection=reason) for _ in range(count)]
-
-
-async def again(earlier: RecordedRequest, caller: Caller, ports: Ports, now: datetime) -> list[AddResult]:
-    """Return what became of the statements of an earlier call with the same id, as the memories are now."""
-    results = []
-    ids = [memory_id for memory_id, _, _ in earlier.outcomes]
-    for n, (memory_id, outcome, details) in enumerate(earlier.outcomes):
-        if outcome is None or outcome is Outcome.REJECTED:
-            results.append(AddResult(Outcome.REJECTED, None, rejection="".join(details)))
-        else:
-            memory = await memory_now(ports, caller.visibility, memory_id, now)
-            told = None if memory is None else await shown_one(memory, caller, ports, now)
-            contested = _contested_ids(memory, ids[n + 1 :]) if memory is not None else ()
-            results.append(AddResult(outcome, told, details, contested))
-    return results

@@ -25,8 +25,8 @@ from memoryd.model.validation import check_metadata, check_subjects, check_tags,
 
 __all__ = [
     "REINFORCEMENT",
-    "Akin",
     "Known",
+    "Neighbour",
     "Offer",
     "Verdict",
     "contested_by",
@@ -53,7 +53,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Akin:
+class Neighbour:
     """A live statement beside which a new one is judged."""
 
     memory: Memory
@@ -71,7 +71,7 @@ class Known:
 
     of_key: Sequence[Memory] = ()
     same_text: Sequence[Memory] = ()
-    akin: Sequence[Akin] = ()
+    neighbours: Sequence[Neighbour] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,16 +160,16 @@ def _by_meaning(offer: Offer, known: Known, now: datetime, rules: Rules) -> Verd
     new = offer.new
     retired: list[tuple[Memory, Judgement]] = []
     contested: list[tuple[Memory, Judgement]] = []
-    for akin in sorted(known.akin, key=lambda one: -one.similarity):
-        held = akin.memory
-        finding = _finding(new, held, akin, rules)
+    for neighbour in sorted(known.neighbours, key=lambda one: -one.similarity):
+        held = neighbour.memory
+        finding = _finding(new, held, neighbour, rules)
         if finding.relation is Relation.SAME:
-            if akin.same_subject and offer.corrects is None and not new.key and not _ends_first(held, new):
+            if neighbour.same_subject and offer.corrects is None and not new.key and not _ends_first(held, new):
                 return _said_again(held, offer.draft, new, now)
-        elif finding.relation is Relation.CHANGED and akin.same_subject:
+        elif finding.relation is Relation.CHANGED and neighbour.same_subject:
             why = Judgement(finding.rule, finding.reason, new.id)
             (retired if _may_retire(new, held, now, rules) else contested).append((held, why))
-        elif _is_doubt(finding, akin):
+        elif _is_doubt(finding, neighbour):
             contested.append((held, Judgement(finding.rule, finding.reason, new.id)))
     if offer.corrects is not None:
         retired = [(m, why) for m, why in retired if m.id != offer.corrects.id]
@@ -184,15 +184,15 @@ def _by_meaning(offer: Offer, known: Known, now: datetime, rules: Rules) -> Verd
     return _replaced(new, retired, contested, now, rules)
 
 
-def _finding(new: Memory, old: Memory, akin: Akin, rules: Rules) -> Finding:
+def _finding(new: Memory, old: Memory, neighbour: Neighbour, rules: Rules) -> Finding:
     """Return how one statement stands to an older one; with keys of their own both hold, as the caller tells apart."""
     if new.key and old.key:
         return Finding(Relation.APART)
     return compare(
         new.content,
         old.content,
-        similarity=akin.similarity,
-        same_subject=akin.same_subject,
+        similarity=neighbour.similarity,
+        same_subject=neighbour.same_subject,
         same_speaker=_same_speaker(new, old),
         duplicate=(rules.dedup_cosine, rules.dedup_jaccard),
         attributes=old.claims,
@@ -204,14 +204,14 @@ def _same_speaker(one: Memory, other: Memory) -> bool:
     return fold(one.narrator) == fold(other.narrator)
 
 
-def _is_doubt(finding: Finding, akin: Akin) -> bool:
-    return finding.relation in {Relation.CHANGED, Relation.DOUBTFUL} and akin.same_people
+def _is_doubt(finding: Finding, neighbour: Neighbour) -> bool:
+    return finding.relation in {Relation.CHANGED, Relation.DOUBTFUL} and neighbour.same_people
 
 
-def contested_by(back: Memory, akin: Sequence[Akin], rules: Rules) -> list[tuple[Memory, Judgement]]:
+def contested_by(back: Memory, neighbours: Sequence[Neighbour], rules: Rules) -> list[tuple[Memory, Judgement]]:
     """Return what a memory that comes back contests of what is live beside it, the nearest, each with the reason."""
     found = []
-    for one in sorted(akin, key=lambda one: -one.similarity):
+    for one in sorted(neighbours, key=lambda one: -one.similarity):
         held = one.memory
         newer, older = (held, back) if held.create_time > back.create_time else (back, held)
         finding = _finding(newer, older, one, rules)

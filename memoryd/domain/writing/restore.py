@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
-from memoryd.domain.idempotency import memory_now, once
+from memoryd.domain.idempotency import IdempotentRequest, memory_now
+from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.browse import find
-from memoryd.domain.reading.showing import shown_one
+from memoryd.domain.reading.presentation import present_one
 from memoryd.domain.tombstones import lifted_by
 from memoryd.domain.writing.revival import come_back, not_replaced
 from memoryd.errors import NotFound, TrustTooLow
 from memoryd.model.caller import Caller
-from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.change import ChangeSet, Entry, RecordedRequest
 from memoryd.model.memory import Memory, State
 from memoryd.model.trust import Trust
 
@@ -23,32 +25,51 @@ __all__ = ["restore"]
 
 async def restore(memory_id: str, caller: Caller, ports: Ports, *, now: datetime, request_id: str = "") -> Memory:
     """Undo a delete, or a supersession; see RestoreMemory in the contract."""
-    async with once(ports, caller, "RestoreMemory", request_id, memory_id) as request:
-        earlier = await request.earlier()
-        if earlier is not None:
-            memory_or_none = await memory_now(ports, caller.visibility, earlier.outcomes[0][0], now)
-            if memory_or_none is None:
-                raise NotFound("the memory was purged since", field="id")
-            return await shown_one(memory_or_none, caller, ports, now)
-        memory = await find(memory_id, caller, ports, deleted=True)
-        async with ports.owner_lock(memory.owner):
-            memory = await find(memory.id, caller, ports, deleted=True)
-            state = memory.state_at(now)
-            noted = request.record(((memory.id, None, ()),), now)
-            if state in {State.LIVE, State.EXPIRED}:
-                if noted is not None:
-                    await ports.store.commit(ChangeSet(request=noted))
-                return await shown_one(memory, caller, ports, now)
-            await _check_trust(memory, caller, ports)
-            entry = await ports.store.entry(memory)
-            if entry is None:
-                raise NotFound(f"there is no memory {memory.id}", field="id")
-            back, rivals = await come_back(*await _undone(memory, ports, now), entry, ports, now)
-            ports.check_grant(caller.grant_id, now)
-            lift = tuple(lifted_by(back, ports.secret, caller.trust)) if state is State.DELETED else ()
-            updates = (Entry(back, entry.terms, entry.vector, entry.fingerprint), *rivals)
-            await ports.store.commit(ChangeSet(updates=updates, request=noted, lift=lift))
-            return await shown_one(back, caller, ports, now)
+    return await carry_out(_Restore(memory_id, caller, ports, now), request_id=request_id)
+
+
+class _Restore(Write[Memory]):
+    method = "RestoreMemory"
+
+    def __init__(self, memory_id: str, caller: Caller, ports: Ports, now: datetime) -> None:
+        super().__init__(caller, ports, now)
+        self._memory_id = memory_id
+        self._found: Memory | None = None
+
+    @property
+    def payload(self) -> object:
+        return self._memory_id
+
+    async def replay(self, earlier: RecordedRequest) -> Memory:
+        memory = await memory_now(self.ports, self.caller.visibility, earlier.outcomes[0][0], self.now)
+        if memory is None:
+            raise NotFound("the memory was purged since", field="id")
+        return await present_one(memory, self.caller, self.ports, self.now)
+
+    async def prepare(self) -> None:
+        self._found = await find(self._memory_id, self.caller, self.ports, deleted=True)
+
+    def locks(self) -> Iterable[Any]:
+        return [self._found.owner] if self._found else []
+
+    async def decide(self, request: IdempotentRequest) -> Decision[Memory]:
+        ports, now = self.ports, self.now
+        memory = await find(self._found.id if self._found else "", self.caller, ports, deleted=True)
+        state = memory.state_at(now)
+        noted = request.record(((memory.id, None, ()),), now)
+        if state in {State.LIVE, State.EXPIRED}:
+            return Decision(None if noted is None else ChangeSet(request=noted), self._answer(memory))
+        await _check_trust(memory, self.caller, ports)
+        entry = await ports.store.entry(memory)
+        if entry is None:
+            raise NotFound(f"there is no memory {memory.id}", field="id")
+        back, rivals = await come_back(*await _undone(memory, ports, now), entry, ports, now)
+        lift = tuple(lifted_by(back, ports.secret, self.caller.trust)) if state is State.DELETED else ()
+        updates = (Entry(back, entry.terms, entry.vector, entry.fingerprint), *rivals)
+        return Decision(ChangeSet(updates=updates, request=noted, lift=lift), self._answer(back))
+
+    def _answer(self, memory: Memory) -> Callable[[], Awaitable[Memory]]:
+        return lambda: present_one(memory, self.caller, self.ports, self.now)
 
 
 async def _undone(memory: Memory, ports: Ports, now: datetime) -> tuple[Memory, list[Entry]]:
@@ -67,11 +88,10 @@ async def _undone(memory: Memory, ports: Ports, now: datetime) -> tuple[Memory, 
 
 async def _heirs(memory: Memory, ports: Ports) -> list[Entry]:
     """Return what had replaced a memory that comes back, and has replaced it no longer."""
-    heirs = await ports.store.entries([memory.superseded_by]) if memory.superseded_by else []
+    heirs = await ports.store.entries(memory.owner, [memory.superseded_by]) if memory.superseded_by else []
     return [
         replace(heir, memory=replace(heir.memory, supersedes=_without(heir.memory.supersedes, memory.id)))
         for heir in heirs
-        if heir.memory.owner == memory.owner
     ]
 
 

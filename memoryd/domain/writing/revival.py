@@ -8,7 +8,8 @@ from datetime import datetime
 
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.judge import contested_by
-from memoryd.domain.writing.session import NO_STATEMENTS, Offers
+from memoryd.domain.writing.known import NO_STATEMENTS, KnownStatements
+from memoryd.domain.writing.pending import Pending
 from memoryd.errors import Conflict
 from memoryd.model.change import Entry
 from memoryd.model.memory import Judgement, Memory, State
@@ -34,18 +35,18 @@ async def come_back(
     """
     if back.state_at(now) is not State.LIVE:
         return back, heirs
-    beside = Offers(ports, {back.owner: await ports.indexes.get(back.owner)}, now)
+    known = KnownStatements(ports, {back.owner: await ports.indexes.get(back.owner)}, Pending(now), now)
     if back.key:
-        await _check_key(back, beside, gone)
-    await _check_text(back, beside, gone)
-    return await _contested(back, entry, heirs, beside, ports, now, gone)
+        await _check_key(back, known, gone)
+    await _check_text(back, known, gone)
+    return await _contested(back, entry, heirs, known, ports, now, gone)
 
 
 async def _contested(
     back: Memory,
     entry: Entry,
     heirs: Sequence[Entry],
-    beside: Offers,
+    known: KnownStatements,
     ports: Ports,
     now: datetime,
     gone: Collection[str],
@@ -59,17 +60,17 @@ async def _contested(
     if back.kind not in NO_STATEMENTS:
         vector = entry.vector if entry.fingerprint == ports.embedder.fingerprint else None
         with ports.faults.spared("judging"):
-            akin = [one for one in await beside.akin(back, vector) if one.memory.id not in gone]
-            for held, why in contested_by(back, akin, ports.policy.rules):
+            neighbours = [one for one in await known.neighbours(back, vector) if one.memory.id not in gone]
+            for held, why in contested_by(back, neighbours, ports.policy.rules):
                 reasons.setdefault(held.id, why)
-    known = {heir.memory.id for heir in heirs}
-    others = await ports.store.entries([one for one in reasons if one not in known])
+    ids = {heir.memory.id for heir in heirs}
+    others = await ports.store.entries(back.owner, [one for one in reasons if one not in ids])
     rivals = [
         replace(rival, memory=_marked(rival.memory, back, reasons)) if rival.memory.id in reasons else rival
         for rival in (*heirs, *others)
     ]
-    ids = tuple(rival.memory.id for rival in rivals if rival.memory.id in reasons)
-    return replace(back, contested_with=ids, judgement=reasons[ids[0]] if ids else None), rivals
+    contested = tuple(rival.memory.id for rival in rivals if rival.memory.id in reasons)
+    return replace(back, contested_with=contested, judgement=reasons[contested[0]] if contested else None), rivals
 
 
 def _marked(rival: Memory, back: Memory, reasons: Mapping[str, Judgement]) -> Memory:
@@ -80,16 +81,16 @@ def _marked(rival: Memory, back: Memory, reasons: Mapping[str, Judgement]) -> Me
     )
 
 
-async def _check_key(memory: Memory, beside: Offers, gone: Collection[str]) -> None:
-    holders = [one for one in await beside.of_key(memory.owner, memory.key) if one.id not in gone]
+async def _check_key(memory: Memory, known: KnownStatements, gone: Collection[str]) -> None:
+    holders = [one for one in await known.of_key(memory.owner, memory.key) if one.id not in gone]
     if holders:
         raise Conflict(f"its key {memory.key!r} is taken by memory {holders[0].id}; delete that one first", field="id")
 
 
-async def _check_text(memory: Memory, beside: Offers, gone: Collection[str]) -> None:
+async def _check_text(memory: Memory, known: KnownStatements, gone: Collection[str]) -> None:
     twins = [
         one
-        for one in await beside.same_text(memory.owner, text_digest(memory.content))
+        for one in await known.same_text(memory.owner, text_digest(memory.content))
         if one.id not in gone
         and (one.key, one.subjects, one.source.speaker) == (memory.key, memory.subjects, memory.source.speaker)
     ]

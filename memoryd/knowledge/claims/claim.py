@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Claim", "Holds"]
+__all__ = ["Cardinality", "Claim"]
 
 
-class Holds(Enum):
+class Cardinality(Enum):
     """How many values an attribute has at a time."""
 
     ONE = "one"
@@ -26,7 +26,7 @@ class Claim:
     attribute: str
     value: frozenset[str]
     """Stems of its words; numbers as digits."""
-    holds: Holds
+    holds: Cardinality
     affirmed: bool = True
     ended: bool = False
     """It was so, and is no longer."""
@@ -42,7 +42,7 @@ class Claim:
     """The stem of the last word of the value: of "window seats" the seats."""
     relation: str = ""
     """Of a subject with a name: how it is related to the speaker, where that is said."""
-    facet: str = ""
-    """Which question the value answers: "where", "which", "amount" …; two facets are both true. "": any of them."""
+    aspect: str = ""
+    """Which question the value answers: "where", "which", "amount" …; two aspects are both true. "": any of them."""
     since: int = 0
     """The year from which on it is said to be so; 0 where none is said."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from memoryd.knowledge.claims.attributes import PREDICATES
-from memoryd.knowledge.claims.claim import Claim, Holds
+from memoryd.knowledge.claims.claim import Cardinality, Claim
 from memoryd.knowledge.claims.things import claims_of_thing
 from memoryd.knowledge.language.relations import RELATION_PATTERN, relation_of
 from memoryd.knowledge.language.stems import stem
@@ -282,7 +282,7 @@ def _of_subject(subject: str, rest: str) -> list[Claim]:
 
 
 def _made(
-    subject: str, attribute: str, groups: dict[str, str | None], holds: Holds, *, affirmed: bool, ended: bool
+    subject: str, attribute: str, groups: dict[str, str | None], holds: Cardinality, *, affirmed: bool, ended: bool
 ) -> list[Claim]:
     text = groups.get("v") or ""
     if not affirmed and attribute.startswith(("-", "!")):
@@ -316,7 +316,7 @@ def _made(
     claim = Claim(
         subject, attribute, value, holds, affirmed=affirmed, ended=ended, names=names, measure=measure,
         named=bool(names) and not _DESCRIBED.match(text), left=value_of(groups.get("left") or ""),
-        facet=(groups.get("prep") or "").lower(), since=since, head=head_of(text),
+        aspect=(groups.get("prep") or "").lower(), since=since, head=head_of(text),
     )  # fmt: skip
     return [claim] if value or measure else []
 

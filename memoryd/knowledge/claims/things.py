@@ -1,8 +1,8 @@
 """
 What a clause says of a thing: "my car is red", "the standup moved to 10", "Sarah's email is …".
 
-A thing has facets: where it is, when, how much, which one. Values of two facets are both true ("my meeting is on
-Monday", "my meeting is in room 4"); of one facet, things of which one has one hold one value at a time.
+A thing has aspects: where it is, when, how much, which one. Values of two aspects are both true ("my meeting is on
+Monday", "my meeting is in room 4"); of one aspect, things of which one has one hold one value at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 
 from memoryd.knowledge.claims.attributes import EVENTS, SINGULAR, TIME, VALUED
-from memoryd.knowledge.claims.claim import Claim, Holds
+from memoryd.knowledge.claims.claim import Cardinality, Claim
 from memoryd.knowledge.language.names import is_first_name
 from memoryd.knowledge.language.relations import MOSTLY_ONE, ONE_AT_A_TIME, RELATIONS
 from memoryd.knowledge.language.stems import stem, word_set
@@ -75,7 +75,7 @@ def claims_of_thing(subject: str, text: str, *, affirmed: bool, ended: bool) -> 
     """Return what is said of a thing of somebody's; none where no rule reads it."""
     off = _OFF.match(text)
     if off and affirmed:
-        return [Claim(subject, "*", value_of(off["np"]), Holds.MANY, ended=True)]
+        return [Claim(subject, "*", value_of(off["np"]), Cardinality.MANY, ended=True)]
     match = _IS.match(text)
     if match is None:
         return []
@@ -87,7 +87,7 @@ def claims_of_thing(subject: str, text: str, *, affirmed: bool, ended: bool) -> 
     verb = text[len(np) : match.start("v")].split(maxsplit=1)[0].lower()
     if not moved and (_HAPPENED_TO.match(value) or (verb in {"was", "were"} and not ended)):
         return []  # "was built in 1932", and what was so, and may be
-    attribute, holds, facet = _attribute(words, value, prep, moved=moved)
+    attribute, holds, aspect = _attribute(words, value, prep, moved=moved)
     if holds is None:
         return []
     qualified = re.match(r"(?P<v>[$€£]?\d\S*) (?P<of>(?:for|in|of|at|on|an?|per|each|every) .+)$", value)
@@ -97,9 +97,9 @@ def claims_of_thing(subject: str, text: str, *, affirmed: bool, ended: bool) -> 
     claim = Claim(
         subject, attribute, value_of(value), holds, affirmed=affirmed, ended=ended, left=before,
         named=bool(names_of(value)), names=names_of(value), measure=measure_of(value),
-        facet="" if moved and facet != "when" else facet,
+        aspect="" if moved and aspect != "when" else aspect,
     )  # fmt: skip
-    return [_timed(claim, value)] if facet == "when" else [claim]
+    return [_timed(claim, value)] if aspect == "when" else [claim]
 
 
 def _timed(claim: Claim, value: str) -> Claim:
@@ -109,46 +109,54 @@ def _timed(claim: Claim, value: str) -> Claim:
     return replace(claim, value=(days | clock) if clock else claim.value, named=False, measure=None)
 
 
-def _attribute(words: list[str], value: str, prep: str, *, moved: bool) -> tuple[str, Holds | None, str]:
-    """Return the attribute, how many values it holds (None: the clause says nothing of it), and the facet."""
+def _attribute(words: list[str], value: str, prep: str, *, moved: bool) -> tuple[str, Cardinality | None, str]:
+    """Return the attribute, how many values it holds (None: the clause says nothing of it), and the aspect."""
     thing, attribute = " ".join(words), " ".join(stem(words))
     if words[-2:] == ["email", "address"]:
         thing, attribute = thing.removesuffix(" address"), attribute.removesuffix(" address")
     if "favorite" in words or "favourite" in words:
         plural = words[-1].endswith("s") and not words[-1].endswith("ss")
         kept = stem([word for word in words if word not in {"favorite", "favourite"}])
-        return f"favorite {' '.join(kept)}", Holds.MAYBE_ONE if plural else Holds.ONE, ""
+        return f"favorite {' '.join(kept)}", Cardinality.MAYBE_ONE if plural else Cardinality.ONE, ""
     if _WHEN.search(value) or (prep in {"at", "to"} and _AT.match(value)):
-        several = Holds.MAYBE_ONE if moved else Holds.MANY  # another time is another meeting, unless it was moved
-        return f"when {attribute}", several if EVENTS.match(thing) else Holds.ONE, "when"
+        several = (
+            Cardinality.MAYBE_ONE if moved else Cardinality.MANY
+        )  # another time is another meeting, unless it was moved
+        return f"when {attribute}", several if EVENTS.match(thing) else Cardinality.ONE, "when"
     single = bool(SINGULAR.match(thing)) or moved
     if attribute == "name" or attribute.endswith(" name"):
         own = attribute == "name" or words[0] in {"last", "first", "sur", "full", "family"} or bool(EVENTS.match(thing))
-        return attribute, Holds.ONE if own else Holds.MAYBE_ONE, ""  # one may have several cats
+        return attribute, Cardinality.ONE if own else Cardinality.MAYBE_ONE, ""  # one may have several cats
     named, article = bool(names_of(value)), bool(re.match(r"(?:an?|the) ", value))
     first = (words_in(value) or [""])[0]
     relation = RELATIONS.get(thing)
     if relation:
-        one = Holds.ONE if relation in ONE_AT_A_TIME else Holds.MAYBE_ONE if relation in MOSTLY_ONE else Holds.MANY
+        one = (
+            Cardinality.ONE
+            if relation in ONE_AT_A_TIME
+            else Cardinality.MAYBE_ONE
+            if relation in MOSTLY_ONE
+            else Cardinality.MANY
+        )
         said = named and not prep and (is_first_name(first) or not _NO_PERSON.match(value))
         return relation, one if said else None, "titled" if _TITLED.match(value) else "which"
     if first in _COLOURS:
-        return f"colour of {attribute}", Holds.ONE, ""
-    facet = prep or ("amount" if first[:1].isdigit() else "which")
+        return f"colour of {attribute}", Cardinality.ONE, ""
+    aspect = prep or ("amount" if first[:1].isdigit() else "which")
     if not (named or article or first[:1].isdigit()):  # an adjective or an infinitive
-        facet = prep or ("word" if VALUED.match(thing) else facet)
-        return attribute, _of_bare(thing, value, single=single, moved=moved, prep=prep), facet
+        aspect = prep or ("word" if VALUED.match(thing) else aspect)
+        return attribute, _of_bare(thing, value, single=single, moved=moved, prep=prep), aspect
     if VALUED.match(thing):
-        return attribute, Holds.ONE, prep or ("amount" if first[:1].isdigit() else "word")
+        return attribute, Cardinality.ONE, prep or ("amount" if first[:1].isdigit() else "word")
     one_only = single and not (EVENTS.match(thing) and not moved)
-    return attribute, Holds.ONE if one_only else Holds.MAYBE_ONE, facet
+    return attribute, Cardinality.ONE if one_only else Cardinality.MAYBE_ONE, aspect
 
 
-def _of_bare(thing: str, value: str, *, single: bool, moved: bool, prep: str) -> Holds | None:
+def _of_bare(thing: str, value: str, *, single: bool, moved: bool, prep: str) -> Cardinality | None:
     """How many values a bare word is of; None for "my laptop is slow", which says nothing of its other qualities."""
     short = len(words_in(value)) <= _FEW
     if prep == "to" and single and not moved:
-        return Holds.MAYBE_ONE  # "my goal is to run a marathon"
+        return Cardinality.MAYBE_ONE  # "my goal is to run a marathon"
     if moved or (short and not prep and VALUED.match(thing)):
-        return Holds.ONE if single and short else None
+        return Cardinality.ONE if single and short else None
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memoryd.knowledge.claims.attributes import MEAT
-from memoryd.knowledge.claims.claim import Claim, Holds
+from memoryd.knowledge.claims.claim import Cardinality, Claim
 from memoryd.knowledge.claims.statement import Statement
 from memoryd.knowledge.claims.things import without_heads
 from memoryd.knowledge.compare.finding import AGREED, APART, SAID, Finding, Relation
@@ -103,7 +103,7 @@ def _ends(new: Claim, old: Claim) -> bool:
     if new.attribute == "consumes" and old.attribute == "diet":
         return new.affirmed and not new.ended and new.value <= _MEAT and bool(old.value & _MEATLESS)
     left = bool(new.left) and (new.left <= old.value or bool(new.left & old.names))
-    return left and (old.attribute in _LEFT or old.attribute.startswith("uses") or old.facet == "which")
+    return left and (old.attribute in _LEFT or old.attribute.startswith("uses") or old.aspect == "which")
 
 
 _CANCELLED = frozenset(["plans", "trip", "subscriptions"])
@@ -127,7 +127,7 @@ def _equal(new: Claim, old: Claim) -> bool:
 
 def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
     attribute = new.attribute
-    if _facets_differ(new, old):
+    if _aspects_differ(new, old):
         return APART
     equal = _equal(new, old)
     if old.ended != new.ended and old.ended:
@@ -150,12 +150,12 @@ def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
         return SAID
     if attribute == "prefers":
         return _preferred(new, old, said)
-    if new.holds is Holds.MANY:
+    if new.holds is Cardinality.MANY:
         return AGREED  # another one of many, unless the words are a paraphrase
     inside = bool(new.value) and (new.value <= old.value or old.value <= new.value)
-    if inside or (new.facet == "to" and not new.value & old.value):
+    if inside or (new.aspect == "to" and not new.value & old.value):
         return APART
-    if new.facet == "amount" and _units_differ(new, old):
+    if new.aspect == "amount" and _units_differ(new, old):
         return APART
     if new.measure and old.measure and new.measure[0] != old.measure[0]:
         return APART
@@ -171,7 +171,7 @@ def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
         return Finding(Relation.DOUBTFUL, "dated", f"{attribute!r} was another in an earlier year, or is now")
     if attribute == "age" and _younger(new, old):
         return Finding(Relation.DOUBTFUL, "younger", "nobody gets younger: it corrects the age, or is of another")
-    if new.holds is Holds.MAYBE_ONE or new.named != old.named:
+    if new.holds is Cardinality.MAYBE_ONE or new.named != old.named:
         if said.changing:
             return Finding(Relation.CHANGED, "changed", f"{attribute!r} is said to have changed")
         return Finding(Relation.DOUBTFUL, "maybe_one", f"{attribute!r} has another value, and may have two")
@@ -189,15 +189,15 @@ def _of_descriptions(new: Claim, old: Claim, said: Statement) -> Finding:
     return Finding(Relation.DOUBTFUL, "maybe_one", f"{new.attribute!r} is described, and may be the same")
 
 
-def _facets_differ(new: Claim, old: Claim) -> bool:
+def _aspects_differ(new: Claim, old: Claim) -> bool:
     """Whether they answer two questions of one thing: where it is and how large, or on which day and at what time."""
     if new.attribute == old.attribute == "birthday":
         years = [{word.isdigit() and len(word) == 4 for word in claim.value} for claim in (new, old)]  # noqa: PLR2004
         return years in ([{True}, {False}], [{False}, {True}])
-    if new.facet == old.facet == "when":
+    if new.aspect == old.aspect == "when":
         clocks = [{":" in word for word in claim.value} for claim in (new, old)]
         return clocks in ([{True}, {False}], [{False}, {True}])
-    return bool(new.facet and old.facet) and new.facet != old.facet
+    return bool(new.aspect and old.aspect) and new.aspect != old.aspect
 
 
 _CURRENCIES = frozenset(stem(word_set("dollar dollars euro euros pound pounds usd eur gbp bucks quid")))

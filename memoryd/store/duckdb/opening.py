@@ -12,19 +12,19 @@ import contextlib
 import errno
 import fcntl
 import os
-import secrets
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import duckdb
 
 from memoryd.errors import StartupError
 from memoryd.store.duckdb.damage import damage_of
-from memoryd.store.duckdb.guard import Guard, read_guard
-from memoryd.store.duckdb.migrations import MIGRATIONS, Migration
+from memoryd.store.duckdb.migrations import MIGRATIONS, Migration, migrate
 from memoryd.store.duckdb.reserve import RESERVE
+from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
 
 __all__ = ["STORAGE_VERSION", "Opened", "StoreInUse", "StoreRefused", "beside", "open_store", "unreadable"]
 
@@ -46,7 +46,7 @@ class Opened:
 
     path: Path
     connection: duckdb.DuckDBPyConnection
-    guard: Guard
+    watermark: CommitWatermark
     lock: int
     store_id: str
     schema_version: int
@@ -64,7 +64,7 @@ class Opened:
             self.connection.close()
         finally:
             try:
-                self.guard.close()
+                self.watermark.close()
             finally:
                 os.close(self.lock)
 
@@ -101,19 +101,22 @@ def open_store(
     path: Path,
     *,
     memory_limit_bytes: int,
+    random_bytes: Callable[[int], bytes],
     migrations: tuple[Migration, ...] = MIGRATIONS,
     adopt: bool = False,
     accept_loss: int | None = None,
 ) -> Opened:
     """
-    Open the database, or create it where none of its files exist.
+    Open the database, or create it where none of its files exist, with an id and a secret of `random_bytes`.
 
     With adopt, a database without its side file is taken as it is; with accept_loss, one whose last transaction has
     exactly that number. Raises StoreRefused, before anything is changed, if the files are not what they should be.
     """
     lock = _lock(path)
     try:
-        return _open_locked(path, lock, memory_limit_bytes, migrations, adopt=adopt, accept_loss=accept_loss)
+        return _open_locked(
+            path, lock, memory_limit_bytes, random_bytes, migrations, adopt=adopt, accept_loss=accept_loss
+        )
     except BaseException:
         os.close(lock)
         raise
@@ -123,6 +126,7 @@ def _open_locked(
     path: Path,
     lock: int,
     memory_limit_bytes: int,
+    random_bytes: Callable[[int], bytes],
     migrations: tuple[Migration, ...],
     *,
     adopt: bool,
@@ -130,7 +134,7 @@ def _open_locked(
 ) -> Opened:
     side, wal, aside = beside(path, ".seq"), beside(path, ".wal"), beside(path, ".wal.aside")
     try:
-        noted = read_guard(side)
+        noted = read_watermark(side)
     except OSError as error:
         raise StoreRefused(f"{side} cannot be read: {error.strerror}; put the right file back") from None
     begun = noted is not None and noted[1] == 0  # the side file is written first, so a crash may leave it alone
@@ -143,8 +147,8 @@ def _open_locked(
                 f"{'' if noted is None else f' up to transaction {noted[1]}'}; put the database back, or restore a"
                 f" backup; to begin anew, move {path.name}.* away"
             )
-        store_id = noted[0] if noted is not None else uuid4()
-        Guard(side, store_id, 0).close()
+        store_id = noted[0] if noted is not None else UUID(bytes=random_bytes(16), version=4)
+        CommitWatermark(side, store_id, 0).close()
         noted, begun = (store_id, 0), True
     elif noted is None and side.exists() and not adopt:
         raise StoreRefused(f"{side} is damaged; if {path} is complete, run: memoryd check --adopt")
@@ -162,7 +166,15 @@ def _open_locked(
     try:
         _check_size(con, path)
         store_id, version, commit_seq, secret = _prove(con, path, noted, begun=begun, accept_loss=accept_loss)
-        version = _migrate(con, path, version, migrations, store_id)
+        if version > len(migrations):
+            raise StoreRefused(
+                f"{path} has schema {version}; this memoryd knows up to {len(migrations)}. Install the newer memoryd"
+                " again"
+            )
+        if 0 < version < len(migrations):
+            con.execute("CHECKPOINT")
+            shutil.copyfile(path, beside(path, f".before-schema-{version + 1}"))
+        migrate(con, version, migrations, store_id=str(store_id), random_bytes=random_bytes)
         secret = secret or bytes.fromhex(con.execute("SELECT value FROM meta WHERE name = 'secret'").fetchall()[0][0])
     except duckdb.Error as error:
         _let_go(con)
@@ -170,10 +182,10 @@ def _open_locked(
     except BaseException:
         _let_go(con)
         raise
-    guard = Guard(side, store_id, commit_seq)
+    watermark = CommitWatermark(side, store_id, commit_seq)
     aside.unlink(missing_ok=True)
     path.chmod(0o600)
-    return Opened(path, con, guard, lock, str(store_id), version, commit_seq, secret, memory_limit_bytes)
+    return Opened(path, con, watermark, lock, str(store_id), len(migrations), commit_seq, secret, memory_limit_bytes)
 
 
 def _copy(source: Path, target: Path, reserve: Path) -> None:
@@ -264,33 +276,3 @@ def _prove(
                 f" with: memoryd check --accept-loss {commit_seq}"
             )
     return store_id, version, commit_seq, bytes.fromhex(meta["secret"])
-
-
-def _migrate(
-    con: duckdb.DuckDBPyConnection, path: Path, version: int, migrations: tuple[Migration, ...], store_id: UUID
-) -> int:
-    if version > len(migrations):
-        raise StoreRefused(
-            f"{path} has schema {version}; this memoryd knows up to {len(migrations)}. Install the newer memoryd again"
-        )
-    if 0 < version < len(migrations):
-        con.execute("CHECKPOINT")
-        shutil.copyfile(path, beside(path, f".before-schema-{version + 1}"))
-    for number in range(version, len(migrations)):
-        con.execute("BEGIN")
-        try:
-            if number == 0:
-                con.execute("CREATE TABLE meta (name VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)")
-                con.execute("CREATE TABLE commits (commit_seq BIGINT NOT NULL, newest_create_time TIMESTAMP)")
-                con.execute("INSERT INTO commits VALUES (0, NULL)")
-                con.execute(
-                    "INSERT INTO meta VALUES ('store_id', ?), ('secret', ?), ('schema_version', '0')",
-                    [str(store_id), secrets.token_hex(32)],
-                )
-            migrations[number](con)
-            con.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", [str(number + 1)])
-            con.execute("COMMIT")
-        except BaseException:
-            con.execute("ROLLBACK")
-            raise
-    return len(migrations)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from memoryd.model.filter_terms import required_facets, whom_facets
+from memoryd.model.filter_terms import required_terms, subject_terms
 from memoryd.model.memory import Kind
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.base import Cursor
-from memoryd.store.duckdb.rows import MEMORY_COLUMNS, facet_pattern, naive
+from memoryd.store.duckdb.rows import MEMORY_COLUMNS, filter_term_pattern, naive
 
 __all__ = ["admitted", "of_owner", "paged", "past", "select_memories", "union_of_owners"]
 
@@ -60,12 +60,12 @@ def admitted(wanted: Filter, now: datetime) -> Clause:
         conditions.append("kind IN (SELECT unnest(?::VARCHAR[]))")
         params.append(sorted(kind.value for kind in kinds))
     if wanted.subjects:
-        patterns = [facet_pattern(facet) for facet in whom_facets(wanted)]
+        patterns = [filter_term_pattern(term) for term in subject_terms(wanted)]
         conditions.append(f"({' OR '.join('contains(facets, ?)' for _ in patterns)})")
         params += patterns
-    for facet in required_facets(wanted):
+    for term in required_terms(wanted):
         conditions.append("contains(facets, ?)")
-        params.append(facet_pattern(facet))
+        params.append(filter_term_pattern(term))
     for column in ("event_time", "create_time"):
         start, end = getattr(wanted, f"{column}_from"), getattr(wanted, f"{column}_to")
         if start is not None:

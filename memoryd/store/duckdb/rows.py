@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from memoryd.model.change import Entry, RecordedRequest
 from memoryd.model.entity import Entity, EntityType, Form, Mention
-from memoryd.model.filter_terms import facets_of
+from memoryd.model.filter_terms import filter_terms_of
 from memoryd.model.grant import Grant, Permission, Quota, permission_names
 from memoryd.model.memory import Judgement, Kind, Memory, Outcome, Source
 from memoryd.model.scope import Owner, Scope
@@ -30,7 +30,7 @@ __all__ = [
     "entity_of",
     "entity_row",
     "entry_row",
-    "facet_pattern",
+    "filter_term_pattern",
     "grant_of",
     "grant_row",
     "memory_of",
@@ -42,7 +42,7 @@ __all__ = [
     "without_ids",
 ]
 
-SEPARATOR = "\x1f"  # between facets; JSON strings never hold it
+SEPARATOR = "\x1f"  # between filter terms; JSON strings never hold it
 _KINDS = {kind.value: kind for kind in Kind}
 _TRUSTS = {trust.value: trust for trust in Trust}
 _FORMS = {form.value: form for form in Form}
@@ -67,9 +67,9 @@ def naive(time: datetime | None) -> datetime | None:
     return None if time is None else time.astimezone(UTC).replace(tzinfo=None)
 
 
-def facet_pattern(facet: str) -> str:
-    """Return what `facets` contains where a memory has this facet."""
-    return f"{SEPARATOR}{json.dumps(facet, ensure_ascii=False)}{SEPARATOR}"
+def filter_term_pattern(term: str) -> str:
+    """Return what `facets` contains where a memory has this filter term."""
+    return f"{SEPARATOR}{json.dumps(term, ensure_ascii=False)}{SEPARATOR}"
 
 
 def _details(memory: Memory) -> str:
@@ -118,8 +118,8 @@ def _details(memory: Memory) -> str:
 def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
     """Return an entry as column → value."""
     memory = entry.memory
-    facets = facets_of(memory)
-    joined = SEPARATOR.join(json.dumps(facet, ensure_ascii=False) for facet in facets)
+    facets = filter_terms_of(memory)
+    joined = SEPARATOR.join(json.dumps(term, ensure_ascii=False) for term in facets)
     return {
         "id": memory.id,
         "agent_id": memory.agent_id,

@@ -23,13 +23,13 @@ from memoryd.model import limits
 from memoryd.model.call_context import Journal
 from memoryd.model.change import Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot
 from memoryd.model.entity import Entity
-from memoryd.model.filter_terms import entity_facets
+from memoryd.model.filter_terms import entity_terms
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import Kind, Memory, State
 from memoryd.model.query import Filter
-from memoryd.model.results import GcReport, MemoryCount, Stats
+from memoryd.model.results import Compaction, GcReport, MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
-from memoryd.store.base import Compacted, Cursor, Graces, StoreInfo
+from memoryd.store.base import Cursor, Graces, StoreInfo
 from memoryd.store.duckdb import queries, rows
 from memoryd.store.duckdb.compact import COPY, catch_up, copy_to, detach, remains_of, swap
 from memoryd.store.duckdb.gate import ReadGate
@@ -123,9 +123,10 @@ class DuckDBStore:
     async def commit(self, change: ChangeSet) -> int:
         return await self._writer.commit(change)
 
-    async def note_recalls(self, recalls: Mapping[str, Recalled]) -> None:
-        if recalls:
-            await self._writer.run(lambda con: self._writer.note_recalls(con, recalls))
+    async def note_recalls(self, recalls: Mapping[Owner, Mapping[str, Recalled]]) -> None:
+        flat = {memory_id: noted for known in recalls.values() for memory_id, noted in known.items()}
+        if flat:
+            await self._writer.run(lambda con: self._writer.note_recalls(con, flat))
 
     async def close(self) -> None:
         if self._closed:
@@ -162,12 +163,19 @@ class DuckDBStore:
         *row, terms, fingerprint, vector = found[0]
         return Entry(rows.memory_of(row), terms, None if vector is None else np.array(vector, np.float32), fingerprint)
 
-    async def entries(self, ids: Sequence[str]) -> list[Entry]:
-        source = "(SELECT * FROM memories WHERE id IN (SELECT unnest(?::VARCHAR[])))"
+    async def entries(self, owner: Owner, ids: Collection[str]) -> list[Entry]:
+        if not ids:
+            return []
+        where, params = queries.of_owner(owner)
+        source = f"(SELECT * FROM memories WHERE {where} AND id IN (SELECT unnest(?::VARCHAR[])))"
         sql = queries.select_memories(source, "m.terms")
         return await self._read(
-            lambda: [Entry(rows.memory_of(row), terms) for *row, terms in self._rows(sql, [list(ids)])]
+            lambda: [Entry(rows.memory_of(row), terms) for *row, terms in self._rows(sql, [*params, list(ids)])]
         )
+
+    async def locate(self, memory_id: str) -> Memory | None:
+        found = await self._memories(queries.select_memories("memories") + " WHERE m.id = ?", [memory_id])
+        return found[0] if found else None
 
     async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
         name = rows.request_name(owner, method, request_id)
@@ -283,7 +291,7 @@ class DuckDBStore:
         return await self._memories(queries.select_memories(source), [rows.naive(after)] * 2)
 
     async def naming(self, owner: Owner, entity_ids: Iterable[str]) -> list[Memory]:
-        facets = [rows.facet_pattern(facet) for facet in entity_facets(entity_ids)]
+        facets = [rows.filter_term_pattern(facet) for facet in entity_terms(entity_ids)]
         if not facets:
             return []
         where, params = queries.of_owner(owner)
@@ -405,7 +413,7 @@ class DuckDBStore:
             damage=self._writer.damage,
         )
 
-    async def compact(self) -> Compacted:
+    async def compact(self) -> Compaction:
         if self._compacting:
             raise Unavailable("the database is being compacted already")
         path = self._opened.path
@@ -433,7 +441,7 @@ class DuckDBStore:
         finally:
             self._compacting = False
             beside(path, COPY).unlink(missing_ok=True)
-        return Compacted(before, self._size(), pauses[-1])
+        return Compaction(before, self._size(), timedelta(seconds=pauses[-1]))
 
     @property
     def damage(self) -> str:

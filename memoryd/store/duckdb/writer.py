@@ -20,8 +20,8 @@ from typing import Any
 
 import duckdb
 
-from memoryd.errors import InternalError, LimitExceeded, MemorydError, StoreDamaged, Unavailable
-from memoryd.model.call_context import Journal, Trail, current_trail
+from memoryd.errors import LimitExceeded, MemorydError, OutcomeUnknown, StoreDamaged, Unavailable
+from memoryd.model.call_context import CallContext, Journal, current_call
 from memoryd.model.change import PURGE, Applied, ChangeSet, Recalled, Tombstone
 from memoryd.model.scope import Owner
 from memoryd.store.duckdb import rows
@@ -51,7 +51,7 @@ class _Job:
     future: asyncio.Future[int]
     change: ChangeSet | None = None
     run: Callable[[duckdb.DuckDBPyConnection], object] | None = None
-    trail: Trail | None = None
+    call_context: CallContext | None = None
 
 
 class Writer:
@@ -108,7 +108,7 @@ class Writer:
         if self._closed:
             raise Unavailable("the daemon is shutting down; nothing was written")
         loop = asyncio.get_running_loop()
-        job = _Job(loop, loop.create_future(), change, run, current_trail())
+        job = _Job(loop, loop.create_future(), change, run, current_call())
         self._jobs.put(job)
         return await asyncio.shield(job.future)
 
@@ -176,7 +176,7 @@ class Writer:
             try:
                 self._do(jobs)
             except BaseException:
-                self._refuse(jobs, InternalError("the store has failed; whether this was written is not known"))
+                self._refuse(jobs, OutcomeUnknown("the store has failed; whether this was written is not known"))
                 raise
             dirty = True
             if job is None:
@@ -194,10 +194,10 @@ class Writer:
             job.loop.call_soon_threadsafe(_finish, job, self._seq, error)
 
     def _commit_jobs(self, jobs: Sequence[_Job]) -> None:
-        error = self._attempt(lambda _: self._transact([(job.change, job.trail) for job in jobs if job.change]))
+        error = self._attempt(lambda _: self._transact([(job.change, job.call_context) for job in jobs if job.change]))
         if error is None:
             try:
-                self._opened.guard.advance(self._seq)
+                self._opened.watermark.advance(self._seq)
             except OSError as fault:  # it is committed, so it is acknowledged; but nothing more is promised
                 self._fail(f"side file: {fault.strerror}")
             jobs[0].loop.call_soon_threadsafe(self._acknowledge, list(jobs), self._seq)
@@ -275,7 +275,7 @@ class Writer:
                 " nothing was written; free some space"
             )
 
-    def _transact(self, work: Sequence[tuple[ChangeSet, Trail | None]]) -> None:
+    def _transact(self, work: Sequence[tuple[ChangeSet, CallContext | None]]) -> None:
         changes = [change for change, _ in work]
         self._check_space(changes)
         con = self._con
@@ -296,7 +296,7 @@ class Writer:
                 # the log may hold it: only a restart can tell
                 damage = self._note_damage(error)
                 self._fail(damage or type(error).__name__, damaged=bool(damage))
-                raise InternalError(
+                raise OutcomeUnknown(
                     f"the commit failed ({type(error).__name__}); whether it was written is known after the restart"
                 ) from None
         except BaseException:

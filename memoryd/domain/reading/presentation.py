@@ -15,10 +15,10 @@ from memoryd.model.memory import UNKNOWN, USER_WORDS, VOUCHED, Memory
 from memoryd.model.trust import Trust
 from memoryd.model.validation import fold
 
-__all__ = ["said_by", "said_time", "shown", "shown_one"]
+__all__ = ["present", "present_one", "said_by", "said_time"]
 
 
-async def shown(memories: Sequence[Memory], caller: Caller, ports: Ports, now: datetime) -> list[Memory]:
+async def present(memories: Sequence[Memory], caller: Caller, ports: Ports, now: datetime) -> list[Memory]:
     """Return memories as they are now, with what a caller needs to understand them."""
     named = any(memory.mentions for memory in memories)
     owners = dict.fromkeys(memory.owner for memory in memories) if named else ()
@@ -34,9 +34,9 @@ async def shown(memories: Sequence[Memory], caller: Caller, ports: Ports, now: d
     ]
 
 
-async def shown_one(memory: Memory, caller: Caller, ports: Ports, now: datetime) -> Memory:
+async def present_one(memory: Memory, caller: Caller, ports: Ports, now: datetime) -> Memory:
     """Return one memory so; see `shown`."""
-    return (await shown([memory], caller, ports, now))[0]
+    return (await present([memory], caller, ports, now))[0]
 
 
 def _named(memory: Memory, people: Directory) -> Memory:

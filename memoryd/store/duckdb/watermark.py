@@ -17,7 +17,7 @@ import zlib
 from pathlib import Path
 from uuid import UUID
 
-__all__ = ["Guard", "read_guard"]
+__all__ = ["CommitWatermark", "read_watermark"]
 
 _SLOT = struct.Struct("<16sQI")  # uuid, commit_seq, CRC-32 of both
 SLOT_BYTES = 32
@@ -29,7 +29,7 @@ def _slot(store_id: UUID, commit_seq: int) -> bytes:
     return _SLOT.pack(store_id.bytes, commit_seq, zlib.crc32(body)).ljust(SLOT_BYTES, b"\0")
 
 
-def read_guard(path: Path) -> tuple[UUID, int] | None:
+def read_watermark(path: Path) -> tuple[UUID, int] | None:
     """Return uuid and highest commit_seq of the side file; None if it is missing or holds no valid slot. OSError."""
     try:
         data = path.read_bytes()
@@ -46,7 +46,7 @@ def read_guard(path: Path) -> tuple[UUID, int] | None:
     return best
 
 
-class Guard:
+class CommitWatermark:
     """Writes the side file."""
 
     def __init__(self, path: Path, store_id: UUID, commit_seq: int) -> None:

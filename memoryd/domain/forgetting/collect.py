@@ -1,0 +1,84 @@
+"""Garbage collection: what is past its grace is erased."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from memoryd.domain.batching import READ_AT_ONCE, SLICE, in_turns
+from memoryd.domain.clock import AHEAD
+from memoryd.domain.forgetting.purge import purge_of
+from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
+from memoryd.domain.ports import Ports
+from memoryd.model import limits
+from memoryd.model.change import ChangeSet
+from memoryd.model.memory import Memory
+from memoryd.model.results import GcReport
+from memoryd.store.base import Graces
+
+__all__ = ["collect"]
+
+
+async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcReport:
+    """
+    Erase what is past its grace, in slices between which others get their turn; or only count it.
+
+    Nothing is erased while the clock is in doubt.
+    """
+    held = ports.doubt(now)
+    if held and not dry_run:
+        return GcReport(held=held)
+    policy = ports.policy
+    graces = Graces(
+        expired_before=now - timedelta(days=policy.expired_grace_days),
+        superseded_before=now - timedelta(days=policy.supersede_grace_days) if policy.supersede_grace_days else None,
+        purge_due=now,
+        requests_before=now - timedelta(days=limits.REQUEST_KEEP_DAYS),
+    )
+    report, due = await ports.store.collectable(graces, limit=READ_AT_ONCE)
+    if dry_run:
+        return replace(report, dry_run=True, held=held)
+    if not ports.is_behind(now):
+        await _redate(ports, now)
+    while due:
+        for n in range(0, len(due), SLICE):
+            await _purge_slice(due[n : n + SLICE], graces, ports, now)
+        _, due = await ports.store.collectable(graces, limit=READ_AT_ONCE)
+    if report.request_count:
+        await ports.store.commit(ChangeSet(forget_requests_before=graces.requests_before))
+    return report
+
+
+async def _purge_slice(part: Sequence[Memory], graces: Graces, ports: Ports, now: datetime) -> None:
+    async def decide() -> Decision[None]:
+        entries = await ports.entries_of(part)
+        # what was restored before we held the locks is no longer due
+        gone = tuple([entry.memory async for entry in in_turns(entries) if graces.are_over(entry.memory)])
+        return Decision(await purge_of(gone, ports, now=now) if gone else None, no_answer)
+
+    await decide_and_commit((memory.owner for memory in part), decide, ports, now=now, grant_id="")
+
+
+async def _redate(ports: Ports, now: datetime) -> None:
+    """Let the grace of what was deleted or replaced under a clock that was ahead begin now, not in its future."""
+    grace = timedelta(days=ports.policy.delete_grace_days)
+    while found := await ports.store.misdated(now + AHEAD, limit=SLICE):
+        await _redate_slice(found, ports, now, grace)
+
+
+async def _redate_slice(part: Sequence[Memory], ports: Ports, now: datetime, grace: timedelta) -> None:
+    async def decide() -> Decision[None]:
+        entries = await ports.entries_of(part)
+        updates = [replace(entry, memory=_dated(entry.memory, now, grace)) async for entry in in_turns(entries)]
+        return Decision(ChangeSet(updates=tuple(updates)), no_answer)
+
+    await decide_and_commit((memory.owner for memory in part), decide, ports, now=now, grant_id="")
+
+
+def _dated(memory: Memory, now: datetime, grace: timedelta) -> Memory:
+    if memory.supersede_time is not None and memory.supersede_time > now:
+        memory = replace(memory, supersede_time=now)
+    if memory.delete_time is not None and memory.delete_time > now:
+        memory = replace(memory, delete_time=now, purge_time=now + grace)
+    return memory

@@ -1,0 +1,59 @@
+"""Forgetting what has faded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from memoryd.domain.batching import READ_AT_ONCE, SLICE, in_turns
+from memoryd.domain.decay import PRESETS, confidence_at, fades
+from memoryd.domain.forgetting.forget import forgetting_change
+from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
+from memoryd.domain.ports import Ports
+from memoryd.model.memory import Memory
+from memoryd.model.results import Decayed, Faded
+from memoryd.model.trust import Trust
+
+__all__ = ["forget_faded"]
+
+
+async def forget_faded(ports: Ports, *, now: datetime, dry_run: bool = False) -> Decayed:
+    """Forget what has faded, in slices between which others get their turn; or only tell what would go."""
+    name = ports.policy.rules.decay
+    if PRESETS[name] is None:
+        return Decayed(0, 0, (), dry_run)
+    held = ports.doubt(now)
+    if held and not dry_run:
+        return Decayed(0, 0, (), dry_run, held)
+    examined, after = 0, ""
+    gone: list[Faded] = []
+    while page := await ports.store.live_page(limit=READ_AT_ONCE, after=after):
+        after = page[-1].id
+        examined += len(page)
+        faded = [memory async for memory in in_turns(page) if fades(memory, now, name)]
+        gone += [Faded(m.id, m.scope.user_id or m.scope.chat_id or "", confidence_at(m, now, name)) for m in faded]
+        for n in range(0, 0 if dry_run else len(faded), SLICE):
+            await _forget_slice(faded[n : n + SLICE], ports, now)
+    gone.sort(key=lambda one: (one.confidence, one.id))
+    return Decayed(examined, len(gone), tuple(gone), dry_run, held)
+
+
+async def _forget_slice(part: Sequence[Memory], ports: Ports, now: datetime) -> None:
+    async def decide() -> Decision[None]:
+        still = [
+            entry
+            async for entry in in_turns(await ports.entries_of(part))
+            if entry.memory.supersede_time is None and fades(entry.memory, now, ports.policy.rules.decay)
+        ]
+        change = await forgetting_change(
+            still,
+            ports,
+            now=now,
+            due_time=ports.purge_time(now),
+            trust=Trust.SANDBOX,
+            reason="decayed",
+            remember=False,
+        )
+        return Decision(change, no_answer)
+
+    await decide_and_commit((memory.owner for memory in part), decide, ports, now=now, grant_id="")

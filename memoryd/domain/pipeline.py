@@ -1,0 +1,123 @@
+"""
+The way of every write, in one order of steps:
+
+1. idempotency: a request id that was carried out gets its first answer again;
+2. preparation: secrets are looked for and texts are embedded, while step 1 reads the store;
+3. locks: decisions about one owner come one after the other;
+4. decision: what is written, as one change set;
+5. grant: it still counts, or nothing is written;
+6. commit, then the answer.
+
+A use case is a `Write`, or calls `decide_and_commit` (steps 3 to 6) where there is nothing to prepare or to repeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from memoryd.domain.completion import raise_if_abandoned
+from memoryd.domain.idempotency import IdempotentRequest, idempotent
+from memoryd.domain.ports import Ports
+from memoryd.errors import NotFound
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet, RecordedRequest
+
+__all__ = ["Decision", "Write", "carry_out", "decide_and_commit", "no_answer"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[T]):
+    """What a write has decided: the change set (None: nothing is written), and what answers once it is committed."""
+
+    change: ChangeSet | None
+    answer: Callable[[], Awaitable[T]]
+
+
+async def no_answer() -> None:
+    """Answer nothing: the write is a part of a longer piece of work."""
+
+
+class Write(ABC, Generic[T]):
+    """A use case that writes; `carry_out` calls its steps in order."""
+
+    method: str
+    """The RPC: a request id counts for one method."""
+
+    def __init__(self, caller: Caller, ports: Ports, now: datetime) -> None:
+        """Take who writes, what may be reached, and the time of the call."""
+        self.caller, self.ports, self.now = caller, ports, now
+
+    @property
+    @abstractmethod
+    def payload(self) -> object:
+        """What was asked for, in values: another payload under the same request id is refused."""
+
+    async def replay(self, earlier: RecordedRequest) -> T:
+        """Return the answer to a request that was carried out before."""
+        raise NotFound(f"what {earlier.method} did is no longer known", field="request_id")
+
+    async def prepare(self) -> None:
+        """Do what needs no lock; an earlier call with the same request id makes its outcome irrelevant."""
+
+    @abstractmethod
+    def locks(self) -> Iterable[Any]:
+        """Return what to hold while it is decided: owners, and what else several owners count together."""
+
+    @abstractmethod
+    async def decide(self, request: IdempotentRequest) -> Decision[T]:
+        """Return what is written, with the note of the request in it. The locks are held; nothing is changed yet."""
+
+
+async def carry_out(write: Write[T], *, request_id: str = "") -> T:
+    """Carry a write out, once for each request id."""
+    caller, ports, now = write.caller, write.ports, write.now
+    async with idempotent(ports, caller, write.method, request_id, write.payload) as request:
+        if not request_id:
+            await write.prepare()
+        else:
+            preparing = asyncio.ensure_future(write.prepare())
+            try:
+                earlier = await request.earlier()
+                if earlier is not None:
+                    return await write.replay(earlier)
+                await preparing
+            finally:
+                await _give_up(preparing)
+        return await decide_and_commit(
+            write.locks(), lambda: write.decide(request), ports, now=now, grant_id=caller.grant_id
+        )
+
+
+async def _give_up(preparing: asyncio.Future[None]) -> None:
+    """End a preparation whose outcome nobody needs."""
+    if not preparing.done():
+        preparing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([preparing])
+    if not preparing.cancelled():
+        preparing.exception()  # marked as seen
+
+
+async def decide_and_commit(
+    locks: Iterable[Any], decide: Callable[[], Awaitable[Decision[T]]], ports: Ports, *, now: datetime, grant_id: str
+) -> T:
+    """
+    Decide under the locks, commit if the grant still counts, and answer; "" is no grant, but the host or the daemon.
+
+    Raises Unauthenticated, with nothing written, where the grant was revoked while the call waited.
+    """
+    async with ports.locks.hold(locks):
+        raise_if_abandoned()
+        decided = await decide()
+        if decided.change is not None:
+            ports.grants.check(grant_id, now)
+            await ports.store.commit(decided.change)
+        return await decided.answer()
