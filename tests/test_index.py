@@ -17,7 +17,9 @@ from memoryd.index import records
 from memoryd.index import vectors as vectors_module
 from memoryd.index.analysis import analyse, analyse_query
 from memoryd.index.cache import ScopeIndexes
-from memoryd.index.order import Question, best_of
+from memoryd.domain.reading import ranking
+from memoryd.domain.reading.ranking import Asked, best_of, depth_of
+from memoryd.index.question import Question, Weights
 from memoryd.index.postings import Postings
 from memoryd.index.records import forget_unpacked, pack, unpack
 from memoryd.index.scope import ScopeIndex
@@ -54,12 +56,13 @@ def random_entries(count: int, dimensions: int = 64, seed: int = 0) -> list[Entr
     ]
 
 
-def question(vector=None, terms=(), *, limit=10, wanted=None, weights=(0.3, 0.7)) -> Question:
-    return Question(tuple(terms), vector, wanted or Filter(), LATER, limit, *weights)
+def question(vector=None, terms=(), *, limit=10, wanted=None, weights=(0.3, 0.7), now=LATER) -> Asked:
+    given = Question(tuple(terms), vector, wanted or Filter(), now, depth_of(limit), Weights(*weights))
+    return Asked(given, limit)
 
 
-def ask(index: ScopeIndex, asked: Question):
-    return index.search(asked, index.corpus(asked.terms))
+def ask(index: ScopeIndex, asked: Asked):
+    return ranking.search([index], asked)
 
 
 def bm25_by_the_book(documents: list[list[str]], terms: list[str]) -> list[float]:
@@ -447,14 +450,14 @@ def test_a_search_under_way_still_finds_whose_neighbour_is_purged():
     gone = entry("my favorite colour is red")
     held = entry("my favorite colour is blue", contested_with=(gone.memory.id,))
     index = ScopeIndex([[replace(held, terms="colour blue"), replace(gone, terms="colour red")]])
-    asked = Question(("blue",), None, Filter(), NOW, 10, 0.3, 0.7, 0.0, b"", ())
-    stats = index.corpus(asked.terms)
-    under_way = index.candidates(asked, stats)
+    asked = question(terms=["blue"], now=NOW)
+    stats = index.corpus(asked.question.terms)
+    under_way = index.candidates(asked.question, stats)
     index.update(replace(held, memory=replace(held.memory, contested_with=()), terms="colour blue"))
     index.erase({gone.memory.id})
     assert [held.memory.id] == [hit.memory.id for hit in best_of(under_way, asked, stats)]
     assert not any(gone.memory.id.encode() in record for record in index._records)
-    assert [held.memory.id] == [hit.memory.id for hit in index.search(asked, index.corpus(asked.terms))]
+    assert [held.memory.id] == [hit.memory.id for hit in ask(index, asked)]
     index.erase({held.memory.id})
     assert [] == best_of(under_way, asked, stats)
     assert not any(held.memory.id.encode() in record for record in index._records)
@@ -474,8 +477,8 @@ def test_what_expires_now_is_not_found_any_more():
         for word, left in (("open", 0), ("closed", 1))
     )
     index = ScopeIndex([[replace(ended, terms="gate"), replace(lasting, terms="gate")]])
-    asked = Question(("gate",), None, Filter(), NOW, 10, 0.3, 0.7, 0.0, b"", ())
-    assert [lasting.memory.id] == [hit.memory.id for hit in index.search(asked, index.corpus(asked.terms))]
+    asked = question(terms=["gate"], now=NOW)
+    assert [lasting.memory.id] == [hit.memory.id for hit in ask(index, asked)]
 
 
 def test_what_a_neighbour_was_before_is_listed_nowhere_after_its_own_purge():

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.index.order import CLOSE, Question
-from memoryd.index.scope import TRUST_STEP, ScopeIndex
+from memoryd.domain.reading import ranking
+from memoryd.domain.reading.ranking import CLOSE, TRUST_STEP, WEIGHTS, Asked, depth_of
+from memoryd.index.question import Question
+from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors
 from memoryd.model.change import Entry
 from memoryd.model.query import Filter
@@ -35,8 +37,8 @@ def index_of(entries: list[Entry]) -> ScopeIndex:
 
 def search(index: ScopeIndex, text: str, *, vector=None, limit=10, min_score=0.0, telling=()):
     terms = tuple(text.split())
-    asked = Question(terms, vector, Filter(), LATER, limit, 0.3, 0.7, min_score, text_digest(text), telling)
-    return index.search(asked, index.corpus(terms))
+    question = Question(terms, vector, Filter(), LATER, depth_of(limit), WEIGHTS, min_score)
+    return ranking.search([index], Asked(question, limit, text_digest(text), telling))
 
 
 def family(*scores: float, trust: Trust = Trust.HOST, contested: bool = True) -> list[Entry]:

@@ -15,7 +15,6 @@ from memoryd.domain.faults import Faults
 from memoryd.domain.rules import Rules
 from memoryd.domain.usage import Usage
 from memoryd.embedding.base import Embedder
-from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Finder, RegexFinder
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.scope import ScopeIndex
@@ -162,11 +161,6 @@ class Ports:
     """What went wrong in reading statements."""
     grants: GrantCheck = field(default_factory=NoGrants)
     """Asked just before a change is committed."""
-
-    async def people(self, owner: Owner) -> Directory:
-        """Return who is known in a scope; of one too large for memory only what was decided by hand."""
-        index = await self.indexes.get(owner)
-        return Directory(await self.store.entities(owner)) if index is None else index.people
 
     def follow(self, applied: Applied) -> None:
         """Drop the ids of what a commit has purged, and queue what goes before what is of higher trust."""

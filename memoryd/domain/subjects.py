@@ -8,6 +8,7 @@ from datetime import datetime
 
 from memoryd.domain.batching import in_turns
 from memoryd.domain.ports import Ports
+from memoryd.domain.scopes import Scopes
 from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import MOST_NEAR, Naming, is_relation, known_as, meant_by, near
 from memoryd.errors import AmbiguousName, EntityNotFound
@@ -34,16 +35,16 @@ Meaning = Callable[[str, Directory], set[str]]
 """How a name is resolved: `meant_by` where something is read, `named_by` to change, `known_as` to erase."""
 
 
-async def people_of(owner: Owner, caller: Caller, ports: Ports) -> Directory:
+async def people_of(owner: Owner, caller: Caller, scopes: Scopes) -> Directory:
     """Return who is known in a scope, as a caller sees them."""
-    return (await ports.people(owner)).seen_by(caller.reads_as(owner))
+    return (await scopes.people(owner)).seen_by(caller.reads_as(owner))
 
 
-async def resolve_subjects(wanted: Filter, caller: Caller, ports: Ports) -> Filter:
+async def resolve_subjects(wanted: Filter, caller: Caller, scopes: Scopes) -> Filter:
     """Return a filter with the entities that its subjects mean, in the scopes that the caller sees."""
     if not wanted.subjects:
         return wanted
-    places = [await people_of(owner, caller, ports) for owner in caller.visibility.owners]
+    places = [await people_of(owner, caller, scopes) for owner in caller.visibility.owners]
     roots = {
         (n, root) for n, people in enumerate(places) for name in wanted.subjects for root in meant_by(name, people)
     }
@@ -59,7 +60,8 @@ async def resolve_subjects_exactly(wanted: Filter, caller: Caller, ports: Ports,
     """
     if not wanted.subjects:
         return wanted
-    places = [await people_of(owner, caller, ports) for owner in caller.visibility.owners]
+    scopes = Scopes(ports)
+    places = [await people_of(owner, caller, scopes) for owner in caller.visibility.owners]
     roots: set[tuple[int, str]] = set()
     for subject in wanted.subjects:
         named = [(n, root) for n, people in enumerate(places) for root in sorted(known_as(subject, people))]
@@ -101,7 +103,8 @@ async def find_entity(
 ) -> tuple[Owner, str, Directory]:
     """Return the one entity that a caller means, and where; of several not `but`. EntityNotFound or AmbiguousName."""
     name = check_text(name, field, limit=limits.MAX_SUBJECT_BYTES, required=True).strip()
-    places = [(owner, await people_of(owner, caller, ports)) for owner in caller.visibility.owners]
+    scopes = Scopes(ports)
+    places = [(owner, await people_of(owner, caller, scopes)) for owner in caller.visibility.owners]
     found = [(owner, root, people) for owner, people in places for root in sorted(meaning(name, people))]
     if len(found) > 1:
         found = [one for one in found if one[1] != but]
@@ -120,11 +123,11 @@ def unknown_name(name: str, places: Iterable[Directory], field: str) -> EntityNo
     return EntityNotFound(f"nobody and nothing is known as {name!r}{way}", field=field)
 
 
-async def known_people(caller: Caller, ports: Ports) -> list[tuple[Owner, str, Directory]]:
+async def known_people(caller: Caller, scopes: Scopes) -> list[tuple[Owner, str, Directory]]:
     """Return every person that the caller's memories name, those named most often first, then by name."""
     found = []
     for owner in caller.visibility.owners:
-        people = await people_of(owner, caller, ports)
+        people = await people_of(owner, caller, scopes)
         found += [
             (-len(people.live(root)), fold(people.name(root)), root, owner, people)
             async for root in in_turns(people.roots)

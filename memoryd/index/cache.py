@@ -11,13 +11,8 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from memoryd.index.order import Found, Question, best_of
-from memoryd.index.postings import CorpusStats
 from memoryd.index.scope import BYTES_A_DOCUMENT, ScopeIndex
 from memoryd.model.change import Applied, ChangeSet, Recalled, Snapshot
 from memoryd.model.scope import Owner
@@ -29,8 +24,7 @@ ON_LOOP = 20_000  # documents that are searched on the loop itself (≤ 1 ms); a
 
 
 MOST_ERASED = 256  # purges of one commit that are erased in place (36 ms of 100,000); with more an index is built anew
-RANK_TIE = 1e-6  # scores closer than this share a rank
-Floats = NDArray[np.float64]
+T = TypeVar("T")
 Read = Callable[[Owner, Callable[[Snapshot], ScopeIndex | None]], ScopeIndex | None]
 """Calls back with a snapshot, inside one read transaction, in the calling thread; returns what that returned."""
 
@@ -183,29 +177,11 @@ class ScopeIndexes:
             if index is not None:
                 index.note_recalls(noted)
 
-    async def search(self, indexes: Sequence[ScopeIndex], question: Question, *, explain: bool = False) -> list[Found]:
-        """Return the best of several indexes together, with the statistics of all of them; best first."""
+    async def run(self, indexes: Sequence[ScopeIndex], search: Callable[[], T]) -> T:
+        """Run a search of these indexes: small ones on the loop, large ones in the search pool."""
         if sum(index.count for index in indexes) <= ON_LOOP:
-            return _search(indexes, question, explain)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._searchers, _search, indexes, question, explain)
-
-
-def _search(indexes: Sequence[ScopeIndex], question: Question, explain: bool) -> list[Found]:
-    corpora = [index.corpus(question.terms) for index in indexes]
-    stats = sum(corpora[1:], corpora[0]) if corpora else CorpusStats(0, 0, 0, ())
-    found = best_of([one for index in indexes for one in index.candidates(question, stats)], question, stats)
-    return _with_ranks(found, [index.legs(question, stats) for index in indexes]) if explain else found
-
-
-def _with_ranks(found: Sequence[Found], legs: Sequence[tuple[Floats, Floats]]) -> list[Found]:
-    """Return hits with their places in the order of each leg, over all scopes together."""
-
-    def rank(leg: int, value: float) -> int:
-        better = sum(int(np.count_nonzero(scores[leg] > value + RANK_TIE)) for scores in legs)
-        return better + 1 if value > 0 else 0
-
-    return [replace(hit, vector_rank=rank(0, hit.similarity), keyword_rank=rank(1, hit.lexical)) for hit in found]
+            return search()
+        return await asyncio.get_running_loop().run_in_executor(self._searchers, search)
 
 
 def _owners(change: ChangeSet) -> set[Owner]:

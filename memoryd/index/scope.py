@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from memoryd.entities.directory import Directory
 from memoryd.index.arrays import Growable
-from memoryd.index.order import Candidate, Found, Question, best_of
 from memoryd.index.postings import CorpusStats, Postings
+from memoryd.index.question import Candidate, Question
 from memoryd.index.records import forget_unpacked, pack, unpack, unpack_once
 from memoryd.index.vectors import Vectors, similarities
-from memoryd.knowledge.compare.comparison import may_stand_before
 from memoryd.model import limits
 from memoryd.model.change import Entry, Recalled
 from memoryd.model.entity import Entity
@@ -38,7 +37,6 @@ from memoryd.model.validation import text_digest
 __all__ = ["ScopeIndex"]
 
 K = TypeVar("K", bound=Hashable)
-MOST_COMPARED = 16  # older statements of its shape with which a newer one is compared in a search
 ERASED = b""  # what is left of the record of a memory that was purged
 EVERY_KIND = Filter(kinds=frozenset(Kind))
 STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
@@ -47,9 +45,6 @@ BEST_TRUST = max(trust.weight for trust in Trust)
 KINDS = tuple(Kind)
 KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 STATEMENT_CODES = frozenset(KIND_CODES[kind] for kind in STATEMENTS.kinds)
-DEPTH = 30  # candidates of a search at the least, so that a newer statement is there to be told from the older one
-SHAPE = 0.5  # cosine from which two statements may be of one shape (chosen on letta-evals, see benchmarks.md)
-TRUST_STEP = 0.02  # by so much is a class of trust worth less than the one above it, in the order only
 TIE = 1e-5  # scores closer than this are compared in float64
 BYTES_A_TERM = 300  # a growing array and its name
 BYTES_A_DOCUMENT = 700  # records' and dictionaries' overhead a document, measured
@@ -438,32 +433,24 @@ class ScopeIndex:
             return np.zeros(len(rows)), lexical
         return self.vectors.compare(question.vector, len(mask)).exact(rows), lexical
 
-    def search(self, question: Question, stats: CorpusStats) -> list[Found]:
-        """Return the best documents of this scope alone, at most `limit`."""
-        return best_of(self.candidates(question, stats), question, stats)
-
     def candidates(self, question: Question, stats: CorpusStats) -> list[Candidate]:
-        """
-        Return the best documents, best first: by the weighted sum of the legs, less a little for lower trust.
-
-        They are more than `limit`, so that a newer statement can be told from the older one of its shape.
-        """
+        """Return the best documents by the question's weights, best first, with what each leg says of them."""
         mask = self._mask(question.filter, question.now)
         count = len(mask)
         if not count:
             return []
         if question.least_trust:
             mask &= self._trusts.view(count) >= question.least_trust
-        depth = max(question.limit, DEPTH)
+        depth, weights = question.depth, question.weights
         lexical = self.postings.score(question.terms, stats, count)
         similar = None
-        score: NDArray[np.float32] = np.float32(question.keyword_weight) * lexical
+        score: NDArray[np.float32] = np.float32(weights.keyword) * lexical
         slack = TIE
         if question.vector is not None and self.vectors is not None:
             similar = self.vectors.compare(question.vector, count)
-            score += np.float32(question.vector_weight) * np.maximum(similar.values, 0)
-            slack += question.vector_weight * similar.slack
-        discount = (BEST_TRUST - self._trusts.view(count)).astype(np.float32) * np.float32(TRUST_STEP)
+            score += np.float32(weights.vector) * np.maximum(similar.values, 0)
+            slack += weights.vector * similar.slack
+        discount = (BEST_TRUST - self._trusts.view(count)).astype(np.float32) * np.float32(weights.trust_step)
         places = np.where(mask, score - discount, np.float32(-2))
         # whatever could still be among the best is compared exactly
         possible = mask & (score >= question.min_score - slack)
@@ -473,9 +460,7 @@ class ScopeIndex:
             possible &= score > 0
         rows = np.flatnonzero(possible)
         cosines = np.zeros(len(rows)) if similar is None else similar.exact(rows)
-        totals = question.keyword_weight * lexical[rows].astype(np.float64) + question.vector_weight * np.maximum(
-            cosines, 0
-        )
+        totals = weights.keyword * lexical[rows].astype(np.float64) + weights.vector * np.maximum(cosines, 0)
         totals = np.round(totals, 6)  # so that equal texts tie, in whatever order they are summed
         order = np.round(totals - discount[rows], 6)
         created = self._created.view()
@@ -494,35 +479,26 @@ class ScopeIndex:
             for n in best
         ]
 
-    def contested_pairs(self, rows: Sequence[int]) -> list[tuple[int, int]]:
-        """Return the pairs of an older and a newer one of these documents that contest each other."""
+    def contested_pairs(self, rows: Collection[int]) -> list[tuple[int, int]]:
+        """Return the pairs of these documents that contest each other, each in both orders."""
+        wanted = {*rows}
         return [
             (row, other)
             for row in self._contested.intersection(rows)
-            for other in self._partners(row).intersection(rows)
-            if self._follows(row, other)
+            for other in self._partners(row).intersection(wanted)
         ]
 
-    def shaped_pairs(self, rows: Sequence[int], may_pair: Callable[[int, int], bool]) -> list[tuple[int, int]]:
-        """
-        Return the pairs of an older and a newer statement of one shape, among these documents: one for each newer.
-
-        The older one is the nearest that may pair; both name somebody or something in common.
-        """
+    def alike(self, rows: Collection[int], *, floor: float) -> list[tuple[int, list[int]]]:
+        """Return statements of these documents, each with the older ones of at least that cosine, nearest first."""
         statements = [row for row in rows if self._kinds.view()[row] in STATEMENT_CODES]
         if self.vectors is None or len(statements) < 2:  # noqa: PLR2004  a pair
             return []
         chosen = np.array(sorted(statements, key=lambda row: (int(self._created.view()[row]), row)), dtype=np.int64)
         older = np.tril(similarities(self.vectors.rows(chosen)), -1)  # of each its cosines with those before it
-        pairs = []
-        for n in np.flatnonzero(older.max(axis=1) >= SHAPE):
-            other = int(chosen[n])
-            nearest = (int(chosen[m]) for m in np.argsort(-older[n], kind="stable") if older[n, m] >= SHAPE)
-            for row in islice(nearest, MOST_COMPARED):
-                if self._follows(row, other) and may_pair(row, other) and self._is_of_one(row, other):
-                    pairs.append((row, other))
-                    break
-        return pairs
+        return [
+            (int(chosen[n]), [int(chosen[m]) for m in np.argsort(-older[n], kind="stable") if older[n, m] >= floor])
+            for n in np.flatnonzero(older.max(axis=1) >= floor)
+        ]
 
     def says(self, digest: bytes) -> tuple[int, ...]:
         """Return the documents, dead ones too, that say a text of this digest."""
@@ -534,36 +510,23 @@ class ScopeIndex:
         links = () if record is ERASED else unpack(record).contested_with
         return {self._documents.get(partner, -1) for partner in links}
 
-    def _follows(self, row: int, other: int) -> bool:
-        """Whether the second document is the newer one and of no less trust: no sandbox stands before the host."""
+    def follows(self, row: int, other: int) -> bool:
+        """Whether the second document is the newer one and of no less trust."""
         created, trusts = self._created.view(), self._trusts.view()
         if (int(created[row]), row) >= (int(created[other]), other):
             return False
         return bool(trusts[other] >= trusts[row])
 
-    def _is_of_one(self, row: int, other: int) -> bool:
-        """Whether two documents name one thing or speak of one attribute, and the second may be the first's heir."""
-        records = self._records[row], self._records[other]
-        if ERASED in records:
-            return False
-        one, two = map(unpack, records)
-        if not may_stand_before(two.content, one.content):
-            return False
-        named = [{mention.entity_id for mention in memory.mentions} for memory in (one, two)]
-        if all(named):
-            return not named[0].isdisjoint(named[1])  # the ages of two people are no two versions of one
-        return bool({*one.claims} & {*two.claims})
-
-    def found(self, candidate: Candidate) -> Found | None:
-        """Return a candidate with its memory; None if it was erased meanwhile."""
-        record = self._records[candidate.row]
+    def memory_at(self, row: int) -> Memory | None:
+        """Return the memory of a document; None if it was erased meanwhile."""
+        record = self._records[row]
         if record is ERASED:
             return None
         memory = unpack(record)
-        if self._records[candidate.row] is ERASED:  # while it was read: what was kept of it goes again
+        if self._records[row] is ERASED:  # while it was read: what was kept of it goes again
             forget_unpacked()
             return None
-        return Found(candidate.score, candidate.similarity, candidate.lexical, candidate.create_us, memory)
+        return memory
 
 
 def _drop_row(rows: dict[K, Any], key: K, gone: int) -> None:

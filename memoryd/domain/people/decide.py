@@ -9,6 +9,7 @@ from datetime import datetime
 from memoryd.domain.people.profiles import live_memories, profile_of
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
+from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import find_entity, people_of
 from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import known_as, named_by
@@ -92,7 +93,7 @@ async def unmerge(entity_id: str, caller: Caller, ports: Ports, *, now: datetime
 
     async def decide() -> Decision[Profile]:
         for owner in caller.visibility.owners:
-            people = await people_of(owner, caller, ports)
+            people = await people_of(owner, caller, Scopes(ports))
             if people.has(entity_id):
                 break
         else:
@@ -169,7 +170,7 @@ def _written(rows: Sequence[Entity], caller: Caller) -> ChangeSet:
 
 async def _profile(owner: Owner, root: str, caller: Caller, ports: Ports, now: datetime) -> Profile:
     """Return what is known of an entity now."""
-    people = await people_of(owner, caller, ports)
+    people = await people_of(owner, caller, Scopes(ports))
     return profile_of(owner, root, people, await live_memories(owner, root, people, ports, now))
 
 

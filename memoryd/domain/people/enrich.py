@@ -9,6 +9,7 @@ from datetime import datetime
 
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
+from memoryd.domain.scopes import Scopes
 from memoryd.entities.finders import Find, find_entities
 from memoryd.entities.resolve import mentions_among
 from memoryd.model.change import ChangeSet, Entry
@@ -54,7 +55,7 @@ async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports
         known = found[0].memory
         mentions = known.mentions
         if finds is not None:
-            people = (await ports.people(known.owner)).seen_by(known.narrator)
+            people = (await Scopes(ports).people(known.owner)).seen_by(known.narrator)
             seen = mentions_among(finds, known.subjects, people, ports.new_id, weight=known.trust.weight)
             texts = {fold(mention.text) for mention in mentions}
             mentions = (*mentions, *(mention for mention in seen if fold(mention.text) not in texts))

@@ -9,6 +9,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.reading.answers import within_bytes
 from memoryd.domain.reading.page_token import number_after, read_number
 from memoryd.domain.reading.presentation import present
+from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import EVERY_KIND, find_entity, known_people
 from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import meant_by
@@ -33,7 +34,7 @@ async def list_people(caller: Caller, ports: Ports, *, page_size: int, page_toke
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     bound = repr(("people", caller.agent_id, caller.user_id, caller.chat_id)).encode()
     start = read_number(page_token, ports.secret, bound) if page_token else 0
-    ordered = await known_people(caller, ports)
+    ordered = await known_people(caller, Scopes(ports))
     profiles = [
         profile_of(owner, root, people, await live_memories(owner, root, people, ports, now))
         for owner, root, people in ordered[start : start + size]

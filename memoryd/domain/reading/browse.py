@@ -9,6 +9,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.reading.answers import within_bytes
 from memoryd.domain.reading.page_token import page_token_after, read_page_token
 from memoryd.domain.reading.presentation import present, present_one
+from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import resolve_subjects
 from memoryd.errors import AmbiguousId, InvalidArgument, NotFound
 from memoryd.model import limits
@@ -27,10 +28,11 @@ async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, 
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     bound = _bound_to(caller, wanted)
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
-    meant = await resolve_subjects(wanted, caller, ports)
+    scopes = Scopes(ports)
+    meant = await resolve_subjects(wanted, caller, scopes)
     found = await ports.store.page(caller.visibility, meant, now=now, limit=size + 1, after=after)
     one = _page(found, size, ports.secret, bound, now)
-    return Page(tuple(await present(one.memories, caller, ports, now)), one.next_page_token)
+    return Page(tuple(await present(one.memories, caller, ports, now, scopes=scopes)), one.next_page_token)
 
 
 async def page_of_grant(

@@ -14,6 +14,7 @@ from datetime import datetime, tzinfo
 
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.recall import recall
+from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import known_people
 from memoryd.entities.finders import find_entities
 from memoryd.entities.resolve import meant_by
@@ -147,9 +148,10 @@ async def build_context(
     wanted = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
     query = Query(text=searched_by(prompt), limit=count, filter=wanted, min_score=min_score)
     kept = -(-count // SHARE_OF_TRUST)
-    found = await recall(query, caller, ports, now=now, counted=False, kept=kept)
+    scopes = Scopes(ports)
+    found = await recall(query, caller, ports, now=now, counted=False, kept=kept, scopes=scopes)
     memories = [hit.memory for hit in found.hits]
-    sections = await _people(query.text, caller, ports, tokens * BYTES_A_TOKEN // SHARE_OF_PEOPLE)
+    sections = await _people(query.text, caller, ports, scopes, tokens * BYTES_A_TOKEN // SHARE_OF_PEOPLE)
     room = tokens * BYTES_A_TOKEN - sum(len(section.text.encode()) + 1 for section in sections)
     if sum(len(memory.content) for memory in memories) <= INLINE_CHARACTERS:
         lines, shown = _fitting(memories, room, policy.zone)
@@ -168,9 +170,9 @@ def _section(name: str, heading: str, lines: list[str], items: list[ContextItem]
     return ContextSection(name, "\n".join([heading, "", *lines]) + "\n", tuple(items))
 
 
-async def _people(prompt: str, caller: Caller, ports: Ports, room: int) -> list[ContextSection]:
+async def _people(prompt: str, caller: Caller, ports: Ports, scopes: Scopes, room: int) -> list[ContextSection]:
     """Return who is known, those named in the prompt first, within so many bytes; nothing if nobody is or fits."""
-    known = await known_people(caller, ports)
+    known = await known_people(caller, scopes)
     if not known:
         return []
     named = set()

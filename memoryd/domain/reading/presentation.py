@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from memoryd.domain.ports import Ports
+from memoryd.domain.scopes import Scopes
 from memoryd.entities.directory import Directory
 from memoryd.knowledge.language.relative_times import has_relative_time
 from memoryd.model.caller import Caller
@@ -18,14 +19,17 @@ from memoryd.model.validation import fold
 __all__ = ["present", "present_one", "said_by", "said_time"]
 
 
-async def present(memories: Sequence[Memory], caller: Caller, ports: Ports, now: datetime) -> list[Memory]:
+async def present(
+    memories: Sequence[Memory], caller: Caller, ports: Ports, now: datetime, *, scopes: Scopes | None = None
+) -> list[Memory]:
     """Return memories as they are now, with what a caller needs to understand them."""
+    scopes = scopes or Scopes(ports)
     named = any(memory.mentions for memory in memories)
     owners = dict.fromkeys(memory.owner for memory in memories) if named else ()
-    people = {owner: (await ports.people(owner)).seen_by(caller.reads_as(owner)) for owner in owners}
+    people = {owner: (await scopes.people(owner)).seen_by(caller.reads_as(owner)) for owner in owners}
     return [
         replace(
-            _named(memory, people[memory.owner]) if memory.mentions else memory,
+            _with_entity_names(memory, people[memory.owner]) if memory.mentions else memory,
             state=memory.state_at(now),
             said_by=said_by(memory, caller),
             said_time=said_time(memory, now, ports.policy.date_after_days),
@@ -35,11 +39,11 @@ async def present(memories: Sequence[Memory], caller: Caller, ports: Ports, now:
 
 
 async def present_one(memory: Memory, caller: Caller, ports: Ports, now: datetime) -> Memory:
-    """Return one memory so; see `shown`."""
+    """Return one memory so; see `present`."""
     return (await present([memory], caller, ports, now))[0]
 
 
-def _named(memory: Memory, people: Directory) -> Memory:
+def _with_entity_names(memory: Memory, people: Directory) -> Memory:
     """Return a memory with the names, as they are known now, of whom it is about and whom it mentions."""
     refs: dict[str, EntityRef] = {}
     for mention in memory.mentions:
