@@ -33,7 +33,7 @@ NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 NO_MODEL = '[embedding]\nprovider = "none"\n'
 
 
-def call_context(n: int = 0, **more) -> CallContext:
+def made_call(n: int = 0, **more) -> CallContext:
     given = {"time": NOW + timedelta(seconds=n), "call": f"call{n}", "rpc": "AddMemory", "door": "sandbox"}
     return CallContext(**{**given, **more})
 
@@ -44,11 +44,17 @@ def records(path, **options):
 
 def test_a_line_says_who_what_and_which_and_nothing_empty(folder):
     log = AuditLog(folder / "a.jsonl")
-    made = call_context(
-        grant_id="g", listener="g", token_id="t", agent_id="x", user_id="u", chat_id="c", ids=["m1", "m2"]
+    made = made_call(
+        grant_id="g",
+        listener="g",
+        token_id="t",  # noqa: S106  an id
+        agent_id="x",
+        user_id="u",
+        chat_id="c",
+        ids=["m1", "m2"],
     )
     log.note(made, "OK")
-    log.note(call_context(1), "NOT_FOUND", "MEMORY_NOT_FOUND")
+    log.note(made_call(1), "NOT_FOUND", "MEMORY_NOT_FOUND")
     log.close()
     assert [
         {
@@ -66,14 +72,14 @@ def test_a_line_says_who_what_and_which_and_nothing_empty(folder):
 
 def test_a_write_is_recorded_before_its_commit_and_once(folder):
     log = AuditLog(folder / "a.jsonl")
-    made, change = call_context(), ChangeSet(inserts=(entry("secret words"),))
+    made, change = made_call(), ChangeSet(inserts=(entry("secret words"),))
     flushed = log.record([(change, made), (ChangeSet(), None)])
     assert [list(change.ids)] == [record["ids"] for record in records(folder / "a.jsonl")]
     flushed()
     made.ids.extend(change.ids)
     log.note(made, "OK")
     assert 1 == len(records(folder / "a.jsonl"))
-    log.note(call_context(0, recorded=made.recorded, ids=["g1"], token_id="t1"), "OK")  # noqa: S106  an id: said after all
+    log.note(made_call(0, recorded=made.recorded, ids=["g1"], token_id="t1"), "OK")  # noqa: S106  an id: said after all
     assert (["g1"], "t1") == (records(folder / "a.jsonl")[1]["ids"], records(folder / "a.jsonl")[1]["token_id"])
     assert "secret words" not in (folder / "a.jsonl").read_text()
     log.note(made, "UNAVAILABLE", "UNAVAILABLE")  # the commit failed after all: that is said too
@@ -83,7 +89,7 @@ def test_a_write_is_recorded_before_its_commit_and_once(folder):
 
 def test_a_long_page_is_audited_by_its_first_ids_and_its_count(folder):
     log = AuditLog(folder / "a.jsonl")
-    log.note(call_context(ids=[f"m{n}" for n in range(250)]), "OK")
+    log.note(made_call(ids=[f"m{n}" for n in range(250)]), "OK")
     (record,) = records(folder / "a.jsonl")
     assert (10, 250) == (len(record["ids"]), record["id_count"])
     log.close()
@@ -92,10 +98,10 @@ def test_a_long_page_is_audited_by_its_first_ids_and_its_count(folder):
 def test_refusals_that_repeat_are_one_line_with_their_count(folder):
     log = AuditLog(folder / "a.jsonl")
     for n in range(5000):
-        log.note(call_context(0, time=NOW + timedelta(microseconds=n)), "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
-    log.note(call_context(0, rpc="GetMemory"), "NOT_FOUND", "MEMORY_NOT_FOUND")
-    log.note(call_context(2), "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
-    log.note(call_context(3), "OK")
+        log.note(made_call(0, time=NOW + timedelta(microseconds=n)), "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
+    log.note(made_call(0, rpc="GetMemory"), "NOT_FOUND", "MEMORY_NOT_FOUND")
+    log.note(made_call(2), "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED")
+    log.note(made_call(3), "OK")
     log.close()
     found = [(record["rpc"], record["outcome"], record.get("repeated", 0)) for record in records(folder / "a.jsonl")]
     assert [
@@ -110,7 +116,7 @@ def test_refusals_that_repeat_are_one_line_with_their_count(folder):
 def test_who_was_refused_is_told_apart_and_counts_do_not_wait_for_the_next_refusal(folder):
     log = AuditLog(folder / "a.jsonl")
     for user in ("alice", "bob", "alice", "bob", "bob"):
-        log.note(call_context(0, user_id=user), "NOT_FOUND", "MEMORY_NOT_FOUND")
+        log.note(made_call(0, user_id=user), "NOT_FOUND", "MEMORY_NOT_FOUND")
     log.tell_repeats(NOW + timedelta(seconds=0.5))
     assert 2 == len(records(folder / "a.jsonl"))
     log.tell_repeats(NOW + timedelta(seconds=1))
@@ -121,7 +127,7 @@ def test_who_was_refused_is_told_apart_and_counts_do_not_wait_for_the_next_refus
 
 def test_a_commit_waits_until_its_line_is_on_disk_and_a_disk_that_fails_stops_the_next(folder, monkeypatch):
     log = AuditLog(folder / "a.jsonl")
-    work = [(ChangeSet(inserts=(entry("x"),)), call_context())]
+    work = [(ChangeSet(inserts=(entry("x"),)), made_call())]
     slow, synced = threading.Event(), []
 
     def sync(handle: int) -> None:
@@ -153,7 +159,7 @@ def test_a_commit_waits_until_its_line_is_on_disk_and_a_disk_that_fails_stops_th
 def test_a_full_file_is_put_aside_and_the_oldest_go(folder):
     log = AuditLog(folder / "a.jsonl", max_bytes=4096, keep_files=2)
     for n in range(400):
-        log.note(call_context(n), "OK")
+        log.note(made_call(n), "OK")
     log.close()
     files = audit_files(folder / "a.jsonl")
     assert 3 == len(files)
@@ -164,11 +170,11 @@ def test_a_full_file_is_put_aside_and_the_oldest_go(folder):
 
 def test_a_torn_line_is_skipped_and_the_next_is_whole(folder):
     path = folder / "a.jsonl"
-    AuditLog(path).note(call_context(0), "OK")
+    AuditLog(path).note(made_call(0), "OK")
     with path.open("ab") as file:
         file.write(b'{"time": "2026-')
     log = AuditLog(path)
-    log.note(call_context(1), "OK")
+    log.note(made_call(1), "OK")
     log.close()
     assert ["call0", "call1"] == [record["call"] for record in records(path)]
 
@@ -178,7 +184,7 @@ def test_what_cannot_be_written_down_is_refused_unless_the_operator_says_otherwi
     (folder / "file").write_text("in the way")
     for required in (True, False):
         log = AuditLog(folder / "file" / "a.jsonl", required=required, on_fault=faults.append)
-        work = [(ChangeSet(inserts=(entry("x"),)), call_context())]
+        work = [(ChangeSet(inserts=(entry("x"),)), made_call())]
         if required:
             with pytest.raises(NotWritten, match="audit log cannot be written"):
                 log.record(work)
@@ -187,7 +193,7 @@ def test_what_cannot_be_written_down_is_refused_unless_the_operator_says_otherwi
         else:
             log.record(work)()
             log.check_writable()
-        log.note(call_context(), "OK")
+        log.note(made_call(), "OK")
         log.close()
     assert 2 == len(faults)
 
@@ -199,7 +205,7 @@ def test_it_writes_again_by_itself(folder):
         log.check_writable()
     (folder / "d").unlink()
     log.check_writable()
-    log.record([(ChangeSet(inserts=(entry("x"),)), call_context())])()
+    log.record([(ChangeSet(inserts=(entry("x"),)), made_call())])()
     assert 1 == len(records(folder / "d" / "a.jsonl"))
     log.close()
 
@@ -230,7 +236,7 @@ def test_following_goes_on_over_a_rotation(folder):
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
     for n in range(100):
-        log.note(call_context(n), "OK")
+        log.note(made_call(n), "OK")
         time.sleep(0.001)
     assert enough.wait(10)
     thread.join()

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.daemon.config import Config, IndexConfig
+from memoryd.domain.reading import ranking
+from memoryd.domain.reading.ranking import Asked, best_of, depth_of
 from memoryd.index import records
 from memoryd.index import vectors as vectors_module
 from memoryd.index.analysis import analyse, analyse_query
 from memoryd.index.cache import ScopeIndexes
-from memoryd.domain.reading import ranking
-from memoryd.domain.reading.ranking import Asked, best_of, depth_of
-from memoryd.index.question import Question, Weights
 from memoryd.index.postings import Postings
+from memoryd.index.question import Question, Weights
 from memoryd.index.records import forget_unpacked, pack, unpack
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.change import Applied, ChangeSet, Entry

@@ -119,9 +119,9 @@ def test_zero_means_the_default():
 
 
 def test_a_source_is_bounded():
-    Source(message_ids=("m",) * limits.MAX_SOURCE_MESSAGES)
+    Draft(content="x", source=Source(message_ids=("m",) * limits.MAX_SOURCE_MESSAGES))
     with pytest.raises(LimitExceeded):
-        Source(message_ids=("m",) * (limits.MAX_SOURCE_MESSAGES + 1))
+        Draft(content="x", source=Source(message_ids=("m",) * (limits.MAX_SOURCE_MESSAGES + 1)))
 
 
 @pytest.mark.parametrize(

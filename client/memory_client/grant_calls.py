@@ -14,7 +14,7 @@ from memoryd.model.grant import Door, Grant, GrantSpec, GrantStatus, GrantUsage,
 from memoryd.model.results import ForgottenGrant, Page
 from memoryd.v1 import grant_service_pb2, identity_service_pb2
 from memoryd.wire.grant import (
-    DOOR_FROM_PB,
+    DOOR,
     grant_from_pb,
     permissions_from_pb,
     quota_from_pb,
@@ -102,7 +102,7 @@ def whoami(identity: Identity) -> Call[WhoAmI]:
 
     def parse(answer: Any) -> WhoAmI:
         return WhoAmI(
-            door=DOOR_FROM_PB[answer.door],
+            door=DOOR.from_pb(answer.door),
             agent_id=answer.agent_id,
             user_id=answer.user_id,
             chat_id=answer.chat_id,

@@ -88,7 +88,7 @@ class AuditLog:
     # --- writing ---
 
     def record(self, work: Sequence[tuple[ChangeSet, CallContext | None]]) -> Callable[[], None]:
-        """Write down what is about to be committed, and return what waits until it is on disk; see call_context.Journal."""
+        """Write down what is about to be committed, and return what waits until it is on disk; see Journal."""
         call_contexts = []
         for change, call_context in work:
             if call_context is not None:

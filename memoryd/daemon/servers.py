@@ -181,7 +181,7 @@ class Servers:
             self.listeners,
             store_id=store_id,
             secret=ports.secret,
-            default_quota=Quota(**{name: getattr(sandbox, name) for name in Quota.__dataclass_fields__}),
+            default_quota=Quota(**{name: getattr(sandbox, name) for name in Quota.__dataclass_fields__}).checked(),
             new_id=new_id,
             random_bytes=secrets.token_bytes,
         )

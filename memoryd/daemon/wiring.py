@@ -25,10 +25,8 @@ from memoryd.entities.finders import Finder, load_finders
 from memoryd.identity.grants import Grants
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.records import forget_unpacked
-from memoryd.knowledge.claims.statement import statement_of
 from memoryd.knowledge.language.names import forget_names
 from memoryd.knowledge.language.stems import forget_stems
-from memoryd.knowledge.language.words import words_of
 from memoryd.knowledge.secrets import SecretDetector
 from memoryd.model.change import Applied
 from memoryd.store.base import Store
@@ -196,8 +194,6 @@ def _forget_read(applied: Applied, embedder: Embedder) -> None:
     """Drop what was kept of the texts that were read lately, once something is purged."""
     if applied.change.purges:
         forget_unpacked()
-        statement_of.cache_clear()
-        words_of.cache_clear()
         forget_names()
         forget_stems()
         embedder.forget_queries()

@@ -24,6 +24,7 @@ from memoryd.index.postings import CorpusStats, Postings
 from memoryd.index.question import Candidate, Question
 from memoryd.index.records import forget_unpacked, pack, unpack, unpack_once
 from memoryd.index.vectors import Vectors, similarities
+from memoryd.knowledge.reading import BYTES_A_READING, Reader
 from memoryd.model import limits
 from memoryd.model.change import Entry, Recalled
 from memoryd.model.entity import Entity
@@ -64,6 +65,7 @@ class ScopeIndex:
     ) -> None:
         """Index entries, chunk after chunk; vectors with another fingerprint than this one are left out."""
         self.people = Directory(entities)
+        self.reader = Reader()
         self.tombstones = set(tombstones)
         self.commit_seq = 0
         self.dimensions = dimensions
@@ -166,7 +168,15 @@ class ScopeIndex:
         """Bytes that it occupies, estimated."""
         vectors = 0 if self.vectors is None else self.vectors.nbytes
         filter_terms = len(self._filter_terms) * BYTES_A_TERM
-        return vectors + self.postings.nbytes + filter_terms + self._record_bytes + self.count * BYTES_A_DOCUMENT
+        readings = len(self.reader) * BYTES_A_READING
+        return (
+            vectors
+            + self.postings.nbytes
+            + filter_terms
+            + readings
+            + self._record_bytes
+            + self.count * BYTES_A_DOCUMENT
+        )
 
     # --- changing it (one thread) ---
 
@@ -222,6 +232,7 @@ class ScopeIndex:
         """
         if not ids:
             return
+        self.reader.forget()
         for memory_id in ids:
             self.remove(memory_id)
         linked = {one for one, links in self._former_links.items() if not links.isdisjoint(ids)}

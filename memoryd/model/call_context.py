@@ -1,7 +1,8 @@
 """
 What is known of a call for the audit log, wherever the call has got to.
 
-The service begins a call_context; the store finds it when the call commits, so that the line of a write goes with the write.
+The service begins one for each call. The store finds it when the call commits, so that the audit line of a write
+is written with the write.
 """
 
 from __future__ import annotations

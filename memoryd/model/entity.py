@@ -14,6 +14,8 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from memoryd.model.open_enum import OpenEnum
+
 if TYPE_CHECKING:
     from memoryd.model.scope import Owner
     from memoryd.model.trust import Trust
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Entity", "EntityRef", "EntityType", "Form", "Mention", "Profile"]
 
 
-class EntityType(Enum):
+class EntityType(OpenEnum):
     """What sort of thing an entity is."""
 
     PERSON = "person"

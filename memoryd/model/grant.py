@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import Enum
 
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
+from memoryd.model.open_enum import OpenEnum
 from memoryd.model.validation import check_id, check_text, check_time
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-class Permission(Enum):
+class Permission(OpenEnum):
     """What a caller may do; the names are those of the commands."""
 
     SEARCH = "search"
@@ -74,7 +74,7 @@ def check_permissions(names: Iterable[str | Permission]) -> frozenset[Permission
     return frozenset(found)
 
 
-class Door(Enum):
+class Door(OpenEnum):
     """The ways in."""
 
     ADMIN = "admin"
@@ -102,8 +102,8 @@ class Quota:
     connections: int = 0
     """Open at once on its own socket; 0: 256."""
 
-    def __post_init__(self) -> None:
-        """Check every number."""
+    def checked(self) -> Quota:
+        """Return it; InvalidArgument names a number that is out of range."""
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= limits.MAX_QUOTA:
@@ -111,6 +111,7 @@ class Quota:
                     f"quota.{name} is {value}; it must lie between 0 (no limit) and {limits.MAX_QUOTA}",
                     field=f"quota.{name}",
                 )
+        return self
 
 
 NO_LIMITS = Quota()
@@ -191,7 +192,7 @@ class GrantSpec:
             user_id=self.user_id,
             chat_ids=self.chat_ids,
             permissions=self.permissions,
-            quota=replace(default_quota, **self.quota),  # type: ignore[arg-type]  # checked by Quota
+            quota=replace(default_quota, **self.quota).checked(),  # type: ignore[arg-type]  # checked here
             label=self.label,
             create_time=now,
             expire_time=self.expire_time,
@@ -233,4 +234,5 @@ class TokenKey:
 def permission_names(permissions: Iterable[Permission]) -> list[str]:
     """Return their names in the order of the enum."""
     held = frozenset(permissions)
-    return [permission.value for permission in Permission if permission in held]
+    strangers = sorted(permission.value for permission in held.difference(Permission))
+    return [*(permission.value for permission in Permission if permission in held), *strangers]

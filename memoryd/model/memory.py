@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import Enum
 from types import MappingProxyType
 
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
 from memoryd.model.entity import EntityRef, Mention
+from memoryd.model.open_enum import OpenEnum
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
 from memoryd.model.validation import (
@@ -46,7 +46,7 @@ _OWN = {"internal": True}  # a field that the daemon keeps for itself
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
-class Kind(Enum):
+class Kind(OpenEnum):
     """What sort of statement a memory is."""
 
     FACT = "fact"
@@ -57,7 +57,7 @@ class Kind(Enum):
     EPISODE = "episode"
 
 
-class State(Enum):
+class State(OpenEnum):
     """Where a memory stands in its life."""
 
     LIVE = "live"
@@ -66,7 +66,7 @@ class State(Enum):
     DELETED = "deleted"
 
 
-class Outcome(Enum):
+class Outcome(OpenEnum):
     """What became of a statement that was offered."""
 
     INSERTED = "inserted"
@@ -85,18 +85,21 @@ class Source:
     session_id: str = ""
     message_ids: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Check every part as an id."""
-        for name in ("speaker", "channel", "thread_id", "session_id"):
-            object.__setattr__(self, name, check_id(getattr(self, name), f"source.{name}"))
+    def checked(self) -> Source:
+        """Return it with every part checked as an id; InvalidArgument or LimitExceeded names what is wrong."""
         if len(self.message_ids) > limits.MAX_SOURCE_MESSAGES:
             raise LimitExceeded(
                 f"source.message_ids has {len(self.message_ids)} entries; the limit is {limits.MAX_SOURCE_MESSAGES}",
                 field="source.message_ids",
                 limit="source.message_ids",
             )
-        ids = tuple(check_id(item, f"source.message_ids[{n}]") for n, item in enumerate(self.message_ids))
-        object.__setattr__(self, "message_ids", ids)
+        return Source(
+            check_id(self.speaker, "source.speaker"),
+            check_id(self.channel, "source.channel"),
+            check_id(self.thread_id, "source.thread_id"),
+            check_id(self.session_id, "source.session_id"),
+            tuple(check_id(item, f"source.message_ids[{n}]") for n, item in enumerate(self.message_ids)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +247,8 @@ class Draft:
         put = object.__setattr__
         put(self, "content", check_text(self.content, "content", limit=limits.MAX_CONTENT_BYTES, required=True))
         try:
-            put(self, "kind", Kind(self.kind))
-        except ValueError:
+            put(self, "kind", Kind[Kind(self.kind).name])
+        except (ValueError, KeyError):
             raise InvalidArgument(
                 f"kind is {self.kind!r}; it must be one of {', '.join(kind.value for kind in Kind)}", field="kind"
             ) from None
@@ -254,6 +257,7 @@ class Draft:
         put(self, "category", check_text(self.category, "category", limit=limits.MAX_CATEGORY_BYTES).strip())
         put(self, "metadata", check_metadata(self.metadata))
         put(self, "key", check_id(self.key, "key"))
+        put(self, "source", self.source.checked())
         put(self, "event_time", check_time(self.event_time, "event_time"))
         put(self, "expire_time", check_time(self.expire_time, "expire_time"))
         check_share(self.confidence, "confidence")

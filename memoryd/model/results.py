@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import Enum
 
 from memoryd.model.entity import Profile
 from memoryd.model.memory import Kind, Memory, Outcome, State
+from memoryd.model.open_enum import OpenEnum
 from memoryd.model.trust import Trust
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
 
 
-class Leg(Enum):
+class Leg(OpenEnum):
     """One way of finding memories."""
 
     VECTOR = "vector"

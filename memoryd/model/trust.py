@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from memoryd.model.open_enum import OpenEnum
 
 __all__ = ["Trust"]
 
 
-class Trust(Enum):
+class Trust(OpenEnum):
     """Which door a memory came through."""
 
     HOST = "host"
@@ -16,8 +16,8 @@ class Trust(Enum):
 
     @property
     def weight(self) -> int:
-        """What it weighs: the host before imports before sandboxes."""
-        return _WEIGHTS[self.value]
+        """What it weighs: the host before imports before sandboxes; a class of a later version less than all."""
+        return _WEIGHTS.get(self.value, -1)
 
     def outranks(self, other: Trust) -> bool:
         """Whether it weighs more."""

@@ -6,7 +6,7 @@ from memoryd.identity.grants import Grants
 from memoryd.model.grant import NO_LIMITS, GrantUsage
 from memoryd.service.gate import Call
 from memoryd.v1 import identity_service_pb2 as pb
-from memoryd.wire.grant import DOOR_TO_PB, permissions_to_pb, quota_to_pb, usage_to_pb
+from memoryd.wire.grant import DOOR, permissions_to_pb, quota_to_pb, usage_to_pb
 from memoryd.wire.memory import set_time
 
 __all__ = ["IdentityService"]
@@ -22,7 +22,7 @@ class IdentityService:
         session, grant = call.session, call.session.grant
         agent_id, user_id, chat_id = call.identity
         response = pb.WhoAmIResponse(
-            door=DOOR_TO_PB[session.door],
+            door=DOOR.to_pb(session.door),
             agent_id=agent_id,
             user_id=user_id,
             chat_id=chat_id,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from memoryd.model.entity import EntityType, Profile
 from memoryd.model.scope import Owner, Scope
 from memoryd.v1 import entity_pb2, memory_pb2
-from memoryd.wire.memory import enum_codes, set_time, time_from_pb
+from memoryd.wire.memory import EnumCodes, set_time, time_from_pb
 
 __all__ = ["profile_from_pb", "profile_to_pb"]
 
-TYPE_TO_PB, TYPE_FROM_PB = enum_codes(EntityType, entity_pb2, "ENTITY_TYPE")
+TYPE = EnumCodes(EntityType, entity_pb2, "ENTITY_TYPE")
 
 
 def profile_to_pb(profile: Profile) -> entity_pb2.Entity:
@@ -19,7 +19,7 @@ def profile_to_pb(profile: Profile) -> entity_pb2.Entity:
         id=profile.id,
         agent_id=profile.owner.agent_id,
         scope=memory_pb2.Scope(user_id=scope.user_id or "", chat_id=scope.chat_id or ""),
-        type=TYPE_TO_PB[profile.type],
+        type=TYPE.to_pb(profile.type),
         name=profile.name,
         aliases=profile.aliases,
         relations=profile.relations,
@@ -37,7 +37,7 @@ def profile_from_pb(message: entity_pb2.Entity) -> Profile:
     return Profile(
         id=message.id,
         owner=Owner(message.agent_id, Scope(message.scope.user_id or None, message.scope.chat_id or None)),
-        type=TYPE_FROM_PB.get(message.type, EntityType.OTHER),
+        type=TYPE.from_pb(message.type),
         name=message.name,
         aliases=tuple(message.aliases),
         relations=tuple(message.relations),

@@ -16,11 +16,10 @@ from memoryd.model.grant import (
     permission_names,
 )
 from memoryd.v1 import grant_pb2, grant_service_pb2
-from memoryd.wire.memory import enum_codes, set_time, time_from_pb
+from memoryd.wire.memory import EnumCodes, set_time, time_from_pb
 
 __all__ = [
-    "DOOR_FROM_PB",
-    "DOOR_TO_PB",
+    "DOOR",
     "grant_from_pb",
     "grant_to_pb",
     "permissions_from_pb",
@@ -35,20 +34,20 @@ __all__ = [
     "usage_to_pb",
 ]
 
-PERMISSION_TO_PB, PERMISSION_FROM_PB = enum_codes(Permission, grant_pb2, "PERMISSION")
-DOOR_TO_PB, DOOR_FROM_PB = enum_codes(Door, grant_pb2, "DOOR")
+PERMISSION = EnumCodes(Permission, grant_pb2, "PERMISSION")
+DOOR = EnumCodes(Door, grant_pb2, "DOOR")
 _QUOTAS = tuple(Quota.__dataclass_fields__)
 _USAGES = tuple(GrantUsage.__dataclass_fields__)
 
 
 def permissions_to_pb(permissions: frozenset[Permission]) -> list[Any]:
     """Return permissions in the order of the contract."""
-    return [PERMISSION_TO_PB[permission] for permission in Permission if permission in permissions]
+    return sorted(map(PERMISSION.to_pb, permissions))
 
 
 def permissions_from_pb(codes: Any) -> frozenset[Permission]:
-    """Return the permissions of codes; those of a later version are left out."""
-    return frozenset(PERMISSION_FROM_PB[code] for code in codes if code in PERMISSION_FROM_PB)
+    """Return the permissions of codes."""
+    return frozenset(map(PERMISSION.from_pb, codes))
 
 
 def quota_to_pb(quota: Quota) -> grant_pb2.Quota:

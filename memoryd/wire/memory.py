@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from memoryd.errors import InvalidArgument
 from memoryd.model.entity import EntityRef
 from memoryd.model.memory import Draft, Judgement, Kind, Memory, Outcome, Source, State
+from memoryd.model.open_enum import OpenEnum
 from memoryd.model.query import Filter
 from memoryd.model.results import AddResult, ContextItem, ContextSection, Hit, Leg, LegScore, MemoryCount, Stats
 from memoryd.model.scope import Scope
@@ -19,9 +19,9 @@ from memoryd.model.trust import Trust
 from memoryd.v1 import context_service_pb2, memory_pb2, memory_service_pb2
 
 __all__ = [
+    "EnumCodes",
     "draft_from_pb",
     "draft_to_pb",
-    "enum_codes",
     "filter_from_pb",
     "filter_to_pb",
     "hit_from_pb",
@@ -43,20 +43,36 @@ __all__ = [
 ]
 
 NANOS_A_SECOND = 1_000_000_000
-E = TypeVar("E", bound=Enum)
+E = TypeVar("E", bound=OpenEnum)
 
 
-def enum_codes(enum: type[E], module: Any, prefix: str) -> tuple[dict[E, Any], dict[int, E]]:
-    """Return an enum of the model as codes of a generated module, and the other way round."""
-    to_pb = {member: getattr(module, f"{prefix}_{member.name}") for member in enum}
-    return to_pb, {code: member for member, code in to_pb.items()}
+class EnumCodes(Generic[E]):
+    """The members of an enum of the model and their codes in a generated module; other codes are kept as strangers."""
+
+    def __init__(self, enum: type[E], module: Any, prefix: str) -> None:
+        self._enum = enum
+        self._codes = {member: getattr(module, f"{prefix}_{member.name}") for member in enum}
+        self._members: dict[int, E] = {code: member for member, code in self._codes.items()}
+
+    def to_pb(self, member: E) -> Any:
+        """Return the code of a member, or of a stranger."""
+        return self._codes.get(member, member.code)
+
+    def from_pb(self, code: int) -> E:
+        """Return the member of a code; of one that this version does not know what stands for it."""
+        known = self._members.get(code)
+        return self._enum.stranger(code) if known is None else known
+
+    def known(self, code: int) -> E | None:
+        """Return the member of a code; None where this version does not know it, or it says nothing."""
+        return self._members.get(code)
 
 
-KIND_TO_PB, KIND_FROM_PB = enum_codes(Kind, memory_pb2, "MEMORY_KIND")
-STATE_TO_PB, STATE_FROM_PB = enum_codes(State, memory_pb2, "MEMORY_STATE")
-TRUST_TO_PB, TRUST_FROM_PB = enum_codes(Trust, memory_pb2, "TRUST_CLASS")
-OUTCOME_TO_PB, OUTCOME_FROM_PB = enum_codes(Outcome, memory_pb2, "OUTCOME")
-LEG_TO_PB, LEG_FROM_PB = enum_codes(Leg, memory_pb2, "SEARCH_LEG")
+KIND = EnumCodes(Kind, memory_pb2, "MEMORY_KIND")
+STATE = EnumCodes(State, memory_pb2, "MEMORY_STATE")
+TRUST = EnumCodes(Trust, memory_pb2, "TRUST_CLASS")
+OUTCOME = EnumCodes(Outcome, memory_pb2, "OUTCOME")
+LEG = EnumCodes(Leg, memory_pb2, "SEARCH_LEG")
 
 _TIMES = (
     "create_time", "event_time", "recall_time", "reinforce_time", "expire_time", "supersede_time", "delete_time",
@@ -87,7 +103,7 @@ def set_time(message: Any, field: str, time: datetime | None) -> None:
 
 
 def _kind(code: int, field: str) -> Kind:
-    kind = KIND_FROM_PB.get(code)
+    kind = KIND.known(code)
     if kind is None:
         raise InvalidArgument(f"{field} is {code}, which is no kind of memory", field=field)
     return kind
@@ -100,8 +116,8 @@ def memory_to_pb(memory: Memory) -> memory_pb2.Memory:
         agent_id=memory.agent_id,
         scope=memory_pb2.Scope(user_id=memory.scope.user_id or "", chat_id=memory.scope.chat_id or ""),
         content=memory.content,
-        kind=KIND_TO_PB[memory.kind],
-        state=STATE_TO_PB[memory.state],
+        kind=KIND.to_pb(memory.kind),
+        state=STATE.to_pb(memory.state),
         subjects=memory.subjects,
         tags=memory.tags,
         category=memory.category,
@@ -110,7 +126,7 @@ def memory_to_pb(memory: Memory) -> memory_pb2.Memory:
         source=source_to_pb(memory.source),
         confidence=memory.confidence,
         decay_rate=memory.decay_rate,
-        trust=TRUST_TO_PB[memory.trust],
+        trust=TRUST.to_pb(memory.trust),
         grant_id=memory.grant_id,
         protected=memory.protected,
         recall_count=memory.recall_count,
@@ -139,8 +155,8 @@ def memory_from_pb(message: memory_pb2.Memory) -> Memory:
         agent_id=message.agent_id,
         scope=Scope(message.scope.user_id or None, message.scope.chat_id or None),
         content=message.content,
-        kind=KIND_FROM_PB.get(message.kind, Kind.FACT),
-        state=STATE_FROM_PB.get(message.state, State.LIVE),
+        kind=KIND.from_pb(message.kind),
+        state=STATE.from_pb(message.state),
         subjects=tuple(message.subjects),
         tags=tuple(message.tags),
         category=message.category,
@@ -149,7 +165,7 @@ def memory_from_pb(message: memory_pb2.Memory) -> Memory:
         source=source_from_pb(message.source),
         confidence=message.confidence,
         decay_rate=message.decay_rate if message.HasField("decay_rate") else None,
-        trust=TRUST_FROM_PB.get(message.trust, Trust.SANDBOX),
+        trust=TRUST.from_pb(message.trust),
         grant_id=message.grant_id,
         protected=message.protected,
         create_time=created,
@@ -193,7 +209,7 @@ def draft_to_pb(draft: Draft) -> memory_service_pb2.AddMemoryRequest:
     request = memory_service_pb2.AddMemoryRequest(
         shared=draft.shared,
         content=draft.content,
-        kind=KIND_TO_PB[draft.kind],
+        kind=KIND.to_pb(draft.kind),
         subjects=draft.subjects,
         tags=draft.tags,
         category=draft.category,
@@ -232,7 +248,7 @@ def draft_from_pb(request: memory_service_pb2.AddMemoryRequest) -> Draft:
 def filter_to_pb(wanted: Filter) -> memory_pb2.MemoryFilter:
     """Return a filter as message; include_expired and include_superseded stand in the request itself."""
     message = memory_pb2.MemoryFilter(
-        kinds=sorted(KIND_TO_PB[kind] for kind in wanted.kinds),
+        kinds=sorted(KIND.to_pb(kind) for kind in wanted.kinds),
         subjects=wanted.subjects,
         tags=wanted.tags,
         metadata=wanted.metadata,
@@ -267,7 +283,7 @@ def hit_to_pb(hit: Hit) -> memory_pb2.SearchHit:
         similarity=hit.similarity,
         lexical=hit.lexical,
         explanation=[
-            memory_pb2.LegScore(leg=LEG_TO_PB[leg.leg], rank=leg.rank, score=leg.score, weight=leg.weight)
+            memory_pb2.LegScore(leg=LEG.to_pb(leg.leg), rank=leg.rank, score=leg.score, weight=leg.weight)
             for leg in hit.explanation
         ],
     )
@@ -275,28 +291,24 @@ def hit_to_pb(hit: Hit) -> memory_pb2.SearchHit:
 
 def hit_from_pb(message: memory_pb2.SearchHit) -> Hit:
     """Return a message as hit."""
-    legs = tuple(
-        LegScore(LEG_FROM_PB[leg.leg], leg.rank, leg.score, leg.weight)
-        for leg in message.explanation
-        if leg.leg in LEG_FROM_PB
-    )
+    legs = tuple(LegScore(LEG.from_pb(leg.leg), leg.rank, leg.score, leg.weight) for leg in message.explanation)
     return Hit(memory_from_pb(message.memory), message.score, message.similarity, message.lexical, legs)
 
 
 def legs_to_pb(legs: tuple[Leg, ...]) -> list[Any]:
     """Return legs as codes."""
-    return [LEG_TO_PB[leg] for leg in legs]
+    return [LEG.to_pb(leg) for leg in legs]
 
 
 def legs_from_pb(codes: Any) -> tuple[Leg, ...]:
-    """Return codes as legs; those of a later version are left out."""
-    return tuple(LEG_FROM_PB[code] for code in codes if code in LEG_FROM_PB)
+    """Return codes as legs."""
+    return tuple(map(LEG.from_pb, codes))
 
 
 def result_to_pb(result: AddResult) -> memory_pb2.AddResult:
     """Return the result of an add as message."""
     return memory_pb2.AddResult(
-        outcome=OUTCOME_TO_PB[result.outcome],
+        outcome=OUTCOME.to_pb(result.outcome),
         memory=None if result.memory is None else memory_to_pb(result.memory),
         superseded_ids=result.superseded_ids,
         contested_ids=result.contested_ids,
@@ -307,7 +319,7 @@ def result_to_pb(result: AddResult) -> memory_pb2.AddResult:
 def result_from_pb(message: memory_pb2.AddResult) -> AddResult:
     """Return a message as the result of an add."""
     return AddResult(
-        OUTCOME_FROM_PB[message.outcome],
+        OUTCOME.from_pb(message.outcome),
         memory_from_pb(message.memory) if message.HasField("memory") else None,
         tuple(message.superseded_ids),
         tuple(message.contested_ids),
@@ -320,7 +332,7 @@ def stats_to_pb(stats: Stats) -> memory_service_pb2.GetMemoryStatsResponse:
     message = memory_service_pb2.GetMemoryStatsResponse(
         counts=[
             memory_service_pb2.MemoryCount(
-                kind=KIND_TO_PB[item.kind], state=STATE_TO_PB[item.state], shared=item.shared, count=item.count
+                kind=KIND.to_pb(item.kind), state=STATE.to_pb(item.state), shared=item.shared, count=item.count
             )
             for item in stats.counts
         ],
@@ -333,7 +345,7 @@ def stats_to_pb(stats: Stats) -> memory_service_pb2.GetMemoryStatsResponse:
 def stats_from_pb(message: memory_service_pb2.GetMemoryStatsResponse) -> Stats:
     """Return a message as counts."""
     counts = tuple(
-        MemoryCount(KIND_FROM_PB[item.kind], STATE_FROM_PB[item.state], item.shared, item.count)
+        MemoryCount(KIND.from_pb(item.kind), STATE.from_pb(item.state), item.shared, item.count)
         for item in message.counts
     )
     return Stats(counts, time_from_pb(message, "newest_create_time"), message.content_bytes)
@@ -342,7 +354,7 @@ def stats_from_pb(message: memory_service_pb2.GetMemoryStatsResponse) -> Stats:
 def section_to_pb(section: ContextSection) -> context_service_pb2.ContextSection:
     """Return a section of a context as message."""
     items = [
-        context_service_pb2.ContextItem(id=item.id, kind=KIND_TO_PB[item.kind], trust=TRUST_TO_PB[item.trust])
+        context_service_pb2.ContextItem(id=item.id, kind=KIND.to_pb(item.kind), trust=TRUST.to_pb(item.trust))
         for item in section.items
     ]
     return context_service_pb2.ContextSection(name=section.name, text=section.text, items=items)
@@ -350,8 +362,5 @@ def section_to_pb(section: ContextSection) -> context_service_pb2.ContextSection
 
 def section_from_pb(message: context_service_pb2.ContextSection) -> ContextSection:
     """Return a message as section of a context."""
-    items = tuple(
-        ContextItem(item.id, KIND_FROM_PB.get(item.kind, Kind.FACT), TRUST_FROM_PB.get(item.trust, Trust.SANDBOX))
-        for item in message.items
-    )
+    items = tuple(ContextItem(item.id, KIND.from_pb(item.kind), TRUST.from_pb(item.trust)) for item in message.items)
     return ContextSection(message.name, message.text, items)

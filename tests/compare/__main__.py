@@ -34,7 +34,8 @@ from tests.support import reason_of
 # Ids come from a seed; the counts of recalls, which are written down every 3 s, wait for the stop, as when they are
 # written would depend on the speed of the machine.
 LAUNCH = (
-    "import asyncio, random, runpy, secrets, sys, uuid; dice = random.Random(int(sys.argv.pop(1))); sleep = asyncio.sleep;"
+    "import asyncio, random, runpy, secrets, sys, uuid; dice = random.Random(int(sys.argv.pop(1)));"
+    " sleep = asyncio.sleep;"
     " asyncio.sleep = lambda delay, result=None: sleep(1e6 if delay == 3.0 else delay, result);"
     " secrets.token_bytes = lambda n=32: dice.randbytes(n); secrets.token_hex = lambda n=32: dice.randbytes(n).hex();"
     " uuid.uuid4 = lambda: uuid.UUID(bytes=dice.randbytes(16), version=4);"

@@ -7,12 +7,19 @@ from pathlib import Path
 import pytest
 
 from memoryd.embedding.onnx import builtin_encoder
+from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.claims.statement import statement_of
-from memoryd.knowledge.compare.comparison import compare, may_stand_before
-from memoryd.knowledge.compare.finding import Relation
+from memoryd.knowledge.compare import comparison
+from memoryd.knowledge.compare.comparison import may_stand_before
+from memoryd.knowledge.compare.finding import Finding, Relation
+from memoryd.knowledge.reading import Reading
 
 LABELS = {"changed": Relation.CHANGED, "same": Relation.SAME, "doubt": Relation.DOUBTFUL, "both": Relation.APART}
 WORDS = {relation: label for label, relation in LABELS.items()}
+
+
+def compare(new: str, old: str, **more) -> Finding:
+    return comparison.compare(Reading(new), Reading(old), **more)
 
 
 def pairs():
@@ -91,3 +98,12 @@ def test_the_table_is_as_large_as_it_claims():
     assert sum(label == "both" for label, *_ in found) * 2 >= len(found) * 0.9
     assert len({(old, new) for _, old, new, _ in found}) == len(found)
     assert sum(label != answer for label, _, _, answer in found) <= len(found) // 20
+
+
+def test_what_was_read_is_kept_for_one_owner_until_something_of_theirs_is_erased():
+    mine, theirs = ScopeIndex(), ScopeIndex()
+    text = "my favorite color is red"
+    assert mine.reader.read(text) is mine.reader.read(text)
+    assert mine.reader.read(text) is not theirs.reader.read(text)
+    mine.erase({"a" * 26})
+    assert (0, 1) == (len(mine.reader), len(theirs.reader))

@@ -19,6 +19,7 @@ from memoryd.knowledge.compare.comparison import compare, speaks_of_itself
 from memoryd.knowledge.language.names import is_first_name, is_plain, may_be_one, short_forms
 from memoryd.knowledge.language.relative_times import has_relative_time
 from memoryd.knowledge.language.words import telling_words, words_of
+from memoryd.knowledge.reading import Reading
 from memoryd.knowledge.secrets import SecretDetector
 from memoryd.model.entity import EntityType
 from memoryd.model.validation import fold
@@ -42,7 +43,7 @@ def characters(*classes: str, step: int = 1) -> list[str]:
 
 def read(text: str) -> None:
     """Give a text to everything that reads texts."""
-    words_of(text), statement_of(text), telling_words(text), has_relative_time(text), speaks_of_itself(text)
+    words_of(text), statement_of(text), telling_words(text), has_relative_time(text), speaks_of_itself(Reading(text))
     analyse(text), analyse_query(text)
     finders = (RegexFinder(),)
     find_entities(text, finders)
@@ -59,7 +60,7 @@ def read(text: str) -> None:
     is_plain(text), render_line(made), SECRETS.find(text)
     for old in OLD:
         for new, known in ((text, old), (old, text), (text, text)):
-            compare(new, known, similarity=0.9)
+            compare(Reading(new), Reading(known), similarity=0.9)
 
 
 CLASSES = [(("N",), 1), (("M",), 3), (("L",), 150), (("S", "P"), 6), (("Z", "C"), 1500)]

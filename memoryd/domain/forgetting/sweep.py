@@ -39,6 +39,7 @@ class Match:
         put = object.__setattr__
         put(self, "text", check_text(self.text, "text", limit=limits.MAX_QUERY_BYTES))
         put(self, "grant_id", check_id(self.grant_id, "grant_id"))
+        put(self, "source", self.source.checked())
         if self.text and len(self.text.strip()) < limits.MIN_MATCH_CHARACTERS:
             raise InvalidArgument(
                 f"text has {len(self.text.strip())} characters; give at least {limits.MIN_MATCH_CHARACTERS}",

@@ -17,6 +17,7 @@ from memoryd.domain.rules import Rules
 from memoryd.errors import TrustTooLow
 from memoryd.knowledge.compare.comparison import compare, speaks_of_itself
 from memoryd.knowledge.compare.finding import Finding, Relation
+from memoryd.knowledge.reading import Reader
 from memoryd.model import limits
 from memoryd.model.memory import Draft, Judgement, Memory, Outcome
 from memoryd.model.scope import Owner
@@ -89,12 +90,12 @@ class Verdict:
         return self.new or self.changed[0]
 
 
-def judge(offer: Offer, known: Known, *, now: datetime, rules: Rules) -> Verdict:
+def judge(offer: Offer, known: Known, reader: Reader, *, now: datetime, rules: Rules) -> Verdict:
     """Return what becomes of an offer beside what is known: the first step that decides, decides."""
     return (
         _by_key(offer, known, now)
-        or _by_text(offer, known, now)
-        or _by_meaning(offer, known, now, rules)
+        or _by_text(offer, known, reader, now)
+        or _by_meaning(offer, known, reader, now, rules)
         or Verdict(Outcome.INSERTED, offer.new)
     )
 
@@ -135,14 +136,14 @@ def _by_key(offer: Offer, known: Known, now: datetime) -> Verdict | None:
     return Verdict(Outcome.SUPERSEDED, None, (heir, *retired), ids)
 
 
-def _by_text(offer: Offer, known: Known, now: datetime) -> Verdict | None:
+def _by_text(offer: Offer, known: Known, reader: Reader, now: datetime) -> Verdict | None:
     """What the exact text decides: it strengthens whatever says it already."""
     draft, new = offer.draft, offer.new
     if offer.corrects is not None:
         return None  # a correction is a statement of its own
     # equals and betters first
     for held in sorted(known.same_text, key=lambda memory: new.trust.outranks(memory.trust)):
-        if speaks_of_itself(new.content) and not _same_speaker(held, new):
+        if speaks_of_itself(reader.read(new.content)) and not _same_speaker(held, new):
             continue  # "I like tea", said by another
         if _ends_first(held, new):
             continue
@@ -155,14 +156,14 @@ def _by_text(offer: Offer, known: Known, now: datetime) -> Verdict | None:
 # --- the meaning ---
 
 
-def _by_meaning(offer: Offer, known: Known, now: datetime, rules: Rules) -> Verdict | None:
+def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime, rules: Rules) -> Verdict | None:
     """What the words say of the statements beside it: some are retired, some contested, or one is strengthened."""
     new = offer.new
     retired: list[tuple[Memory, Judgement]] = []
     contested: list[tuple[Memory, Judgement]] = []
     for neighbour in sorted(known.neighbours, key=lambda one: -one.similarity):
         held = neighbour.memory
-        finding = _finding(new, held, neighbour, rules)
+        finding = _finding(new, held, neighbour, reader, rules)
         if finding.relation is Relation.SAME:
             if neighbour.same_subject and offer.corrects is None and not new.key and not _ends_first(held, new):
                 return _said_again(held, offer.draft, new, now)
@@ -184,13 +185,13 @@ def _by_meaning(offer: Offer, known: Known, now: datetime, rules: Rules) -> Verd
     return _replaced(new, retired, contested, now, rules)
 
 
-def _finding(new: Memory, old: Memory, neighbour: Neighbour, rules: Rules) -> Finding:
+def _finding(new: Memory, old: Memory, neighbour: Neighbour, reader: Reader, rules: Rules) -> Finding:
     """Return how one statement stands to an older one; with keys of their own both hold, as the caller tells apart."""
     if new.key and old.key:
         return Finding(Relation.APART)
     return compare(
-        new.content,
-        old.content,
+        reader.read(new.content),
+        reader.read(old.content),
         similarity=neighbour.similarity,
         same_subject=neighbour.same_subject,
         same_speaker=_same_speaker(new, old),
@@ -208,13 +209,15 @@ def _is_doubt(finding: Finding, neighbour: Neighbour) -> bool:
     return finding.relation in {Relation.CHANGED, Relation.DOUBTFUL} and neighbour.same_people
 
 
-def contested_by(back: Memory, neighbours: Sequence[Neighbour], rules: Rules) -> list[tuple[Memory, Judgement]]:
+def contested_by(
+    back: Memory, neighbours: Sequence[Neighbour], reader: Reader, rules: Rules
+) -> list[tuple[Memory, Judgement]]:
     """Return what a memory that comes back contests of what is live beside it, the nearest, each with the reason."""
     found = []
     for one in sorted(neighbours, key=lambda one: -one.similarity):
         held = one.memory
         newer, older = (held, back) if held.create_time > back.create_time else (back, held)
-        finding = _finding(newer, older, one, rules)
+        finding = _finding(newer, older, one, reader, rules)
         if _is_doubt(finding, one):
             found.append((held, Judgement(finding.rule, finding.reason, held.id)))
     return _with_room(found, back)

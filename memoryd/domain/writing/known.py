@@ -15,6 +15,7 @@ from memoryd.domain.writing.pending import Pending
 from memoryd.entities.directory import Directory
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.language.relations import ONE_AT_A_TIME
+from memoryd.knowledge.reading import Reader
 from memoryd.model.change import Tombstone
 from memoryd.model.memory import Kind, Memory, State
 from memoryd.model.query import Filter
@@ -40,6 +41,7 @@ class KnownStatements:
         self._indexes = indexes
         self._pending = pending
         self._now = now
+        self._reader = Reader()  # of scopes too large for memory
 
     async def of_key(self, owner: Owner, key: str) -> list[Memory]:
         """Return the live memories of a key."""
@@ -68,6 +70,11 @@ class KnownStatements:
         """Return who is known in a scope; nobody where it is too large for memory."""
         index = self._indexes[owner]
         return Directory() if index is None else index.people
+
+    def reader(self, owner: Owner) -> Reader:
+        """Return what reads the texts of an owner."""
+        index = self._indexes[owner]
+        return self._reader if index is None else index.reader
 
     async def neighbours(self, new: Memory, vector: Vector | None) -> list[Neighbour]:
         """Return the statements that a new one is compared with."""

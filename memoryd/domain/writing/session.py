@@ -25,7 +25,6 @@ from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import mentions_of
 from memoryd.index.analysis import analyse, indexed_text
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.claims.statement import statement_of
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry, RecordedRequest, Tombstone
 from memoryd.model.memory import AT_ONCE, Draft, Memory, Outcome
@@ -123,7 +122,7 @@ class WriteSession:
             mentions = mentions_of(text, draft.subjects, people, finders, ports.new_id, weight=caller.trust.weight)
             new = replace(new, mentions=mentions)
         with ports.faults.spared("reading claims"):
-            claims = statement_of(draft.content).claims if statement else ()
+            claims = self.known.reader(owner).read(draft.content).statement.claims if statement else ()
             new = replace(new, claims=tuple(dict.fromkeys(claim.attribute for claim in claims)))
         return new  # noqa: RET504  a fault leaves it as it was
 
@@ -131,7 +130,8 @@ class WriteSession:
         """Return what becomes of a statement; of one whose words cannot be judged, what its key decides."""
         verdict: Verdict | None = None
         with self._ports.faults.spared("judging"):
-            verdict = judge(offer, beside, now=self._now, rules=self._ports.policy.rules)
+            reader = self.known.reader(offer.new.owner)
+            verdict = judge(offer, beside, reader, now=self._now, rules=self._ports.policy.rules)
         return verdict or unread(offer, beside, now=self._now)
 
     async def _follow(self, verdict: Verdict, known: Sequence[Memory], owner: Owner, trust: Trust) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from memoryd.knowledge.claims.attributes import PREDICATES
 from memoryd.knowledge.claims.claim import Cardinality, Claim
@@ -183,7 +182,6 @@ _ENDS = re.compile(r"(?:have |has )?(?:cancel\w*|stopped|quit|gave up|given up|d
 _PAST = re.compile(r"^(?:lived|worked|liked|loved|enjoyed|drove|was|were|had)\b", re.IGNORECASE)
 
 
-@lru_cache(maxsize=8192)
 def statement_of(text: str) -> Statement:
     """Return what a text claims; nothing where no rule reads it."""
     if len(text) > MOST_CHARACTERS:

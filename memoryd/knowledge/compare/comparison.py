@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from memoryd.knowledge.claims.statement import MOST_CHARACTERS, Statement, statement_of
+from memoryd.knowledge.claims.statement import MOST_CHARACTERS, Statement
 from memoryd.knowledge.compare.attribute_rules import ENDING, by_claims
 from memoryd.knowledge.compare.finding import AGREED, APART, SAID, Finding, Relation
 from memoryd.knowledge.compare.word_rules import (
@@ -22,14 +22,15 @@ from memoryd.knowledge.compare.word_rules import (
     same_figures,
     same_shades,
 )
-from memoryd.knowledge.language.words import Words, words_of
+from memoryd.knowledge.language.words import Words
+from memoryd.knowledge.reading import Reading
 
 __all__ = ["compare", "may_stand_before", "speaks_of_itself"]
 
 
 def compare(
-    new: str,
-    old: str,
+    new: Reading,
+    old: Reading,
     *,
     similarity: float,
     same_subject: bool = False,
@@ -46,14 +47,14 @@ def compare(
     counts are one. `attributes`, where they are known, are those that the older one speaks of: most pairs share neither
     them nor words, and are told apart without reading it again.
     """
-    if len(new) > MOST_CHARACTERS or len(old) > MOST_CHARACTERS:
+    if len(new.text) > MOST_CHARACTERS or len(old.text) > MOST_CHARACTERS:
         return APART
     if not same_speaker and (speaks_of_itself(new) or speaks_of_itself(old)):
         return APART
-    said, ours, theirs = statement_of(new), words_of(new), words_of(old)
+    said, ours, theirs = new.statement, new.words, old.words
     if attributes is not None and similarity < NEAR and not _meet(said, ours, theirs, attributes):
         return APART
-    known = statement_of(old)
+    known = old.statement
     if said.hedged or known.hedged:
         return repeated(ours, theirs, similarity, duplicate) if said.hedged == known.hedged else APART
     finding = by_claims(said, known, same_subject=same_subject)
@@ -76,9 +77,9 @@ def compare(
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|me|my|mine|myself|we|our|ours)\b", re.IGNORECASE)
 
 
-def speaks_of_itself(text: str) -> bool:
+def speaks_of_itself(said: Reading) -> bool:
     """Return whether what a text says depends on who says it."""
-    return bool(_FIRST_PERSON.search(text)) or any(claim.subject in {"i", "we"} for claim in statement_of(text).claims)
+    return bool(_FIRST_PERSON.search(said.text)) or any(claim.subject in {"i", "we"} for claim in said.statement.claims)
 
 
 _OF_THE_PAST = re.compile(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 from memoryd.knowledge.language.names import is_first_name
 from memoryd.knowledge.language.stems import stem, word_set
@@ -195,7 +194,6 @@ def _shades(text: str, plain_text: str) -> frozenset[str]:
     return frozenset({one for one in found if not one.isalpha() or not one.islower()} | often | past)
 
 
-@lru_cache(maxsize=8192)
 def words_of(text: str) -> Words:
     """Return the words of a statement."""
     written, text = text, plain(text)

@@ -165,12 +165,9 @@ def _open_locked(
     con = _connect(path, memory_limit_bytes)
     try:
         _check_size(con, path)
-        store_id, version, commit_seq, secret = _prove(con, path, noted, begun=begun, accept_loss=accept_loss)
-        if version > len(migrations):
-            raise StoreRefused(
-                f"{path} has schema {version}; this memoryd knows up to {len(migrations)}. Install the newer memoryd"
-                " again"
-            )
+        store_id, version, commit_seq, secret = _prove(
+            con, path, noted, latest=len(migrations), begun=begun, accept_loss=accept_loss
+        )
         if 0 < version < len(migrations):
             con.execute("CHECKPOINT")
             shutil.copyfile(path, beside(path, f".before-schema-{version + 1}"))
@@ -250,6 +247,7 @@ def _prove(
     path: Path,
     noted: tuple[UUID, int] | None,
     *,
+    latest: int,
     begun: bool,
     accept_loss: int | None,
 ) -> tuple[UUID, int, int, bytes]:
@@ -261,6 +259,10 @@ def _prove(
         return noted[0], 0, 0, b""
     meta = dict(con.execute("SELECT name, value FROM meta").fetchall())
     store_id, version = UUID(meta["store_id"]), int(meta["schema_version"])
+    if version > latest:
+        raise StoreRefused(
+            f"{path} has schema {version}; this memoryd knows up to {latest}. Install the newer memoryd again"
+        )
     commit_seq = int(con.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0])
     if accept_loss is not None and accept_loss != commit_seq:
         raise StoreRefused(f"{path} ends at transaction {commit_seq}, not at {accept_loss}; nothing was changed")

@@ -1,0 +1,75 @@
+"""The hash of a request: the same for the same request, in every version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+
+import pytest
+
+from memoryd.domain.payload import is_payload, payload_hash
+from memoryd.errors import RequestIdReused
+from memoryd.model.change import ChangeSet, RecordedRequest
+from memoryd.model.memory import Draft, Kind, Outcome, Source
+from memoryd.model.scope import Owner
+from tests.builders import ALICE, NOW, Local, ports_over, ram_store, run
+
+
+@dataclass(frozen=True)
+class Before:
+    content: str
+    tags: tuple[str, ...] = ()
+    metadata: dict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class After(Before):
+    colour: str = ""
+
+
+def test_a_field_that_a_later_version_adds_changes_no_request_that_leaves_it_out():
+    assert payload_hash(("x", Before("c", ("a",)))) == payload_hash(("x", After("c", ("a",))))
+    assert payload_hash(After("c")) != payload_hash(After("c", colour="red"))
+
+
+def test_every_part_counts_and_no_order_of_what_has_none():
+    base = Draft(content="c", metadata={"a": "1", "b": "2"}, event_time=datetime(2026, 1, 1, tzinfo=UTC))
+    same = Draft(content="c", metadata={"b": "2", "a": "1"}, event_time=datetime(2026, 1, 1, tzinfo=UTC))
+    assert payload_hash(base) == payload_hash(same)
+    others = [
+        Draft(content="d", metadata=base.metadata, event_time=base.event_time),
+        Draft(content="c", metadata={"a": "1"}, event_time=base.event_time),
+        Draft(content="c", metadata=base.metadata),
+        Draft(content="c", metadata=base.metadata, event_time=base.event_time, kind=Kind.EVENT),
+        Draft(content="c", metadata=base.metadata, event_time=base.event_time, source=Source(speaker="s")),
+        Draft(content="c", metadata=base.metadata, event_time=base.event_time, shared=True),
+    ]
+    assert len({payload_hash(one) for one in (base, *others)}) == 1 + len(others)
+    assert payload_hash(frozenset({"a", "b"})) == payload_hash(frozenset({"b", "a"}))
+    assert payload_hash(("a", "b")) != payload_hash(("b", "a"))
+
+
+def test_a_request_of_before_the_upgrade_gets_its_first_answer(clock):
+    async def rule():
+        async with ports_over(ram_store()) as ports:
+            alice = Local(ports, clock, user_id="alice")
+            draft = Draft(content="I live in Rome")
+            first = (await alice.add("I live in Rome")).memory
+            old = blake2b(repr(("default", "alice", None, draft)).encode(), digest_size=16).hexdigest()
+            assert is_payload(("default", "alice", None, draft), old)
+            noted = RecordedRequest(
+                Owner("default", ALICE), "AddMemory", "r1", old, ((first.id, Outcome.INSERTED, ()),), NOW
+            )
+            await ports.store.commit(ChangeSet(request=noted))
+            assert first.id == (await alice.add("I live in Rome", request_id="r1")).memory.id
+            assert 1 == len((await alice.page()).memories)
+            with pytest.raises(RequestIdReused):
+                await alice.add("I live in Oslo", request_id="r1")
+
+    run(rule())
+
+
+def test_the_form_of_the_hash_stays_as_it_was_released():
+    canonical = b'{"content":"c","tags":["a"]}'
+    assert f"2:{blake2b(canonical, digest_size=16).hexdigest()}" == payload_hash(Before("c", ("a",)))
