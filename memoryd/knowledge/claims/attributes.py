@@ -11,11 +11,13 @@ import re
 from memoryd.knowledge.claims.claim import Cardinality
 from memoryd.knowledge.language.words import DAYS, NUMBER_WORDS, UPPER
 
-__all__ = ["EVENTS", "MEAT", "PREDICATES", "PROFESSION_PATTERN", "SINGULAR", "TIME", "VALUED", "expanded"]
+__all__ = ["EVENTS", "MEAT", "PLACES", "PREDICATES", "PROFESSION_PATTERN", "SINGULAR", "TIME", "VALUED", "expanded"]
 
 
 MEAT = "meat beef pork chicken steak bacon"
 """What ends a diet without it."""
+PLACES = frozenset(["home", "birthplace", "origin"])
+"""Attributes whose value is a place."""
 _VOCABULARIES = {
     "be": "am is are was were 's be",
     "became": "am/is/are/was/were/became/have become/has become",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from memoryd.knowledge.claims.attributes import PREDICATES
+from memoryd.knowledge.claims.attributes import PLACES, PREDICATES
 from memoryd.knowledge.claims.claim import Cardinality, Claim
 from memoryd.knowledge.claims.things import claims_of_thing
 from memoryd.knowledge.language.relations import RELATION_PATTERN, relation_of
@@ -299,7 +299,7 @@ def _made(
         text = text[: dated.start()]
     if attribute == "home" and (_SEASONAL.search(text) or _NO_HOME.search(text)):
         return []
-    if attribute in _PLACES:
+    if attribute in PLACES:
         text = text.replace("-", " ")  # Berlin-Mitte lies in Berlin
     value = value_of(text)
     if attribute.startswith("time of"):
@@ -334,7 +334,6 @@ _NO_HOME = re.compile(
 )
 """What one moves to, too."""
 _DATED = frozenset(["home", "employer"])
-_PLACES = frozenset(["home", "birthplace", "origin"])
 
 
 def _of_thing(subject: str, text: str) -> list[Claim]:

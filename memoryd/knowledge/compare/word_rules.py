@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-import re
+from functools import cached_property
 
 from memoryd.knowledge.claims.statement import Statement
 from memoryd.knowledge.compare.finding import APART, Finding, Relation
+from memoryd.knowledge.compare.rules import Rule, deciding
 from memoryd.knowledge.language.stems import stem, word_set
 from memoryd.knowledge.language.words import Words
 
-__all__ = ["NEAR", "TOPIC_COVERED", "by_words", "gained", "repeated", "same_figures", "same_shades"]
+__all__ = [
+    "NAMED_RULES",
+    "NEAR",
+    "SPEAKER_RULES",
+    "TOPIC_COVERED",
+    "WordPair",
+    "by_words",
+    "gained",
+    "repeated",
+    "same_figures",
+    "same_shades",
+]
 
 # Thresholds of the comparison of wholes, chosen on half of letta-evals' contradicting facts (docs/benchmarks.md).
 ALIKE = 0.5
@@ -111,6 +123,138 @@ LEAST_WORDS = 5
 """Of both statements, for their shared words alone to make them one."""
 
 
+class WordPair:
+    """Two statements as wholes."""
+
+    def __init__(self, said: Statement, known: Statement, new: Words, old: Words, similarity: float) -> None:
+        self.said, self.known, self.new, self.old, self.similarity = said, known, new, old, similarity
+        shared = len({*old.content} & {*new.content})
+        self.covered = shared / max(1, len({*old.content}))
+        """How much of the older one's words the newer repeats."""
+        self.alike = shared / max(1, len({*old.content} | {*new.content}))
+        """How much of all words both share."""
+        self.several = shared > 1
+        self.new_leads, self.old_leads = ({n.text for n in words.names if n.leads} for words in (new, old))
+        self.leads = self.new_leads | self.old_leads
+
+    @cached_property
+    def turned(self) -> bool:
+        """Whether the newer one speaks of a change of what the older one says."""
+        return _turns(self.said, self.known, self.new, self.old, self.covered, self.similarity)
+
+    @property
+    def both_lead(self) -> bool:
+        """Whether both begin with a name that they share."""
+        return bool(self.new_leads & self.old_leads)
+
+    @property
+    def shares_a_leader(self) -> bool:
+        """Whether a name with which one begins is in both."""
+        new_names, old_names = ({name.text for name in words.names} for words in (self.new, self.old))
+        return bool(new_names & old_names & self.leads)
+
+    @property
+    def same_frame(self) -> bool:
+        """Whether both have the same words and figures."""
+        return self.alike == 1.0 and same_figures(self.new, self.old)
+
+    @property
+    def denies(self) -> bool:
+        """Whether the newer one excludes more, or denies more without another name or number."""
+        new, old = self.new, self.old
+        return new.exclusions > old.exclusions or (new.negations > old.negations and not _figures_apart(new, old))
+
+
+_TURNED = Finding(Relation.DOUBTFUL, "turned", "it speaks of a change of the same thing")
+_NEGATED = Finding(Relation.CHANGED, "negated", "the same is denied")
+_DENIED = Finding(Relation.DOUBTFUL, "denied", "much of it is denied or excluded")
+
+NAMED_RULES: tuple[Rule[WordPair], ...] = (
+    Rule(
+        "turned_without_a_name",
+        lambda p: not p.shares_a_leader and p.turned and not (p.new_leads and p.old_leads),
+        _TURNED,
+        (("I like opera", "Apparently I no longer like opera"),),
+    ),
+    Rule(
+        "of_others",
+        lambda p: not p.shares_a_leader,
+        APART,
+        (("Tom is 30", "Tommy's brother is 20"), ("Sarah likes sushi", "Tom hates sushi")),
+    ),
+    Rule(
+        "negated",
+        lambda p: (
+            p.same_frame
+            and p.new_leads == p.old_leads
+            and p.new.negations - p.old.negations == 1
+            and (len(p.new.content) > 1 or p.similarity >= VERY_NEAR)
+        ),
+        _NEGATED,
+        (("Tom can swim", "Tom can't swim"), ("Anna smokes cigars", "Anna doesn't smoke cigars")),
+    ),
+    Rule(
+        "denied",
+        lambda p: (
+            p.denies and p.several and p.covered >= COVERED_BY_DENIAL and (p.both_lead or p.covered >= MOSTLY_COVERED)
+        ),
+        _DENIED,
+        (
+            ("Ana Silva plays the violin in an orchestra", "Ana Silva has never played in an orchestra"),
+            ("Ivy Stone exhibited work in galleries in Rome", "Ivy Stone exhibited work only in galleries in Tokyo"),
+        ),
+    ),
+    Rule(
+        "turned",
+        lambda p: p.turned and p.both_lead and p.covered >= ALIKE,
+        _TURNED,
+        (("Tom coaches the school swimming team", "Tom stepped down from coaching the school swimming team"),),
+    ),
+    Rule(
+        "another_event",
+        lambda _: True,
+        APART,
+        (("Tom likes Anna", "Anna likes Tom"), ("Sarah likes sushi", "Sarah hates sushi")),
+    ),
+)
+"""Of two statements of which one begins with a name: another name, number or day makes it another event."""
+
+SPEAKER_RULES: tuple[Rule[WordPair], ...] = (
+    Rule(
+        "both_read",
+        lambda p: bool(p.said.claims and p.known.claims) and not p.said.changing,
+        APART,
+        (("I'm 34", "I'm 35"), ("I'm married", "I'm 40")),
+    ),
+    Rule(
+        "happened",
+        lambda p: (p.said.happened and not p.said.changing) or p.known.happened,
+        APART,
+        (("I read Dune", "I read Emma"), ("My car is blue", "My car was red")),
+    ),
+    Rule(
+        "negated",
+        lambda p: p.same_frame and p.new.negations + p.old.negations == 1 and not p.said.limited,
+        _NEGATED,
+        (("I smoke", "I don't smoke"), ("I smoke", "I quit smoking")),
+    ),
+    Rule(
+        "same_words",
+        lambda p: p.same_frame,
+        APART,
+        (("I smoke", "I haven't quit smoking"), ("I have a car", "I stopped the car")),
+    ),
+    Rule(
+        "turned",
+        lambda p: p.turned,
+        _TURNED,
+        (("I own a car", "I sold my old car"), ("I smoke", "I hope to quit smoking")),
+    ),
+    Rule("another_thing", lambda _: True, APART, (("I am tired", "I am hungry"), ("I'm 34", "I'm 34 and a half"))),
+)
+"""Of two statements that begin with no name: what the speaker says of themselves, or of things."""
+
+
 def by_words(
     said: Statement, known: Statement, new: Words, old: Words, similarity: float, duplicate: tuple[float, float]
 ) -> Finding:
@@ -118,49 +262,8 @@ def by_words(
     again = repeated(new, old, similarity, duplicate)
     if again.relation is Relation.SAME:
         return again
-    new_leads, old_leads = ({name.text for name in words.names if name.leads} for words in (new, old))
-    if not new_leads and not old_leads:
-        return _of_speaker(said, known, new, old, similarity)
-    return _of_named(said, known, new, old, new_leads, old_leads, similarity)
-
-
-_TURNED = Finding(Relation.DOUBTFUL, "turned", "it speaks of a change of the same thing")
-
-
-def _shares(new: Words, old: Words) -> tuple[float, float]:
-    """Return how much of the older one's words the newer repeats, and how much of all words both share."""
-    shared = len({*old.content} & {*new.content})
-    return shared / max(1, len({*old.content})), shared / max(1, len({*old.content} | {*new.content}))
-
-
-def _of_named(
-    said: Statement,
-    known: Statement,
-    new: Words,
-    old: Words,
-    new_leads: set[str],
-    old_leads: set[str],
-    similarity: float,
-) -> Finding:
-    """
-    Compare two statements of which one begins with a name.
-
-    Another name, number, day or object makes it another event or another instance, and both may be true.
-    """
-    covered, alike = _shares(new, old)
-    turned = _turns(said, known, new, old, covered, similarity)
-    new_names, old_names = ({name.text for name in words.names} for words in (new, old))
-    if not new_names & old_names & (new_leads | old_leads):
-        return _TURNED if turned and not (new_leads and old_leads) else APART
-    same_frame = alike == 1.0 and same_figures(new, old) and new_leads == old_leads
-    if same_frame and new.negations - old.negations == 1 and (len(new.content) > 1 or similarity >= VERY_NEAR):
-        return Finding(Relation.CHANGED, "negated", "the same is denied")
-    denies = new.exclusions > old.exclusions or (new.negations > old.negations and not _figures_apart(new, old))
-    both_lead = bool(new_leads & old_leads)
-    several = len({*old.content} & {*new.content}) > 1
-    if denies and several and covered >= COVERED_BY_DENIAL and (both_lead or covered >= MOSTLY_COVERED):
-        return Finding(Relation.DOUBTFUL, "denied", "much of it is denied or excluded")
-    return _TURNED if turned and both_lead and covered >= ALIKE else APART
+    pair = WordPair(said, known, new, old, similarity)
+    return deciding(NAMED_RULES if pair.leads else SPEAKER_RULES, pair).decide(pair)
 
 
 def _turns(said: Statement, known: Statement, new: Words, old: Words, covered: float, similarity: float) -> bool:
@@ -209,25 +312,3 @@ _COMMON = frozenset(
 TOPIC = 0.6
 """Cosine from which two statements are about one thing, if they share a word that carries meaning too."""
 TOPIC_COVERED = 0.3
-
-
-_ENDING = re.compile(
-    r"\b(?:resigned|retired|left|gave up|given up|dropped|cancell?ed|sold|ended|over|finished)\b", re.IGNORECASE
-)
-"""What ends something without a word that denies: "I resigned" is "I quit" again."""
-
-
-def _of_speaker(said: Statement, known: Statement, new: Words, old: Words, similarity: float) -> Finding:
-    """Compare two statements that begin with no name: what the speaker says of themselves, or of things."""
-    covered, alike = _shares(new, old)
-    if said.claims and known.claims and not said.changing:
-        return APART  # both were read, and speak of different things
-    if (said.happened and not said.changing) or known.happened:
-        return APART  # it happened, and so may the other have
-    if alike == 1.0 and same_figures(new, old):
-        if new.negations + old.negations == 1 and not said.limited:
-            return Finding(Relation.CHANGED, "negated", "the same is denied")
-        return APART
-    if _turns(said, known, new, old, covered, similarity):
-        return _TURNED
-    return APART
