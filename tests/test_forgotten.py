@@ -164,7 +164,7 @@ def test_what_is_purged_during_the_copy_is_not_in_the_new_file(folder):
         gone, kept = entry("herons everywhere"), entry("an ordinary fact")
         await store.commit(ChangeSet(inserts=(gone, kept)))
         copies = []
-        copy = store._copy
+        copy = store._compactor._copy
 
         def purging_copy():
             seq = copy()
@@ -174,7 +174,7 @@ def test_what_is_purged_during_the_copy_is_not_in_the_new_file(folder):
             return seq
 
         loop = asyncio.get_running_loop()
-        store._copy = purging_copy
+        store._compactor._copy = purging_copy
         await store.compact()
         assert 2 == len(copies)
         assert b"herons" not in (folder / "memory.duckdb").read_bytes()
@@ -193,7 +193,7 @@ def test_one_compaction_at_a_time_and_none_without_room(folder):
         first, second = await asyncio.gather(store.compact(), store.compact(), return_exceptions=True)
         assert isinstance(second, Unavailable)
         assert first.after_bytes > 0
-        store._min_free = 1 << 60
+        store._compactor._min_free = 1 << 60
         with pytest.raises(Unavailable, match="free space"):
             await store.compact()
         await store.close()

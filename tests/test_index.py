@@ -23,6 +23,7 @@ from memoryd.index.postings import Postings
 from memoryd.index.question import Question, Weights
 from memoryd.index.records import forget_unpacked, pack, unpack
 from memoryd.index.scope import ScopeIndex
+from memoryd.index.search import candidates
 from memoryd.model.change import Applied, ChangeSet, Entry
 from memoryd.model.memory import Judgement, Kind, Source
 from memoryd.model.query import Filter
@@ -408,7 +409,7 @@ def test_a_search_in_another_thread_never_misses_a_memory_that_is_being_updated(
     thread.start()
     try:
         for _ in range(2000):
-            assert 50 == int(index._mask(Filter(), LATER).sum())
+            assert 50 == int(index.mask(Filter(), LATER).sum())
     finally:
         done.set()
         thread.join()
@@ -452,7 +453,7 @@ def test_a_search_under_way_still_finds_whose_neighbour_is_purged():
     index = ScopeIndex([[replace(held, terms="colour blue"), replace(gone, terms="colour red")]])
     asked = question(terms=["blue"], now=NOW)
     stats = index.corpus(asked.question.terms)
-    under_way = index.candidates(asked.question, stats)
+    under_way = candidates(index, asked.question, stats)
     index.update(replace(held, memory=replace(held.memory, contested_with=()), terms="colour blue"))
     index.erase({gone.memory.id})
     assert [held.memory.id] == [hit.memory.id for hit in best_of(under_way, asked, stats)]
@@ -488,4 +489,9 @@ def test_what_a_neighbour_was_before_is_listed_nowhere_after_its_own_purge():
     index.update(replace(held, memory=replace(held.memory, contested_with=(), tags=(), key="")))
     index.erase({gone.memory.id})
     index.erase({held.memory.id})
-    assert ({}, {}, {}, {}) == (index._filter_terms, index._keys, index._texts, index._claims)
+    assert ({}, {}, {}, {}) == (
+        index.columns.filter_terms,
+        index.listings.keys,
+        index.listings.texts,
+        index.listings.claims,
+    )

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Candidate, Question, Weights
 from memoryd.index.scope import ScopeIndex
+from memoryd.index.search import candidates, legs
 from memoryd.knowledge.compare.comparison import may_stand_before
 from memoryd.model.memory import Memory
 from memoryd.model.trust import Trust
@@ -103,8 +104,8 @@ def _search(indexes: Sequence[ScopeIndex], asked: Asked, *, explain: bool) -> li
     question = asked.question
     corpora = [index.corpus(question.terms) for index in indexes]
     stats = sum(corpora[1:], corpora[0]) if corpora else CorpusStats(0, 0, 0, ())
-    found = best_of([one for index in indexes for one in index.candidates(question, stats)], asked, stats)
-    return _with_ranks(found, [index.legs(question, stats) for index in indexes]) if explain else found
+    found = best_of([one for index in indexes for one in candidates(index, question, stats)], asked, stats)
+    return _with_ranks(found, [legs(index, question, stats) for index in indexes]) if explain else found
 
 
 def _with_ranks(found: Sequence[Found], legs: Sequence[tuple[Floats, Floats]]) -> list[Found]:
@@ -117,7 +118,7 @@ def _with_ranks(found: Sequence[Found], legs: Sequence[tuple[Floats, Floats]]) -
     return [replace(hit, vector_rank=rank(0, hit.similarity), keyword_rank=rank(1, hit.lexical)) for hit in found]
 
 
-def best_of(candidates: Sequence[Candidate], asked: Asked, stats: CorpusStats) -> list[Found]:
+def best_of(found: Sequence[Candidate], asked: Asked, stats: CorpusStats) -> list[Found]:
     """
     Return the best of the candidates of one or two scopes, at most `limit`.
 
@@ -125,7 +126,7 @@ def best_of(candidates: Sequence[Candidate], asked: Asked, stats: CorpusStats) -
     than CLOSE below its own, however many newer ones there are.
     """
     by_index: dict[int, dict[int, Candidate]] = {}
-    for candidate in candidates:
+    for candidate in found:
         by_index.setdefault(id(candidate.index), {})[candidate.row] = candidate
     yielded = {
         (key, row): place for key, known in by_index.items() for row, place in _yielded(known, asked, stats).items()
@@ -135,8 +136,8 @@ def best_of(candidates: Sequence[Candidate], asked: Asked, stats: CorpusStats) -
         place = yielded.get((id(one.index), one.row))
         return (-one.place, False, one.create_us) if place is None else (-place, True, -one.create_us)
 
-    found = (_found(one) for one in sorted(candidates, key=order))
-    return list(islice((one for one in found if one is not None), asked.limit))
+    hits = (_found(one) for one in sorted(found, key=order))
+    return list(islice((one for one in hits if one is not None), asked.limit))
 
 
 def _found(one: Candidate) -> Found | None:

@@ -1,0 +1,133 @@
+"""
+What a filter looks at: one array for each property of the documents, and one list of documents for each filter term.
+
+One thread appends; others read. `alive` is the last column to grow, so that who has read it finds all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.index.arrays import Growable
+from memoryd.model.filter_terms import filter_terms_of, required_terms, subject_terms
+from memoryd.model.memory import Kind, Memory
+from memoryd.model.query import Filter
+from memoryd.model.times import to_us
+
+__all__ = ["KIND_CODES", "Columns", "Row"]
+
+KIND_CODES = {kind: code for code, kind in enumerate(Kind)}
+NEVER = np.iinfo(np.int64).max
+BYTES_A_TERM = 300  # a growing array and its name
+Row = tuple[int, int, int, int, bool, int]
+"""Kind, create_time, event_time and expire_time in microseconds, whether superseded, the weight of its trust."""
+
+
+class Columns:
+    """Documents 0 … count − 1."""
+
+    def __init__(self) -> None:
+        self.load([])
+        self.filter_terms: dict[str, Growable] = {}
+        self._of_kind = [0] * len(KIND_CODES)  # documents of each kind, dead ones too
+        self._expiring = self._hidden_superseded = 0
+
+    def load(self, rows: Sequence[Row]) -> None:
+        """Begin with these rows, all of them alive."""
+        columns = list(zip(*rows, strict=True)) or [()] * 6
+        self.kinds = _column(np.uint8, columns[0])
+        self.created = _column(np.int64, columns[1])
+        self._happened = _column(np.int64, columns[2])
+        self._expires = _column(np.int64, columns[3])
+        self._superseded = _column(np.bool_, columns[4])
+        self.trusts = _column(np.uint8, columns[5])
+        self.alive = _column(np.bool_, [True] * len(rows))
+
+    def register(self, document: int, memory: Memory) -> Row:
+        """List a document under its filter terms, and return its row."""
+        self._of_kind[KIND_CODES[memory.kind]] += 1
+        self._expiring += memory.expire_time is not None
+        self._hidden_superseded += memory.supersede_time is not None
+        for term in filter_terms_of(memory):
+            column = self.filter_terms.get(term)
+            if column is None:
+                column = self.filter_terms[term] = Growable(np.int32)
+            column.append(document)
+        return (
+            KIND_CODES[memory.kind],
+            to_us(memory.create_time),
+            to_us(memory.event_time),
+            int(NEVER) if memory.expire_time is None else to_us(memory.expire_time),
+            memory.supersede_time is not None,
+            memory.trust.weight,
+        )
+
+    def append(self, row: Row) -> None:
+        """Add a row at the end."""
+        columns = (self.kinds, self.created, self._happened, self._expires, self._superseded, self.trusts)
+        for column, value in zip(columns, row, strict=True):
+            column.append(value)
+        self.alive.append(True)
+
+    def unlist(self, gone: NDArray[np.int64], terms: Collection[str]) -> None:
+        """Take documents out of the lists of some filter terms."""
+        for term in terms:
+            column = self.filter_terms[term].without(gone)
+            if len(column):
+                self.filter_terms[term] = column
+            else:
+                del self.filter_terms[term]
+
+    @property
+    def term_bytes(self) -> int:
+        """Bytes that the lists occupy, estimated."""
+        return len(self.filter_terms) * BYTES_A_TERM
+
+    def is_live(self, document: int, now: datetime) -> bool:
+        """Whether a document is there, not superseded and not expired."""
+        there = bool(self.alive.view()[document]) and not self._superseded.view()[document]
+        return there and int(self._expires.view()[document]) > to_us(now)
+
+    def mask(self, alive: NDArray[np.bool_], wanted: Filter, now: datetime) -> NDArray[np.bool_]:
+        """Return which of the documents that are `alive`, which is changed, pass a filter: Filter.admits by columns."""
+        count = len(alive)
+        if self._hidden_superseded and not wanted.include_superseded:
+            alive &= ~self._superseded.view(count)
+        if self._expiring and not wanted.include_expired:
+            alive &= self._expires.view(count) > to_us(now)
+        unwanted = [
+            code for kind, code in KIND_CODES.items() if self._of_kind[code] and kind not in wanted.wanted_kinds
+        ]
+        if unwanted:  # a column that tells nothing apart is not looked at
+            alive &= ~np.isin(self.kinds.view(count), unwanted)
+        for column, start, end in (
+            (self._happened, wanted.event_time_from, wanted.event_time_to),
+            (self.created, wanted.create_time_from, wanted.create_time_to),
+        ):
+            if start is not None:
+                alive &= column.view(count) >= to_us(start)
+            if end is not None:
+                alive &= column.view(count) < to_us(end)
+        if wanted.subjects:
+            alive &= self._having(subject_terms(wanted), count)
+        for term in required_terms(wanted):
+            alive &= self._having([term], count)
+        return alive
+
+    def _having(self, terms: Sequence[str], count: int) -> NDArray[np.bool_]:
+        mask = np.zeros(count, dtype=np.bool_)
+        for term in terms:
+            column = self.filter_terms.get(term)
+            if column is not None:
+                documents = column.view()
+                mask[documents[: np.searchsorted(documents, count)]] = True
+        return mask
+
+
+def _column(dtype: Any, values: Sequence[Any]) -> Growable:
+    return Growable(dtype, values=np.asarray(values, dtype=dtype))

@@ -1,0 +1,158 @@
+"""Change sets as SQL, inside an open transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import duckdb
+
+from memoryd.model.change import PURGE, ChangeSet, Recalled, Tombstone
+from memoryd.model.scope import Owner
+from memoryd.store.duckdb import rows
+
+__all__ = ["add_recalls", "write"]
+
+FEW_ROWS = 4  # below it, rows as parameters are cheaper than a scan of arrays (measured: 1.8 against 2.6 ms for one)
+MANY_UPDATES = 16  # from it on, one statement that scans the ids is cheaper than a statement each
+
+
+def _insert(con: duckdb.DuckDBPyConnection, target: str, inserted: Sequence[dict[str, Any]]) -> None:
+    if len(inserted) < FEW_ROWS:
+        for row in inserted:
+            given = {name: value for name, value in row.items() if value is not None}
+            insert = f"INSERT INTO {target} ({', '.join(given)}) VALUES ({', '.join('?' * len(given))})"
+            con.execute(insert, list(given.values()))
+        return
+    names = list(inserted[0])
+    columns = rows.columns_of(inserted)  # noqa: F841  DuckDB finds it by its name
+    casts = {name: f"{name}::FLOAT[{name.removeprefix('vector_')}]" for name in names if name.startswith("vector_")}
+    select = ", ".join(casts.get(name, name) for name in names)
+    con.execute(f"INSERT INTO {target} ({', '.join(names)}) SELECT {select} FROM columns")
+
+
+def _update(con: duckdb.DuckDBPyConnection, updated: Sequence[dict[str, Any]]) -> None:
+    if len(updated) < MANY_UPDATES:
+        assigned = ", ".join(f"{name} = ?" for name in rows.UPDATED_COLUMNS)
+        for row in updated:
+            con.execute(
+                f"UPDATE memories SET {assigned} WHERE id = ?",
+                [*(row[name] for name in rows.UPDATED_COLUMNS), row["id"]],
+            )
+        return
+    kept = [{name: row[name] for name in ("id", *rows.UPDATED_COLUMNS)} for row in updated]
+    columns = rows.columns_of(kept)  # noqa: F841  DuckDB finds it by its name
+    assigned = ", ".join(f"{name} = columns.{name}" for name in rows.UPDATED_COLUMNS)
+    con.execute(f"UPDATE memories SET {assigned} FROM columns WHERE memories.id = columns.id")
+
+
+def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], seq: int) -> None:
+    """Write change sets inside the open transaction."""
+    inserts = [rows.entry_row(entry, seq) for change in changes for entry in change.inserts]
+    for _, alike in groupby(sorted(inserts, key=tuple), key=tuple):  # those with a vector have a column more
+        _insert(con, "memories", list(alike))
+    for change in changes:
+        _update(con, [rows.entry_row(entry, seq) for entry in change.updates])
+        if change.purges:
+            _purge(con, [memory.id for memory in change.purges])
+        if change.forget_requests_before is not None:
+            con.execute("DELETE FROM requests WHERE create_time < ?", [rows.naive(change.forget_requests_before)])
+            con.execute("DELETE FROM uses WHERE memory_id NOT IN (SELECT id FROM memories)")
+        for grant in change.grants:
+            row = rows.grant_row(grant)
+            con.execute(
+                "INSERT INTO grants (id, details, create_time) VALUES (?, ?, ?)"
+                " ON CONFLICT (id) DO UPDATE SET details = excluded.details",
+                [row["id"], row["details"], row["create_time"]],
+            )
+        if change.forget_grants:
+            gone = list(change.forget_grants)
+            con.execute("DELETE FROM grants WHERE id IN (SELECT unnest(?::VARCHAR[]))", [gone])
+        if change.token_keys is not None:
+            kept = [key.id for key in change.token_keys]
+            con.execute("DELETE FROM token_keys WHERE id NOT IN (SELECT unnest(?::VARCHAR[]))", [kept])
+            for key in change.token_keys:
+                con.execute(
+                    "INSERT INTO token_keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                    [key.id, key.secret.hex(), rows.naive(key.create_time)],
+                )
+        _write_knowledge(con, change)
+    requests = [rows.request_row(change.request) for change in changes if change.request is not None]
+    if requests:
+        _insert(con, "requests", requests)
+
+
+def _write_knowledge(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
+    for entity in change.entities:
+        row = rows.entity_row(entity)
+        con.execute(
+            f"INSERT INTO entities ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
+            " ON CONFLICT (id) DO UPDATE SET details = excluded.details",
+            list(row.values()),
+        )
+    if change.forget_entities:
+        gone = [entity.id for entity in change.forget_entities]
+        con.execute("DELETE FROM entities WHERE id IN (SELECT unnest(?::VARCHAR[]))", [gone])
+    for owner, digests in _by_owner(change.tombstones).items():
+        con.execute(
+            "INSERT INTO tombstones SELECT unnest(?::VARCHAR[]), ?, ?, ? ON CONFLICT DO NOTHING",
+            [digests, owner.agent_id, owner.scope.user_id, owner.scope.chat_id],
+        )
+    if change.lift:
+        digests = [tombstone.digest.hex() for tombstone in change.lift]
+        con.execute("DELETE FROM tombstones WHERE digest IN (SELECT unnest(?::VARCHAR[]))", [digests])
+    for name, time in change.jobs.items():
+        con.execute(
+            # a mark never goes back, and no two commits leave the same one
+            "INSERT INTO jobs VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET"
+            " run_time = greatest(excluded.run_time, jobs.run_time + INTERVAL 1 MICROSECOND)"
+            if name == PURGE
+            else "INSERT INTO jobs VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET run_time = excluded.run_time",
+            [name, rows.naive(time)],
+        )
+
+
+def _by_owner(tombstones: Sequence[Tombstone]) -> dict[Owner, list[str]]:
+    found: dict[Owner, list[str]] = {}
+    for tombstone in dict.fromkeys(tombstones):
+        found.setdefault(tombstone.owner, []).append(tombstone.digest.hex())
+    return found
+
+
+def _purge(con: duckdb.DuckDBPyConnection, ids: list[str]) -> None:
+    con.execute("DELETE FROM memories WHERE id IN (SELECT unnest(?::VARCHAR[]))", [ids])
+    con.execute("DELETE FROM uses WHERE memory_id IN (SELECT unnest(?::VARCHAR[]))", [ids])
+    found = con.execute(
+        "SELECT name, answer FROM requests"
+        " WHERE list_has_any(regexp_extract_all(answer, '\"([a-z0-9]{26})\"', 1), ?::VARCHAR[])",
+        [ids],
+    ).fetchall()
+    for name, answer in found:
+        left = rows.without_ids(answer, ids)
+        if left is None:
+            con.execute("DELETE FROM requests WHERE name = ?", [name])
+        else:
+            con.execute("UPDATE requests SET answer = ? WHERE name = ?", [left, name])
+
+
+def add_recalls(con: duckdb.DuckDBPyConnection, recalls: Mapping[str, Recalled]) -> None:
+    """Add to the counts of recalls, in a transaction of its own."""
+    columns = rows.columns_of(  # noqa: F841  DuckDB finds it by its name
+        [
+            {
+                "memory_id": memory_id,
+                "recall_time": rows.naive(time),
+                "recall_count": count,
+                "trusted_recall_time": rows.naive(trusted),
+            }
+            for memory_id, (time, count, trusted) in recalls.items()
+        ]
+    )
+    con.execute(
+        "INSERT INTO uses SELECT memory_id, recall_time, recall_count, trusted_recall_time FROM columns"
+        " WHERE memory_id IN (SELECT id FROM memories)"  # what was purged meanwhile leaves nothing
+        " ON CONFLICT (memory_id) DO UPDATE SET recall_time = excluded.recall_time,"
+        " recall_count = uses.recall_count + excluded.recall_count,"
+        " trusted_recall_time = coalesce(excluded.trusted_recall_time, uses.trusted_recall_time)"
+    )

@@ -1,0 +1,76 @@
+"""The threads that read: a cursor each, and a gate that keeps them out while the file is replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import duckdb
+
+from memoryd.errors import Unavailable
+from memoryd.store.duckdb.gate import ReadGate
+from memoryd.store.duckdb.opening import Opened
+from memoryd.store.duckdb.writer import Writer
+
+__all__ = ["Readers"]
+
+T = TypeVar("T")
+THREADS = 4
+
+
+class Readers:
+    """Runs what reads the database."""
+
+    def __init__(self, opened: Opened, writer: Writer) -> None:
+        """Read from an open database; `writer` says what a fault of the engine means."""
+        self._opened = opened
+        self._writer = writer
+        self._pool = ThreadPoolExecutor(THREADS, "store-read")
+        self._local = threading.local()
+        self._cursors: list[duckdb.DuckDBPyConnection] = []
+        self.gate = ReadGate()
+        self.closed = False
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return the cursor of this thread."""
+        cursor: duckdb.DuckDBPyConnection | None = getattr(self._local, "cursor", None)
+        if cursor is None or getattr(self._local, "epoch", -1) != self.gate.epoch:
+            cursor = self._local.cursor = self._opened.connection.cursor()
+            self._local.epoch = self.gate.epoch
+            self._cursors.append(cursor)
+        return cursor
+
+    def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a query, in this thread."""
+        return self.cursor().execute(sql, list(params)).fetchall()
+
+    async def read(self, function: Callable[..., T], *args: Any) -> T:
+        """Run a function in a thread that reads; Unavailable or StoreDamaged in words of the contract."""
+        if self.closed:
+            raise Unavailable("the daemon is shutting down")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self.read_here, lambda: function(*args))
+
+    def read_here(self, function: Callable[[], T]) -> T:
+        """Run a function that reads in this thread; errors as of `read`."""
+        try:
+            with self.gate.reading():
+                return function()
+        except duckdb.Error as error:
+            raise self._writer.explain(error) from None
+
+    def close_cursors(self) -> None:
+        """Let go of every cursor; nobody may be reading."""
+        for cursor in self._cursors:
+            cursor.close()
+        self._cursors.clear()
+
+    def close(self) -> None:
+        """Finish what is being read, and let go of the cursors."""
+        self.closed = True
+        self._cursors.clear()
+        self._pool.shutdown()
+        self._local = threading.local()
