@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test check proto stubs-check client client-check lint types architecture bench eval compare crash attack mutants lock wheel clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check lint types architecture bench eval compare crash attack mutants lock wheel clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,12 @@ serve: $(READY)  ## Run the daemon in the foreground on the default socket
 test: check  ## Everything: lint, types, architecture, generated code, all tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
+QUICK := tests/conformance tests/knowledge $(addprefix tests/test_,$(addsuffix .py,config context embedding fault_sweep faults idempotency index model order token wire))
+quick: $(READY)  ## The inner loop: lint, and the tests that start no daemon, on the reference store
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -k "not duckdb and not wire and not of_characters" $(QUICK)
+
 OTHER ?= .venv-other
 other-python:  ## Try another Python: make other-python PYTHON=python3.13 (a part of the tests)
 	$(PYTHON) -m venv $(OTHER)
@@ -39,7 +45,7 @@ other-python:  ## Try another Python: make other-python PYTHON=python3.13 (a par
 	$(OTHER)/bin/pip install -q --no-deps --no-build-isolation -e .
 	$(OTHER)/bin/python -m pytest tests/knowledge tests/test_token.py tests/test_client.py tests/test_cli.py
 
-check: $(READY) lint types architecture stubs-check client-check  ## Everything but the tests
+check: $(READY) lint types architecture stubs-check client-check completion-check  ## Everything but the tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -69,6 +75,12 @@ stubs-check: $(READY)
 
 client: $(READY)  ## Write the plain client from the one for asyncio
 	$(BIN)/python client/generate_sync.py
+
+completion: $(READY)  ## Write the completion scripts of both commands from their parsers
+	$(BIN)/python sandbox_cli/generate_completion.py
+
+completion-check: $(READY)
+	$(BIN)/python sandbox_cli/generate_completion.py --check
 
 client-check: $(READY)
 	$(BIN)/python client/generate_sync.py --check

@@ -182,8 +182,16 @@ def test_every_command_completes(memory, shell):
     for word in ("add", "undelete", "whoami", "expires" if shell == "fish" else "--expires"):
         assert word in script
     if shell == "bash":
-        check = f'{script}\nCOMP_WORDS=(memory sea); COMP_CWORD=1; _memory; echo "${{COMPREPLY[@]}}"'
+        check = f'{script}\nCOMP_WORDS=(memory sea); COMP_CWORD=1; _shtab_memory; echo "${{COMPREPLY[@]}}"'
         assert b"search\n" == subprocess.run(["bash", "-c", check], capture_output=True, check=True).stdout
+
+
+def test_a_subcommand_completes_its_own_options_and_no_other():
+    script = subprocess.run([BIN / "memoryd", "completion", "bash"], capture_output=True, text=True, check=True).stdout
+    for action, offered in (("open", "--mount"), ("close", "")):
+        asked = f'COMP_WORDS=(memoryd sandbox {action} --mo); COMP_CWORD=3; _shtab_memoryd; echo "${{COMPREPLY[@]}}"'
+        done = subprocess.run(["bash", "-c", f"{script}\n{asked}"], capture_output=True, text=True, check=True)
+        assert offered == done.stdout.strip()
 
 
 def test_every_command_has_examples(memory):

@@ -197,7 +197,7 @@ def _audit_path(args: argparse.Namespace) -> Path | None:
 def _completion(args: argparse.Namespace) -> int:
     from memory_cli.completion import script
 
-    print(script(make_parser(), args.shell), end="")
+    print(script("memoryd.cli", "memoryd", args.shell), end="")
     return 0
 
 

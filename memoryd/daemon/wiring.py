@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import secrets
 import time
+import urllib.request
 from base64 import b32encode
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -81,6 +83,7 @@ def _encoder(config: Config) -> Encoder | None:
             api_key=key,
             dimensions=embedding.dimensions,
             timeout_s=embedding.timeout_s,
+            proxy=_proxy_for(embedding.url),
         )
     directory = Path(embedding.provider)
     if not directory.is_dir():
@@ -88,6 +91,14 @@ def _encoder(config: Config) -> Encoder | None:
             f"embedding.provider is {embedding.provider!r}, which is neither builtin, openai, none nor a directory"
         )
     return directory_encoder(directory, dimensions=embedding.dimensions)
+
+
+def _proxy_for(url: str) -> str:
+    """Return the proxy that the environment names for a URL; empty: none."""
+    parts = urlsplit(url)
+    if urllib.request.proxy_bypass(parts.hostname or ""):
+        return ""
+    return urllib.request.getproxies().get(parts.scheme, "")
 
 
 def make_embedder(config: Config) -> Embedder:

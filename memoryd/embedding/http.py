@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import urllib3
 from numpy.typing import NDArray
 
 from memoryd.embedding.base import ModelRefused, ModelUnavailable
@@ -21,15 +19,10 @@ __all__ = ["HttpEncoder"]
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 ENDPOINT_IS_DOWN = frozenset({401, 403, 404, 429})
+HTTP_OK = 200
 HTTP_SERVER_ERROR = 500
+CONNECTIONS = 4  # that are kept: more than the workers that embed
 PAUSE_S = 5.0  # after a failure the endpoint is left alone for so long, so that nobody waits for what is down
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuses to be sent elsewhere: the key is for this endpoint alone."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        """Return no request, which makes the redirect an error."""
 
 
 class HttpEncoder:
@@ -39,9 +32,20 @@ class HttpEncoder:
     local = False
 
     def __init__(
-        self, url: str, model: str, *, api_key: str = "", dimensions: int = 0, timeout_s: float = 10.0
+        self,
+        url: str,
+        model: str,
+        *,
+        api_key: str = "",
+        dimensions: int = 0,
+        timeout_s: float = 10.0,
+        proxy: str = "",
     ) -> None:
-        """Take the base URL (…/v1); dimensions 0 means the model's own, which the endpoint is asked once for."""
+        """
+        Take the base URL (…/v1); dimensions 0 means the model's own, which the endpoint is asked once for.
+
+        Connections are kept and used again; `proxy` is the URL of one to go through.
+        """
         if not url.startswith(("http://", "https://")):
             raise ModelRefused(f"embedding.url is {url!r}; it must begin with http:// or https://")
         if not model:
@@ -50,8 +54,8 @@ class HttpEncoder:
         self._model = model
         self._key = api_key
         self._asked = dimensions
-        self._timeout_s = timeout_s
-        self._open = urllib.request.build_opener(_NoRedirects).open
+        pools: dict[str, Any] = {"maxsize": CONNECTIONS, "timeout": timeout_s, "retries": False}
+        self._pool = urllib3.ProxyManager(proxy, **pools) if proxy else urllib3.PoolManager(**pools)
         self._down_until = 0.0
         try:
             self.dimensions = dimensions or self.encode(["dimensions"], query=False).shape[1]
@@ -75,27 +79,37 @@ class HttpEncoder:
     def _leave_alone(self) -> None:
         self._down_until = time.monotonic() + PAUSE_S
 
+    def _post(self, body: bytes, headers: dict[str, str]) -> bytes:
+        """Return what the endpoint answers with 200; it may not send us elsewhere, as the key is for it alone."""
+        try:
+            reply = self._pool.request(
+                "POST", self._url, body=body, headers=headers, redirect=False, preload_content=False
+            )
+            try:
+                status, data = reply.status, reply.read(MAX_REPLY_BYTES)
+            finally:
+                reply.drain_conn()
+                reply.release_conn()
+        except (OSError, urllib3.exceptions.HTTPError) as error:
+            self._leave_alone()
+            raise Unavailable(f"the embedding endpoint cannot be reached ({type(error).__name__})") from None
+        if status != HTTP_OK:
+            if status in ENDPOINT_IS_DOWN or status >= HTTP_SERVER_ERROR:
+                self._leave_alone()  # any other code is the fault of these texts, not of everyone's
+            raise Unavailable(f"the embedding endpoint answered {status}")
+        return bytes(data)
+
     def _ask(self, texts: Sequence[str]) -> NDArray[np.float32]:
         body: dict[str, Any] = {"model": self._model, "input": list(texts), "encoding_format": "float"}
         if self._asked:
             body["dimensions"] = self._asked
-        request = urllib.request.Request(  # noqa: S310  the scheme is checked above
-            self._url, json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
+        headers = {"Content-Type": "application/json"}
         if self._key:
-            request.add_header("Authorization", f"Bearer {self._key}")
+            headers["Authorization"] = f"Bearer {self._key}"
         try:
-            with self._open(request, timeout=self._timeout_s) as reply:
-                data = json.loads(reply.read(MAX_REPLY_BYTES))
+            data = json.loads(self._post(json.dumps(body).encode(), headers))
             rows = sorted(data["data"], key=lambda item: item["index"])
             vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
-        except urllib.error.HTTPError as error:
-            if error.code in ENDPOINT_IS_DOWN or error.code >= HTTP_SERVER_ERROR:
-                self._leave_alone()  # any other code is the fault of these texts, not of everyone's
-            raise Unavailable(f"the embedding endpoint answered {error.code}") from None
-        except (OSError, http.client.HTTPException) as error:
-            self._leave_alone()
-            raise Unavailable(f"the embedding endpoint cannot be reached ({type(error).__name__})") from None
         except (ValueError, KeyError, TypeError) as error:
             raise Unavailable(f"the embedding endpoint cannot be used ({type(error).__name__})") from None
         expected = getattr(self, "dimensions", self._asked)

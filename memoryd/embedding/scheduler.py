@@ -20,6 +20,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from memoryd.embedding.base import Encoder
@@ -67,7 +68,7 @@ class ScheduledEmbedder:
         self._lines: OrderedDict[Hashable, deque[_Text]] = OrderedDict()
         self._waiting = 0
         self._closed = False
-        self._remembered: OrderedDict[tuple[Hashable, str], Vector] = OrderedDict()
+        self._remembered: LRUCache[tuple[Hashable, str], Vector] = LRUCache(REMEMBERED_QUERIES)
         number = workers or min(2, os.cpu_count() or 1)
         self._threads = [
             threading.Thread(target=self._work, args=(n == 0 and number > 1,), name=f"embed-{n}", daemon=True)
@@ -95,13 +96,10 @@ class ScheduledEmbedder:
         """Return the vector of a query; see Embedder.query."""
         known = self._remembered.get((owner, text))
         if known is not None:
-            self._remembered.move_to_end((owner, text))
             return known
         vector = (await self._submit([text], self._queries, caller or owner))[0]
         if vector is not None:
             self._remembered[owner, text] = vector
-            if len(self._remembered) > REMEMBERED_QUERIES:
-                self._remembered.popitem(last=False)
         return vector
 
     def forget_queries(self) -> None:

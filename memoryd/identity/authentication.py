@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+
+from cachetools import LRUCache
 
 from memoryd.errors import MemorydError, PermissionDenied, ScopeMismatch, Unauthenticated
 from memoryd.identity.grants import Grants
@@ -91,20 +92,15 @@ class VerifiedTokens:
     """The tokens that were last verified, of all doors together."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[Door, str, bytes], _Known] = OrderedDict()
+        self._known: LRUCache[tuple[Door, str, bytes], _Known] = LRUCache(REMEMBERED_TOKENS)
 
     def get(self, place: tuple[Door, str, bytes]) -> _Known | None:
         """Return what is known of a token at a door."""
-        known = self._known.get(place)
-        if known is not None:
-            self._known.move_to_end(place)
-        return known
+        return self._known.get(place)
 
     def put(self, place: tuple[Door, str, bytes], known: _Known) -> None:
         """Remember a token, and forget the one that was not used for longest."""
         self._known[place] = known
-        if len(self._known) > REMEMBERED_TOKENS:
-            self._known.popitem(last=False)
 
 
 class Authenticator:

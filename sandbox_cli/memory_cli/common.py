@@ -1,0 +1,50 @@
+"""What the commands share: what they end with, and the texts that they read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["PAGE", "Declined", "Partly", "Usage", "count_of", "tell_backups", "text_of"]
+
+PAGE = 1000
+
+
+class Declined(Exception):
+    """The statement was well-formed, but policy declines it."""
+
+
+class Usage(Exception):
+    """What was asked for makes no sense."""
+
+
+class Partly(Exception):
+    """Some of several things failed."""
+
+    def __init__(self, error: Any, done: list[Any], *, said: bool) -> None:
+        super().__init__(str(error))
+        self.error, self.done, self.said = error, done, said
+
+
+def text_of(words: Sequence[str]) -> str:
+    """Return words as one text; a single - reads standard input."""
+    if list(words) != ["-"]:
+        return " ".join(words)
+    if sys.stdin is None:
+        raise Usage("standard input is closed")
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").rstrip("\r\n")
+    except OSError as error:
+        raise Usage(f"cannot read standard input: {error.strerror}") from None
+
+
+def count_of(count: int) -> str:
+    """Return how many memories, in words."""
+    return "1 memory" if count == 1 else f"{count} memories"
+
+
+def tell_backups(backups: Sequence[str]) -> None:
+    """Name copies that may still hold what was erased."""
+    if backups:
+        print(f"memory: copies that may still hold it: {', '.join(backups)}", file=sys.stderr)

@@ -1,0 +1,140 @@
+"""What the command does with people: list, show, rename, merge, forget."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from memory_cli.common import PAGE, Usage, count_of, tell_backups
+from memory_cli.output import as_json, list_json, memory_line, one_line, shortest_ids
+
+__all__ = ["forget", "people", "person"]
+
+
+def people(client: Any, args: argparse.Namespace) -> None:
+    """List who is known."""
+    if args.limit < 1:
+        raise Usage(f"--limit is {args.limit}; it must be at least 1")
+    people: list[Any] = []
+    token = ""
+    while True:
+        page = client.people(page_size=PAGE if args.all else min(PAGE, args.limit - len(people)), page_token=token)
+        people.extend(page.people)
+        token = page.next_page_token
+        if not token or (not args.all and len(people) >= args.limit):
+            break
+    if args.json:
+        print(list_json("people", people, more=bool(token)))
+        return
+    for entity in people:
+        print(_entity_line(entity))
+    if not people:
+        print("nobody is known yet", file=sys.stderr)
+    if token:
+        print(f"… more: memory people --limit {2 * args.limit}, or --all", file=sys.stderr)
+
+
+def _entity_line(entity: Any) -> str:
+    details = [", ".join(map(one_line, entity.relations))]
+    if entity.aliases:
+        details.append(f"also {', '.join(map(one_line, entity.aliases))}")
+    details.append(count_of(entity.mention_count))
+    return f"{one_line(entity.name)} ({'; '.join(detail for detail in details if detail)})"
+
+
+def person(client: Any, args: argparse.Namespace) -> None:
+    """Show somebody, or decide who they are."""
+    changes = args.rename is not None or args.merge_into is not None or args.unmerge
+    if changes and len(args.name) > 1:
+        raise Usage(f"name one, in quotes if it has several words: '{' '.join(args.name)}'")
+    name = " ".join(args.name)
+    if args.rename is not None:
+        _changed(client.rename_entity(name, args.rename), args, "renamed")
+    elif args.merge_into is not None:
+        merged = client.merge_entities(name, args.merge_into)
+        if args.json:
+            print(as_json(merged))
+        else:
+            print(f"merged into {_entity_line(merged.entity)}; to undo: memory person --unmerge {merged.merged_id}")
+    elif args.unmerge:
+        _changed(client.unmerge_entity(name), args, "taken out")
+    else:
+        found = client.entity(name, limit=args.limit)
+        if args.json:
+            print(as_json(found))
+            return
+        print(_entity_line(found.entity))
+        print(f"{found.entity.type.value}, id {found.entity.id}")
+        known = shortest_ids(memory.id for memory in found.memories)
+        for memory in found.memories:
+            print(memory_line(memory, known[memory.id]))
+
+
+def _changed(entity: Any, args: argparse.Namespace, verb: str) -> None:
+    print(as_json(entity) if args.json else f"{verb}: {_entity_line(entity)}")
+
+
+def forget(client: Any, args: argparse.Namespace) -> None:
+    """Erase all that is known about people."""
+    previews = _previews(client, args.name)
+    if args.dry_run:
+        _tell_forgotten(list(previews.values()), list(previews.values()), args)
+        return
+    if not args.yes:
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise Usage("this cannot be undone; look with --dry-run first, then say --yes")
+        for preview in previews.values():
+            _tell_one(preview, preview)
+        print("erase this for good? [y/N] ", end="")
+        sys.stdout.flush()
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            raise Usage("nothing was erased")
+    receipts = [client.forget_person(name) for name in previews]
+    _tell_forgotten(receipts, list(previews.values()), args)
+
+
+def _previews(client: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return by name what would go; whoever is not known exactly ends it all, before anything is erased."""
+    from memory_client import MemorydError
+
+    previews: dict[str, Any] = {}
+    for name in names:
+        preview = client.forget_person(name, dry_run=True)
+        if not any((preview.entity.id, preview.purged_ids) == (p.entity.id, p.purged_ids) for p in previews.values()):
+            previews[name] = preview
+    if len(names) > 1:
+        whole = " ".join(names)
+        try:
+            known = client.forget_person(whole, dry_run=True).entity
+        except MemorydError:  # it is no name, as it should be
+            return previews
+        raise Usage(f"{one_line(known.name)} is one name; write '{one_line(whole)}' in quotes")
+    return previews
+
+
+def _tell_forgotten(receipts: Sequence[Any], previews: Sequence[Any], args: argparse.Namespace) -> None:
+    if args.json:
+        print(list_json("people", receipts))
+        return
+    for receipt, preview in zip(receipts, previews, strict=True):
+        _tell_one(receipt, preview)
+    tell_backups(receipts[0].backups)
+
+
+def _tell_one(receipt: Any, preview: Any) -> None:
+    """Say what goes, or went, in the words of the preview."""
+    lines = {memory.id: memory_line(memory, memory.id) for memory in (*preview.memories, *preview.mentioning_memories)}
+    verb = "would erase" if receipt.dry_run else "erased"
+    whom = f"{one_line(receipt.entity.name)} ({receipt.entity.id})"
+    if receipt.purged_count:
+        print(f"{verb} {count_of(receipt.purged_count)} about {whom} for good")
+    else:
+        print(f"no memory is about {whom}, so none {'would be' if receipt.dry_run else 'was'} erased")
+    for item in receipt.purged_ids:
+        print(f"  {lines.get(item, item)}")
+    if receipt.mentioning_ids:
+        print(f"left: {count_of(len(receipt.mentioning_ids))} that only mention the name, or one like it:")
+        for item in receipt.mentioning_ids:
+            print(f"  {lines.get(item, item)}")
