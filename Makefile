@@ -50,6 +50,8 @@ check: $(READY) lint types architecture stubs-check client-check completion-chec
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@found=$$($(BIN)/radon cc -n D -s memoryd client sandbox_cli -e "memoryd/v1/*"); test -z "$$found" || { echo "more complex than 20 (radon):"; echo "$$found"; exit 1; }
+	@long=$$(git ls-files "*.py" | grep -v -e memoryd/v1/ -e memory_client/client.py | xargs wc -l | awk '$$1 > 400 && $$2 != "total"'); test -z "$$long" || { echo "longer than 400 lines:"; echo "$$long"; exit 1; }
 	$(BIN)/buf lint
 	$(BIN)/buf breaking --against proto/released.binpb
 

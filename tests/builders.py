@@ -154,7 +154,7 @@ class Local:
     async def restore(self, memory_id, *, request_id=""):
         return await restore.restore(memory_id, self._caller, self.ports, now=self.clock(), request_id=request_id)
 
-    async def delete_matching(
+    async def delete_matching(  # noqa: PLR0913  as the client
         self, *, filter=Filter(), text="", source=None, grant_id="", shared=None, dry_run=False, purge=False,  # noqa: B008
         request_id="",
     ):  # fmt: skip

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.daemon.config import Config, ConfigError, load_config
+from memoryd.daemon.config import Config, ConfigError
+from memoryd.daemon.config_file import load_config
 
 
 def load(folder, text, **env):

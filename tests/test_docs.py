@@ -15,7 +15,8 @@ from memory_cli.parser import make_parser
 from memory_client import AsyncMemoryClient, MemoryClient
 
 from memoryd.cli import main as admin_cli
-from memoryd.daemon.config import Config, load_config
+from memoryd.daemon.config import Config
+from memoryd.daemon.config_file import load_config
 from memoryd.daemon.servers import SERVICES
 from memoryd.v1 import error_reason_pb2
 

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memoryd.daemon.config import Config, ConfigError, ScheduleConfig, load_config
+from memoryd.daemon.config import Config, ConfigError, ScheduleConfig
+from memoryd.daemon.config_file import load_config
 from memoryd.daemon.schedule import due_jobs, expressions_of
 from tests.support import Daemon
 

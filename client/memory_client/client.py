@@ -147,7 +147,7 @@ class MemoryClient:
             time.sleep(pause)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def add(
+    def add(  # noqa: PLR0913  one argument for each field of the contract
         self,
         content: str,
         *,
@@ -253,7 +253,7 @@ class MemoryClient:
         """Erase what is past its grace, or count it; `clock_is_right` ends a doubt (admin socket only)."""
         return self._send(calls.run_gc(dry_run=dry_run, clock_is_right=clock_is_right))
 
-    def delete_matching(
+    def delete_matching(  # noqa: PLR0913  one argument for each field of the contract
         self,
         *,
         filter: Filter = _ANY,

@@ -60,29 +60,36 @@ def error_of(failure: Any, target: str, *, writes: bool = True, certified: bool 
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
         return TimedOut(f"{target} gave no answer in time{doubt}")
     if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}:
-        if "permission denied" in message.lower():
-            if _is_sandbox(target):
-                return PermissionDenied(f"this user may not open {target}; the host has to mount its directory for it")
-            return PermissionDenied(f"this user may not open {target}; run as the user of memoryd")
-        if "CERTIFICATE_VERIFY_FAILED" in message:
-            return Unavailable(f"the certificate of {target} is not trusted; name who signed it in MEMORY_TLS_CA_FILE")
-        if "Hostname Verification" in message:
-            return Unavailable(f"the certificate of {target} is for another host; use the name that it is for")
-        if not certified and not target.startswith("unix:") and any(words in message.lower() for words in _CUT_SHORT):
-            return ConnectionLost(
-                f"{target} closed the connection{doubt}; if it asks its clients for a certificate, name yours in"
-                " MEMORY_TLS_CERTIFICATE_FILE and MEMORY_TLS_KEY_FILE"
-            )
-        if _is_sandbox(target) and any(words in message.lower() for words in _NOT_SENT):
-            return Unavailable(f"nobody serves {target}: the sandbox was closed or has expired, or memoryd is stopped")
-        if code is grpc.StatusCode.UNAVAILABLE and any(words in message.lower() for words in _NOT_SENT):
-            why = message.rpartition("error: ")[2] or message  # gRPC tells the whole way there
-            way = "start it, or name another endpoint"
-            if not certified and not target.startswith("unix:"):
-                way += "; where it asks its clients for a certificate, name yours in MEMORY_TLS_CERTIFICATE_FILE"
-            return Unavailable(f"cannot reach memoryd at {target}: {why}; {way}")
-        return ConnectionLost(f"the connection to {target} broke{doubt}")
+        is_down = code is grpc.StatusCode.UNAVAILABLE
+        return _unanswered(target, message, doubt, certified=certified, is_down=is_down)
     return _BY_CODE.get(code, InternalError)(message or f"memoryd answered {code.name}")
+
+
+def _unanswered(target: str, message: str, doubt: str, *, certified: bool, is_down: bool) -> MemorydError:
+    """Return what a message of gRPC itself says of a call that nobody has answered."""
+    lower, over_tls = message.lower(), not target.startswith("unix:")
+    not_sent = any(words in lower for words in _NOT_SENT)
+    if "permission denied" in lower:
+        way = "the host has to mount its directory for it" if _is_sandbox(target) else "run as the user of memoryd"
+        return PermissionDenied(f"this user may not open {target}; {way}")
+    if "CERTIFICATE_VERIFY_FAILED" in message:
+        return Unavailable(f"the certificate of {target} is not trusted; name who signed it in MEMORY_TLS_CA_FILE")
+    if "Hostname Verification" in message:
+        return Unavailable(f"the certificate of {target} is for another host; use the name that it is for")
+    if not certified and over_tls and any(words in lower for words in _CUT_SHORT):
+        return ConnectionLost(
+            f"{target} closed the connection{doubt}; if it asks its clients for a certificate, name yours in"
+            " MEMORY_TLS_CERTIFICATE_FILE and MEMORY_TLS_KEY_FILE"
+        )
+    if _is_sandbox(target) and not_sent:
+        return Unavailable(f"nobody serves {target}: the sandbox was closed or has expired, or memoryd is stopped")
+    if is_down and not_sent:
+        why = message.rpartition("error: ")[2] or message  # gRPC tells the whole way there
+        way = "start it, or name another endpoint"
+        if not certified and over_tls:
+            way += "; where it asks its clients for a certificate, name yours in MEMORY_TLS_CERTIFICATE_FILE"
+        return Unavailable(f"cannot reach memoryd at {target}: {why}; {way}")
+    return ConnectionLost(f"the connection to {target} broke{doubt}")
 
 
 def _is_sandbox(target: str) -> bool:

@@ -32,7 +32,7 @@ from memoryd.wire.memory import filter_to_pb, memory_from_pb, result_from_pb, so
 __all__ = []
 
 
-def delete_matching(
+def delete_matching(  # noqa: PLR0913  one argument for each field of the contract
     identity: Identity,
     *,
     wanted: Filter,

@@ -19,7 +19,8 @@ from memoryd import paths
 from memoryd.cli.audit import add_audit_command
 from memoryd.cli.identity import add_identity_commands
 from memoryd.cli.upkeep import add_upkeep_commands
-from memoryd.daemon.config import Config, load_config
+from memoryd.daemon.config import Config
+from memoryd.daemon.config_file import load_config
 from memoryd.errors import InvalidArgument, MemorydError, StartupError
 from memoryd.paths import Places
 
@@ -104,41 +105,50 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
-    import duckdb
-
     from memoryd.daemon.schedule import expressions_of
     from memoryd.daemon.wiring import load_every_finder, make_embedder
-    from memoryd.store.duckdb import StoreInUse, open_store, read_everything, unreadable
 
     config, places = _settle(args)
     expressions_of(config)
     load_every_finder(config)
+    tell = _nothing if args.json else print
     if args.json:
         keys = [
             {"key": f"{key.section}.{key.name}", "value": key.value, "default": key.default, "unit": key.unit}
             for key in config.entries()
         ]
         print(as_json({"config": keys, "database": str(places.database), "socket": str(places.socket)}))
-    else:
-        for key in config.entries():
-            changed = "" if key.value == key.default else f" (default {key.default!r})"
-            value = size(key.value) if key.unit == "bytes" else f"{key.value!r}{f' {key.unit}' if key.unit else ''}"
-            print(f"{key.section}.{key.name} = {value}{changed}: {key.meaning}")
-        print(f"\nsocket    {places.socket}")
+    for key in config.entries():
+        changed = "" if key.value == key.default else f" (default {key.default!r})"
+        value = size(key.value) if key.unit == "bytes" else f"{key.value!r}{f' {key.unit}' if key.unit else ''}"
+        tell(f"{key.section}.{key.name} = {value}{changed}: {key.meaning}")
+    tell(f"\nsocket    {places.socket}")
     if config.tcp.listen:
         from memoryd.daemon.servers import server_credentials
 
         server_credentials(config)
     embedder = make_embedder(config)
     embedder.close()
-    if not args.json:
-        print(f"model     {embedder.provider}, {embedder.dimensions} dimensions: loads and passes its self-test")
-    if not places.database.exists() and not (args.adopt or args.accept_loss is not None):
+    tell(f"model     {embedder.provider}, {embedder.dimensions} dimensions: loads and passes its self-test")
+    tell(f"database  {_check_database(args, config, places)}")
+    return 0
+
+
+def _nothing(_: str) -> None:
+    """Say nothing."""
+
+
+def _check_database(args: argparse.Namespace, config: Config, places: Places) -> str:
+    """Open the database and read all of it; return what it is like, in words."""
+    import duckdb
+
+    from memoryd.store.duckdb import StoreInUse, open_store, read_everything, unreadable
+
+    repairs = args.adopt or args.accept_loss is not None
+    if not places.database.exists() and not repairs:
         beside = list(places.database.parent.glob(f"{places.database.name}.*"))
         if not [path for path in beside if not path.name.endswith(".lock")]:
-            if not args.json:
-                print(f"database  {places.database} will be made at the first start")
-            return 0
+            return f"{places.database} will be made at the first start"
     try:
         opened = open_store(
             places.database,
@@ -148,11 +158,9 @@ def _check(args: argparse.Namespace) -> int:
             accept_loss=args.accept_loss,
         )
     except StoreInUse:
-        if args.adopt or args.accept_loss is not None:
+        if repairs:
             raise
-        if not args.json:
-            print(f"database  {places.database} is in use by a running memoryd, so it was not looked at")
-        return 0
+        return f"{places.database} is in use by a running memoryd, so it was not looked at"
     try:
         read_everything(opened.connection)
     except duckdb.Error as error:
@@ -161,9 +169,7 @@ def _check(args: argparse.Namespace) -> int:
         seq = opened.commit_seq
         with contextlib.suppress(duckdb.Error):  # a damaged one cannot be folded in
             opened.close()
-    if not args.json:
-        print(f"database  {places.database}: whole, up to transaction {seq}")
-    return 0
+    return f"{places.database}: whole, up to transaction {seq}"
 
 
 def _client(args: argparse.Namespace) -> Any:

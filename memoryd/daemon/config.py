@@ -7,19 +7,16 @@ documentation equal. The environment variable of `[store] path` is MEMORYD_STORE
 
 from __future__ import annotations
 
-import difflib
-import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from collections.abc import Iterator
+from dataclasses import Field, dataclass, field, fields
 from datetime import tzinfo
-from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from memoryd.errors import StartupError
 from memoryd.model import limits
 
-__all__ = ["Config", "ConfigError", "Key", "load_config"]
+__all__ = ["Config", "ConfigError", "Key", "label_of", "sections_of"]
 
 MIB = 1024 * 1024
 MAX_PORT = 65_535
@@ -223,12 +220,12 @@ class Config:
 
     def entries(self) -> Iterator[Key]:
         """Yield every key with its value."""
-        for section in _sections():
+        for section in sections_of():
             values = getattr(self, section.name)
             for item in fields(values):
                 meta = item.metadata
                 yield Key(
-                    _label(section),
+                    label_of(section),
                     item.name,
                     getattr(values, item.name),
                     item.default,
@@ -296,114 +293,11 @@ class Key:
 _ARTICLES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of names"}
 
 
-def _sections() -> list[Field[Any]]:
+def sections_of() -> list[Field[Any]]:
+    """Return the sections of the configuration."""
     return [item for item in fields(Config) if item.name != "disabled_agents"]
 
 
-def _label(section: Field[Any]) -> str:
+def label_of(section: Field[Any]) -> str:
     """Return how a section is called in the file."""
     return str(section.metadata.get("label", section.name))
-
-
-def _tables(raw: dict[str, Any], known: list[str]) -> Iterator[tuple[str, Any]]:
-    """Yield the sections of a file, those within others too: [entities.strategies]."""
-    for name, content in raw.items():
-        if not isinstance(content, dict) or name == "agents":
-            yield name, content
-            continue
-        inner = {key: value for key, value in content.items() if f"{name}.{key}" in known}
-        yield name, {key: value for key, value in content.items() if key not in inner}
-        yield from ((f"{name}.{key}", value) for key, value in inner.items())
-
-
-def _disabled(path: Path | None, agents: Any) -> frozenset[str]:
-    """Return the agents that a file switches off; ConfigError for anything else said of agents."""
-    disabled = set()
-    if not isinstance(agents, dict):
-        raise ConfigError(f"{path}: agents must be sections, written [agents.NAME.memory]")
-    for agent, content in agents.items():
-        memory = content.get("memory") if isinstance(content, dict) and set(content) <= {"memory"} else None
-        if not isinstance(memory, dict):
-            raise ConfigError(f"{path}: of agent {agent} only the section [agents.{agent}.memory] is known")
-        for name, value in memory.items():
-            if name != "enabled":
-                raise ConfigError(f"{path}: unknown key agents.{agent}.memory.{name}{_nearest(name, ['enabled'])}")
-            if not isinstance(value, bool):
-                raise ConfigError(f"{path}: agents.{agent}.memory.enabled must be true or false, not {value!r}")
-            if not value:
-                disabled.add(agent)
-    return frozenset(disabled)
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1, 0.5)
-    return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(known)}"
-
-
-def load_config(path: Path | None, env: Mapping[str, str]) -> Config:
-    """Return the configuration of a file (None: defaults), overridden by the environment; ConfigError if unusable."""
-    config = Config()
-    keys = {(key.section, key.name): key for key in config.entries()}
-    sections = [_label(item) for item in _sections()]
-    found: dict[tuple[str, str], Any] = {}
-    for section, content in _tables(_read(path), sections):
-        if section == "agents":
-            config = replace(config, disabled_agents=_disabled(path, content))
-            continue
-        if section not in sections:
-            raise ConfigError(f"{path}: unknown section [{section}]{_nearest(section, [*sections, 'agents'])}")
-        if not isinstance(content, dict):
-            raise ConfigError(f"{path}: {section} must be a section, written [{section}]")
-        for name, value in content.items():
-            key = keys.get((section, name))
-            if key is None:
-                known = [item.name for item in keys.values() if item.section == section]
-                raise ConfigError(f"{path}: unknown key {section}.{name}{_nearest(name, known)}")
-            found[section, name] = key.check(value, str(path))
-    variables = {key.variable: (place, key) for place, key in keys.items()}
-    for variable, text in env.items():
-        if variable in variables:
-            place, key = variables[variable]
-            found[place] = key.check(key.parse(text), variable)
-        elif variable.startswith(tuple(f"MEMORYD_{section.replace('.', '_')}_".upper() for section in sections)):
-            raise ConfigError(f"the environment sets {variable}, which is no key{_nearest(variable, list(variables))}")
-    for item in _sections():
-        changed = {name: value for (of, name), value in found.items() if of == _label(item)}
-        config = replace(config, **{item.name: replace(getattr(config, item.name), **changed)})
-    check_schedule(config)
-    if config.shared.socket and not config.shared.socket.startswith("/"):
-        raise ConfigError(f"shared.socket is {config.shared.socket!r}; name an absolute path")
-    tcp = config.tcp
-    if tcp.listen:
-        host, _, port = tcp.listen.rpartition(":")
-        if not host or not port.isdecimal() or int(port) > MAX_PORT:
-            raise ConfigError(f"tcp.listen is {tcp.listen!r}; write host:port, for example 127.0.0.1:7443")
-        if not tcp.certificate_file or not tcp.key_file:
-            raise ConfigError("tcp.listen needs TLS: name tcp.certificate_file and tcp.key_file")
-    if not config.store.path.strip() or "\0" in config.store.path:
-        raise ConfigError("store.path is empty; name the database file")
-    return config
-
-
-def check_schedule(config: Config) -> None:
-    """Raise ConfigError for an expression or a time zone that is none."""
-    zone = config.schedule.timezone
-    if zone != "local" and zone not in available_timezones():
-        raise ConfigError(f"schedule.timezone is {zone!r}; write local, or an IANA name such as Europe/Berlin")
-    for item in fields(config.schedule):
-        expression = getattr(config.schedule, item.name)
-        if item.name != "timezone" and expression and len(expression.split()) != CRON_FIELDS:
-            raise ConfigError(
-                f"schedule.{item.name} is {expression!r}; write five fields, as in '0 4 * * *', or '' for never"
-            )
-
-
-def _read(path: Path | None) -> dict[str, Any]:
-    if path is None:
-        return {}
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from None

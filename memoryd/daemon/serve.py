@@ -27,22 +27,18 @@ from google.protobuf.duration_pb2 import Duration
 
 from memoryd.audit.log import AuditLog
 from memoryd.daemon.config import Config
+from memoryd.daemon.jobs import collect_at_start, look_at_clock, run_job
 from memoryd.daemon.schedule import due_jobs, expressions_of, first_seen, misdated
 from memoryd.daemon.servers import Servers
 from memoryd.daemon.systemd import feed_watchdog, notify, watchdog_interval_s
 from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, make_usage, now_utc, uptime_s
 from memoryd.domain.clock import AHEAD, CLOCK_SEEN, ClockWatch
-from memoryd.domain.forgetting.decay import forget_faded
-from memoryd.domain.forgetting.verify import compact
-from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
 from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
-from memoryd.model.call_context import CallContext, in_call
 from memoryd.model.change import ChangeSet
 from memoryd.paths import Places
-from memoryd.service.gc import run_gc
 from memoryd.store.duckdb import DuckDBStore, Opened, StoreRefused, open_store
 
 __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
@@ -51,7 +47,6 @@ EXIT_OK = 0
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor starts the daemon anew
 RECALL_FLUSH_S = 3.0
 SCHEDULE_S = 30.0  # so late may a job begin
-CLOCK_NOTED = timedelta(hours=1)  # so often is the time written down
 TEND_S = 1.0  # a socket whose grant has expired serves nobody anyway; within so long it is gone
 REOPEN_AFTER = 10  # of those, and a socket that could not be opened is tried again
 
@@ -194,7 +189,7 @@ class _Daemon:
         if self._exit == EXIT_OK:
             await _flush(ports)
             with contextlib.suppress(Unavailable):  # the next start then believes the time before it
-                await _look_at_clock(ports)
+                await look_at_clock(ports)
         ports.indexes.close()
 
     async def _until_stopped(self, ports: Ports, doors: Servers, lease: SocketLease, audit: AuditLog | None) -> None:
@@ -225,7 +220,7 @@ class _Daemon:
             self._start(feed_watchdog(self._env, interval, lambda: _self_check(ports)))
         self._start(self._keep_house(ports, doors))
         if self._config.memory.auto_gc:
-            self._start(_collect_at_start(ports, doors, self._config.sandbox.ended_grace_days))
+            self._start(collect_at_start(ports, doors, self._config.sandbox.ended_grace_days))
         await self._stop.wait()
         notify(self._env, "STOPPING=1")
         log.info("stopping", grace_s=self._config.daemon.shutdown_grace_s)
@@ -269,7 +264,7 @@ class _Daemon:
             await asyncio.sleep(SCHEDULE_S)
             try:
                 ran = await ports.store.jobs()
-                await _look_at_clock(ports, ran.get(CLOCK_SEEN))
+                await look_at_clock(ports, ran.get(CLOCK_SEEN))
                 seen = {first_seen(name): now_utc() for name in expressions_of(self._config)}
                 new = {name: time for name, time in seen.items() if name not in ran}
                 if not ports.is_behind(now_utc()):
@@ -278,7 +273,7 @@ class _Daemon:
                     await ports.store.commit(ChangeSet(jobs=new))
                     ran |= new
                 for name in due_jobs(self._config, ran, now_utc()):
-                    await _run_job(name, ports, doors, self._config)
+                    await run_job(name, ports, doors, self._config)
             except Exception as error:  # noqa: BLE001  it may be busy or full now; the next look comes soon
                 log.error("schedule_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
 
@@ -355,57 +350,6 @@ async def _flush(ports: Ports) -> None:
         ports.indexes.note_recalls(recalls)
     except Exception as error:  # noqa: BLE001  counts of recalls may be lost, a search may not fail for them
         log.warning("recalls_not_counted", error=type(error).__name__, count=len(recalls))
-
-
-async def _look_at_clock(ports: Ports, noted: datetime | None = None) -> None:
-    """Write the time down now and then, if it is believed: the next start compares the clock with it."""
-    now = now_utc()
-    believed = ports.clock is not None and ports.clock.look(now)
-    if believed and (noted is None or abs(now - noted) >= CLOCK_NOTED):
-        await ports.store.commit(ChangeSet(jobs={CLOCK_SEEN: now}))
-
-
-async def _run_job(name: str, ports: Ports, doors: Servers, config: Config) -> None:
-    """Run one job of the schedule and write down that it ran; a fault is logged, and the next time comes."""
-    call_context = CallContext(time=now_utc(), call=secrets.token_hex(6), rpc=name, door="daemon")
-    began = time.monotonic()
-    try:
-        with in_call(call_context):
-            if name == "enrichment":
-                report: object = await enrich(ports, now=call_context.time)
-            elif name == "decay":
-                report = (await forget_faded(ports, now=call_context.time)).decayed_count
-            elif name == "gc":
-                report = await run_gc(
-                    ports, doors.issuer, now=call_context.time, ended_grace_days=config.sandbox.ended_grace_days
-                )
-            else:
-                report = await compact(ports, now=call_context.time)
-    except Exception as error:  # noqa: BLE001  the daemon serves all the same, and tries again when it is next due
-        log.error("job_failed", job=name, error=type(error).__name__)  # noqa: TRY400  a trace may hold content
-        await ports.store.commit(ChangeSet(jobs={name: call_context.time}))  # it is tried again when it is next due
-        return
-    await ports.store.commit(ChangeSet(jobs={name: call_context.time}))
-    log.info("job_done", job=name, report=str(report), duration_s=round(time.monotonic() - began, 3))
-
-
-async def _collect_at_start(ports: Ports, doors: Servers, ended_grace_days: float) -> None:
-    call_context = CallContext(time=now_utc(), call=secrets.token_hex(6), rpc="gc", door="daemon")
-    try:
-        with in_call(call_context):
-            report = await run_gc(ports, doors.issuer, now=call_context.time, ended_grace_days=ended_grace_days)
-    except Exception as error:  # noqa: BLE001  the daemon serves all the same
-        log.error("gc_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
-        return
-    log.info(
-        "gc",
-        expired=report.expired_count,
-        superseded=report.superseded_count,
-        deleted=report.deleted_count,
-        requests=report.request_count,
-        grants=report.grant_count,
-        held=report.held,
-    )
 
 
 def serve(config: Config, places: Places, env: Mapping[str, str], version: str) -> int:

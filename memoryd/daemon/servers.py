@@ -153,7 +153,7 @@ def _look_up(audit: AuditLog | None) -> Callable[[str], Sighting]:
 class Servers:
     """Every server of the daemon."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the wiring of all parts
         self,
         config: Config,
         ports: Ports,

@@ -120,7 +120,7 @@ async def make_grants(store: Store, usage: Usage) -> Grants:
     return Grants(store, usage, await store.grants(), await store.token_keys(), time.monotonic, secrets.token_bytes)
 
 
-async def make_ports(
+async def make_ports(  # noqa: PLR0913  the wiring of all parts
     config: Config,
     store: Store,
     embedder: Embedder,

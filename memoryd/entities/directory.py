@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from copy import copy
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from memoryd.entities.known_entity import KnownEntity, Said
 from memoryd.knowledge.language.names import fullest
 from memoryd.knowledge.language.relations import ONE_AT_A_TIME
 from memoryd.model.entity import Entity, EntityType, Form, Mention
@@ -23,37 +24,12 @@ __all__ = ["Directory"]
 T = TypeVar("T")
 
 
-class Said(NamedTuple):
-    """A relation as a memory says it: how much its trust weighs, its time, and whose relation it is."""
-
-    weight: int
-    time_us: int
-    whose: str
-
-
-class _Known:
-    """What memories say of one entity id."""
-
-    __slots__ = ("forms", "live", "relations", "types", "weights")
-
-    def __init__(self) -> None:
-        self.forms: Counter[tuple[Form, str, int]] = Counter()
-        """Form, text, and how much the trust weighs of the memories that call it so → how many they are."""
-        self.types: Counter[EntityType] = Counter()
-        self.weights: Counter[int] = Counter()
-        """How much the trust of the memories weighs that name it."""
-        self.relations: dict[str, dict[str, Said]] = {}
-        """Relation → the live memories that say it."""
-        self.live: dict[str, int] = {}
-        """The memories that can be recalled and name it, with the time of which they tell."""
-
-
 class Directory:
     """The entities of one owner."""
 
     def __init__(self, rows: Iterable[Entity] = ()) -> None:
         self._of_memory: dict[str, tuple[tuple[Mention, ...], bool, int]] = {}
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, KnownEntity] = {}
         self._called: dict[str, Counter[tuple[str, int]]] = {}
         """Folded name, handle or address → the ids that memories call so, with how much their trust weighs."""
         self._first_names: dict[str, Counter[str]] = {}
@@ -113,7 +89,7 @@ class Directory:
         weight = memory.trust.weight
         self._of_memory[memory.id] = (memory.mentions, live, weight)
         for mention in memory.mentions:
-            known = self._known.setdefault(mention.entity_id, _Known())
+            known = self._known.setdefault(mention.entity_id, KnownEntity())
             known.types[mention.type] += 1
             known.weights[weight] += 1
             if live:

@@ -214,9 +214,21 @@ def _related(
         if len(holders) > 1:
             return None
         return _only(holders), ""
-    firsts = {first for name in names for first in short_forms(fold(name).split()[0])}
     exact = _all(directory.called(name) for name in names) & holders
-    named = {
+    named = _holders_called(names, directory, holders)
+    only = _only(holders)
+    unnamed = only if only and not directory.names(only) else ""
+    holder = _only(exact) or _only(named) or ("" if named else unnamed)
+    others = _by_names(names, directory, taken | ({holder} if holder else set()), weight, relation=relation)
+    if holder and others and holder == unnamed:
+        return others, holder  # "my wife's name is Sarah", and both were known apart
+    return holder or others, ""
+
+
+def _holders_called(names: Sequence[str], directory: Directory, holders: set[str]) -> set[str]:
+    """Return those of some who may be called by all of these names."""
+    firsts = {first for name in names for first in short_forms(fold(name).split()[0])}
+    return {
         one
         for one in directory.first_named(firsts) & holders
         if any(
@@ -224,12 +236,6 @@ def _related(
         )
         and all(_fits(name, directory.names(one)) for name in names)
     }
-    unnamed = next(iter(holders)) if len(holders) == 1 and not directory.names(next(iter(holders))) else ""
-    holder = _only(exact) or _only(named) or ("" if named else unnamed)
-    others = _by_names(names, directory, taken | ({holder} if holder else set()), weight, relation=relation)
-    if holder and others and holder == unnamed:
-        return others, holder  # "my wife's name is Sarah", and both were known apart
-    return holder or others, ""
 
 
 def _casual(name: str, known: str) -> bool:
@@ -302,17 +308,19 @@ class Naming:
         rows = [row for row in people.rows if row.id in self._members and row.trust.weight >= least]
         decided = {one for row in rows for one in (row.id, row.merged_into) if row.merged_into or row.name} - {""}
         given = {fold(people.given_name(one)) for one in self._members} - {""}
-        told = [decided]  # sets of names and ids; those of one set were said to be one
-        for memory in memories:
-            theirs = [mention for mention in memory.mentions if mention.entity_id in self._members]
-            by_hand = {mention.entity_id for mention in theirs} & decided
-            shown = {one for mention in theirs if mention.same_as for one in (mention.same_as, mention.entity_id)}
-            if memory.trust.weight >= least:
-                told.append({*map(_called, theirs), *by_hand, *shown})
+        # sets of names and ids; those of one set were said to be one
+        told = [decided, *(self._told(memory, decided) for memory in memories if memory.trust.weight >= least)]
         known = {fold(name), f"my {relation_of(_unowned(name))}", *given, *(decided if fold(name) in given else ())}
         while more := [some for some in told if some & known and not some <= known]:
             known = known.union(*more)
         self._known = known
+
+    def _told(self, memory: Memory, decided: set[str]) -> set[str]:
+        """Return the names and ids that a memory says are one."""
+        theirs = [mention for mention in memory.mentions if mention.entity_id in self._members]
+        by_hand = {mention.entity_id for mention in theirs} & decided
+        shown = {one for mention in theirs if mention.same_as for one in (mention.same_as, mention.entity_id)}
+        return {*map(_called, theirs), *by_hand, *shown}
 
     def has(self, text: str) -> bool:
         """Whether a name, as it stands, is one of theirs."""

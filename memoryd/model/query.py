@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from memoryd.errors import InvalidArgument
 from memoryd.model import limits
-from memoryd.model.memory import Kind, Memory, State
+from memoryd.model.memory import Kind, Memory
 from memoryd.model.validation import (
     check_count,
     check_metadata,
@@ -74,18 +74,27 @@ class Filter:
 
     def admits(self, memory: Memory, now: datetime) -> bool:
         """Whether a memory passes: the definition that every store and index must agree with."""
-        state = memory.state_at(now)
+        return self._admits_state(memory, now) and self._names(memory) and self._admits_labels(memory)
+
+    def _admits_state(self, memory: Memory, now: datetime) -> bool:
         expired = memory.expire_time is not None and memory.expire_time <= now
         return (
-            state is not State.DELETED
+            memory.delete_time is None
             and (self.include_superseded or memory.supersede_time is None)
             and (self.include_expired or not expired)
-            and memory.kind in self.wanted_kinds
-            and (
-                not self.subjects
-                or bool({*map(fold, self.subjects)} & {*map(fold, memory.subjects)})
-                or any(mention.entity_id in self.entity_ids for mention in memory.mentions)
-            )
+        )
+
+    def _names(self, memory: Memory) -> bool:
+        """Whether a memory is about one of the subjects, or mentions one; any memory does where there are none."""
+        return (
+            not self.subjects
+            or bool({*map(fold, self.subjects)} & {*map(fold, memory.subjects)})
+            or any(mention.entity_id in self.entity_ids for mention in memory.mentions)
+        )
+
+    def _admits_labels(self, memory: Memory) -> bool:
+        return (
+            memory.kind in self.wanted_kinds
             and set(self.tags) <= set(memory.tags)
             and self.metadata.items() <= dict(memory.metadata).items()
             and (not self.category or self.category == memory.category)

@@ -57,43 +57,8 @@ class RamStore:
         if self._closed:
             raise Unavailable("the store is closed")
         await asyncio.sleep(0)
-        entries, requests = dict(self._entries), dict(self._requests)
-        for entry in change.inserts:
-            if entry.memory.id in entries:
-                raise Unavailable(f"memory {entry.memory.id} exists already")
-            entries[entry.memory.id] = entry
-        for entry in change.updates:
-            old = entries.get(entry.memory.id)
-            if old is not None:
-                memory = replace(
-                    entry.memory,
-                    recall_time=old.memory.recall_time,
-                    recall_count=old.memory.recall_count,
-                    trusted_recall_time=old.memory.trusted_recall_time,
-                )
-                entries[memory.id] = Entry(memory, entry.terms, old.vector, old.fingerprint)
-        gone = {memory.id for memory in change.purges}
-        for memory_id in gone:
-            entries.pop(memory_id, None)
-        if change.request is not None:
-            requests[change.request.owner, change.request.method, change.request.request_id] = change.request
-        before = change.forget_requests_before
-        requests = {
-            key: replace(
-                request,
-                outcomes=tuple(
-                    ("" if memory_id in gone else memory_id, outcome, tuple(i for i in superseded if i not in gone))
-                    for memory_id, outcome, superseded in request.outcomes
-                ),
-            )
-            for key, request in requests.items()
-            if (before is None or request.create_time >= before)
-            and not (
-                gone & {memory_id for memory_id, _, _ in request.outcomes}
-                and {memory_id for memory_id, _, _ in request.outcomes} <= gone | {""}
-            )
-        }
-        self._entries, self._requests = entries, requests
+        self._entries = self._entries_after(change)
+        self._requests = self._requests_after(change)
         self._grants.update({grant.id: grant for grant in change.grants})
         for grant_id in change.forget_grants:
             self._grants.pop(grant_id, None)
@@ -112,6 +77,37 @@ class RamStore:
         for callback in self._callbacks:
             callback(Applied(self._seq, change))
         return self._seq
+
+    def _entries_after(self, change: ChangeSet) -> dict[str, Entry]:
+        entries = dict(self._entries)
+        for entry in change.inserts:
+            if entry.memory.id in entries:
+                raise Unavailable(f"memory {entry.memory.id} exists already")
+            entries[entry.memory.id] = entry
+        for entry in change.updates:
+            old = entries.get(entry.memory.id)
+            if old is not None:
+                memory = replace(
+                    entry.memory,
+                    recall_time=old.memory.recall_time,
+                    recall_count=old.memory.recall_count,
+                    trusted_recall_time=old.memory.trusted_recall_time,
+                )
+                entries[memory.id] = Entry(memory, entry.terms, old.vector, old.fingerprint)
+        for memory in change.purges:
+            entries.pop(memory.id, None)
+        return entries
+
+    def _requests_after(self, change: ChangeSet) -> dict[tuple[Owner, str, str], RecordedRequest]:
+        requests, gone = dict(self._requests), {memory.id for memory in change.purges}
+        if change.request is not None:
+            requests[change.request.owner, change.request.method, change.request.request_id] = change.request
+        before = change.forget_requests_before
+        return {
+            key: _without(request, gone)
+            for key, request in requests.items()
+            if (before is None or request.create_time >= before) and not _names_only(request, gone)
+        }
 
     def _visible(self, visible: Visibility) -> list[Memory]:
         owners = set(visible.owners)
@@ -330,3 +326,17 @@ def _past(memories: list[Memory], after: Cursor | None) -> list[Memory]:
     if after is None:
         return memories
     return [memory for memory in memories if (memory.create_time, memory.id) < (after.create_time, after.id)]
+
+
+def _names_only(request: RecordedRequest, gone: Collection[str]) -> bool:
+    """Whether a request names memories that are gone, and no other."""
+    named = {memory_id for memory_id, _, _ in request.outcomes}
+    return bool(named.intersection(gone)) and named <= {*gone, ""}
+
+
+def _without(request: RecordedRequest, gone: Collection[str]) -> RecordedRequest:
+    outcomes = tuple(
+        ("" if memory_id in gone else memory_id, outcome, tuple(one for one in superseded if one not in gone))
+        for memory_id, outcome, superseded in request.outcomes
+    )
+    return replace(request, outcomes=outcomes)

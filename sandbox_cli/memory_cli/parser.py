@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -72,6 +72,10 @@ def _pair(text: str) -> tuple[str, str]:
     if not separator or not key:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
     return key, value
+
+
+Command = Callable[[str, str, str], argparse.ArgumentParser]
+"""Adds a command: its name, what it does, and examples."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -147,6 +151,24 @@ def make_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 
+    _add_add(command)
+    _add_looking(command)
+    _add_deleting(command)
+    _add_deciding(command)
+    _add_people(command)
+    _add_telling(command)
+    completion = commands.add_parser(
+        "completion",
+        help="print the completion script of a shell",
+        description="Print the completion script of a shell.",
+        epilog='examples:\n  eval "$(memory completion bash)"\n  memory completion fish | source\n',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    return parser
+
+
+def _add_add(command: Command) -> None:
     add = command(
         "add",
         "remember a statement",
@@ -172,6 +194,8 @@ def make_parser() -> argparse.ArgumentParser:
         "--request-id", metavar="UUID", default="", help="repeat a call with the same id, and it counts once"
     )
 
+
+def _add_looking(command: Command) -> None:
     search = command(
         "search",
         "find what answers a question, best first",
@@ -196,6 +220,9 @@ def make_parser() -> argparse.ArgumentParser:
     command("get", "show one memory with all its fields", "  memory get k3j9x2ab\n").add_argument(
         "id", help="the id, or at least 8 characters of it"
     )
+
+
+def _add_deleting(command: Command) -> None:
     undelete = command("undelete", "take back a delete, or a replacement", "  memory undelete k3j9x2ab\n")
     undelete.add_argument("id", nargs="+", help="the ids, or at least 8 characters of each")
 
@@ -220,6 +247,8 @@ def make_parser() -> argparse.ArgumentParser:
     delete.add_argument("--allow-missing", action="store_true", help="what is not there is fine")
     delete.add_argument("--dry-run", action="store_true", help="only show what would go")
 
+
+def _add_deciding(command: Command) -> None:
     correct = command(
         "correct",
         "replace what a memory says",
@@ -238,6 +267,8 @@ def make_parser() -> argparse.ArgumentParser:
         "history", "show what a memory replaced, what replaced it, and why", "  memory history k3j9x2ab\n"
     ).add_argument("id", help="the id, or at least 8 characters of it")
 
+
+def _add_people(command: Command) -> None:
     people = command("people", "list who is known", "  memory people\n  memory people --all --json\n")
     people.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many at the most (20)")
     people.add_argument("--all", action="store_true", help="everybody, however many")
@@ -265,6 +296,8 @@ def make_parser() -> argparse.ArgumentParser:
     forget.add_argument("--dry-run", action="store_true", help="only show what would go")
     forget.add_argument("--yes", action="store_true", help="do not ask")
 
+
+def _add_telling(command: Command) -> None:
     context = command(
         "context",
         "write the block of text that a prompt needs",
@@ -277,12 +310,3 @@ def make_parser() -> argparse.ArgumentParser:
 
     command("stats", "count what is remembered", "  memory stats\n")
     command("whoami", "show who asks, and whom", "  memory whoami\n")
-    completion = commands.add_parser(
-        "completion",
-        help="print the completion script of a shell",
-        description="Print the completion script of a shell.",
-        epilog='examples:\n  eval "$(memory completion bash)"\n  memory completion fish | source\n',
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
-    return parser

@@ -132,7 +132,7 @@ async def forget_slice(
     await decide_and_commit((memory.owner for memory in found), decide, ports, now=now, grant_id=grant_id)
 
 
-async def forgetting_change(
+async def forgetting_change(  # noqa: PLR0913  every way of forgetting says how it forgets
     entries: Sequence[Entry],
     ports: Ports,
     *,

@@ -71,18 +71,19 @@ def said_by(memory: Memory, caller: Caller) -> str:
     who does.
     """
     speaker, author, user = memory.source.speaker, memory.author, caller.user_id or ""
+    is_user = not speaker or fold(speaker) in {*USER_WORDS, fold(user)}
     if memory.scope.user_id is not None:
-        return "" if not speaker or fold(speaker) in {*USER_WORDS, fold(user)} else speaker
-    if user and author == user and (not speaker or fold(speaker) in {*USER_WORDS, fold(user)}):
+        return "" if is_user else speaker
+    if user and author == user and is_user:
         return ""
     claimed = "" if fold(speaker) in USER_WORDS else speaker
-    if claimed and user and fold(claimed) == fold(user):
-        if not author and memory.trust is Trust.HOST:
-            return ""
-        claimed = f"{claimed}{VOUCHED}{author or UNKNOWN} says"
-    elif claimed and memory.trust is not Trust.HOST and fold(claimed) != fold(author):
-        claimed = f"{claimed}{VOUCHED}{author or UNKNOWN} says"
-    return claimed or author or UNKNOWN
+    if not claimed:
+        return author or UNKNOWN
+    claims_to_be_reader = bool(user) and fold(claimed) == fold(user)
+    if claims_to_be_reader and not author and memory.trust is Trust.HOST:
+        return ""
+    vouched = memory.trust is Trust.HOST or fold(claimed) == fold(author)
+    return claimed if vouched and not claims_to_be_reader else f"{claimed}{VOUCHED}{author or UNKNOWN} says"
 
 
 def said_time(memory: Memory, now: datetime, date_after_days: float) -> datetime | None:

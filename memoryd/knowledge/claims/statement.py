@@ -9,6 +9,7 @@ between them ("works as") changes where the words say that it changed, and is do
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from memoryd.knowledge.claims.attributes import PLACES, PREDICATES
@@ -223,26 +224,27 @@ def _claims(clause: str) -> list[Claim]:
         return _of_thing(holder, f"{shifted['thing']} moved{before} to {shifted['v']}")
     for pattern, meant in _SUBJECTS:
         match = pattern.match(clause)
-        if match is None:
-            continue
-        groups = match.groupdict()
-        rest = clause[match.end() :].strip()
-        relation, name = groups.get("relation"), groups.get("name")
-        is_name = bool(name) and not relation
-        subject = name.lower() if name else relation_of(relation) if relation else meant
-        if meant in {"my", "the"} or groups.get("own"):
-            holder = {"my": "i", "the": ""}.get(meant, subject)
-            return _of_thing(holder, rest)
-        claims = _of_subject(subject, rest)
-        if claims:
-            return [replace(claim, relation=relation_of(relation)) for claim in claims] if relation and name else claims
-        if relation and name is None:  # "my wife is Sarah"
-            return _of_thing("i", f"{relation} {rest}")
-        if meant or relation or is_name:
-            return []
+        claims = None if match is None else _after_subject(match, meant, clause[match.end() :].strip())
+        if claims is not None:
+            return claims
     if _BARE.match(clause):
         return _of_subject("", clause)  # "lives in Oslo", of whom the caller names
     return _of_thing("", clause)
+
+
+def _after_subject(match: re.Match[str], meant: str, rest: str) -> list[Claim] | None:
+    """Return what is said after a subject; None where another reading of the clause is to be tried."""
+    groups = match.groupdict()
+    relation, name = groups.get("relation"), groups.get("name")
+    subject = name.lower() if name else relation_of(relation) if relation else meant
+    if meant in {"my", "the"} or groups.get("own"):
+        return _of_thing({"my": "i", "the": ""}.get(meant, subject), rest)
+    claims = _of_subject(subject, rest)
+    if claims:
+        return [replace(claim, relation=relation_of(relation)) for claim in claims] if relation and name else claims
+    if relation and name is None:  # "my wife is Sarah"
+        return _of_thing("i", f"{relation} {rest}")
+    return [] if meant or relation or name else None
 
 
 def _turned(text: str) -> tuple[str, bool, bool]:
@@ -280,36 +282,29 @@ def _of_subject(subject: str, rest: str) -> list[Claim]:
 
 
 def _made(
-    subject: str, attribute: str, groups: dict[str, str | None], holds: Cardinality, *, affirmed: bool, ended: bool
+    subject: str,
+    attribute: str,
+    groups: Mapping[str, str | None],
+    holds: Cardinality,
+    *,
+    affirmed: bool,
+    ended: bool,
 ) -> list[Claim]:
-    text = groups.get("v") or ""
-    if not affirmed and attribute.startswith(("-", "!")):
+    """Return the claim of a predicate; `attribute` may begin with a mark: "-" it has ended, "!" it is denied."""
+    mark, attribute = (attribute[0], attribute[1:]) if attribute[0] in "-!" else ("", attribute)
+    if mark and not affirmed:
         return []  # a double negative: who does not dislike it may like it, and may not; who has not quit goes on
-    if attribute.startswith("-"):
-        attribute, ended = attribute[1:], True
-    if attribute.startswith("!"):
-        if ended:
-            return []  # who used to hate it may like it, and may not
-        attribute, affirmed = attribute[1:], False
+    if mark == "!" and ended:
+        return []  # who used to hate it may like it, and may not
+    affirmed, ended = affirmed and mark != "!", ended or mark == "-"
     if "{of}" in attribute:
         attribute = attribute.format(of=" ".join(stem(words_in(groups.get("of") or ""))))
-    dated = _SINCE.search(text) if attribute in _DATED else None
-    since = int(dated["year"]) if dated else 0
-    if dated:
-        text = text[: dated.start()]
+    text, since = _dated(attribute, groups.get("v") or "")
     if attribute == "home" and (_SEASONAL.search(text) or _NO_HOME.search(text)):
         return []
     if attribute in PLACES:
         text = text.replace("-", " ")  # Berlin-Mitte lies in Berlin
-    value = value_of(text)
-    if attribute.startswith("time of"):
-        value = clock_of(text) or value
-    if attribute.startswith("amount of"):
-        words = stem(words_in(text))
-        value = frozenset(word for word in words if word[0].isdigit())
-        attribute = " ".join([attribute, *(word for word in words if not word[0].isdigit())])
-    if attribute.startswith("number of"):
-        value = frozenset(word for word in words_in(text) if word.isdigit())
+    attribute, value = _valued(attribute, text)
     measure, names = measure_of(text), names_of(text)
     claim = Claim(
         subject, attribute, value, holds, affirmed=affirmed, ended=ended, names=names, measure=measure,
@@ -317,6 +312,25 @@ def _made(
         aspect=(groups.get("prep") or "").lower(), since=since, head=head_of(text),
     )  # fmt: skip
     return [claim] if value or measure else []
+
+
+def _dated(attribute: str, text: str) -> tuple[str, int]:
+    """Return the text of a value without the year since which it is so, and that year; 0 where none is said."""
+    dated = _SINCE.search(text) if attribute in _DATED else None
+    return (text[: dated.start()], int(dated["year"])) if dated else (text, 0)
+
+
+def _valued(attribute: str, text: str) -> tuple[str, frozenset[str]]:
+    """Return an attribute and its value: a time of day, an amount of some unit, a number, or words."""
+    if attribute.startswith("time of"):
+        return attribute, clock_of(text) or value_of(text)
+    if attribute.startswith("amount of"):
+        words = stem(words_in(text))
+        unit = [word for word in words if not word[0].isdigit()]
+        return " ".join([attribute, *unit]), frozenset(word for word in words if word[0].isdigit())
+    if attribute.startswith("number of"):
+        return attribute, frozenset(word for word in words_in(text) if word.isdigit())
+    return attribute, value_of(text)
 
 
 _SINCE = re.compile(r" (?:back )?(?:in|since) (?:\w+ )?(?P<year>(?:19|20)\d\d)$", re.IGNORECASE)

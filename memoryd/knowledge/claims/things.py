@@ -8,6 +8,7 @@ Monday", "my meeting is in room 4"); of one aspect, things of which one has one 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from memoryd.knowledge.claims.attributes import EVENTS, SINGULAR, TIME, VALUED
@@ -109,47 +110,86 @@ def _timed(claim: Claim, value: str) -> Claim:
     return replace(claim, value=(days | clock) if clock else claim.value, named=False, measure=None)
 
 
-def _attribute(words: list[str], value: str, prep: str, *, moved: bool) -> tuple[str, Cardinality | None, str]:
-    """Return the attribute, how many values it holds (None: the clause says nothing of it), and the aspect."""
-    thing, attribute = " ".join(words), " ".join(stem(words))
-    if words[-2:] == ["email", "address"]:
-        thing, attribute = thing.removesuffix(" address"), attribute.removesuffix(" address")
-    if "favorite" in words or "favourite" in words:
-        plural = words[-1].endswith("s") and not words[-1].endswith("ss")
-        kept = stem([word for word in words if word not in {"favorite", "favourite"}])
-        return f"favorite {' '.join(kept)}", Cardinality.MAYBE_ONE if plural else Cardinality.ONE, ""
-    if _WHEN.search(value) or (prep in {"at", "to"} and _AT.match(value)):
-        several = (
-            Cardinality.MAYBE_ONE if moved else Cardinality.MANY
-        )  # another time is another meeting, unless it was moved
-        return f"when {attribute}", several if EVENTS.match(thing) else Cardinality.ONE, "when"
-    single = bool(SINGULAR.match(thing)) or moved
-    if attribute == "name" or attribute.endswith(" name"):
-        own = attribute == "name" or words[0] in {"last", "first", "sur", "full", "family"} or bool(EVENTS.match(thing))
-        return attribute, Cardinality.ONE if own else Cardinality.MAYBE_ONE, ""  # one may have several cats
-    named, article = bool(names_of(value)), bool(re.match(r"(?:an?|the) ", value))
-    first = (words_in(value) or [""])[0]
-    relation = RELATIONS.get(thing)
-    if relation:
-        one = (
-            Cardinality.ONE
-            if relation in ONE_AT_A_TIME
-            else Cardinality.MAYBE_ONE
-            if relation in MOSTLY_ONE
-            else Cardinality.MANY
-        )
-        said = named and not prep and (is_first_name(first) or not _NO_PERSON.match(value))
-        return relation, one if said else None, "titled" if _TITLED.match(value) else "which"
-    if first in _COLOURS:
-        return f"colour of {attribute}", Cardinality.ONE, ""
-    aspect = prep or ("amount" if first[:1].isdigit() else "which")
-    if not (named or article or first[:1].isdigit()):  # an adjective or an infinitive
-        aspect = prep or ("word" if VALUED.match(thing) else aspect)
-        return attribute, _of_bare(thing, value, single=single, moved=moved, prep=prep), aspect
-    if VALUED.match(thing):
-        return attribute, Cardinality.ONE, prep or ("amount" if first[:1].isdigit() else "word")
-    one_only = single and not (EVENTS.match(thing) and not moved)
-    return attribute, Cardinality.ONE if one_only else Cardinality.MAYBE_ONE, aspect
+class _Clause:
+    """A thing and what is said of it."""
+
+    def __init__(self, words: Sequence[str], value: str, prep: str, *, moved: bool) -> None:
+        self.words, self.value, self.prep, self.moved = words, value, prep, moved
+        self.thing, self.attribute = " ".join(words), " ".join(stem(words))
+        if self.words[-2:] == ["email", "address"]:
+            self.thing, self.attribute = (text.removesuffix(" address") for text in (self.thing, self.attribute))
+        self.first = (words_in(value) or [""])[0]
+        self.amount = self.first[:1].isdigit()
+        self.named = bool(names_of(value))
+        self.bare = not (self.named or re.match(r"(?:an?|the) ", value) or self.amount)  # an adjective or an infinitive
+        self.aspect = prep or ("amount" if self.amount else "which")
+        self.single = bool(SINGULAR.match(self.thing)) or moved
+        self.is_event = bool(EVENTS.match(self.thing))
+        self.is_valued = bool(VALUED.match(self.thing))
+
+
+_Said = tuple[str, Cardinality | None, str]
+"""The attribute, how many values it holds (None: the clause says nothing of it), and the aspect."""
+
+
+def _favorite(one: _Clause) -> _Said:
+    plural = one.words[-1].endswith("s") and not one.words[-1].endswith("ss")
+    kept = stem([word for word in one.words if word not in _FAVORITE])
+    return f"favorite {' '.join(kept)}", Cardinality.MAYBE_ONE if plural else Cardinality.ONE, ""
+
+
+def _when(one: _Clause) -> _Said:
+    several = Cardinality.MAYBE_ONE if one.moved else Cardinality.MANY  # another time is another meeting
+    return f"when {one.attribute}", several if one.is_event else Cardinality.ONE, "when"
+
+
+def _name(one: _Clause) -> _Said:
+    own = one.attribute == "name" or one.words[0] in _OWN_NAMES or one.is_event
+    return one.attribute, Cardinality.ONE if own else Cardinality.MAYBE_ONE, ""  # one may have several cats
+
+
+def _relation(one: _Clause) -> _Said:
+    relation = RELATIONS[one.thing]
+    holds = Cardinality.MAYBE_ONE if relation in MOSTLY_ONE else Cardinality.MANY
+    holds = Cardinality.ONE if relation in ONE_AT_A_TIME else holds
+    said = one.named and not one.prep and (is_first_name(one.first) or not _NO_PERSON.match(one.value))
+    return relation, holds if said else None, "titled" if _TITLED.match(one.value) else "which"
+
+
+def _bare(one: _Clause) -> _Said:
+    aspect = one.prep or ("word" if one.is_valued else one.aspect)
+    holds = _of_bare(one.thing, one.value, single=one.single, moved=one.moved, prep=one.prep)
+    return one.attribute, holds, aspect
+
+
+_FAVORITE = frozenset({"favorite", "favourite"})
+_OWN_NAMES = frozenset({"last", "first", "sur", "full", "family"})
+_SAID_OF_THINGS: tuple[tuple[str, Callable[[_Clause], bool], Callable[[_Clause], _Said]], ...] = (
+    ("favorite", lambda one: not _FAVORITE.isdisjoint(one.words), _favorite),
+    ("when", lambda one: bool(_WHEN.search(one.value) or (one.prep in {"at", "to"} and _AT.match(one.value))), _when),
+    ("name", lambda one: one.attribute == "name" or one.attribute.endswith(" name"), _name),
+    ("relation", lambda one: one.thing in RELATIONS, _relation),
+    ("colour", lambda one: one.first in _COLOURS, lambda one: (f"colour of {one.attribute}", Cardinality.ONE, "")),
+    ("bare", lambda one: one.bare, _bare),
+    (
+        "valued",
+        lambda one: one.is_valued,
+        lambda one: (one.attribute, Cardinality.ONE, one.prep or ("amount" if one.amount else "word")),
+    ),
+    (
+        "single",
+        lambda one: one.single and not (one.is_event and not one.moved),
+        lambda one: (one.attribute, Cardinality.ONE, one.aspect),
+    ),
+    ("other", lambda _: True, lambda one: (one.attribute, Cardinality.MAYBE_ONE, one.aspect)),
+)
+"""What is said of a thing, in order: the first row that applies decides."""
+
+
+def _attribute(words: list[str], value: str, prep: str, *, moved: bool) -> _Said:
+    """Return what is said of a thing."""
+    one = _Clause(words, value, prep, moved=moved)
+    return next(said(one) for _, applies, said in _SAID_OF_THINGS if applies(one))
 
 
 def _of_bare(thing: str, value: str, *, single: bool, moved: bool, prep: str) -> Cardinality | None:

@@ -196,73 +196,96 @@ def _shades(text: str, plain_text: str) -> frozenset[str]:
 
 def words_of(text: str) -> Words:
     """Return the words of a statement."""
-    written, text = text, plain(text)
-    content: list[str] = []
-    names: list[Name] = []
-    numbers: list[str] = []
-    days: list[str] = []
-    negations = exclusions = count = 0
-    run: list[str] = []
-    leads = place = False
-    leading = True
-    previous, end, start, end_of_run = "", 0, 0, 0
-    matches = list(_TOKEN.finditer(text))
-    for n, match in enumerate(matches):
-        token = match.group()
-        lower = token.lower()
-        owns = lower.endswith("'s")
-        if owns:
-            token, lower = token[:-2], lower[:-2]
-        count += 1
-        is_name = token[0].isupper() and lower not in NO_NAMES
-        between = text[end : match.start()]
-        initial = between == ". " and len(previous) == 1 and bool(run)  # "J. Smith"
-        if is_name and not owns and not initial and (n == 0 or _BREAK.search(between)):
+    reader = _WordReader(plain(text))
+    reader.read()
+    stems = stem(reader.content)
+    return Words(
+        tuple(stems),
+        tuple(reader.names),
+        tuple(reader.numbers),
+        tuple(reader.days),
+        reader.negations,
+        reader.exclusions,
+        reader.count,
+        _shades(text, reader.text),
+        frozenset(stemmed for stemmed, word in zip(stems, reader.content, strict=True) if word.endswith("ed")),
+    )
+
+
+class _WordReader:
+    """Goes through a text, token by token: a run of capitalised words is a name, the rest is sorted by its sort."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.content: list[str] = []
+        self.names: list[Name] = []
+        self.numbers: list[str] = []
+        self.days: list[str] = []
+        self.negations = self.exclusions = self.count = 0
+        self._run: list[str] = []
+        """The words of the name that is being read, its place, and whether it leads or follows a word for a place."""
+        self._start = self._end_of_run = 0
+        self._leads = self._place = False
+        self._leading = True
+        self._previous, self._end = "", 0
+
+    def read(self) -> None:
+        """Read all of it."""
+        matches = list(_TOKEN.finditer(self.text))
+        for n, match in enumerate(matches):
             following = matches[n + 1].group() if n + 1 < len(matches) else ""
+            self._token(match, following, is_first=n == 0)
+        self._end_name()
+
+    def _token(self, match: re.Match[str], following: str, *, is_first: bool) -> None:
+        token = match.group()
+        owns = token.lower().endswith("'s")
+        if owns:
+            token = token[:-2]
+        lower = token.lower()
+        self.count += 1
+        between = self.text[self._end : match.start()]
+        initial = between == ". " and len(self._previous) == 1 and bool(self._run)  # "J. Smith"
+        is_name = token[0].isupper() and lower not in NO_NAMES
+        if is_name and not owns and not initial and (is_first or _BREAK.search(between)):
             is_name = lower not in _OPENERS and not _is_verb(lower, following) and _acts(following)
-        if run and not (is_name and (between == " " or initial)):
-            names.append(Name(" ".join(run), leads, place, start, end_of_run))
-            run = []
+        if not (is_name and (between == " " or initial)):
+            self._end_name()
         if is_name:
-            if not run:
-                start = match.start()
-                leads, place = leading, previous in _BEFORE_PLACES or lower in _NO_PERSONS
-            run.append(lower)
-            end_of_run = match.start() + len(token)
-        elif lower in NEGATIONS:
-            negations += 1
+            if not self._run:
+                self._start = match.start()
+                self._leads, self._place = self._leading, self._previous in _BEFORE_PLACES or lower in _NO_PERSONS
+            self._run.append(lower)
+            self._end_of_run = match.start() + len(token)
+        else:
+            self._sort(lower)
+            if lower not in _BETWEEN_LEADERS:
+                self._leading = False
+        if owns:
+            self._end_name()
+        self._previous, self._end = lower, match.end()
+
+    def _end_name(self) -> None:
+        if self._run:
+            self.names.append(Name(" ".join(self._run), self._leads, self._place, self._start, self._end_of_run))
+            self._run = []
+
+    def _sort(self, lower: str) -> None:
+        """Put a word that is no name where it belongs."""
+        if lower in NEGATIONS:
+            self.negations += 1
         elif lower in EXCLUSIONS:
-            exclusions += 1
+            self.exclusions += 1
         elif lower in GRAMMAR:
             pass
         elif lower[0].isdigit():
-            numbers.append(lower.replace(",", ""))
+            self.numbers.append(lower.replace(",", ""))
         elif lower in NUMBER_WORDS:
-            numbers.append(NUMBER_WORDS[lower])
+            self.numbers.append(NUMBER_WORDS[lower])
         elif lower in DAYS:
-            days.append(lower.rstrip("s") if lower.endswith(("ys", "ds", "gs", "ns", "ts")) else lower)
+            self.days.append(lower.rstrip("s") if lower.endswith(("ys", "ds", "gs", "ns", "ts")) else lower)
         else:
-            content.append(lower)
-        if not is_name and lower not in _BETWEEN_LEADERS:
-            leading = False
-        if owns and run:
-            names.append(Name(" ".join(run), leads, place, start, end_of_run))
-            run = []
-        previous, end = lower, match.end()
-    if run:
-        names.append(Name(" ".join(run), leads, place, start, end_of_run))
-    stems = stem(content)
-    return Words(
-        tuple(stems),
-        tuple(names),
-        tuple(numbers),
-        tuple(days),
-        negations,
-        exclusions,
-        count,
-        _shades(written, text),
-        frozenset(stemmed for stemmed, word in zip(stems, content, strict=True) if word.endswith("ed")),
-    )
+            self.content.append(lower)
 
 
 def telling_words(text: str) -> list[str]:

@@ -153,13 +153,7 @@ def _after(text: str, word: re.Match[str]) -> list[_Told]:
     kind = word.lastgroup or ""
     after = text[word.end() : word.end() + WINDOW]
     before = text[max(0, word.start() - BEFORE) : word.start()].rpartition("\n")[2]
-    assigned = _SET.match(after)
-    said = None
-    if assigned is None and kind not in {"login", "name"}:
-        said = _SAYS.match(after)
-        assigned = None if said else _CALL.match(after)
-        if not said and kind == "password":
-            said = _beside(after) if assigned is None else None
+    assigned, said = _value_after(after, kind)
     element = _ELEMENT.match(after) if before.endswith("<") else None
     match = element or assigned or said
     if match is None or before.lower().endswith(("public", "publickey")):
@@ -179,6 +173,18 @@ def _after(text: str, word: re.Match[str]) -> list[_Told]:
             spoken=match is said,
         )
     ]
+
+
+def _value_after(after: str, kind: str) -> tuple[re.Match[str] | None, re.Match[str] | None]:
+    """Return the value that is assigned after a word, and the one that is said after it; at most one of them."""
+    assigned = _SET.match(after)
+    if assigned is not None or kind in {"login", "name"}:
+        return assigned, None
+    said = _SAYS.match(after)
+    if said is not None:
+        return None, said
+    assigned = _CALL.match(after)
+    return assigned, _beside(after) if kind == "password" and assigned is None else None
 
 
 def _beside(after: str) -> re.Match[str] | None:

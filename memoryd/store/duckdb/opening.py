@@ -139,14 +139,7 @@ def _open_locked(
         raise StoreRefused(f"{side} cannot be read: {error.strerror}; put the right file back") from None
     begun = noted is not None and noted[1] == 0  # the side file is written first, so a crash may leave it alone
     if not path.exists():
-        if adopt or accept_loss is not None:
-            raise StoreRefused(f"{path} does not exist, so there is nothing to repair; name the --data-dir")
-        if wal.exists() or aside.exists() or (noted is not None and not begun):
-            raise StoreRefused(
-                f"{path} is missing, but its log or side file is there, so it held data"
-                f"{'' if noted is None else f' up to transaction {noted[1]}'}; put the database back, or restore a"
-                f" backup; to begin anew, move {path.name}.* away"
-            )
+        _check_new(path, noted, repair=adopt or accept_loss is not None)
         store_id = noted[0] if noted is not None else UUID(bytes=random_bytes(16), version=4)
         CommitWatermark(side, store_id, 0).close()
         noted, begun = (store_id, 0), True
@@ -183,6 +176,19 @@ def _open_locked(
     aside.unlink(missing_ok=True)
     path.chmod(0o600)
     return Opened(path, con, watermark, lock, str(store_id), len(migrations), commit_seq, secret, memory_limit_bytes)
+
+
+def _check_new(path: Path, noted: tuple[UUID, int] | None, *, repair: bool) -> None:
+    """Raise StoreRefused where a database that is not there is to be repaired, or has left other files."""
+    if repair:
+        raise StoreRefused(f"{path} does not exist, so there is nothing to repair; name the --data-dir")
+    left = beside(path, ".wal").exists() or beside(path, ".wal.aside").exists()
+    if left or (noted is not None and noted[1]):
+        raise StoreRefused(
+            f"{path} is missing, but its log or side file is there, so it held data"
+            f"{'' if noted is None else f' up to transaction {noted[1]}'}; put the database back, or restore a"
+            f" backup; to begin anew, move {path.name}.* away"
+        )
 
 
 def _copy(source: Path, target: Path, reserve: Path) -> None:

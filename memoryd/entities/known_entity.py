@@ -1,0 +1,35 @@
+"""What memories say of one entity id."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from memoryd.model.entity import EntityType, Form
+
+__all__ = ["KnownEntity", "Said"]
+
+
+class Said(NamedTuple):
+    """A relation as a memory says it: how much its trust weighs, its time, and whose relation it is."""
+
+    weight: int
+    time_us: int
+    whose: str
+
+
+class KnownEntity:
+    """What memories say of one entity id."""
+
+    __slots__ = ("forms", "live", "relations", "types", "weights")
+
+    def __init__(self) -> None:
+        self.forms: Counter[tuple[Form, str, int]] = Counter()
+        """Form, text, and how much the trust weighs of the memories that call it so → how many they are."""
+        self.types: Counter[EntityType] = Counter()
+        self.weights: Counter[int] = Counter()
+        """How much the trust of the memories weighs that name it."""
+        self.relations: dict[str, dict[str, Said]] = {}
+        """Relation → the live memories that say it."""
+        self.live: dict[str, int] = {}
+        """The memories that can be recalled and name it, with the time of which they tell."""
