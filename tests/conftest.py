@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Daemon, figures, running
+from tests.doors import a_world
+from tests.support import BIN, Daemon, figures, running
 
 BEGIN = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -41,12 +43,36 @@ def daemon(tmp_path_factory) -> Daemon:
         yield started
 
 
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A daemon with every door open, for the tests of one module."""
+    with a_world(tmp_path_factory.mktemp("w")) as made:
+        yield made
+
+
 _users = itertools.count()
 
 
 @pytest.fixture
 def user() -> str:
     return f"user{next(_users)}"
+
+
+@pytest.fixture
+def memory(daemon, user):
+    """Runs `memory …` as a new user and returns (exit code, stdout, stderr)."""
+
+    def run(*words: str, stdin: str | bytes = "", **env: str):
+        values = {
+            "PATH": os.environ["PATH"], "HOME": str(daemon.folder), "LANG": "C.UTF-8",
+            "MEMORY_ENDPOINT": daemon.endpoint, "MEMORY_USER_ID": user, **env,
+        }  # fmt: skip
+        values = {key: value for key, value in values.items() if value}
+        raw = stdin if isinstance(stdin, bytes) else stdin.encode()
+        done = subprocess.run([BIN / "memory", *words], input=raw, env=values, capture_output=True, check=False)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    return run
 
 
 @pytest.fixture

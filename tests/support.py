@@ -15,6 +15,7 @@ import grpc
 from google.rpc import error_details_pb2, status_pb2
 from memory_client import MemoryClient
 
+BIN = Path(sys.executable).parent
 START_S = 60
 figures: list[str] = []  # what was measured in passing; printed at the end of a run
 

@@ -7,31 +7,11 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from memoryd.daemon.config import Config
-from tests.support import running
-
-BIN = Path(sys.executable).parent
-
-
-@pytest.fixture
-def memory(daemon, user):
-    """Runs `memory …` as a new user and returns (exit code, stdout, stderr)."""
-
-    def run(*words: str, stdin: str | bytes = "", **env: str):
-        values = {
-            "PATH": os.environ["PATH"], "HOME": str(daemon.folder), "LANG": "C.UTF-8",
-            "MEMORY_ENDPOINT": daemon.endpoint, "MEMORY_USER_ID": user, **env,
-        }  # fmt: skip
-        values = {key: value for key, value in values.items() if value}
-        raw = stdin if isinstance(stdin, bytes) else stdin.encode()
-        done = subprocess.run([BIN / "memory", *words], input=raw, env=values, capture_output=True, check=False)
-        return done.returncode, done.stdout.decode(), done.stderr.decode()
-
-    return run
+from tests.support import BIN, running
 
 
 def test_the_words_of_the_requirements_work_as_written(memory):

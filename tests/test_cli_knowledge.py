@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from tests.test_cli import BIN, memory
-
-__all__ = ["memory"]  # the fixture
+from tests.support import BIN
 
 
 def test_what_changed_is_told_and_its_history_says_why(memory):

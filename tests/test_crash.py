@@ -11,12 +11,15 @@ import random
 import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from memory_client import Draft, MemorydError
 
 from tests.support import Daemon
 
 KILLS = int(os.environ.get("MEMORYD_KILLS", "50"))
+AT_ONCE = 3  # daemons that are killed beside each other
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
 
 
@@ -82,17 +85,19 @@ def check(daemon: Daemon, writer: Writer) -> None:
             assert len(set(present)) == 1, "half a batch"
 
 
-def test_what_was_acknowledged_survives_kill_9(folder):
+def kill_again_and_again(folder: Path, kills: int, seed: int) -> None:
+    """Kill one daemon so often, each time while it writes, and look for what it had acknowledged."""
+    folder.mkdir()
     daemon = Daemon(folder, config=CONFIG)
-    dice = random.Random(7)
+    dice = random.Random(seed)
     before: list[Writer] = []
-    for kill in range(KILLS + 1):
+    for kill in range(kills + 1):
         daemon.start()
         for writer in before:
             check(daemon, writer)
-        if kill == KILLS:
+        if kill == kills:
             break
-        before = [Writer(daemon, f"k{kill}u{n}", kill * 3 + n) for n in range(3)]
+        before = [Writer(daemon, f"k{kill}u{n}", 3000 * seed + kill * 3 + n) for n in range(3)]
         for writer in before:
             writer.start()
         time.sleep(dice.uniform(0.02, 0.4))
@@ -100,3 +105,13 @@ def test_what_was_acknowledged_survives_kill_9(folder):
         for writer in before:
             writer.join()
     assert 0 == daemon.stop()
+
+
+def test_what_was_acknowledged_survives_kill_9(folder):
+    with ThreadPoolExecutor(AT_ONCE) as daemons:
+        runs = [
+            daemons.submit(kill_again_and_again, folder / str(n), len(range(n, KILLS, AT_ONCE)), 7 + n)
+            for n in range(AT_ONCE)
+        ]
+        for one in runs:
+            one.result()

@@ -18,7 +18,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.reserve import MOST_BYTES, Reserve
 from tests.builders import MEMORY_LIMIT, NOW, entry, open_duckdb, open_store, run
-from tests.conformance.test_store import grant
+from tests.conformance.store_helpers import grant
 from tests.support import Daemon
 
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'

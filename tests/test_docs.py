@@ -140,3 +140,10 @@ def test_the_unit_is_sound_and_safe_with_and_without_tcp(tmp_path):
             ["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True, check=False
         )
         assert "" == verified.stdout + verified.stderr
+
+
+def test_no_table_is_cut_by_a_blank_line():
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")):
+        lines = page.read_text(encoding="utf-8").splitlines()
+        begins = [n for n, line in enumerate(lines) if line.startswith("|") and not lines[n - 1].startswith("|")]
+        assert all(set(lines[n + 1]) <= set("|-: ") for n in begins), page

@@ -61,7 +61,7 @@ def test_what_is_no_schedule_is_refused_before_anything_is_opened(tmp_path, text
 
 def test_the_daemon_runs_what_is_due(folder):
     config = '[embedding]\nprovider = "none"\n[schedule]\ndecay = "* * * * *"\ncompaction = ""\n'
-    program = "import memoryd.daemon as d\nd.SCHEDULE_S = 0.5\nfrom memoryd.__main__ import main\nmain()"
+    program = "import memoryd.daemon.serve as d\nd.SCHEDULE_S = 0.5\nfrom memoryd.__main__ import main\nmain()"
     daemon = Daemon(folder, config=config)
     with daemon.log.open("ab") as log:
         process = subprocess.Popen([sys.executable, "-c", program, *daemon.command("serve")[3:]], stderr=log)

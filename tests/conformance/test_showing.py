@@ -13,9 +13,6 @@ from memoryd.model.caller import Caller
 from memoryd.model.trust import Trust
 from tests.builders import ALICE, NOW, TEAM, Local, ports_over, ram_store, run
 from tests.builders import memory as made
-from tests.conformance.test_knowledge import with_memory
-
-__all__ = ["with_memory"]  # the fixture
 
 
 def test_in_a_chat_nobody_reads_what_another_says_of_themselves_as_their_own(with_memory):

@@ -1,0 +1,55 @@
+"""The finders of names: those that look again later, and those that cannot be loaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from memory_client import (
+    EntityType,
+)
+
+from memoryd.domain.people.enrich import enrich
+from memoryd.entities.finders import Find, FinderRefused, RegexFinder, load_finders
+from memoryd.model.entity import Form
+from tests.builders import Local, ports_over, ram_store, run
+
+
+class Oracle:
+    """A finder that knows one name which no pattern shows."""
+
+    name = "oracle"
+    accurate = True
+
+    def find(self, text):
+        at = text.find("sarah")
+        if at >= 0:
+            yield Find(at, at + 5, "Sarah", Form.NAME, EntityType.PERSON, 0.9)
+
+
+def test_enrichment_looks_again_once(clock):
+    async def rule():
+        async with ports_over(ram_store()) as ports:
+            alice = Local(ports, clock, user_id="alice")
+            made = (await alice.add("met sarah at the gym")).memory
+            assert (await enrich(ports, now=clock())).skipped
+            ports = replace(ports, accurate_finders=[Oracle()])
+            assert (1, 0) == _counts(await enrich(ports, now=clock(), dry_run=True))
+            assert (1, 1) == _counts(await enrich(ports, now=clock()))
+            assert (0, 0) == _counts(await enrich(ports, now=clock()))
+            assert ["Sarah"] == [ref.name for ref in (await alice.get(made.id)).entities]
+
+    run(rule())
+
+
+def _counts(done):
+    return done.examined_count, done.linked_count
+
+
+def test_an_unknown_finder_is_refused_by_name_and_one_that_is_not_installed_is_left_out():
+    with pytest.raises(FinderRefused, match="regex"):
+        load_finders(["regxe"], model="")
+    with pytest.raises(FinderRefused):
+        load_finders(["spacy"], model="no_such_pipeline")
+    assert ["regex"] == [f.name for f in load_finders(["regex", "spacy"], model="no_such_pipeline", optional=True)]
+    assert isinstance(load_finders(["regex"], model="")[0], RegexFinder)

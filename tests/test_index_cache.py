@@ -1,0 +1,279 @@
+"""Which scopes are in memory: loaded once, kept true by every commit, evicted by bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from memoryd.daemon.config import Config, IndexConfig
+from memoryd.domain.reading.ranking import best_of
+from memoryd.index import records
+from memoryd.index.analysis import analyse, analyse_query
+from memoryd.index.cache import ScopeIndexes
+from memoryd.index.records import forget_unpacked
+from memoryd.index.scope import ScopeIndex
+from memoryd.index.search import candidates
+from memoryd.model.change import Applied, ChangeSet, Entry
+from memoryd.model.query import Filter
+from memoryd.model.scope import Owner
+from tests.builders import (
+    ALICE,
+    NOW,
+    HashEncoder,
+    Local,
+    entry,
+    memory,
+    open_duckdb,
+    ports_over,
+    ram_store,
+    run,
+)
+from tests.index_helpers import LATER, OWNER, ask, question, random_entries
+
+
+def indexes_over(read, **more) -> ScopeIndexes:
+    options = {"budget_bytes": 1 << 30, "dimensions": 32, "fingerprint": HashEncoder.fingerprint}
+    return ScopeIndexes(read, on_fault=lambda _: None, **{**options, **more})
+
+
+def test_many_callers_of_a_cold_scope_cause_one_load():
+    async def rule():
+        store, loads = ram_store(), []
+        await store.commit(ChangeSet(inserts=(entry(),)))
+
+        def read(owner, build):
+            loads.append(owner)
+            return store.read_owner(owner, build)
+
+        indexes = indexes_over(read)
+        found = await asyncio.gather(*(indexes.get(OWNER) for _ in range(64)))
+        indexes.close()
+        assert ([OWNER], 1) == (loads, len(set(map(id, found))))
+
+    run(rule())
+
+
+def test_what_is_added_during_a_load_is_found():
+    async def rule():
+        store, loop = ram_store(), asyncio.get_running_loop()
+        await store.commit(ChangeSet(inserts=(entry("before"),)))
+
+        def read(owner, build):
+            def slow(snapshot):
+                chunks = [list(chunk) for chunk in snapshot.chunks]  # the snapshot is taken …
+                for text in ("during", "during too"):  # … and then others write
+                    asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(inserts=(entry(text),))), loop).result(9)
+                return build(replace(snapshot, chunks=chunks))
+
+            return store.read_owner(owner, slow)
+
+        indexes = indexes_over(read)
+        store.on_commit(indexes.apply)
+        index = await indexes.get(OWNER)
+        await store.commit(ChangeSet(inserts=(entry("after"),)))
+        indexes.close()
+        assert {"before", "during", "during too", "after"} == {
+            hit.memory.content for hit in ask(index, question(HashEncoder().encode(["x"], query=True)[0]))
+        }
+
+    run(rule())
+
+
+def test_a_commit_that_the_snapshot_holds_is_not_applied_again():
+    async def rule():
+        store = ram_store()
+        made = entry("once")
+        seq = await store.commit(ChangeSet(inserts=(made,)))
+        indexes = indexes_over(store.read_owner)
+        index = await indexes.get(OWNER)
+        indexes.apply(Applied(seq, ChangeSet(inserts=(made,))))
+        indexes.close()
+        assert 1 == len(index)
+
+    run(rule())
+
+
+def test_an_index_that_fails_is_dropped_and_built_anew(clock, folder, monkeypatch):
+    async def rule():
+        async with ports_over(open_duckdb(folder)) as ports:
+            alice = Local(ports, clock, user_id="alice")
+            await alice.add("before the fault")
+            original = ScopeIndex.insert
+
+            def fail(self, _):
+                raise MemoryError("planted")
+
+            monkeypatch.setattr(ScopeIndex, "insert", fail)
+            result = await alice.add("during the fault")  # acknowledged all the same
+            monkeypatch.setattr(ScopeIndex, "insert", original)
+            assert (1, result.memory.id) == (ports.indexes.faults, (await alice.search("during")).hits[0].memory.id)
+
+    run(rule())
+
+
+def test_the_least_used_scopes_go_when_the_budget_is_spent():
+    async def rule():
+        store = ram_store()
+        owners = [Owner(f"agent{n}", ALICE) for n in range(4)]
+        for owner in owners:
+            await store.commit(ChangeSet(inserts=tuple(entry(f"m{n}", agent_id=owner.agent_id) for n in range(50))))
+        probe = indexes_over(store.read_owner)
+        size = (await probe.get(owners[0])).nbytes
+        probe.close()
+        indexes = indexes_over(store.read_owner, budget_bytes=int(size * 2.5))
+        for owner in owners:
+            assert await indexes.get(owner) is not None
+        assert 2 == indexes.scopes
+        assert indexes.nbytes <= size * 2.5
+        indexes.close()
+
+    run(rule())
+
+
+def test_a_scope_larger_than_the_budget_is_searched_by_the_store_and_says_so(folder, clock):
+    async def rule():
+        tiny = Config(index=IndexConfig(memory_bytes=5_000))
+        async with ports_over(open_duckdb(folder), tiny) as ports:
+            alice = Local(ports, clock, user_id="alice")
+            for n in range(12):
+                await alice.add(f"word{n} apple")
+            found = await alice.search("word3 apple", limit=2)
+            assert ["keyword"] == [leg.value for leg in found.unavailable_legs]
+            assert "word3 apple" in [hit.memory.content for hit in found.hits]
+            assert "reinforced" == (await alice.add("WORD3 apple")).outcome.value
+            await alice.add("red", key="k")
+            assert "superseded" == (await alice.add("blue", key="k")).outcome.value
+
+    run(rule())
+
+
+def test_no_two_memories_share_a_create_time(folder, clock):
+    async def rule():
+        tiny = Config(index=IndexConfig(memory_bytes=1))
+        async with ports_over(open_duckdb(folder), tiny) as ports:
+            people = [Local(ports, clock, user_id=f"u{n}") for n in range(8)]
+            results = await asyncio.gather(*(person.add("at once", key="k") for person in people))
+            assert 8 == len({result.memory.create_time for result in results})
+
+    run(rule())
+
+
+def test_a_hit_carries_the_recalls_that_were_written_down(folder, clock):
+    async def rule():
+        async with ports_over(open_duckdb(folder)) as ports:
+            alice = Local(ports, clock, user_id="alice")
+            made = (await alice.add("apple")).memory
+            recalls = {made.owner: {made.id: (clock.now, 3, None)}}
+            await ports.store.note_recalls(recalls)
+            ports.indexes.note_recalls(recalls)
+            assert (
+                3
+                == (await alice.search("apple")).hits[0].memory.recall_count
+                == (await alice.get(made.id)).recall_count
+            )
+
+    run(rule())
+
+
+def test_a_search_in_another_thread_never_misses_a_memory_that_is_being_updated():
+    import threading
+
+    entries = random_entries(50, 8)
+    index = ScopeIndex([entries], dimensions=8, fingerprint="f")
+    done = threading.Event()
+
+    def update() -> None:
+        while not done.is_set() and index.count < 20_000:
+            index.update(replace(entries[7], vector=None))
+
+    thread = threading.Thread(target=update)
+    thread.start()
+    try:
+        for _ in range(2000):
+            assert 50 == int(index.mask(Filter(), LATER).sum())
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("What should I avoid eating?", ["avoid", "eat"]),
+        ("I'm 5 years old: C", ["m", "5", "year", "old", "c"]),
+        ("黑猫 runs", ["run", "黑", "猫", "黑猫"]),
+        ("東京タワー", ["東", "京", "タ", "ワ", "ー", "東京", "京タ", "タワ", "ワー"]),
+        ("", []),
+        ("who are you", []),
+    ],
+)
+def test_words_are_stemmed_and_cjk_is_paired(text, terms):
+    assert terms == analyse(text)
+
+
+def test_a_query_has_each_word_once_and_pairs_where_there_are_any():
+    assert ["cat", "黑猫", "狗"] == analyse_query("cats cat 黑猫 and 狗")
+
+
+def test_what_is_erased_makes_no_score_that_is_none():
+    made = [Entry(memory(f"statement {n}"), "same " + "word " * (500 * (n == 7)), None, "") for n in range(8)]
+    index = ScopeIndex([made])
+    index.erase({made[0].memory.id})
+    stats = index.corpus(("same",))
+    with np.errstate(all="raise"):
+        scores = index.postings.score(("same",), stats, index.count)
+    assert np.isfinite(scores).all()
+
+
+def test_a_search_under_way_still_finds_whose_neighbour_is_purged():
+    gone = entry("my favorite colour is red")
+    held = entry("my favorite colour is blue", contested_with=(gone.memory.id,))
+    index = ScopeIndex([[replace(held, terms="colour blue"), replace(gone, terms="colour red")]])
+    asked = question(terms=["blue"], now=NOW)
+    stats = index.corpus(asked.question.terms)
+    under_way = candidates(index, asked.question, stats)
+    index.update(replace(held, memory=replace(held.memory, contested_with=()), terms="colour blue"))
+    index.erase({gone.memory.id})
+    assert [held.memory.id] == [hit.memory.id for hit in best_of(under_way, asked, stats)]
+    assert not any(gone.memory.id.encode() in record for record in index._records)
+    assert [held.memory.id] == [hit.memory.id for hit in ask(index, asked)]
+    index.erase({held.memory.id})
+    assert [] == best_of(under_way, asked, stats)
+    assert not any(held.memory.id.encode() in record for record in index._records)
+
+
+def test_erasing_keeps_nothing_that_it_reads():
+    made = [entry(f"the heron nests behind lighthouse {n}") for n in range(3)]
+    index = ScopeIndex([made])
+    forget_unpacked()
+    index.erase({made[0].memory.id})
+    assert 0 == records._kept.cache_info().currsize
+
+
+def test_what_expires_now_is_not_found_any_more():
+    ended, lasting = (
+        entry(f"the gate is {word}", expire_time=NOW + timedelta(seconds=left))
+        for word, left in (("open", 0), ("closed", 1))
+    )
+    index = ScopeIndex([[replace(ended, terms="gate"), replace(lasting, terms="gate")]])
+    asked = question(terms=["gate"], now=NOW)
+    assert [lasting.memory.id] == [hit.memory.id for hit in ask(index, asked)]
+
+
+def test_what_a_neighbour_was_before_is_listed_nowhere_after_its_own_purge():
+    gone = entry("my favorite colour is red")
+    held = entry("my favorite colour is blue", contested_with=(gone.memory.id,), tags=("zebra",), key="colour")
+    index = ScopeIndex([[held, gone]])
+    index.update(replace(held, memory=replace(held.memory, contested_with=(), tags=(), key="")))
+    index.erase({gone.memory.id})
+    index.erase({held.memory.id})
+    assert ({}, {}, {}, {}) == (
+        index.columns.filter_terms,
+        index.listings.keys,
+        index.listings.texts,
+        index.listings.claims,
+    )
