@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,3 +16,8 @@ def test_a_planted_bug_has_its_place_and_its_tests(name, old, new, tests):
     assert text.count(old) >= 1, "what it replaces is gone"
     assert old != new
     assert all(Path(ROOT / test).is_file() for test in tests.split())
+
+
+def test_the_list_of_planted_bugs_names_every_file_that_has_one():
+    listed = set(re.findall(r"`((?:memoryd|client)/[\w./]+)`", (ROOT / "tests" / "mutants.md").read_text()))
+    assert listed == {name for name, *_ in MUTANTS}
