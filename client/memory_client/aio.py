@@ -324,7 +324,7 @@ class AsyncMemoryClient:
         return await self._send(knowledge_calls.run_enrichment(dry_run=dry_run))
 
     async def compact_store(self) -> Compaction:
-        """Write the database anew without the bytes of what was purged (admin socket only)."""
+        """Rewrite the database without the bytes of what was purged (admin socket only)."""
         return await self._send(knowledge_calls.compact_store())
 
     async def verify_forgotten(self, memory_id: str, *, text: str = "") -> Proof:

@@ -324,7 +324,7 @@ class MemoryClient:
         return self._send(knowledge_calls.run_enrichment(dry_run=dry_run))
 
     def compact_store(self) -> Compaction:
-        """Write the database anew without the bytes of what was purged (admin socket only)."""
+        """Rewrite the database without the bytes of what was purged (admin socket only)."""
         return self._send(knowledge_calls.compact_store())
 
     def verify_forgotten(self, memory_id: str, *, text: str = "") -> Proof:

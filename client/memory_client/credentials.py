@@ -20,8 +20,8 @@ class Credentials:
     """
     A token, best in a file, and the files of TLS.
 
-    The token file is read again when it changes, so that a new token needs no restart. `ca_file` says whom to trust
-    (empty: whom the system trusts); `certificate_file` and `key_file` are the client's own, where the daemon asks.
+    The token file is read again when it changes, so that a new token needs no restart. `ca_file` holds the trusted
+    certificates (empty: the system's); `certificate_file` and `key_file` are the client's own, if the daemon asks.
     """
 
     token_file: str = ""

@@ -177,7 +177,7 @@ class AuditLog:
                 self._handle = -1
 
     def _repeated_before(self, end: datetime | None) -> list[bytes]:
-        """Return the lines of refusals that began by then (None: all), and begin to count anew."""
+        """Return the lines of refusals that began by then (None: all), and reset the counts."""
         lines = []
         while self._repeats:
             key, (began, count, call_context) = next(

@@ -44,7 +44,7 @@ def add_upkeep_commands(commands: Any, common: argparse.ArgumentParser, client: 
         "enrich", "look again for the people and things that facts name", "  memoryd enrich --dry-run\n", _enrich
     )
     enrich.add_argument("--dry-run", action="store_true", help="only count")
-    command("compact", "write the database anew without the bytes of what was purged", "  memoryd compact\n", _compact)
+    command("compact", "rewrite the database without the bytes of what was purged", "  memoryd compact\n", _compact)
     verify = command(
         "verify", "prove that nothing is left of a purged memory",
         "  memoryd verify --forgotten k3j9x2abcdefghijklmnopqrst\n"

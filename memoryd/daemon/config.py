@@ -171,7 +171,7 @@ class ScheduleConfig:
     enrichment: str = _key("0 2 * * *", "cron", "look again for entities")
     decay: str = _key("0 4 * * *", "cron", "forget what has faded")
     gc: str = _key("30 4 * * *", "cron", "erase what is past its grace")
-    compaction: str = _key("0 5 * * 0", "cron", "write the database anew without what was purged")
+    compaction: str = _key("0 5 * * 0", "cron", "rewrite the database without what was purged")
 
     @property
     def zone(self) -> tzinfo | None:

@@ -44,7 +44,7 @@ from memoryd.store.duckdb import DuckDBStore, Opened, StoreRefused, open_store
 __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
 
 EXIT_OK = 0
-EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor starts the daemon anew
+EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor restarts the daemon
 RECALL_FLUSH_S = 3.0
 SCHEDULE_S = 30.0  # so late may a job begin
 TEND_S = 1.0  # a socket whose grant has expired serves nobody anyway; within so long it is gone
@@ -287,7 +287,7 @@ class _Daemon:
         if audit is not None and audit.fault:
             warnings.append(f"the audit log cannot be written: {audit.fault}")
         if ports.indexes.faults:
-            warnings.append(f"{ports.indexes.faults} indexes were dropped after a fault and built anew; see the log")
+            warnings.append(f"{ports.indexes.faults} indexes were dropped after a fault and rebuilt; see the log")
         if ports.faults.count:
             warnings.append(f"{ports.faults.count} faults in reading statements, which were stored; see the log")
         uptime = Duration()

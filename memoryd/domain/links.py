@@ -1,4 +1,4 @@
-"""Memories that contest each other are linked both ways: whoever goes is taken out of the others."""
+"""Contesting memories are linked both ways: when one goes, the others lose the link."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Recalls:
             self._count -= self._noted.get(memory.owner, {}).pop(memory.id, None) is not None
 
     def take(self) -> dict[Owner, dict[str, Recalled]]:
-        """Return what was noted, by owner and memory id, and begin anew."""
+        """Return what was noted, by owner and memory id, and start over."""
         noted, self._noted, self._count = self._noted, {}, 0
         return noted
 

@@ -1,4 +1,4 @@
-"""From the names in a request to the entities that a caller may mean."""
+"""From the names in a request to the entities that they mean."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Meaning = Callable[[str, Directory], set[str]]
 
 
 async def people_of(owner: Owner, caller: Caller, scopes: Scopes) -> Directory:
-    """Return who is known in a scope, as a caller sees them."""
+    """Return the directory of a scope as a caller sees it."""
     return (await scopes.people(owner)).seen_by(caller.reads_as(owner))
 
 
@@ -53,10 +53,10 @@ async def resolve_subjects(wanted: Filter, caller: Caller, scopes: Scopes) -> Fi
 
 async def resolve_subjects_exactly(wanted: Filter, caller: Caller, ports: Ports, *, now: datetime) -> Filter:
     """
-    Return a filter with the entities that its subjects name exactly: so where something is to go.
+    Return a filter with the entities that its subjects name exactly; for what destroys.
 
-    AmbiguousName if a subject names several in a scope, EntityNotFound if it names nobody and no memory has it as its
-    subject, word for word.
+    AmbiguousName if a subject names several in a scope. EntityNotFound if it names none and no memory has it word for
+    word as its subject.
     """
     if not wanted.subjects:
         return wanted
@@ -83,7 +83,7 @@ async def resolve_subjects_exactly(wanted: Filter, caller: Caller, ports: Ports,
 
 
 def check_no_guess(name: str, people: Directory, root: str, found: Sequence[Memory], field: str) -> None:
-    """Raise AmbiguousName if an entity has names that only likeness makes those of whom a name names."""
+    """Raise AmbiguousName if the entity of a name has other names by likeness alone."""
     guessed = Naming(name, people, root, found).guessed(found)
     if guessed:
         apart = guessed[0] if fold(name) == fold(people.name(root)) else name

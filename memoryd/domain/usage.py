@@ -39,7 +39,7 @@ class Usage:
         self._of[grant_id] = replace(self.of(grant_id), writes_today=known + count)
 
     def _turn(self, now: datetime) -> None:
-        """Begin to count anew on a new day."""
+        """Reset the counts on a new day."""
         today = now.date()
         if self._today is None or today > self._today or today < self._today - DAY:  # a clock may step back a little
             self._today = today

@@ -1,7 +1,7 @@
 """
-Who is known in one scope, by which names: read off the memories that are there, and what was decided by hand.
+The entities of one scope and their names: read from its memories and from decisions by hand.
 
-It follows every change of its scope, so that a name is known exactly as long as a memory says it.
+It follows every change of its scope, so a name is known exactly as long as a memory says it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Directory:
             self.put(row)
 
     def seen_by(self, reader: str) -> Directory:
-        """Return it as somebody sees it for a moment: "my wife" is theirs; "": nobody of whom it is known."""
+        """Return it as one reader sees it, not to be kept: "my wife" is the reader's; "" is an unknown reader."""
         seen = copy(self)
         seen._reader = fold(reader)  # noqa: SLF001  its own
         return seen
@@ -58,7 +58,7 @@ class Directory:
     # --- following the scope ---
 
     def _changed(self) -> None:
-        """Let who is one with whom be found out anew."""
+        """Compute the merged groups again at the next question."""
         self._roots = None
         self._groups = {}
 
@@ -152,7 +152,7 @@ class Directory:
             return one
 
         def may_decide(weight: int, one: str, other: str) -> bool:
-            """Whether somebody of that weight decides of two: never of somebody whom higher trust knows."""
+            """Whether trust of this weight decides about both: not if higher trust knows one of them."""
             return weight >= max(self._weight(one), self._weight(other))
 
         rows = self._rows.values()
@@ -229,7 +229,7 @@ class Directory:
         """
         Return the roots that are called exactly so: a name, a handle, an address.
 
-        Nobody of less trust says what somebody is called of whom the host knows.
+        Lower trust cannot name an entity that the host knows.
         """
         folded = fold(name)
         found = {self.root(one) for one, weight in self._called.get(folded, ()) if weight >= self.weight(one)}
@@ -252,8 +252,8 @@ class Directory:
         """
         Return the roots that have a relation now.
 
-        Lower trust gives no relation to whom higher trust knows. Of a relation that one has at a time it is the last
-        one said, by whoever is trusted most: no sandbox takes the place of somebody whom the host has named.
+        Lower trust cannot give a relation to an entity that higher trust knows. Of a relation with one holder at a
+        time, the last statement of the highest trust counts: a sandbox cannot replace the host's.
         """
         latest: dict[str, Said] = {}
         for one in self._related.get(relation, ()):

@@ -1,8 +1,8 @@
 """
 Who is meant: from the words of a statement to the entities that it names.
 
-Names are compared as wholes; a nickname or a first name means somebody only where one alone can be meant. Where two
-may be, a new entity is made: a duplicate is better than a wrong merge, and can be merged by hand.
+Names are compared as wholes. A nickname or a first name means an entity only where it fits exactly one. Where it fits
+two, a new entity is made: a duplicate is better than a wrong merge, and can be merged by hand.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def mentions_among(
     weight: int = 0,
 ) -> tuple[Mention, ...]:
     """
-    Return the entities that finds in a statement, and its subjects, name; new ones get ids of their own.
+    Return the entities that the finds in a statement and its subjects name; new entities get new ids.
 
-    `weight` is how much the trust of the statement weighs: where several may be meant, those count first whom as much
-    trust has named, so that no namesake of a sandbox's leads the host's statements astray.
+    `weight` is the weight of the statement's trust. Where several entities fit, those that this trust has named come
+    first, so that a namesake from a sandbox does not attract the host's statements.
     """
     groups = _groups(finds, subjects)
     if not groups:
@@ -168,7 +168,7 @@ def _named(group: _Group, directory: Directory, taken: set[str], weight: int) ->
 
 
 def _vouched(ids: set[str], directory: Directory, weight: int) -> set[str]:
-    """Return those of some whom trust of at least this weight has named; all of them where there are none."""
+    """Return the ids that trust of at least this weight has named; all of them where there are none."""
     return {one for one in ids if directory.weight(one) >= weight} or ids
 
 
@@ -293,11 +293,11 @@ def named_by(name: str, directory: Directory) -> set[str]:
 
 class Naming:
     """
-    What is said to be one with whom a name names: names, relations and ids of one entity.
+    The names, relations and ids that are stated to be one entity with a name.
 
-    An entity may have come to further names by likeness: Bob, as there was one Robert. What is one is told by a
-    statement that has both names, by statements that show two entities to be one, or by hand; and by nobody of less
-    trust than the entity is known with.
+    An entity may have got further names by likeness: Bob, as there was one Robert. Likeness states nothing. A statement
+    with both names does, statements that show two entities to be one do, a decision by hand does; each with at least
+    the trust of the entity.
     """
 
     def __init__(self, name: str, people: Directory, root: str, memories: Sequence[Memory]) -> None:
@@ -331,13 +331,13 @@ class Naming:
         return self._all or row.id in self._known or self.has(row.name)
 
     def means(self, mention: Mention) -> bool:
-        """Whether a mention means them, and no one else whom likeness has made one with them."""
+        """Whether a mention means this entity by more than likeness."""
         if mention.entity_id not in self._members:
             return False
         return self._all or _called(mention) in self._known or mention.entity_id in self._known
 
     def guessed(self, memories: Sequence[Memory]) -> list[str]:
-        """Return the names that only likeness makes theirs."""
+        """Return the names that the entity has by likeness alone."""
         mentions = [mention for memory in memories for mention in memory.mentions if mention.entity_id in self._members]
         return sorted({m.text for m in mentions if m.form is not Form.RELATION and not self.means(m)})
 

@@ -27,7 +27,7 @@ __all__ = ["AUTHORIZATION_KEY", "Authenticator", "Session", "VerifiedTokens"]
 
 AUTHORIZATION_KEY = "authorization"
 _SCHEME = "bearer "
-REMEMBERED_TOKENS = 4096  # about 2 KB each, in all doors together; the others are verified anew, in 20 µs
+REMEMBERED_TOKENS = 4096  # about 2 KB each, in all doors together; the others are verified again, in 20 µs
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Authenticator:
         grant_id: str = "",
         verified: VerifiedTokens | None = None,
     ) -> None:
-        """Of a sandbox's socket, `grant_id` is whom it was opened for; doors may share what they have verified."""
+        """`grant_id` is the grant of a sandbox's socket; empty elsewhere. Doors may share `verified`."""
         self.door = door
         self.grant_id = grant_id
         self._grants = grants

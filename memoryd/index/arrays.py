@@ -14,7 +14,7 @@ class Growable:
     """
     An array that one thread appends to and others read.
 
-    What a reader has taken never changes its place: growing allocates anew and leaves the old block to those who
+    What a reader has taken never changes its place: growing allocates a new block and leaves the old block to those who
     hold it.
     """
 

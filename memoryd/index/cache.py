@@ -23,7 +23,7 @@ CHECK_EVERY = 1024  # memories that come between two looks at the budget
 ON_LOOP = 20_000  # documents that are searched on the loop itself (≤ 1 ms); above, in the search pool
 
 
-MOST_ERASED = 256  # purges of one commit that are erased in place (36 ms of 100,000); with more an index is built anew
+MOST_ERASED = 256  # purges of one commit that are erased in place (36 ms of 100,000); with more an index is rebuilt
 T = TypeVar("T")
 Read = Callable[[Owner, Callable[[Snapshot], ScopeIndex | None]], ScopeIndex | None]
 """Calls back with a snapshot, inside one read transaction, in the calling thread; returns what that returned."""
@@ -118,7 +118,7 @@ class ScopeIndexes:
                 total -= size
 
     def apply(self, applied: Applied) -> None:
-        """Bring every index up to a commit; an index that fails is dropped and built anew at its next use."""
+        """Bring every index up to a commit; an index that fails is dropped and rebuilt at its next use."""
         self._oversized.difference_update(memory.owner for memory in applied.change.purges)
         owners = _owners(applied.change)
         for owner in owners:

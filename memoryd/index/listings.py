@@ -1,4 +1,4 @@
-"""Where a document is listed to be looked up: by its text, by its key, and by what it claims of whom."""
+"""Lookup of documents: by text, by key, and by claim."""
 
 from __future__ import annotations
 

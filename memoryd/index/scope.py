@@ -63,7 +63,7 @@ class ScopeIndex:
         self._former: dict[str, tuple[int, ...]] = {}
         """By id: the documents, dead now, that were the memory before it was updated or deleted."""
         self._former_links: dict[str, frozenset[str]] = {}
-        """Of those the ones that were linked to others, and to whom."""
+        """By id, of those that had links: the linked ids."""
         self.listings = Listings()
         self.columns = Columns()
         self._contested: set[int] = set()
@@ -223,7 +223,7 @@ class ScopeIndex:
 
     @property
     def wasteful(self) -> bool:
-        """Whether a quarter of it is dead, so that building it anew pays."""
+        """Whether a quarter of it is dead, so that rebuilding it pays."""
         return self._dead > 256 and self._dead * 4 > self.count  # noqa: PLR2004  a few hundred dead cost nothing
 
     def note_recalls(self, recalls: Mapping[str, Recalled]) -> None:

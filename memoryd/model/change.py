@@ -42,7 +42,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """A request that was carried out, and the ids and outcomes that it got; the answer is rendered anew from them."""
+    """A request that was carried out, and the ids and outcomes that it got; the answer is rendered again from them."""
 
     owner: Owner
     method: str
@@ -84,7 +84,7 @@ class ChangeSet:
     """What was decided of entities by hand: new, and the new state of known ones."""
     forget_entities: tuple[Entity, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
-    """What shall not be learnt again."""
+    """What must not be learnt again."""
     lift: tuple[Tombstone, ...] = ()
     """What may be learnt again."""
     jobs: Mapping[str, datetime] = field(default_factory=dict)

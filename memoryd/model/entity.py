@@ -69,7 +69,7 @@ class Entity:
     owner: Owner
     create_time: datetime
     trust: Trust
-    """Of who decided it last; nobody of less trust decides otherwise."""
+    """The trust of the last decision; lower trust cannot change it."""
     name: str = ""
     """The name that it was given; empty: as memories call it."""
     merged_into: str = ""

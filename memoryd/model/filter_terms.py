@@ -22,7 +22,7 @@ def entity_terms(entity_ids: Iterable[str]) -> list[str]:
 
 
 def subject_terms(wanted: Filter) -> list[str]:
-    """Return the terms of which one will do, for whom a filter asks."""
+    """Return the terms for the subjects of a filter; a memory needs one of them."""
     return _subject_terms(wanted.subjects) + entity_terms(wanted.entity_ids)
 
 

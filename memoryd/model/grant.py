@@ -1,7 +1,7 @@
 """
-What somebody was given: a grant says who is bound to it, what they may do, how much, and until when.
+A grant: for which user and chats, with which permissions and quotas, until when.
 
-A grant is changed by being revoked, and by nothing else; whoever needs another one gets another one.
+The only change of a grant is its revocation. Other rights need another grant.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Door(OpenEnum):
     ADMIN = "admin"
     """The admin socket: a process of the host, which may act for anybody."""
     SANDBOX = "sandbox"
-    """A socket of one sandbox: whoever comes through it is the grant it was opened for."""
+    """The socket of one sandbox: every call through it belongs to one grant."""
     SHARED = "shared"
     """A Unix socket for many, each with a token."""
     TCP = "tcp"

@@ -160,7 +160,7 @@ class Memory:
     enrich_time: datetime | None = field(default=None, metadata=_OWN)
     """When every finder last looked at it."""
     author: str = field(default="", metadata=_OWN)
-    """Of a chat's memory the user for whom it was stored, who says "I" in it where no speaker is named."""
+    """The user who stored a memory of a chat; "I" in it is this user where no speaker is named."""
     entities: tuple[EntityRef, ...] = ()
     """Its mentions as an answer shows them; never stored."""
     said_by: str = ""
@@ -204,7 +204,7 @@ class Memory:
         """
         Who says "I" in it; empty: the user of a personal memory, or nobody who is known.
 
-        Whom a sandbox of another names is not them, but somebody of its own.
+        A speaker that another user's sandbox names is an identity of its own, not that user.
         """
         speaker, author = self.source.speaker, self.author
         if not speaker or fold(speaker) in {*USER_WORDS, fold(self.scope.user_id or "")}:

@@ -33,7 +33,7 @@ class Filter:
     kinds: frozenset[Kind] = frozenset()
     subjects: tuple[str, ...] = ()
     entity_ids: frozenset[str] = frozenset()
-    """Whom the subjects mean, as far as they are known; a memory that names one of them passes too."""
+    """The known entities that the subjects mean; a memory that names one of them passes too."""
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     category: str = ""

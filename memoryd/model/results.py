@@ -284,7 +284,7 @@ class Enriched:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What writing the database anew has done: bytes before and after, and for how long writes waited."""
+    """What a compaction did: bytes before and after, and for how long writes waited."""
 
     before_bytes: int
     after_bytes: int

@@ -1,9 +1,9 @@
 """
-Tokens: who holds one is the grant that it names, as far as its caveats let it be.
+Tokens: a token stands for a grant, within its caveats.
 
 A token is a macaroon [1] in the binary format 2 of libmacaroons [2], in URL-safe base64: an identifier, caveats, and a
-chain of HMAC-SHA256 over them that begins with a key of the daemon. Whoever holds one can add a caveat, which only
-narrows it, without asking anybody; nobody can take one away. A caveat is a JSON object with one key; the known keys
+chain of HMAC-SHA256 over them that begins with a key of the daemon. A holder can add a caveat without the daemon,
+which only narrows the token; nobody can take one away. A caveat is a JSON object with one key; the known keys
 are those of `Caveats`, and an unknown one denies. Only the standard library is used, so that a sandbox can attenuate.
 
 [1] Birgisson et al., Macaroons: Cookies with Contextual Caveats for Decentralized Authorization in the Cloud, NDSS 2014

@@ -12,7 +12,7 @@ __all__ = ["ContextService"]
 
 
 class ContextService:
-    """The RPCs of context_service.proto, for whoever the gate lets through."""
+    """The RPCs of context_service.proto; the gate has checked the caller."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports

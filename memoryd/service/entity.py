@@ -15,7 +15,7 @@ __all__ = ["EntityService"]
 
 
 class EntityService:
-    """The RPCs of entity_service.proto, for whoever the gate lets through."""
+    """The RPCs of entity_service.proto; the gate has checked the caller."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports

@@ -40,7 +40,7 @@ __all__ = ["EMBEDDING_KEY", "Call", "Gate"]
 
 EMBEDDING_KEY = "memoryd-embedding-us"  # trailing metadata: microseconds that this call waited for its embedding
 
-REFUSAL_DELAY_S = 0.05  # whoever asks for refusals waits for them, so that they cannot fill the event loop
+REFUSAL_DELAY_S = 0.05  # a refused call waits, so that refusals cannot fill the event loop
 RECEIVE_S = 10.0  # so long may a request take to arrive
 _Serve = Callable[[AsyncIterator[bytes], Any], Awaitable[bytes]]
 
@@ -74,7 +74,7 @@ class Call:
 
 
 class Gate(grpc.GenericRpcHandler):
-    """Serves methods to whoever comes through one authenticator."""
+    """Serves methods to the callers of one authenticator."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ __all__ = ["IdentityService"]
 
 
 class IdentityService:
-    """The RPC of identity_service.proto, for whoever the gate lets through."""
+    """The RPC of identity_service.proto; the gate has checked the caller."""
 
     def __init__(self, grants: Grants) -> None:
         self._grants = grants

@@ -32,7 +32,7 @@ __all__ = ["MemoryService"]
 
 
 class MemoryService:
-    """The RPCs of memory_service.proto, for whoever the gate lets through."""
+    """The RPCs of memory_service.proto; the gate has checked the caller."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports

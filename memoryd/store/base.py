@@ -194,7 +194,7 @@ class EntityStore(CommitLog, Protocol):
 
 
 class GrantStore(CommitLog, Protocol):
-    """Grants, the keys of tokens, and what came through each grant, whosever it is."""
+    """Grants, the keys of tokens, and the memories of each grant, of all owners."""
 
     async def grants(self) -> list[Grant]:
         """Return every grant, also the ended ones, oldest first."""
@@ -205,13 +205,13 @@ class GrantStore(CommitLog, Protocol):
         ...
 
     async def grant_usage(self, day: datetime) -> dict[str, GrantUsage]:
-        """Return by grant what is stored of it in every state, and as writes_today what was stored in that day."""
+        """Return the usage of each grant: what is stored in any state, and the writes of that day."""
         ...
 
     async def of_grant(
         self, grant_id: str, *, limit: int, after: Cursor | None = None, deleted: bool = False
     ) -> list[Memory]:
-        """Return at most limit memories that came through a grant, newest first past the cursor, whosever they are."""
+        """Return at most limit memories of a grant, of all owners, newest first past the cursor."""
         ...
 
 
@@ -239,7 +239,7 @@ class MaintenanceStore(CommitLog, Protocol):
         ...
 
     async def locate(self, memory_id: str) -> Memory | None:
-        """Return the memory of a whole id, whosever it is and in whatever state; None if there is none."""
+        """Return the memory with an id, of any owner, in any state; None if there is none."""
         ...
 
     async def traces(self, text: str) -> list[str]:
@@ -252,7 +252,7 @@ class MaintenanceStore(CommitLog, Protocol):
 
     async def compact(self) -> Compaction:
         """
-        Write the files anew without the bytes of what was purged; calls go on meanwhile.
+        Rewrite the files without the bytes of what was purged; calls go on meanwhile.
 
         Raises Unavailable if there is no room for a copy, or one is being made.
         """

@@ -25,7 +25,7 @@ environment:
   MEMORY_ENDPOINT   unix:///path or host:port (unset: the default socket)
   MEMORY_USER_ID, MEMORY_CHAT_ID, MEMORY_AGENT_ID   who asks, and where
   MEMORY_TOKEN_FILE   a file with a token, for doors that ask for one
-  MEMORY_TLS_CA_FILE  over TCP: whom to trust
+  MEMORY_TLS_CA_FILE  over TCP: the trusted certificates
 """
 
 
@@ -178,7 +178,9 @@ def _add_add(command: Command) -> None:
     )
     add.add_argument("text", nargs="+", help="the statement; - reads it from standard input")
     add.add_argument("--shared", action="store_true", help="for everyone in the chat, not for the user alone")
-    add.add_argument("--about", metavar="NAME", action="append", default=[], help="whom it is about (repeatable)")
+    add.add_argument(
+        "--about", metavar="NAME", action="append", default=[], help="a person or thing that it is about (repeatable)"
+    )
     add.add_argument("--tag", metavar="TAG", action="append", default=[], help="a label (repeatable)")
     add.add_argument("--kind", choices=KINDS, default="fact", help="what sort of statement (fact)")
     add.add_argument("--category", metavar="NAME", default="", help="a category of your own")
@@ -284,9 +286,7 @@ def _add_people(command: Command) -> None:
     change = person.add_mutually_exclusive_group()
     change.add_argument("--rename", metavar="NAME", help="call them so from now on")
     change.add_argument("--merge-into", metavar="NAME", help="say that the two are one")
-    change.add_argument(
-        "--unmerge", action="store_true", help="take this entity id, or alias, out of whom it is part of"
-    )
+    change.add_argument("--unmerge", action="store_true", help="split this entity id, or alias, off again")
     forget = command(
         "forget",
         "erase all that is known about a person, for good",
@@ -309,4 +309,4 @@ def _add_telling(command: Command) -> None:
     context.add_argument("--min-score", metavar="SCORE", type=float, default=0.0, help="leave out what scores lower")
 
     command("stats", "count what is remembered", "  memory stats\n")
-    command("whoami", "show who asks, and whom", "  memory whoami\n")
+    command("whoami", "show which identity and which daemon this is", "  memory whoami\n")

@@ -96,7 +96,7 @@ def forget(client: Any, args: argparse.Namespace) -> None:
 
 
 def _previews(client: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return by name what would go; whoever is not known exactly ends it all, before anything is erased."""
+    """Return a receipt for each name without erasing; a name that is not known exactly ends the command."""
     from memory_client import MemorydError
 
     previews: dict[str, Any] = {}

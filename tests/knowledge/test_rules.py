@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.knowledge.compare.attribute_rules import ATTRIBUTE_RULES, ClaimPair
+from memoryd.knowledge.compare.attribute_rules import ATTRIBUTE_RULES
+from memoryd.knowledge.compare.claim_pair import ClaimPair
 from memoryd.knowledge.compare.rules import deciding
 from memoryd.knowledge.compare.word_rules import NAMED_RULES, SPEAKER_RULES, WordPair
 from memoryd.knowledge.reading import Reading

@@ -98,7 +98,7 @@ complete -c memoryd -n '_shtab_memoryd_using enrich' -l data-dir -x -d 'where th
 complete -c memoryd -n '_shtab_memoryd_using enrich' -l socket -x -d 'the admin socket'
 complete -c memoryd -n '_shtab_memoryd_using enrich' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using enrich' -l dry-run -d 'only count'
-complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a compact -d 'Write the database anew without the bytes of what was purged.'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a compact -d 'Rewrite the database without the bytes of what was purged.'
 complete -c memoryd -n '_shtab_memoryd_using compact' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using compact' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
 complete -c memoryd -n '_shtab_memoryd_using compact' -l data-dir -x -d 'where the database is'

@@ -11,7 +11,7 @@ _shtab_memoryd_commands() {
   local _commands=(
     audit:'read the audit log, also while the daemon is stopped'
     check:'check configuration, model and database'
-    compact:'Write the database anew without the bytes of what was purged.'
+    compact:'Rewrite the database without the bytes of what was purged.'
     completion:'print the completion script of a shell'
     decay:'Forget what has faded; it can be restored until it is purged.'
     enrich:'Look again for the people and things that facts name.'

@@ -27,10 +27,10 @@ __all__ = ["not_apart", "purge_of"]
 
 async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime, by: Trust = Trust.HOST) -> ChangeSet:
     """
-    Return the change that erases memories, their ids in what stays, and what was decided of whom nobody names.
+    Return the change that erases memories, their ids in neighbours, and decisions about entities that no memory names.
 
-    What a sandbox takes back with a purge it has not replaced either: what came through another grant counts again.
-    Else its statement would be gone, and with it whoever had silenced the other one.
+    If a sandbox purges what had replaced a memory of another grant, that memory counts again. Otherwise a sandbox could
+    silence others and leave no trace.
     """
     ids = {memory.id for memory in gone}
     changed = {
@@ -58,7 +58,7 @@ async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime, by: T
 async def _revived(
     entries: Sequence[Entry], heirs: Mapping[str, Memory], ports: Ports, now: datetime, by: Trust
 ) -> dict[str, Entry]:
-    """Return what counts again once its heirs are gone, and what that changes; what may not stays replaced."""
+    """Return the memories that count again without their heirs, with the links that change; the rest stays replaced."""
     changed: dict[str, Entry] = {}
     for entry in entries:
         old = entry.memory
@@ -77,7 +77,7 @@ async def _revived(
 
 
 def _is_given_back(old: Memory, heirs: Mapping[str, Memory], by: Trust) -> bool:
-    """Whether nothing is left of what had replaced a memory, another grant's, and nobody of more trust had said so."""
+    """Whether a purge brings a memory back: its replacements all go, came through another grant, by no higher trust."""
     heir = heirs.get(old.superseded_by)
     if heir is None or old.delete_time is not None or heir.owner != old.owner:
         return False

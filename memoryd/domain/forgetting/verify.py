@@ -25,7 +25,7 @@ LEAST_TEXT = 3  # characters that tell one text from another at all
 
 
 async def compact(ports: Ports, *, now: datetime) -> Compaction:
-    """Write the store anew without the bytes of what was purged; see CompactStore in the contract."""
+    """Rewrite the store without the bytes of what was purged; see CompactStore in the contract."""
     purged = (await ports.store.jobs()).get(PURGE)
     done = await ports.store.compact()
     noted = {COMPACTION: now}

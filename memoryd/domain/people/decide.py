@@ -114,7 +114,7 @@ async def unmerge(entity_id: str, caller: Caller, ports: Ports, *, now: datetime
 
 
 async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime) -> Decision[Profile]:
-    """Make an entity of its own of whom memories call by an alias of somebody: what those say was taken for theirs."""
+    """Split an alias off: the memories that use it name a new entity."""
     owner, root, people = await find_entity(alias, caller, ports, known_as, field="id")
     known = people.members(root)
     called = fold(alias)
@@ -137,9 +137,9 @@ async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime
 
 def _renumbered(memory: Memory, known: Collection[str], called: str, new_id: str) -> tuple[Mention, ...]:
     """
-    Return the mentions of a memory with the new id for those that call somebody known so.
+    Return the mentions of a memory, with the new id where they use the alias.
 
-    Addresses go along with the only name beside them; relations stay with whom they were said of.
+    An address follows the only name in its memory; a relation stays with the old entity.
     """
     theirs = [mention for mention in memory.mentions if mention.entity_id in known]
     if not any(fold(mention.text) == called for mention in theirs):
@@ -156,7 +156,7 @@ def _renumbered(memory: Memory, known: Collection[str], called: str, new_id: str
 
 
 async def _check_trust(owner: Owner, ids: Iterable[str], caller: Caller, ports: Ports, people: Directory) -> None:
-    """Raise TrustTooLow if somebody of more trust named one of these entities, in a memory or by hand."""
+    """Raise TrustTooLow if higher trust named one of these entities, in a memory or by hand."""
     ids = set(ids)
     decided = any(row.trust.outranks(caller.trust) for row in people.rows if row.id in ids)
     if decided or any(memory.trust.outranks(caller.trust) for memory in await ports.store.naming(owner, ids)):

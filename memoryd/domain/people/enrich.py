@@ -1,4 +1,4 @@
-"""Looking again for whom memories name, with finders that take longer than an answer may."""
+"""Finding entities in stored memories again, with finders that are too slow for an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forgetting a person: what is about them is erased, and what mentions them forgets whom it meant."""
+"""Forgetting a person: memories about them are erased; memories that mention them lose the mention."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["forget_person"]
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is known of a person under a name: memories about them, memories that only mention them, decisions."""
+    """The traces of a person under a name: memories about them, memories that only mention them, decisions."""
 
     owner: Owner
     root: str
@@ -43,7 +43,7 @@ class _Found:
     mentioning: list[Memory]
     rows: list[Entity]
     guessed: list[str]
-    """Names that only likeness makes theirs."""
+    """Names by likeness alone."""
 
 
 async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetime, dry_run: bool) -> ForgottenPerson:
@@ -93,7 +93,7 @@ async def _look_up(name: str, caller: Caller, ports: Ports) -> _Found:
 
 
 async def _erasure(found: _Found, caller: Caller, ports: Ports, now: datetime) -> ChangeSet:
-    """Return the change: what is about them goes, what mentions them forgets whom it meant, and so do decisions."""
+    """Return the change: memories about them go, mentions of them go, decisions about them go."""
     mentioning = [m.id for m in found.mentioning if not m.trust.outranks(caller.trust)]
     kept = await ports.store.entries(found.owner, mentioning)
     change = await purge_of(found.about, ports, now=now, by=caller.trust)
@@ -113,7 +113,7 @@ async def _erasure(found: _Found, caller: Caller, ports: Ports, now: datetime) -
 
 
 async def _with_name(names: Sequence[str], owner: Owner, ports: Ports) -> list[Memory]:
-    """Return the memories whose text holds one of some names, also where nobody was found to be meant by it."""
+    """Return the memories with one of these names in their text, also where no entity was found."""
     index = await ports.indexes.get(owner)
     if index is None:
         return []
@@ -132,7 +132,7 @@ def _without(memory: Memory, naming: Naming) -> Memory:
 
 
 def _as_named(profile: Profile, naming: Naming, name: str) -> Profile:
-    """Return the profile of whom a name means, without what likeness alone has made one with them."""
+    """Return the profile under a name, without what it has by likeness alone."""
     names = [one for one in (profile.name, *profile.aliases) if naming.has(one)]
     relations = tuple(one for one in profile.relations if naming.has(f"my {one}"))
     return replace(profile, name=names[0] if names else name, aliases=tuple(names[1:]), relations=relations)

@@ -1,7 +1,7 @@
 """
 Where a page ended, as a token: opaque, signed by the store, and bound to the query that it belongs to.
 
-It grants nothing: whoever sends it is asked who he is all the same.
+It grants nothing: every call with it is authenticated and authorised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memories as an answer shows them: their state now, whom they are about, who said them, and when."""
+"""Memories as an answer shows them: with their state now, entity names, speaker and time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["present", "present_one", "said_by", "said_time"]
 async def present(
     memories: Sequence[Memory], caller: Caller, ports: Ports, now: datetime, *, scopes: Scopes | None = None
 ) -> list[Memory]:
-    """Return memories as they are now, with what a caller needs to understand them."""
+    """Return memories with their state now and what a caller needs to understand them."""
     scopes = scopes or Scopes(ports)
     named = any(memory.mentions for memory in memories)
     owners = dict.fromkeys(memory.owner for memory in memories) if named else ()
@@ -39,12 +39,12 @@ async def present(
 
 
 async def present_one(memory: Memory, caller: Caller, ports: Ports, now: datetime) -> Memory:
-    """Return one memory so; see `present`."""
+    """Return one memory as `present` does."""
     return (await present([memory], caller, ports, now))[0]
 
 
 def _with_entity_names(memory: Memory, people: Directory) -> Memory:
-    """Return a memory with the names, as they are known now, of whom it is about and whom it mentions."""
+    """Return a memory with the present names of its entities, as subjects and as refs."""
     refs: dict[str, EntityRef] = {}
     for mention in memory.mentions:
         root = people.root(mention.entity_id)
@@ -64,11 +64,10 @@ def _name(people: Directory, root: str, otherwise: str) -> str:
 
 def said_by(memory: Memory, caller: Caller) -> str:
     """
-    Return who says "I" in a memory: the speaker, else the user for whom it was stored; "" if it is the asking user.
+    Return who says "I" in a memory: the speaker, else the user who stored it; "" if it is the asking user.
 
-    A speaker is a claim. Where it is known for whom a chat's memory was stored, or where the host does not vouch for
-    it, nobody becomes the asking user by being named so; and where the host does not vouch for a speaker, the line says
-    who does.
+    A speaker is a claim. It makes nobody the asking user where the author of a chat's memory is known, or where the
+    host does not vouch for the memory. Where the host does not vouch for a speaker, the answer says who does.
     """
     speaker, author, user = memory.source.speaker, memory.author, caller.user_id or ""
     is_user = not speaker or fold(speaker) in {*USER_WORDS, fold(user)}

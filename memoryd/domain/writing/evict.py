@@ -31,9 +31,9 @@ def least_valuable(
     index: ScopeIndex, ports: Ports, count: int, kept: Collection[str], now: datetime, *, trust: Trust
 ) -> list[Memory]:
     """
-    Return as many memories as shall go for one of this trust; fewer if what is left is protected, kept, or above it.
+    Return `count` memories to evict for a new one of this trust; fewer if the rest is protected, kept, or above it.
 
-    What somebody of less trust has protected is not protected from it.
+    Protection by lower trust does not hold against higher trust.
     """
     decay = ports.policy.rules.decay
     queue = ports.victims.setdefault(index, [])

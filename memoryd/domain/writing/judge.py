@@ -363,11 +363,11 @@ def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memor
 
     Confidence rises by 0.1 to at most 1; tags, subjects and mentions are united; metadata keys are added, none
     overwritten; the later expiry holds, and none beats any; the kind stays. LimitExceeded if that is more than one
-    memory may hold. What came through another door or grant only notes that it was said again: whoever repeats it
-    changes nothing of it, so that nothing is left of a grant once its memories are removed.
+    memory may hold. A repetition through another door or grant is only noted and changes nothing else, so that nothing
+    is left of a grant once its memories are removed.
     """
     if known.trust.outranks(new.trust):
-        return known  # and nobody of less trust keeps it from fading
+        return known  # lower trust does not keep it from fading
     if not _may_change(known, new):
         return replace(known, reinforce_time=now)
     metadata: Mapping[str, str] = {**draft.metadata, **known.metadata}

@@ -14,7 +14,7 @@ __all__ = ["Pending"]
 
 
 class Pending:
-    """Lies over what is stored: whoever asks sees the memories as the call leaves them."""
+    """The changes of one call, laid over the store: reads see the memories as the call leaves them."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now

@@ -100,7 +100,7 @@ def _without(ids: Sequence[str], gone: str) -> tuple[str, ...]:
 
 
 async def _check_trust(memory: Memory, caller: Caller, ports: Ports) -> None:
-    """Raise TrustTooLow if whoever deleted a memory, else whoever replaced it, has more trust than the caller."""
+    """Raise TrustTooLow if a memory was deleted, or replaced, with more trust than the caller has."""
     by = memory.delete_trust if memory.delete_time is not None else memory.supersede_trust
     if by is None and memory.delete_time is None and memory.superseded_by:  # replaced before trust was noted
         heir = next(iter(await ports.store.find(caller.visibility, memory.superseded_by, deleted=True)), None)

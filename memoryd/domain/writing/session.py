@@ -1,7 +1,7 @@
 """
-The statements of one call, judged one after the other: each beside what is stored and beside those before it.
+The statements of one call, judged in order: each against the store and against those before it.
 
-Whoever makes a WriteSession holds the locks of its owners until what it returns is committed.
+The maker of a WriteSession holds the locks of its owners until the commit.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What a statement says of whom: subject, attribute, value."""
+"""The claims of a statement: subject, attribute, value."""

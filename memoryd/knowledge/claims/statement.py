@@ -1,9 +1,9 @@
 """
-What a statement says of whom: subject, attribute, value, read by rules from simple sentences.
+The claims of a statement: subject, attribute, value, read by rules from simple sentences.
 
-"My wife Sarah lives in Berlin" is (wife Sarah, home, Berlin). A rule that does not match says nothing: such statements
-are compared as wholes (`compare`). Attributes that hold one value at a time are told from those that hold many; one
-between them ("works as") changes where the words say that it changed, and is doubtful otherwise.
+"My wife Sarah lives in Berlin" is (wife Sarah, home, Berlin). Where no rule matches there is no claim, and
+statements are compared as wholes (`compare`). An attribute has one value at a time, many, or maybe one ("works as"):
+that one changes where the words say so, and is doubtful otherwise.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _claims(clause: str) -> list[Claim]:
     if _ELLIPSIS.match(clause):
         clause = f"i {clause}"
     if _PRONOUN.match(clause):
-        return []  # of whom, the words do not say
+        return []  # the words name no subject
     turned = _NOW_RELATED.match(clause)
     if turned:  # "Bob is my new boss"
         return _of_thing("i", f"{turned['relation']} is {turned['name']}")
@@ -228,7 +228,7 @@ def _claims(clause: str) -> list[Claim]:
         if claims is not None:
             return claims
     if _BARE.match(clause):
-        return _of_subject("", clause)  # "lives in Oslo", of whom the caller names
+        return _of_subject("", clause)  # "lives in Oslo": the caller names the subject
     return _of_thing("", clause)
 
 

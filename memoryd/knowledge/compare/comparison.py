@@ -11,7 +11,8 @@ import re
 from collections.abc import Collection
 
 from memoryd.knowledge.claims.statement import MOST_CHARACTERS, Statement
-from memoryd.knowledge.compare.attribute_rules import ENDING, by_claims
+from memoryd.knowledge.compare.attribute_rules import by_claims
+from memoryd.knowledge.compare.endings import ENDING
 from memoryd.knowledge.compare.finding import AGREED, APART, SAID, Finding, Relation
 from memoryd.knowledge.compare.word_rules import (
     NEAR,

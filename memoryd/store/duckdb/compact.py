@@ -1,5 +1,5 @@
 """
-Writing the database anew, without the bytes of what was purged.
+Rewriting the database without the bytes of what was purged.
 
 A copy is made while calls go on, brought up to the last transaction while writers wait, and takes the place of the file
 in one rename: before it the old file is whole, after it the new one. A crash leaves at most the unfinished copy, which

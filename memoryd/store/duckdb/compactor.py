@@ -30,7 +30,7 @@ def size_of(path: Path) -> int:
 
 
 class Compactor:
-    """Writes one database anew."""
+    """Rewrites one database."""
 
     def __init__(self, opened: Opened, writer: Writer, readers: Readers, *, min_free_bytes: int) -> None:
         self._opened = opened
@@ -40,7 +40,7 @@ class Compactor:
         self._compacting = False
 
     async def compact(self) -> Compaction:
-        """Write the files anew; see MaintenanceStore.compact."""
+        """Rewrite the files; see MaintenanceStore.compact."""
         if self._compacting:
             raise Unavailable("the database is being compacted already")
         path = self._opened.path

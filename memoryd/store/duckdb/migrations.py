@@ -101,7 +101,7 @@ def grants(con: duckdb.DuckDBPyConnection) -> None:
 
 def knowledge(con: duckdb.DuckDBPyConnection) -> None:
     """
-    Create what was decided of entities, what shall not be learnt again, when jobs ran; tell the host's recalls apart.
+    Create what was decided of entities, what must not be learnt again, when jobs ran; tell the host's recalls apart.
 
     Recalls so far count as the host's: there is no telling.
     """
@@ -127,7 +127,7 @@ def knowledge(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def unlink(con: duckdb.DuckDBPyConnection) -> None:
-    """Take the ids of purged memories out of those that they were linked to, and the names of whom nobody names."""
+    """Take the ids of purged memories out of their neighbours; delete given names of entities that no memory names."""
     known = {memory_id for (memory_id,) in con.execute("SELECT id FROM memories").fetchall()}
     linked = con.execute(
         "SELECT id, details, delete_time IS NOT NULL, supersede_time IS NOT NULL FROM memories"

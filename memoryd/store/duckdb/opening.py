@@ -2,7 +2,7 @@
 Opening a database, or refusing to: what DuckDB would overlook is looked for here.
 
 Files of a store at PATH: PATH itself, PATH.wal (DuckDB's log), PATH.seq (the side file), PATH.wal.aside (a copy of the
-log while it is being replayed), PATH.compact (a copy while the database is written anew), PATH.before-schema-N (as it
+log while it is being replayed), PATH.compact (a copy while the database is rewritten), PATH.before-schema-N (as it
 was before a migration), PATH.reserve (space for deletes on a full disk) and PATH.lock.
 """
 
@@ -187,7 +187,7 @@ def _check_new(path: Path, noted: tuple[UUID, int] | None, *, repair: bool) -> N
         raise StoreRefused(
             f"{path} is missing, but its log or side file is there, so it held data"
             f"{'' if noted is None else f' up to transaction {noted[1]}'}; put the database back, or restore a"
-            f" backup; to begin anew, move {path.name}.* away"
+            f" backup; to start over, move {path.name}.* away"
         )
 
 

@@ -21,13 +21,13 @@ class Reserve:
     """The file that takes up the space."""
 
     def __init__(self, path: Path, min_free_bytes: int) -> None:
-        """Keep a sixteenth of what shall stay free, at most 16 MiB."""
+        """Keep a sixteenth of what must stay free, at most 16 MiB."""
         self._path = path
         self._size = min(MOST_BYTES, min_free_bytes // 16)
         self._min_free = min_free_bytes
 
     def take(self, free_bytes: int) -> None:
-        """Take the space up, if it is not yet, and twice as much is there beside what shall stay free."""
+        """Take the space up, if it is not yet, and twice as much is there beside what must stay free."""
         if not self._size or free_bytes < self._min_free + 2 * self._size or self._is_taken():
             return
         try:

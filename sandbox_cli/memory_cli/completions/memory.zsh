@@ -24,7 +24,7 @@ _shtab_memory_commands() {
     search:'Find what answers a question, best first.'
     stats:'Count what is remembered.'
     undelete:'Take back a delete, or a replacement.'
-    whoami:'Show who asks, and whom.'
+    whoami:'Show which identity and which daemon this is.'
   )
   _describe 'memory commands' _commands
 }
@@ -46,7 +46,7 @@ _shtab_memory_add_options=(
   "--timeout[give up after so long (10)]:SECONDS:"
   "--json[print JSON with the field names of the contract]"
   "--shared[for everyone in the chat, not for the user alone]"
-  "*--about[whom it is about (repeatable)]:NAME:"
+  "*--about[a person or thing that it is about (repeatable)]:NAME:"
   "*--tag[a label (repeatable)]:TAG:"
   "--kind[what sort of statement (fact)]:kind:(fact preference event procedure reflection episode)"
   "--category[a category of your own]:NAME:"
@@ -244,7 +244,7 @@ _shtab_memory_person_options=(
   {-n,--limit}"[how many memories (20)]:N:"
   "--rename[call them so from now on]:NAME:"
   "--merge-into[say that the two are one]:NAME:"
-  "--unmerge[take this entity id, or alias, out of whom it is part of]"
+  "--unmerge[split this entity id, or alias, off again]"
   "(*):a name, nickname, handle, relation, or entity id:"
 )
 

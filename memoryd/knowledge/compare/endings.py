@@ -1,0 +1,88 @@
+"""How a claim ends one of another attribute: what was cancelled, stopped, given up, left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from memoryd.knowledge.claims.attributes import MEAT
+from memoryd.knowledge.claims.claim import Claim
+from memoryd.knowledge.claims.things import without_heads
+from memoryd.knowledge.language.stems import stem, word_set
+
+__all__ = ["ENDING", "ends"]
+
+ENDING = frozenset(["*", "partners", "consumes"])
+"""Attributes of claims that may end one of another attribute."""
+_CANCELLED = frozenset(["plans", "trip", "subscriptions"])
+_LEFT = frozenset(["uses", "home", "vehicle", "plans", "prefers", "has"])
+_PARTNERS = frozenset(["wife", "husband", "girlfriend", "boyfriend", "partner", "fiancé", "fiancée"])
+_MEAT = frozenset(stem(word_set(MEAT)))
+_MEATLESS = frozenset(stem(word_set("vegan vegetarian pescatarian pescetarian")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How a claim ends one of another attribute; both are affirmed or ended as `ends` asks."""
+
+    name: str
+    applies: Callable[[Claim, Claim], bool]
+    ends: Callable[[Claim, Claim], bool]
+
+
+_ENDINGS = (
+    # "I cancelled my trip to Japan": a plan, a trip or a subscription with all of its words
+    _Ending(
+        "cancelled",
+        lambda new, old: new.attribute == "*" and old.attribute in _CANCELLED,
+        lambda new, old: _is_over(new) and without_heads(new.value) <= old.value,
+    ),
+    # "I stopped smoking": an amount, a number or a time of it
+    _Ending(
+        "stopped",
+        lambda new, old: new.attribute == "*" and old.attribute.startswith(("amount of ", "number of ", "time of ")),
+        lambda new, old: _is_over(new) and new.value <= _thing_of(old),
+    ),
+    # "I sold my car": the thing itself, or a value that ends in its word
+    _Ending(
+        "given_up",
+        lambda new, _: new.attribute == "*",
+        lambda new, old: (
+            _is_over(new) and (new.value == _thing_of(old) or (new.value <= old.value and old.head in {"", *new.value}))
+        ),
+    ),
+    # "I broke up with Anna": whatever Anna was
+    _Ending(
+        "parted",
+        lambda new, _: new.attribute == "partners",
+        lambda new, old: old.attribute in _PARTNERS and bool(new.value & old.value),
+    ),
+    # "I started eating meat": a diet without it
+    _Ending(
+        "eats_meat",
+        lambda new, old: new.attribute == "consumes" and old.attribute == "diet",
+        lambda new, old: new.affirmed and not new.ended and new.value <= _MEAT and bool(old.value & _MEATLESS),
+    ),
+    # "I switched from vim to emacs": what it was before
+    _Ending(
+        "left",
+        lambda new, old: bool(new.left) and (new.left <= old.value or bool(new.left & old.names)),
+        lambda _, old: old.attribute in _LEFT or old.attribute.startswith("uses") or old.aspect == "which",
+    ),
+)
+
+
+def _is_over(claim: Claim) -> bool:
+    return claim.ended and bool(claim.value)
+
+
+def _thing_of(claim: Claim) -> set[str]:
+    return {*claim.attribute.split()} - {"when", "colour", "of"}
+
+
+def ends(new: Claim, old: Claim) -> bool:
+    """Whether a claim ends one of another attribute: the first way that applies decides."""
+    if old.ended or not old.affirmed:
+        return False
+    ending = next((one for one in _ENDINGS if one.applies(new, old)), None)
+    return ending is not None and ending.ends(new, old)
