@@ -7,7 +7,6 @@ import importlib.util
 import json
 import shutil
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from memoryd.daemon.config import Config, EmbeddingConfig
 from memoryd.daemon.wiring import make_embedder
 from memoryd.embedding import onnx
 from memoryd.embedding.base import ModelRefused
-from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.onnx import builtin_encoder, directory_encoder
 from memoryd.embedding.scheduler import PIECE_TEXTS, ScheduledEmbedder
 from memoryd.errors import Unavailable
@@ -111,95 +109,6 @@ def test_a_directory_that_lacks_something_is_refused(model_folder, spoil, words)
     spoil(model_folder)
     with pytest.raises(ModelRefused, match=words):
         directory_encoder(model_folder)
-
-
-# --- an OpenAI-compatible endpoint ---
-
-
-class Endpoint(BaseHTTPRequestHandler):
-    """Answers as the API documents; what it is asked is kept."""
-
-    asked: list[dict] = []  # noqa: RUF012  one server a test
-    answer: object = "vectors"
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        type(self).asked.append({"path": self.path, "key": self.headers.get("Authorization"), **body})
-        if isinstance(self.answer, int):
-            self.send_error(self.answer)
-            return
-        rows = HashEncoder().encode(body["input"], query=False) * 3
-        if self.answer == "zeros":
-            rows *= 0
-        data = [{"index": n, "embedding": [float(x) for x in row]} for n, row in enumerate(rows)]
-        reply = json.dumps({"data": data[::-1][: 1 if self.answer == "short" else None]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(reply)))
-        self.end_headers()
-        self.wfile.write(reply)
-
-    def log_message(self, *_):
-        """Say nothing."""
-
-
-@pytest.fixture
-def endpoint():
-    Endpoint.asked, Endpoint.answer = [], "vectors"
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_an_endpoint_is_asked_in_the_form_of_its_api(endpoint, folder):
-    (folder / "key").write_text("s3cret\n")
-    embedder = make_embedder(
-        Config(embedding=EmbeddingConfig(provider="openai", url=endpoint, model="m", api_key_file=str(folder / "key")))
-    )
-    assert 32 == embedder.dimensions
-
-    async def both():
-        return await embedder.documents(["red tea", "blue"], caller=1)
-
-    vectors = run(both())
-    embedder.close()
-    assert np.allclose(HashEncoder().encode(["red tea", "blue"], query=False), vectors, atol=1e-6)
-    last = Endpoint.asked[-1]
-    assert ("/v1/embeddings", "Bearer s3cret", "m") == (last["path"], last["key"], last["model"])
-
-
-def test_an_endpoint_is_asked_for_its_dimensions_only_where_they_are_set(endpoint):
-    HttpEncoder(endpoint, "m", dimensions=32).encode(["x"], query=True)
-    assert [32] == [asked.get("dimensions") for asked in Endpoint.asked]
-
-
-@pytest.mark.parametrize(("answer", "left_alone"), [(500, True), (429, True), (400, False), (422, False)])
-def test_an_endpoint_that_is_down_is_left_alone_and_one_that_dislikes_a_text_is_not(endpoint, answer, left_alone):
-    encoder = HttpEncoder(endpoint, "m", dimensions=32)
-    Endpoint.answer = answer
-    with pytest.raises(Unavailable):
-        encoder.encode(["too long"], query=False)
-    Endpoint.answer = "vectors"
-    if left_alone:
-        with pytest.raises(Unavailable, match="a moment ago"):
-            encoder.encode(["good"], query=True)
-    else:
-        assert 1 == len(encoder.encode(["good"], query=True))
-
-
-@pytest.mark.parametrize("answer", [500, "zeros", "short"])
-def test_an_endpoint_that_fails_is_unavailable(endpoint, answer):
-    encoder = HttpEncoder(endpoint, "m")
-    Endpoint.answer = answer
-    with pytest.raises(Unavailable):
-        encoder.encode(["x", "y"], query=False)
-    with pytest.raises(ModelRefused, match="set embedding.dimensions"):
-        HttpEncoder("http://127.0.0.1:9/v1", "m", timeout_s=1)
-    with pytest.raises(ModelRefused, match="must begin with"):
-        HttpEncoder("ftp://x", "m")
 
 
 # --- the scheduler ---

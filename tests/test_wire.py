@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import copy
 from datetime import UTC, datetime
 
 import pytest
@@ -17,7 +19,7 @@ from memoryd.model.trust import Trust
 from memoryd.store.duckdb import rows
 from memoryd.v1 import entity_pb2, grant_pb2, memory_pb2
 from memoryd.wire.entity import profile_from_pb
-from memoryd.wire.grant import DOOR, permissions_from_pb, permissions_to_pb
+from memoryd.wire.grant import DOOR, PERMISSION, permissions_from_pb, permissions_to_pb
 from memoryd.wire.memory import (
     KIND,
     LEG,
@@ -43,7 +45,10 @@ def message(**more) -> memory_pb2.Memory:
 def test_a_code_of_a_later_version_is_kept_and_is_no_member(codes, enum):
     stranger = codes.from_pb(LATER)
     assert (f"unknown_{LATER}", LATER) == (stranger.value, codes.to_pb(stranger))
-    assert stranger is codes.from_pb(LATER)
+    assert stranger == codes.from_pb(LATER)
+    assert {stranger} == {codes.from_pb(LATER), copy(stranger), pickle.loads(pickle.dumps(stranger))}  # noqa: S301  ours
+    assert stranger != codes.from_pb(LATER + 1)
+    assert -3 == codes.to_pb(codes.from_pb(-3))
     assert stranger not in list(enum)
     assert all(codes.from_pb(codes.to_pb(member)) is member for member in enum)
     assert codes.known(LATER) is None
@@ -62,10 +67,16 @@ def test_a_memory_of_a_later_version_says_what_it_is_and_goes_back_unchanged():
 def test_other_answers_of_a_later_version_are_told_too():
     assert f"unknown_{LATER}" == result_from_pb(memory_pb2.AddResult(outcome=LATER)).outcome.value
     entity = entity_pb2.Entity(id="e" * 26, type=LATER, scope=memory_pb2.Scope(user_id="alice"))
-    assert EntityType.stranger(LATER) is profile_from_pb(entity).type
+    assert EntityType.stranger(LATER) == profile_from_pb(entity).type
     held = permissions_from_pb([grant_pb2.PERMISSION_ADD, LATER])
     assert ["add", f"unknown_{LATER}"] == permission_names(held)
     assert [grant_pb2.PERMISSION_ADD, LATER] == permissions_to_pb(held)
+    assert [PERMISSION.to_pb(one) for one in Permission] == permissions_to_pb(frozenset(Permission))
+
+
+def test_what_a_message_leaves_out_is_the_default_and_nothing_of_a_later_version():
+    said = memory_from_pb(message())
+    assert (Kind.FACT, State.LIVE, Trust.SANDBOX) == (said.kind, said.state, said.trust)
 
 
 def test_what_a_caller_sends_must_be_known():

@@ -349,7 +349,7 @@ async def _flush(ports: Ports) -> None:
         await ports.store.note_recalls(recalls)
         ports.indexes.note_recalls(recalls)
     except Exception as error:  # noqa: BLE001  counts of recalls may be lost, a search may not fail for them
-        log.warning("recalls_not_counted", error=type(error).__name__, count=len(recalls))
+        log.warning("recalls_not_counted", error=type(error).__name__, count=sum(map(len, recalls.values())))
 
 
 def serve(config: Config, places: Places, env: Mapping[str, str], version: str) -> int:

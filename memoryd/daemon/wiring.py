@@ -41,6 +41,7 @@ __all__ = [
     "make_usage",
     "new_id",
     "now_utc",
+    "proxy_for",
     "uptime_s",
 ]
 
@@ -83,7 +84,7 @@ def _encoder(config: Config) -> Encoder | None:
             api_key=key,
             dimensions=embedding.dimensions,
             timeout_s=embedding.timeout_s,
-            proxy=_proxy_for(embedding.url),
+            proxy=proxy_for(embedding.url),
         )
     directory = Path(embedding.provider)
     if not directory.is_dir():
@@ -93,10 +94,10 @@ def _encoder(config: Config) -> Encoder | None:
     return directory_encoder(directory, dimensions=embedding.dimensions)
 
 
-def _proxy_for(url: str) -> str:
+def proxy_for(url: str) -> str:
     """Return the proxy that the environment names for a URL; empty: none."""
     parts = urlsplit(url)
-    if urllib.request.proxy_bypass(parts.hostname or ""):
+    if urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
         return ""
     return urllib.request.getproxies().get(parts.scheme, "")
 

@@ -1,6 +1,7 @@
 """
 Writes run to completion: a caller who hangs up leaves a write whole, or not begun.
 
+A write of several commits has begun with the first one.
 The gate runs every method that writes this way; below it, only what may be given up says so.
 """
 
@@ -13,16 +14,17 @@ from typing import Any, TypeVar
 
 from memoryd.model.call_context import current_call
 
-__all__ = ["abandonable", "raise_if_abandoned", "run_to_completion"]
+__all__ = ["abandonable", "mark_begun", "raise_if_abandoned", "run_to_completion"]
 
 T = TypeVar("T")
 
 
 class _Run:
-    """One write under way; `abandoned` once its caller has gone."""
+    """One write under way; `abandoned` once its caller has gone, `begun` once it commits."""
 
     def __init__(self) -> None:
         self.abandoned = False
+        self.begun = False
         self.waiting: set[asyncio.Future[Any]] = set()
 
     def abandon(self) -> None:
@@ -62,10 +64,17 @@ def _done(task: asyncio.Task[Any]) -> None:
 
 
 def raise_if_abandoned() -> None:
-    """Raise CancelledError if the caller of this write has gone: what is not decided yet need not be."""
+    """Raise CancelledError if the caller of this write has gone and nothing of it is committed yet."""
     run = _current.get()
-    if run is not None and run.abandoned:
+    if run is not None and run.abandoned and not run.begun:
         raise asyncio.CancelledError
+
+
+def mark_begun() -> None:
+    """Note that this write commits now: from here on it goes to its end."""
+    run = _current.get()
+    if run is not None:
+        run.begun = True
 
 
 async def abandonable(work: Awaitable[T]) -> T:

@@ -21,19 +21,21 @@ __all__ = ["IdempotentRequest", "idempotent", "memory_now"]
 class IdempotentRequest:
     """One request with its id; without an id every call is a first one."""
 
-    def __init__(self, ports: Ports, owner: Owner, method: str, request_id: str, payload: object) -> None:
+    def __init__(
+        self, ports: Ports, owner: Owner, method: str, request_id: str, payload: object, first_form: object
+    ) -> None:
         self._ports = ports
         self._owner = owner
         self._method = method
         self._request_id = request_id
-        self._payload = payload
+        self._payload, self._first_form = payload, first_form
 
     async def earlier(self) -> RecordedRequest | None:
         """Return what the first call did; RequestIdReused if that was another request."""
         if not self._request_id:
             return None
         known = await self._ports.store.recorded(self._owner, self._method, self._request_id)
-        if known is not None and not is_payload(self._payload, known.payload_hash):
+        if known is not None and not is_payload(self._payload, known.payload_hash, self._first_form):
             raise RequestIdReused(
                 f"request_id {self._request_id} came with another request before; make a new one", field="request_id"
             )
@@ -51,14 +53,15 @@ class IdempotentRequest:
 
 @asynccontextmanager
 async def idempotent(
-    ports: Ports, caller: Caller, method: str, request_id: str, payload: object
+    ports: Ports, caller: Caller, method: str, request_id: str, payload: object, first_form: object = None
 ) -> AsyncIterator[IdempotentRequest]:
-    """Enter a request; another call with the same id waits until this one has left."""
+    """Enter a request; another call with the same id waits until this one has left. `first_form`: see `payload`."""
     request_id = check_id(request_id, "request_id")
     method = f"{method} {caller.grant_id}".strip()  # one grant's ids say nothing of another's, nor of the host's
     owner = caller.visibility.owners[0]
-    asked = (caller.agent_id, caller.user_id, caller.chat_id, payload)
-    request = IdempotentRequest(ports, owner, method, request_id, asked)
+    caller_ids = (caller.agent_id, caller.user_id, caller.chat_id)
+    first = (*caller_ids, payload if first_form is None else first_form)
+    request = IdempotentRequest(ports, owner, method, request_id, (*caller_ids, payload), first)
     if not request_id:
         yield request
         return

@@ -28,11 +28,11 @@ def payload_hash(payload: object) -> str:
     return f"{VERSION}:{hashlib.blake2b(text.encode(), digest_size=HASH_BYTES).hexdigest()}"
 
 
-def is_payload(payload: object, known: str) -> bool:
-    """Whether a payload has this hash, in the form of any version."""
+def is_payload(payload: object, known: str, first_form: object = None) -> bool:
+    """Whether a payload has this hash, in the form of any version; `first_form` is it where the first form differs."""
     if known.startswith(f"{VERSION}:"):
         return payload_hash(payload) == known
-    return hashlib.blake2b(repr(payload).encode(), digest_size=HASH_BYTES).hexdigest() == known
+    return hashlib.blake2b(repr(first_form or payload).encode(), digest_size=HASH_BYTES).hexdigest() == known
 
 
 def _canonical(value: Any) -> Any:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from memoryd.domain.completion import raise_if_abandoned
+from memoryd.domain.completion import mark_begun, raise_if_abandoned
 from memoryd.domain.idempotency import IdempotentRequest, idempotent
 from memoryd.domain.ports import Ports
 from memoryd.errors import NotFound
@@ -119,5 +119,6 @@ async def decide_and_commit(
         decided = await decide()
         if decided.change is not None:
             ports.grants.check(grant_id, now)
+            mark_begun()
             await ports.store.commit(decided.change)
         return await decided.answer()

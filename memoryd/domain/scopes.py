@@ -20,14 +20,20 @@ class Scopes:
 
     async def index(self, owner: Owner) -> ScopeIndex | None:
         """Return the index of an owner; None where the scope is too large for memory."""
-        if owner not in self._indexes:
+        if owner not in self._indexes or self._is_gone(owner):
             self._indexes[owner] = await self._ports.indexes.get(owner)
         return self._indexes[owner]
 
+    def _is_gone(self, owner: Owner) -> bool:
+        """Whether an index was dropped meanwhile: it no longer follows commits, and may hold what was purged."""
+        held = self._indexes[owner]
+        return held is not None and held is not self._ports.indexes.ready(owner)
+
     async def people(self, owner: Owner) -> Directory:
         """Return who is known in a scope; of one too large for memory only what was decided by hand."""
+        index = await self.index(owner)
+        if index is not None:
+            return index.people
         if owner not in self._people:
-            index = await self.index(owner)
-            rows = await self._ports.store.entities(owner) if index is None else ()
-            self._people[owner] = Directory(rows) if index is None else index.people
+            self._people[owner] = Directory(await self._ports.store.entities(owner))
         return self._people[owner]

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import urllib3
@@ -19,7 +20,7 @@ __all__ = ["HttpEncoder"]
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 ENDPOINT_IS_DOWN = frozenset({401, 403, 404, 429})
-HTTP_OK = 200
+HTTP_OK = range(200, 300)
 HTTP_SERVER_ERROR = 500
 CONNECTIONS = 4  # that are kept: more than the workers that embed
 PAUSE_S = 5.0  # after a failure the endpoint is left alone for so long, so that nobody waits for what is down
@@ -44,7 +45,8 @@ class HttpEncoder:
         """
         Take the base URL (…/v1); dimensions 0 means the model's own, which the endpoint is asked once for.
 
-        Connections are kept and used again; `proxy` is the URL of one to go through.
+        Connections are kept and used again; `proxy` is the URL of one to go through, as the environment has it: the
+        scheme may be missing, a name and a password may be in it. ModelRefused if one of these cannot be used.
         """
         if not url.startswith(("http://", "https://")):
             raise ModelRefused(f"embedding.url is {url!r}; it must begin with http:// or https://")
@@ -54,8 +56,7 @@ class HttpEncoder:
         self._model = model
         self._key = api_key
         self._asked = dimensions
-        pools: dict[str, Any] = {"maxsize": CONNECTIONS, "timeout": timeout_s, "retries": False}
-        self._pool = urllib3.ProxyManager(proxy, **pools) if proxy else urllib3.PoolManager(**pools)
+        self._pool = _pool(proxy, timeout_s)
         self._down_until = 0.0
         try:
             self.dimensions = dimensions or self.encode(["dimensions"], query=False).shape[1]
@@ -80,24 +81,33 @@ class HttpEncoder:
         self._down_until = time.monotonic() + PAUSE_S
 
     def _post(self, body: bytes, headers: dict[str, str]) -> bytes:
-        """Return what the endpoint answers with 200; it may not send us elsewhere, as the key is for it alone."""
+        """Return what the endpoint answers with 2xx; it may not send us elsewhere, as the key is for it alone."""
+        data = b""
         try:
-            reply = self._pool.request(
-                "POST", self._url, body=body, headers=headers, redirect=False, preload_content=False
-            )
+            reply = self._send(body, headers)
+            status = reply.status
             try:
-                status, data = reply.status, reply.read(MAX_REPLY_BYTES)
+                if status in HTTP_OK:
+                    data = reply.read(MAX_REPLY_BYTES)
             finally:
-                reply.drain_conn()
-                reply.release_conn()
+                reply.close()  # of a reply that was read to its end the connection is back in the pool already
         except (OSError, urllib3.exceptions.HTTPError) as error:
             self._leave_alone()
             raise Unavailable(f"the embedding endpoint cannot be reached ({type(error).__name__})") from None
-        if status != HTTP_OK:
+        if status not in HTTP_OK:
             if status in ENDPOINT_IS_DOWN or status >= HTTP_SERVER_ERROR:
                 self._leave_alone()  # any other code is the fault of these texts, not of everyone's
             raise Unavailable(f"the embedding endpoint answered {status}")
         return bytes(data)
+
+    def _send(self, body: bytes, headers: dict[str, str]) -> urllib3.BaseHTTPResponse:
+        """Send a request; once more, on a new connection, where a kept one broke: asking twice changes nothing."""
+        ask = {"body": body, "headers": headers, "redirect": False, "preload_content": False}
+        try:
+            return self._pool.request("POST", self._url, **ask)  # type: ignore[arg-type]  # by their names
+        except urllib3.exceptions.ProtocolError:
+            self._pool.clear()
+            return self._pool.request("POST", self._url, **ask)  # type: ignore[arg-type]  # by their names
 
     def _ask(self, texts: Sequence[str]) -> NDArray[np.float32]:
         body: dict[str, Any] = {"model": self._model, "input": list(texts), "encoding_format": "float"}
@@ -119,3 +129,17 @@ class HttpEncoder:
         if not np.isfinite(norms).all() or not norms.all():
             raise Unavailable("the embedding endpoint sent a vector of no length")
         return np.asarray(vectors / norms, dtype=np.float32)
+
+
+def _pool(proxy: str, timeout_s: float) -> urllib3.PoolManager:
+    """Return the pool of connections, through a proxy if there is one; its password goes with every request."""
+    pools: dict[str, Any] = {"maxsize": CONNECTIONS, "timeout": timeout_s, "retries": False}
+    if not proxy:
+        return urllib3.PoolManager(**pools)
+    try:
+        address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        named, _, host = address.netloc.rpartition("@")
+        headers = urllib3.make_headers(proxy_basic_auth=unquote(named)) if named else None
+        return urllib3.ProxyManager(f"{address.scheme}://{host}", proxy_headers=headers, **pools)
+    except (ValueError, urllib3.exceptions.HTTPError) as error:
+        raise ModelRefused(f"the proxy that the environment names cannot be used ({type(error).__name__})") from None

@@ -132,6 +132,8 @@ class ScopeIndexes:
                     del self._ready[owner]
                     continue
                 self._bring(index, owner, applied)
+                if index.nbytes > self._budget:
+                    index.reader.forget()  # what can be read again goes before what has to be loaded again
                 if index.wasteful or index.nbytes > self._budget:
                     del self._ready[owner]
             except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here

@@ -8,7 +8,7 @@ from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
 from memoryd.model.validation import fold
 
-__all__ = ["_subject_terms", "entity_terms", "filter_terms_of", "required_terms", "subject_terms"]
+__all__ = ["entity_terms", "filter_terms_of", "required_terms", "subject_terms"]
 
 
 def _subject_terms(subjects: tuple[str, ...]) -> list[str]:

@@ -75,6 +75,9 @@ class Outcome(OpenEnum):
     REJECTED = "rejected"
 
 
+_SOURCE_NAMES = ("speaker", "channel", "thread_id", "session_id")
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Who stated a memory and where: a claim of the caller."""
@@ -87,19 +90,15 @@ class Source:
 
     def checked(self) -> Source:
         """Return it with every part checked as an id; InvalidArgument or LimitExceeded names what is wrong."""
+        named = {name: check_id(getattr(self, name), f"source.{name}") for name in _SOURCE_NAMES}
         if len(self.message_ids) > limits.MAX_SOURCE_MESSAGES:
             raise LimitExceeded(
                 f"source.message_ids has {len(self.message_ids)} entries; the limit is {limits.MAX_SOURCE_MESSAGES}",
                 field="source.message_ids",
                 limit="source.message_ids",
             )
-        return Source(
-            check_id(self.speaker, "source.speaker"),
-            check_id(self.channel, "source.channel"),
-            check_id(self.thread_id, "source.thread_id"),
-            check_id(self.session_id, "source.session_id"),
-            tuple(check_id(item, f"source.message_ids[{n}]") for n, item in enumerate(self.message_ids)),
-        )
+        ids = tuple(check_id(item, f"source.message_ids[{n}]") for n, item in enumerate(self.message_ids))
+        return Source(**named, message_ids=ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +244,7 @@ class Draft:
     def __post_init__(self) -> None:
         """Check every field; InvalidArgument or LimitExceeded names the first that is wrong."""
         put = object.__setattr__
+        put(self, "source", self.source.checked())
         put(self, "content", check_text(self.content, "content", limit=limits.MAX_CONTENT_BYTES, required=True))
         try:
             put(self, "kind", Kind[Kind(self.kind).name])
@@ -257,7 +257,6 @@ class Draft:
         put(self, "category", check_text(self.category, "category", limit=limits.MAX_CATEGORY_BYTES).strip())
         put(self, "metadata", check_metadata(self.metadata))
         put(self, "key", check_id(self.key, "key"))
-        put(self, "source", self.source.checked())
         put(self, "event_time", check_time(self.event_time, "event_time"))
         put(self, "expire_time", check_time(self.expire_time, "expire_time"))
         check_share(self.confidence, "confidence")

@@ -1,4 +1,4 @@
-"""Enums of the contract: what a later version adds is kept and shown as such, and never taken for something else."""
+"""Enums of the contract: a value that a later version adds is kept and shown, and never taken for another one."""
 
 from __future__ import annotations
 
@@ -7,24 +7,32 @@ from typing import Any, Self
 
 __all__ = ["OpenEnum"]
 
-_strangers: dict[tuple[type, int], Any] = {}
-
 
 class OpenEnum(Enum):
     """An enum that can hold a value that this version does not know."""
 
     @classmethod
     def stranger(cls, code: int) -> Self:
-        """Return what stands for a code of a later version: `unknown_17`; it is none of the members."""
-        known: Self | None = _strangers.get((cls, code))
-        if known is None:
-            known = object.__new__(cls)
-            known._name_, known._value_ = f"UNKNOWN_{code}", f"unknown_{code}"
-            _strangers[cls, code] = known
-        return known
+        """Return the value for a code of a later version: `unknown_17`; it is none of the members."""
+        one = object.__new__(cls)
+        one._name_, one._value_ = f"UNKNOWN_{code}", f"unknown_{code}"
+        one._stranger_code = code  # type: ignore[attr-defined]
+        return one
 
     @property
     def code(self) -> int | None:
-        """The code that it stands for, of a value of a later version; None for a member."""
-        number = str(self.value).removeprefix("unknown_")
-        return int(number) if self.name.startswith("UNKNOWN_") and number.isdigit() else None
+        """The code of a value of a later version; None for a member."""
+        code: int | None = self.__dict__.get("_stranger_code")
+        return code
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are one member, or stand for one code."""
+        return self is other or (type(self) is type(other) and self.code is not None and self.code == other.code)
+
+    def __hash__(self) -> int:
+        """Hash as enums do."""
+        return hash(self._name_)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """Let a stranger be copied and pickled too."""
+        return (type(self), (self._value_,)) if self.code is None else (type(self).stranger, (self.code,))

@@ -20,6 +20,7 @@ from memoryd.wire.memory import EnumCodes, set_time, time_from_pb
 
 __all__ = [
     "DOOR",
+    "PERMISSION",
     "grant_from_pb",
     "grant_to_pb",
     "permissions_from_pb",
@@ -42,7 +43,8 @@ _USAGES = tuple(GrantUsage.__dataclass_fields__)
 
 def permissions_to_pb(permissions: frozenset[Permission]) -> list[Any]:
     """Return permissions in the order of the contract."""
-    return sorted(map(PERMISSION.to_pb, permissions))
+    known = [PERMISSION.to_pb(one) for one in Permission if one in permissions]
+    return known + sorted(one.code for one in permissions if one.code is not None)
 
 
 def permissions_from_pb(codes: Any) -> frozenset[Permission]:

@@ -49,8 +49,10 @@ E = TypeVar("E", bound=OpenEnum)
 class EnumCodes(Generic[E]):
     """The members of an enum of the model and their codes in a generated module; other codes are kept as strangers."""
 
-    def __init__(self, enum: type[E], module: Any, prefix: str) -> None:
+    def __init__(self, enum: type[E], module: Any, prefix: str, *, unset: E | None = None) -> None:
+        """`unset` is the member that a message without the field means."""
         self._enum = enum
+        self._unset = unset
         self._codes = {member: getattr(module, f"{prefix}_{member.name}") for member in enum}
         self._members: dict[int, E] = {code: member for member, code in self._codes.items()}
 
@@ -60,7 +62,7 @@ class EnumCodes(Generic[E]):
 
     def from_pb(self, code: int) -> E:
         """Return the member of a code; of one that this version does not know what stands for it."""
-        known = self._members.get(code)
+        known = self._members.get(code) if code else self._unset
         return self._enum.stranger(code) if known is None else known
 
     def known(self, code: int) -> E | None:
@@ -68,9 +70,9 @@ class EnumCodes(Generic[E]):
         return self._members.get(code)
 
 
-KIND = EnumCodes(Kind, memory_pb2, "MEMORY_KIND")
-STATE = EnumCodes(State, memory_pb2, "MEMORY_STATE")
-TRUST = EnumCodes(Trust, memory_pb2, "TRUST_CLASS")
+KIND = EnumCodes(Kind, memory_pb2, "MEMORY_KIND", unset=Kind.FACT)
+STATE = EnumCodes(State, memory_pb2, "MEMORY_STATE", unset=State.LIVE)
+TRUST = EnumCodes(Trust, memory_pb2, "TRUST_CLASS", unset=Trust.SANDBOX)
 OUTCOME = EnumCodes(Outcome, memory_pb2, "OUTCOME")
 LEG = EnumCodes(Leg, memory_pb2, "SEARCH_LEG")
 

@@ -37,9 +37,9 @@ class Match:
     def __post_init__(self) -> None:
         """Refuse what would match everything, or nearly."""
         put = object.__setattr__
+        put(self, "source", self.source.checked())
         put(self, "text", check_text(self.text, "text", limit=limits.MAX_QUERY_BYTES))
         put(self, "grant_id", check_id(self.grant_id, "grant_id"))
-        put(self, "source", self.source.checked())
         if self.text and len(self.text.strip()) < limits.MIN_MATCH_CHARACTERS:
             raise InvalidArgument(
                 f"text has {len(self.text.strip())} characters; give at least {limits.MIN_MATCH_CHARACTERS}",
@@ -52,8 +52,8 @@ class Match:
             raise InvalidArgument("the filter is empty; say what shall go", field="filter")
 
     @property
-    def canonical(self) -> object:
-        """The same for the same match, in whatever order its sets are."""
+    def first_form(self) -> object:
+        """What the first form of request hashes was made of; see `payload`."""
         wanted = {name: getattr(self.filter, name) for name in Filter.__dataclass_fields__}
         wanted |= {
             "kinds": sorted(k.value for k in self.filter.kinds),
@@ -92,7 +92,9 @@ async def forget_matching(
 
     What is stored meanwhile stays. See DeleteMemories in the contract.
     """
-    async with idempotent(ports, caller, "DeleteMemories", request_id, (match.canonical, purge)) as request:
+    async with idempotent(
+        ports, caller, "DeleteMemories", request_id, (match, purge), (match.first_form, purge)
+    ) as request:
         due_time = None if purge else ports.purge_time(now)
         earlier = await request.earlier()
         if earlier is not None and not dry_run:

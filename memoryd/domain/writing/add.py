@@ -136,7 +136,7 @@ class _Statements(Write[list[AddResult]]):
         async def answer() -> list[AddResult]:
             return [AddResult(Outcome.REJECTED, None, rejection=reason) for reason in reasons]
 
-        return Decision(None if noted is None else ChangeSet(request=noted), answer)
+        return Decision(ChangeSet(request=noted), answer)  # also without a note: a grant that has ended gets no answer
 
     async def replay(self, earlier: RecordedRequest) -> list[AddResult]:
         """Return what became of the statements, with their memories as they are now."""

@@ -69,8 +69,7 @@ class Readers:
         self._cursors.clear()
 
     def close(self) -> None:
-        """Finish what is being read, and let go of the cursors."""
-        self.closed = True
+        """Finish what is being read, and let go of the cursors; `closed` is set already, on the event loop."""
         self._cursors.clear()
         self._pool.shutdown()
         self._local = threading.local()

@@ -39,10 +39,7 @@ from memoryd.store.duckdb.writer import Writer
 __all__ = ["DuckDBStore"]
 
 T = TypeVar("T")
-READERS = 4
 SELF_CHECK_S = 10.0
-COMPACT_ATTEMPTS = 5
-PAUSE_S = 0.5  # so long may the new file wait for reads that are under way
 
 _STATE = """CASE WHEN delete_time IS NOT NULL THEN 'deleted' WHEN supersede_time IS NOT NULL THEN 'superseded'
  WHEN expire_time <= ? THEN 'expired' ELSE 'live' END"""
@@ -101,6 +98,7 @@ class DuckDBStore:
     async def close(self) -> None:
         if self._readers.closed:
             return
+        self._readers.closed = True  # at once: reads that come from here on are refused
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._readers.close)  # the cursors go before the last checkpoint
         await loop.run_in_executor(None, self._writer.close)
