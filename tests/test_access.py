@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from memory_client import Caveats, MemoryClient, Permission, attenuate
+from memory_client.calls import Call
 
 from memoryd.model import token as tokens
 from memoryd.service.methods import RULES, Rule, UnguardedMethod, methods_of
@@ -133,6 +134,12 @@ def test_whatever_changes_something_is_marked_so():
         "GrantService/IssueToken", "GrantService/RotateTokenKeys", "GrantService/DeleteGrantMemories",
     }  # fmt: skip
     assert isinstance(RULES["AdminService/RunGc"], Rule)
+
+
+def test_the_client_knows_what_writes():
+    for name, rule in RULES.items():
+        service, method = name.split("/")
+        assert rule.writes == Call(service, method, None, None, bool).writes, name
 
 
 GONE = ("UNAVAILABLE", "")

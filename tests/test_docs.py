@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from memory_cli.parser import make_parser
+from memory_cli import main as codes
+from memory_cli.parser import EXIT_CODES, make_parser
 from memory_client import AsyncMemoryClient, MemoryClient
 
 from memoryd.cli import main as admin_cli
@@ -79,6 +80,14 @@ def test_both_clients_have_the_same_methods_with_the_same_arguments():
         twin = getattr(AsyncMemoryClient, name)
         if callable(method):
             assert inspect.signature(method).parameters.keys() == inspect.signature(twin).parameters.keys(), name
+
+
+def test_every_exit_code_is_documented_and_in_the_help():
+    told = {int(code) for code in re.findall(r"^\| (\d) \|", DOCS["sandbox-guide.md"], re.MULTILINE)}
+    helped = {
+        int(code) for code in re.findall(r"(?:^|  )(\d)  \w", EXIT_CODES.partition("environment:")[0], re.MULTILINE)
+    }
+    assert {0, 1, *codes.EXIT_CODES.values()} == told == helped
 
 
 def test_every_reason_is_documented():

@@ -47,7 +47,7 @@ class DaemonConfig:
     log_level: str = _key("info", "name", "debug logs every call, info those that fail", one_of=LOG_LEVELS)
     max_connections: int = _key(256, "connections", "open at once; more have to wait", least=1, most=65_536)
     max_concurrent_calls: int = _key(512, "calls", "under way at once; more are refused", least=1, most=65_536)
-    shutdown_grace_s: float = _key(10.0, "seconds", "what is in flight may take so long after SIGTERM", most=3600)
+    shutdown_grace_s: float = _key(10.0, "seconds", "the time for running calls to finish after SIGTERM", most=3600)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class SandboxConfig:
     """The sockets of sandboxes, and what a grant allows unless it says."""
 
     directory: str = _key("", "path", "where the sockets are; empty: sandboxes, beside the admin socket")
-    calls_per_second: float = _key(100.0, "calls/s", "a grant's calls, also at once; 0: no limit", most=1e6)
+    calls_per_second: float = _key(100.0, "calls/s", "calls of one grant, also in one burst; 0: no limit", most=1e6)
     writes_per_day: int = _key(100_000, "writes", "a grant's adds, deletes and restores in a day of UTC; 0: no limit")
     stored_memories: int = _key(100_000, "memories", "what came through a grant and is stored; 0: no limit")
     stored_bytes: int = _key(256 * MIB, "bytes", "of the texts of what came through a grant; 0: no limit")
     connections: int = _key(16, "connections", "open at once on a sandbox's socket; 0: 256", most=65_536)
     ended_grace_days: float = _key(
-        30.0, "days", "an ended grant of which nothing is stored is kept for so long", most=36_525
+        30.0, "days", "how long an ended grant is kept once none of its memories is stored", most=36_525
     )
     max_concurrent_calls: int = _key(
         64, "calls", "of one grant, under way at once; more are refused", least=1, most=65_536
@@ -136,9 +136,7 @@ class MemoryConfig:
     )
     expired_grace_days: float = _key(30.0, "days", "an expired memory is kept for so long", most=36_525)
     max_entries: int = _key(0, "memories", "live ones of one owner; above it the least valuable go; 0: no cap")
-    dedup_cosine: float = _key(
-        0.85, "cosine", "above it, statements that differ in nothing that counts are one", most=1
-    )
+    dedup_cosine: float = _key(0.85, "cosine", "above it, statements without a relevant difference are one", most=1)
     dedup_jaccard: float = _key(0.75, "share", "of words; from it, the same of longer statements", most=1)
     supersede_policy: str = _key(
         "supersede", "name", "what is contradicted is superseded, or demoted to confidence 0.3", one_of=POLICIES

@@ -159,7 +159,7 @@ class Memory:
     enrich_time: datetime | None = field(default=None, metadata=_OWN)
     """When every finder last looked at it."""
     author: str = field(default="", metadata=_OWN)
-    """The user who stored a memory of a chat; "I" in it is this user where no speaker is named."""
+    """The user in whose name a memory of a chat was stored; "I" in it is this user where no speaker is named."""
     entities: tuple[EntityRef, ...] = ()
     """Its mentions as an answer shows them; never stored."""
     said_by: str = ""
