@@ -57,7 +57,7 @@ def test_a_line_says_who_what_and_which_and_nothing_empty(folder):
 def test_a_write_is_recorded_before_its_commit_and_once(folder):
     log = AuditLog(folder / "a.jsonl")
     made, change = made_call(), ChangeSet(inserts=(entry("secret words"),))
-    flushed = log.record([(change, made), (ChangeSet(), None)])
+    flushed = log.record([([change], made), ([ChangeSet()], None)])
     assert [list(change.ids)] == [record["ids"] for record in records(folder / "a.jsonl")]
     flushed()
     made.ids.extend(change.ids)
@@ -111,7 +111,7 @@ def test_who_was_refused_is_told_apart_and_counts_do_not_wait_for_the_next_refus
 
 def test_a_commit_waits_until_its_line_is_on_disk_and_a_disk_that_fails_stops_the_next(folder, monkeypatch):
     log = AuditLog(folder / "a.jsonl")
-    work = [(ChangeSet(inserts=(entry("x"),)), made_call())]
+    work = [([ChangeSet(inserts=(entry("x"),))], made_call())]
     slow, synced = threading.Event(), []
 
     def sync(handle: int) -> None:
@@ -168,7 +168,7 @@ def test_what_cannot_be_written_down_is_refused_unless_the_operator_says_otherwi
     (folder / "file").write_text("in the way")
     for required in (True, False):
         log = AuditLog(folder / "file" / "a.jsonl", required=required, on_fault=faults.append)
-        work = [(ChangeSet(inserts=(entry("x"),)), made_call())]
+        work = [([ChangeSet(inserts=(entry("x"),))], made_call())]
         if required:
             with pytest.raises(NotWritten, match="audit log cannot be written"):
                 log.record(work)
@@ -189,7 +189,7 @@ def test_it_writes_again_by_itself(folder):
         log.check_writable()
     (folder / "d").unlink()
     log.check_writable()
-    log.record([(ChangeSet(inserts=(entry("x"),)), made_call())])()
+    log.record([([ChangeSet(inserts=(entry("x"),))], made_call())])()
     assert 1 == len(records(folder / "d" / "a.jsonl"))
     log.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 from datetime import UTC, datetime
 
 import pytest
@@ -10,11 +11,16 @@ import pytest
 from memoryd.errors import IdentityMissing, InvalidArgument, LimitExceeded, MemorydError, by_reason
 from memoryd.model import limits
 from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet, RecordedRequest, Tombstone
+from memoryd.model.entity import Entity
 from memoryd.model.memory import Draft, Source
 from memoryd.model.query import Filter, Query
 from memoryd.model.scope import Scope
+from memoryd.model.trust import Trust
 from memoryd.model.validation import check_text, text_digest
 from memoryd.v1 import error_reason_pb2
+from tests.builders import BOB, NOW, TEAM, entry
+from tests.conformance.store_helpers import grant
 
 
 @pytest.mark.parametrize(
@@ -159,3 +165,24 @@ def test_statements_of_nothing_but_marks_cost_no_time():
         text_digest("." * 8190 + "x")
         text_digest("! " * 4095)
     assert time.process_time() - began < 2  # it was 28 s; no figure of speed, only of the order
+
+
+def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
+    mine, ours, gone = entry("mine"), entry("ours", scope=TEAM), entry("gone", scope=BOB)
+    of_alice, of_team = mine.memory.owner, ours.memory.owner
+    request = RecordedRequest(of_alice, "AddMemory", "r", "h", (), NOW)
+    whole = ChangeSet(
+        inserts=(mine,), updates=(ours,), purges=(gone.memory,), request=request, forget_requests_before=NOW,
+        entities=(Entity("e" * 26, of_team, NOW, Trust.HOST),),
+        forget_entities=(Entity("f" * 26, of_alice, NOW, Trust.HOST),), tombstones=(Tombstone(of_alice, b"t"),),
+        lift=(Tombstone(of_team, b"l"),), jobs={"gc": NOW}, grants=(grant(),), forget_grants=("g",),
+        token_keys=(),
+    )  # fmt: skip
+    split = whole.by_owner()
+    assert [1, 1, 1, 0] == [len(change.owners) for change in split]
+    assert all(change.is_of_one and (change,) == change.by_owner() for change in split)
+    for part in fields(ChangeSet):
+        empty = getattr(ChangeSet(), part.name)
+        held = [value for change in split if (value := getattr(change, part.name)) != empty]
+        assert [getattr(whole, part.name)] == held, part.name
+    assert set(whole.ids) == {touched for change in split for touched in change.ids}

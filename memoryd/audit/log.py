@@ -87,15 +87,15 @@ class AuditLog:
 
     # --- writing ---
 
-    def record(self, work: Sequence[tuple[ChangeSet, CallContext | None]]) -> Callable[[], None]:
+    def record(self, work: Sequence[tuple[Sequence[ChangeSet], CallContext | None]]) -> Callable[[], None]:
         """Write down what is about to be committed, and return what waits until it is on disk; see Journal."""
         call_contexts = []
-        for change, call_context in work:
+        for changes, call_context in work:
             if call_context is not None:
-                call_context.purge = call_context.purge or bool(
-                    change.purges
-                )  # also of what always erases, as ForgetPerson
-                call_contexts.append((call_context, change.ids, change.purged_ids))
+                ids = tuple(touched for change in changes for touched in change.ids)
+                purged_ids = tuple(gone for change in changes for gone in change.purged_ids)
+                call_context.purge = call_context.purge or bool(purged_ids)  # also of what always erases
+                call_contexts.append((call_context, ids, purged_ids))
         lines = [
             _line(call_context, "OK", "", ids, limits.MAX_AUDITED_IDS, purged_ids=purged)
             for call_context, ids, purged in call_contexts

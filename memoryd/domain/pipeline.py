@@ -4,9 +4,9 @@ The way of every write, in one order of steps:
 1. idempotency: a request id that was carried out gets its first answer again;
 2. preparation: secrets are looked for and texts are embedded, while step 1 reads the store;
 3. locks: decisions about one owner come one after the other;
-4. decision: what is written, as one change set;
+4. decision: what is written;
 5. grant: it still counts, or nothing is written;
-6. commit, then the answer.
+6. commit, as one change set for each owner in one transaction; then the answer.
 
 A use case is a `Write`, or calls `decide_and_commit` (steps 3 to 6) where there is nothing to prepare or to repeat.
 """
@@ -120,5 +120,5 @@ async def decide_and_commit(
         if decided.change is not None:
             ports.grants.check(grant_id, now)
             mark_begun()
-            await ports.store.commit(decided.change)
+            await ports.store.commit(*decided.change.by_owner())
         return await decided.answer()

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from memoryd.index.scope import BYTES_A_DOCUMENT, ScopeIndex
-from memoryd.model.change import Applied, ChangeSet, Recalled, Snapshot
+from memoryd.model.change import Applied, Recalled, Snapshot
 from memoryd.model.scope import Owner
 
 __all__ = ["ScopeIndexes"]
@@ -120,8 +120,7 @@ class ScopeIndexes:
     def apply(self, applied: Applied) -> None:
         """Bring every index up to a commit; an index that fails is dropped and rebuilt at its next use."""
         self._oversized.difference_update(memory.owner for memory in applied.change.purges)
-        owners = _owners(applied.change)
-        for owner in owners:
+        for owner in applied.change.owners:
             if owner in self._missed:
                 self._missed[owner].append(applied)
             index = self._ready.get(owner)
@@ -184,13 +183,3 @@ class ScopeIndexes:
         if sum(index.count for index in indexes) <= ON_LOOP:
             return search()
         return await asyncio.get_running_loop().run_in_executor(self._searchers, search)
-
-
-def _owners(change: ChangeSet) -> set[Owner]:
-    return {
-        *(entry.memory.owner for entry in change.inserts),
-        *(entry.memory.owner for entry in change.updates),
-        *(memory.owner for memory in change.purges),
-        *(entity.owner for entity in (*change.entities, *change.forget_entities)),
-        *(tombstone.owner for tombstone in (*change.tombstones, *change.lift)),
-    }

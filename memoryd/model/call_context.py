@@ -87,9 +87,9 @@ def in_call(call_context: CallContext) -> Iterator[CallContext]:
 
 
 class Journal(Protocol):
-    """What the store tells of each change set before it commits it."""
+    """What the store tells of each commit before it is carried out."""
 
-    def record(self, work: Sequence[tuple[ChangeSet, CallContext | None]]) -> Callable[[], None]:
+    def record(self, work: Sequence[tuple[Sequence[ChangeSet], CallContext | None]]) -> Callable[[], None]:
         """
         Write down what is about to be committed, and return what waits until that is on disk.
 

@@ -1,7 +1,8 @@
 """
-What is written together: one change set is one transaction, whole or not at all.
+What is written together: the change sets of one commit are one transaction, whole or not at all.
 
-The store makes it durable, then the index learns of it; neither decides anything.
+A change set is of one owner, or of what belongs to the whole store (grants, keys, jobs). The store makes it durable,
+then the index learns of it; neither decides anything.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ Recalled = tuple[datetime, int, datetime | None]
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """Inserts, updates and purges of memories, the request that asked for them, and who was given what."""
+    """What changes: memories, the request that asked for it, decisions about people; or grants, keys and jobs."""
 
     inserts: tuple[Entry, ...] = ()
     updates: tuple[Entry, ...] = ()
@@ -91,8 +92,59 @@ class ChangeSet:
     """When jobs ran, by name."""
 
     @property
+    def owners(self) -> frozenset[Owner]:
+        """Whose rows it writes; none of a change of what belongs to the whole store."""
+        return frozenset(
+            (
+                *(entry.memory.owner for entry in self.inserts),
+                *(entry.memory.owner for entry in self.updates),
+                *(memory.owner for memory in self.purges),
+                *(entity.owner for entity in (*self.entities, *self.forget_entities)),
+                *(tombstone.owner for tombstone in (*self.tombstones, *self.lift)),
+                *([] if self.request is None else [self.request.owner]),
+            )
+        )
+
+    @property
+    def of_store(self) -> ChangeSet:
+        """What it changes that belongs to no owner."""
+        return ChangeSet(
+            forget_requests_before=self.forget_requests_before,
+            grants=self.grants,
+            forget_grants=self.forget_grants,
+            token_keys=self.token_keys,
+            jobs=self.jobs,
+        )
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether it is of one owner alone, or of the whole store alone."""
+        owners = self.owners
+        return len(owners) + (self.of_store != ChangeSet()) <= 1
+
+    def by_owner(self) -> tuple[ChangeSet, ...]:
+        """Return it as change sets of one owner each, and one of what belongs to the whole store."""
+        if self.is_of_one:
+            return (self,)
+        split = [
+            ChangeSet(
+                inserts=tuple(entry for entry in self.inserts if entry.memory.owner == owner),
+                updates=tuple(entry for entry in self.updates if entry.memory.owner == owner),
+                purges=tuple(memory for memory in self.purges if memory.owner == owner),
+                request=self.request if self.request is not None and self.request.owner == owner else None,
+                entities=tuple(entity for entity in self.entities if entity.owner == owner),
+                forget_entities=tuple(entity for entity in self.forget_entities if entity.owner == owner),
+                tombstones=tuple(stone for stone in self.tombstones if stone.owner == owner),
+                lift=tuple(stone for stone in self.lift if stone.owner == owner),
+            )
+            for owner in sorted(self.owners, key=repr)
+        ]
+        rest = self.of_store
+        return (*split, rest) if rest != ChangeSet() else tuple(split)
+
+    @property
     def ids(self) -> tuple[str, ...]:
-        """Every memory and grant that it touches."""
+        """Every memory, grant and entity that it touches."""
         entries = (*self.inserts, *self.updates)
         memories = (*(entry.memory for entry in entries), *self.purges)
         return (

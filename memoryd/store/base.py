@@ -90,6 +90,12 @@ class StoreInfo:
     """What cannot be read of it, as far as anybody has seen; then the counts above may be missing. Empty: nothing."""
 
 
+def check_owners(changes: Sequence[ChangeSet]) -> None:
+    """Raise ValueError for a change set that mixes owners, or an owner's rows with those of the whole store."""
+    if not all(change.is_of_one for change in changes):
+        raise ValueError("a change set mixes owners; see ChangeSet.by_owner")
+
+
 class CommitLog(Protocol):
     """Takes change sets, and tells of each one that is durable."""
 
@@ -97,15 +103,16 @@ class CommitLog(Protocol):
         """Call back with each change set after it is durable and before its commit() returns, in order of commit."""
         ...
 
-    async def commit(self, change: ChangeSet) -> int:
+    async def commit(self, *changes: ChangeSet) -> int:
         """
-        Make a change set durable, whole or not at all, and return the number of its transaction.
+        Make change sets durable, all of them or none, and return the number of their transaction.
 
-        Numbers rise with every transaction; change sets that wait together may share one, and one that fails harms no
-        other. An update replaces every column of the memory but recall_time, recall_count and trusted_recall_time; one
-        of a memory that is not there changes nothing. A purge removes the memory, its vector, its id from the requests
-        that name it, and a request that names no other. Raises Unavailable if nothing was written: disk too full,
-        closed, or a fault of the engine.
+        Each is of one owner, or of the whole store (ValueError else; see `ChangeSet.by_owner`). Numbers rise with every
+        transaction; commits that wait together may share one, and one that fails harms no other. An update replaces
+        every column of the memory but recall_time, recall_count and trusted_recall_time; one of a memory that is not
+        there changes nothing. A purge removes the memory, its vector, its id from the requests that name it, and a
+        request that names no other. Raises Unavailable if nothing was written: disk too full, closed, or a fault of the
+        engine.
         """
         ...
 

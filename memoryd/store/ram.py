@@ -24,7 +24,7 @@ from memoryd.model.query import Filter
 from memoryd.model.results import Compaction, GcReport, MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import text_digest
-from memoryd.store.base import Cursor, Graces, StoreInfo
+from memoryd.store.base import Cursor, Graces, StoreInfo, check_owners
 
 __all__ = ["RamStore"]
 
@@ -53,11 +53,25 @@ class RamStore:
     def on_commit(self, callback: Callable[[Applied], None]) -> None:
         self._callbacks.append(callback)
 
-    async def commit(self, change: ChangeSet) -> int:
+    async def commit(self, *changes: ChangeSet) -> int:
+        check_owners(changes)
         if self._closed:
             raise Unavailable("the store is closed")
         await asyncio.sleep(0)
-        self._entries = self._entries_after(change)
+        entries = self._entries
+        for change in changes:
+            entries = _entries_after(entries, change)
+        self._entries = entries
+        self._seq += 1
+        for change in changes:
+            self._apply(change)
+        for change in changes:
+            for callback in self._callbacks:
+                callback(Applied(self._seq, change))
+        return self._seq
+
+    def _apply(self, change: ChangeSet) -> None:
+        """Take in all but the memories, of which only an insert can fail."""
         self._requests = self._requests_after(change)
         self._grants.update({grant.id: grant for grant in change.grants})
         for grant_id in change.forget_grants:
@@ -71,32 +85,8 @@ class RamStore:
         if PURGE in jobs and PURGE in self._jobs:
             jobs[PURGE] = max(jobs[PURGE], self._jobs[PURGE] + timedelta(microseconds=1))
         self._jobs.update(jobs)
-        self._seq += 1
         times = [entry.memory.create_time for entry in change.inserts]
         self._newest = max([*times, *([self._newest] if self._newest else [])], default=None)
-        for callback in self._callbacks:
-            callback(Applied(self._seq, change))
-        return self._seq
-
-    def _entries_after(self, change: ChangeSet) -> dict[str, Entry]:
-        entries = dict(self._entries)
-        for entry in change.inserts:
-            if entry.memory.id in entries:
-                raise Unavailable(f"memory {entry.memory.id} exists already")
-            entries[entry.memory.id] = entry
-        for entry in change.updates:
-            old = entries.get(entry.memory.id)
-            if old is not None:
-                memory = replace(
-                    entry.memory,
-                    recall_time=old.memory.recall_time,
-                    recall_count=old.memory.recall_count,
-                    trusted_recall_time=old.memory.trusted_recall_time,
-                )
-                entries[memory.id] = Entry(memory, entry.terms, old.vector, old.fingerprint)
-        for memory in change.purges:
-            entries.pop(memory.id, None)
-        return entries
 
     def _requests_after(self, change: ChangeSet) -> dict[tuple[Owner, str, str], RecordedRequest]:
         requests, gone = dict(self._requests), {memory.id for memory in change.purges}
@@ -340,3 +330,25 @@ def _without(request: RecordedRequest, gone: Collection[str]) -> RecordedRequest
         for memory_id, outcome, superseded in request.outcomes
     )
     return replace(request, outcomes=outcomes)
+
+
+def _entries_after(known: dict[str, Entry], change: ChangeSet) -> dict[str, Entry]:
+    """Return the memories after a change; Unavailable if one that is added is there already."""
+    entries = dict(known)
+    for entry in change.inserts:
+        if entry.memory.id in entries:
+            raise Unavailable(f"memory {entry.memory.id} exists already")
+        entries[entry.memory.id] = entry
+    for entry in change.updates:
+        old = entries.get(entry.memory.id)
+        if old is not None:
+            memory = replace(
+                entry.memory,
+                recall_time=old.memory.recall_time,
+                recall_count=old.memory.recall_count,
+                trusted_recall_time=old.memory.trusted_recall_time,
+            )
+            entries[memory.id] = Entry(memory, entry.terms, old.vector, old.fingerprint)
+    for memory in change.purges:
+        entries.pop(memory.id, None)
+    return entries

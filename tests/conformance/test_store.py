@@ -218,3 +218,27 @@ def test_a_request_is_remembered_with_its_effect(with_store):
         assert await store.recorded(Owner("default", BOB), "AddMemory", "r\x1f'1") is None
 
     with_store(rule)
+
+
+def test_a_change_set_is_of_one_owner_and_those_of_several_are_whole_or_nothing(with_store):
+    async def rule(store):
+        seen = []
+        store.on_commit(lambda applied: seen.append((applied.commit_seq, applied.change.owners)))
+        mine, ours = entry("mine"), entry("ours", scope=TEAM)
+        mixed = ChangeSet(inserts=(mine, ours), jobs={"purge": NOW})
+        for wrong in (mixed, replace(mixed, jobs={}), ChangeSet(inserts=(mine,), jobs={"purge": NOW})):
+            with pytest.raises(ValueError, match="by_owner"):
+                await store.commit(wrong)
+        assert [] == seen == await page(store, ALICE, chat_id="team")
+
+        seq = await store.commit(*mixed.by_owner())
+        assert [seq] * 3 == [number for number, _ in seen]
+        assert {frozenset({mine.memory.owner}), frozenset({ours.memory.owner}), frozenset()} == {o for _, o in seen}
+        assert "purge" in await store.jobs()
+
+        other = entry("other")
+        with pytest.raises(Unavailable):  # ours is there already
+            await store.commit(*ChangeSet(inserts=(other, ours)).by_owner())
+        assert [ours.memory, mine.memory] == await page(store, ALICE, chat_id="team")
+
+    with_store(rule)

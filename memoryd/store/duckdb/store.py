@@ -24,7 +24,7 @@ from memoryd.model.memory import Kind, Memory, State
 from memoryd.model.query import Filter
 from memoryd.model.results import Compaction, GcReport, MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
-from memoryd.store.base import Cursor, Graces, StoreInfo
+from memoryd.store.base import Cursor, Graces, StoreInfo, check_owners
 from memoryd.store.duckdb import queries, rows
 from memoryd.store.duckdb.compact import remains_of
 from memoryd.store.duckdb.compactor import Compactor, size_of
@@ -87,8 +87,9 @@ class DuckDBStore:
     def on_commit(self, callback: Callable[[Applied], None]) -> None:
         self._writer.on_commit(callback)
 
-    async def commit(self, change: ChangeSet) -> int:
-        return await self._writer.commit(change)
+    async def commit(self, *changes: ChangeSet) -> int:
+        check_owners(changes)
+        return await self._writer.commit(changes)
 
     async def note_recalls(self, recalls: Mapping[Owner, Mapping[str, Recalled]]) -> None:
         flat = {memory_id: noted for known in recalls.values() for memory_id, noted in known.items()}

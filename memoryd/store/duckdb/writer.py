@@ -15,6 +15,7 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import duckdb
 
@@ -43,11 +44,11 @@ Announce = Callable[[Applied], None]
 
 @dataclass(slots=True)
 class _Job:
-    """A change set, or a function of the connection that runs between transactions."""
+    """The change sets of one commit, or a function of the connection that runs between transactions."""
 
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[int]
-    change: ChangeSet | None = None
+    changes: Sequence[ChangeSet] = ()
     run: Callable[[duckdb.DuckDBPyConnection], object] | None = None
     call_context: CallContext | None = None
 
@@ -89,9 +90,9 @@ class Writer:
         """Call back on the event loop, after each commit and before its waiter goes on."""
         self._announce.append(callback)
 
-    async def commit(self, change: ChangeSet) -> int:
-        """Queue a change set and wait for it; see Store.commit."""
-        return await self._submit(change=change)
+    async def commit(self, changes: Sequence[ChangeSet]) -> int:
+        """Queue change sets and wait for them; see CommitLog.commit."""
+        return await self._submit(changes=changes)
 
     async def run(self, function: Callable[[duckdb.DuckDBPyConnection], object]) -> None:
         """Run a function between transactions."""
@@ -100,13 +101,13 @@ class Writer:
     async def _submit(
         self,
         *,
-        change: ChangeSet | None = None,
+        changes: Sequence[ChangeSet] = (),
         run: Callable[[duckdb.DuckDBPyConnection], object] | None = None,
     ) -> int:
         if self._closed:
             raise Unavailable("the daemon is shutting down; nothing was written")
         loop = asyncio.get_running_loop()
-        job = _Job(loop, loop.create_future(), change, run, current_call())
+        job = _Job(loop, loop.create_future(), changes, run, current_call())
         self._jobs.put(job)
         return await asyncio.shield(job.future)
 
@@ -182,9 +183,9 @@ class Writer:
                 return
 
     def _do(self, jobs: Sequence[_Job]) -> None:
-        changes = [job for job in jobs if job.change is not None]
-        if changes:
-            self._commit_jobs(changes)
+        commits = [job for job in jobs if job.run is None]
+        if commits:
+            self._commit_jobs(commits)
         for job in jobs:
             if job.run is None:
                 continue
@@ -192,7 +193,7 @@ class Writer:
             job.loop.call_soon_threadsafe(_finish, job, self._seq, error)
 
     def _commit_jobs(self, jobs: Sequence[_Job]) -> None:
-        error = self._attempt(lambda _: self._transact([(job.change, job.call_context) for job in jobs if job.change]))
+        error = self._attempt(lambda _: self._transact([(job.changes, job.call_context) for job in jobs]))
         if error is None:
             try:
                 self._opened.watermark.advance(self._seq)
@@ -208,9 +209,9 @@ class Writer:
     def _acknowledge(self, jobs: Sequence[_Job], seq: int) -> None:
         """On the loop: tell who follows the commits, then who waits."""
         for job in jobs:
-            for announce in self._announce:
+            for change, announce in product(job.changes, self._announce):
                 try:
-                    announce(Applied(seq, job.change or ChangeSet()))
+                    announce(Applied(seq, change))
                 except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
                     job.loop.call_exception_handler({"message": "a follower of commits failed", "exception": error})
         for job in jobs:
@@ -273,8 +274,8 @@ class Writer:
                 " nothing was written; free some space"
             )
 
-    def _transact(self, work: Sequence[tuple[ChangeSet, CallContext | None]]) -> None:
-        changes = [change for change, _ in work]
+    def _transact(self, work: Sequence[tuple[Sequence[ChangeSet], CallContext | None]]) -> None:
+        changes = [change for together, _ in work for change in together]
         self._check_space(changes)
         con = self._con
         seq = self._seq + 1
