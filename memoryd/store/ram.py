@@ -123,7 +123,7 @@ class RamStore:
         return self._entries.get(memory.id)
 
     async def entries(self, owner: Owner, ids: Collection[str]) -> list[Entry]:
-        found = (self._entries.get(memory_id) for memory_id in ids)
+        found = (self._entries.get(memory_id) for memory_id in dict.fromkeys(ids))
         return [Entry(one.memory, one.terms) for one in found if one is not None and one.memory.owner == owner]
 
     async def locate(self, memory_id: str) -> Memory | None:

@@ -136,7 +136,7 @@ class Side:
             return {name: self._told(inner, name) for name, inner in value.items()}
         if isinstance(value, list):
             told = [self._told(inner, key) for inner in value]
-            return sorted(told) if key == "merged_ids" else told
+            return sorted(told) if key in UNORDERED else told
         if isinstance(value, float):
             return round(value, 5)
         if not isinstance(value, str):
@@ -147,6 +147,9 @@ class Side:
             return _time(value)
         text = ID.sub(lambda found: self._label(found[0]), value)
         return text.replace(str(self._folder), "")
+
+
+UNORDERED = frozenset({"merged_ids", "supersedes", "superseded_ids"})  # lists of ids in no order that anybody promised
 
 
 def _time(text: str) -> str:

@@ -207,3 +207,15 @@ def test_a_closed_store_refuses(with_store):
             await put(store, entry())
 
     with_store(rule)
+
+
+def test_entries_come_in_the_order_of_their_ids_each_once_and_of_the_owner_alone(with_store):
+    async def rule(store):
+        known = [entry(f"memory {n}") for n in range(20)]
+        other = entry("of bob", scope=BOB)
+        await put(store, *known, other)
+        ids = [one.memory.id for one in known[::3][::-1]] + [known[1].memory.id]
+        found = await store.entries(known[0].memory.owner, [*ids, other.memory.id, ids[0], "a" * 26])
+        assert ids == [one.memory.id for one in found]
+
+    with_store(rule)

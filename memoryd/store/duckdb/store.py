@@ -135,9 +135,14 @@ class DuckDBStore:
         where, params = queries.of_owner(owner)
         source = f"(SELECT * FROM memories WHERE {where} AND id IN (SELECT unnest(?::VARCHAR[])))"
         sql = queries.select_memories(source, "m.terms")
-        return await self._readers.read(
-            lambda: [Entry(rows.memory_of(row), terms) for *row, terms in self._readers.rows(sql, [*params, list(ids)])]
-        )
+        places = {memory_id: n for n, memory_id in enumerate(dict.fromkeys(ids))}
+
+        def read() -> list[Entry]:
+            found = self._readers.rows(sql, [*params, list(places)])
+            entries = [Entry(rows.memory_of(row), terms) for *row, terms in found]
+            return sorted(entries, key=lambda entry: places[entry.memory.id])
+
+        return await self._readers.read(read)
 
     async def locate(self, memory_id: str) -> Memory | None:
         found = await self._memories(queries.select_memories("memories") + " WHERE m.id = ?", [memory_id])
