@@ -135,7 +135,7 @@ class MemoryStore(CommitLog, Protocol):
         ...
 
     async def entries(self, owner: Owner, ids: Collection[str]) -> list[Entry]:
-        """Return the owner's memories of these ids, deleted ones too, with terms and no vectors, in the order of ids."""
+        """Return the memories of these ids and this owner, deleted ones too, without vectors, in the order of ids."""
         ...
 
     async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
