@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.doors import a_world
-from tests.support import BIN, Daemon, figures, running
+from tests.support import BIN, Daemon, figures, running, short_folder
 
 BEGIN = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -37,16 +36,16 @@ def clock() -> Clock:
 
 
 @pytest.fixture(scope="session")
-def daemon(tmp_path_factory) -> Daemon:
+def daemon() -> Iterator[Daemon]:
     """One daemon with the packaged model, shared; every test brings users of its own."""
-    with running(tmp_path_factory.mktemp("d")) as started:
+    with short_folder() as place, running(place) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory):
+def world():
     """A daemon with every door open, for the tests of one module."""
-    with a_world(tmp_path_factory.mktemp("w")) as made:
+    with short_folder() as place, a_world(place) as made:
         yield made
 
 
@@ -77,9 +76,9 @@ def memory(daemon, user):
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder of its own with a short path: a socket's may have 107 bytes."""
-    with tempfile.TemporaryDirectory(prefix="m", ignore_cleanup_errors=True) as path:
-        yield Path(path)
+    """A folder of its own with a short path."""
+    with short_folder() as path:
+        yield path
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

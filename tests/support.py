@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,13 @@ from memory_client import MemoryClient
 BIN = Path(sys.executable).parent
 START_S = 60
 figures: list[str] = []  # what was measured in passing; printed at the end of a run
+
+
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """A folder of its own with a short path, wherever temporary files are: the path of a socket has 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="m", ignore_cleanup_errors=True) as path:
+        yield Path(path)
 
 
 class Daemon:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import stat
@@ -25,10 +26,12 @@ from memory_client import (
     Unavailable,
 )
 
+from memoryd.domain.writing.add import add
 from memoryd.errors import LimitExceeded as NoRoom
 from memoryd.identity.grants import Grants
 from memoryd.identity.listeners import Listeners
 from memoryd.identity.socket_lease import SocketRefused
+from memoryd.model.caller import Caller
 from memoryd.model.grant import Quota
 from tests.builders import NOW, ports_over, ram_store, run
 from tests.doors import socket_of, spec
@@ -334,5 +337,24 @@ def test_what_lies_in_the_place_of_a_socket_is_replaced_and_no_link_is_followed(
         assert ["a" * 26, "b" * 26, "notes"] == sorted(n for n in os.listdir(folder / "s") if not n.startswith("."))
         await listeners.close(held.id, forget=True)
         listeners.let_go()
+
+    run(rule())
+
+
+def test_the_places_of_a_grant_count_in_all_of_its_scopes_together(monkeypatch):
+    async def rule():
+        async with ports_over(ram_store()) as ports:
+            commit = ports.store.commit
+
+            async def slowly(*changes):
+                await asyncio.sleep(0.02)
+                return await commit(*changes)
+
+            monkeypatch.setattr(ports.store, "commit", slowly)
+            asks = Caller(user_id="alice", chat_id="team", grant_id="g1", quota=Quota(stored_memories=1))
+            drafts = [Draft(content=f"statement {n}", shared=bool(n % 2)) for n in range(8)]
+            told = await asyncio.gather(*(add(draft, asks, ports, now=NOW) for draft in drafts))
+            assert [Outcome.INSERTED, *[Outcome.REJECTED] * 7] == sorted((one.outcome for one in told), key=str)
+            assert 1 == ports.usage.of("g1").stored_memories
 
     run(rule())

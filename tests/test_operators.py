@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from memory_cli.parser import make_parser, parse_past
 from memory_client import MemoryClient, PermissionDenied
 
 from memoryd.paths import NoHomeError, data_dir, find_socket, socket_candidates
-from tests.support import Daemon, running
+from tests.support import Daemon, running, short_folder
 
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
 ROOT = Path(__file__).parent.parent
@@ -52,19 +53,18 @@ def as_nobody(daemon: Daemon, *words: str) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def private(tmp_path_factory) -> Daemon:
+def private() -> Iterator[Daemon]:
     """A daemon of root's, in a directory that others may pass through but for its own folders."""
-    folder = tmp_path_factory.mktemp("p")
-    for place in (folder, *list(folder.parents)[:2]):
-        place.chmod(0o755)
-    daemon = Daemon(folder / "memoryd", config="")
-    (folder / "memoryd").mkdir(mode=0o700)
-    daemon.socket = folder / "memoryd" / "admin.sock"
-    daemon._arguments = ["--data-dir", str(folder / "memoryd"), "--socket", str(daemon.socket)]
-    daemon._env["MEMORYD_EMBEDDING_PROVIDER"] = "none"
-    daemon.start()
-    yield daemon
-    daemon.stop()
+    with short_folder() as folder:
+        folder.chmod(0o755)
+        daemon = Daemon(folder / "memoryd", config="")
+        (folder / "memoryd").mkdir(mode=0o700)
+        daemon.socket = folder / "memoryd" / "admin.sock"
+        daemon._arguments = ["--data-dir", str(folder / "memoryd"), "--socket", str(daemon.socket)]
+        daemon._env["MEMORYD_EMBEDDING_PROVIDER"] = "none"
+        daemon.start()
+        yield daemon
+        daemon.stop()
 
 
 @pytest.mark.parametrize(

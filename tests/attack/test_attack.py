@@ -37,7 +37,7 @@ from memory_client import (
 
 from tests.attack import cage
 from tests.doors import World, a_world
-from tests.support import figures
+from tests.support import figures, short_folder
 
 FULL = os.environ.get("MEMORYD_ATTACK") == "full"
 CANARY_CALLS = 10_000 if FULL else 1_500
@@ -48,9 +48,9 @@ caged = pytest.mark.skipif(bool(cage.why_not()), reason=cage.why_not() or "can b
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory):
+def world():
     """A daemon with its model: an attack on the embedding is one too."""
-    with a_world(tmp_path_factory.mktemp("x"), config="[sandbox]\nconnections = 16\n") as made:
+    with short_folder() as place, a_world(place, config="[sandbox]\nconnections = 16\n") as made:
         yield made
 
 
@@ -302,9 +302,9 @@ def rss_mb(world: World) -> float:
 # --- canaries ---
 
 
-def test_no_secret_of_fifty_users_is_ever_seen_by_another(tmp_path_factory):
+def test_no_secret_of_fifty_users_is_ever_seen_by_another():
     dice = random.Random(11)
-    with a_world(tmp_path_factory.mktemp("c")) as world:
+    with short_folder() as place, a_world(place) as world:
         people = [f"user{n}" for n in range(USERS)]
         secret = {name: f"canary{dice.getrandbits(64):016x}" for name in people}
         boxes, ids, pages = {}, {}, {}
