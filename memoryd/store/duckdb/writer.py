@@ -257,11 +257,12 @@ class Writer:
         if self._free_bytes() >= self._min_free:
             add_recalls(con, recalls)
 
-    def _check_space(self, changes: Sequence[ChangeSet]) -> None:
+    def _check_space(self, commits: Sequence[Sequence[ChangeSet]]) -> None:
+        changes = [change for together in commits for change in together]
         free = self._free_bytes()
         if any(change.inserts or any(grant.revoke_time is None for grant in change.grants) for change in changes):
             needed = self._min_free
-        elif all(_deletes(change) for change in changes):
+        elif all(any(map(_deletes, together)) for together in commits):
             needed = min(self._min_free, LEAST_FREE_BYTES)
             if free < needed:
                 self._reserve.release()
@@ -276,7 +277,7 @@ class Writer:
 
     def _transact(self, work: Sequence[tuple[Sequence[ChangeSet], CallContext | None]]) -> None:
         changes = [change for together, _ in work for change in together]
-        self._check_space(changes)
+        self._check_space([together for together, _ in work])
         con = self._con
         seq = self._seq + 1
         sizes = {len(entry.vector) for c in changes for entry in c.inserts if entry.vector is not None}
