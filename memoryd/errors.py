@@ -18,6 +18,7 @@ MemorydError
 ├── Conflict             read again, then retry
 │   └── RequestIdReused      make a new request_id
 ├── Unavailable          nothing was written; retry with backoff
+│   └── Contended            others changed the scope meanwhile, again and again; the same
 ├── TimedOut             no answer in time; a write may have happened: retry with the same request_id
 │   └── ConnectionLost       the connection broke in mid-call; the same
 ├── StoreDamaged         tell the operator: part of the database cannot be read; retrying does not help
@@ -40,6 +41,7 @@ __all__ = [
     "AmbiguousName",
     "Conflict",
     "ConnectionLost",
+    "Contended",
     "EntityNotFound",
     "GrantNotFound",
     "IdentityMissing",
@@ -182,6 +184,10 @@ class Unavailable(MemorydError):
 
     code = "UNAVAILABLE"
     reason = "UNAVAILABLE"
+
+
+class Contended(Unavailable):
+    """Others changed the scope while the call decided what to write. Nothing was written; the daemon decides again."""
 
 
 class StoreDamaged(MemorydError):

@@ -42,6 +42,7 @@ from memoryd.model.scope import Scope, Visibility
 from memoryd.store import duckdb
 from memoryd.store.duckdb import DuckDBStore
 from memoryd.store.ram import RamStore
+from tests.shared_store import InTurns, StoreView
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
@@ -243,8 +244,16 @@ def servers_over(ports, folder: Path, clock, *, config: Config | None = None, au
 
 @asynccontextmanager
 async def backend(kind: str, folder: Path, clock, config: Config | None = None):
-    """A client for user alice: `ram`, `duckdb`, or `wire`, the real client on a real socket over DuckDB."""
-    store = ram_store() if kind == "ram" else open_duckdb(folder)
+    """
+    A client for user alice: `ram`, `duckdb`, or `wire`, the real client on a real socket over DuckDB.
+
+    With `two-ram` and `two-duckdb`, each call goes to the other one of two daemons before one store.
+    """
+    store = ram_store() if kind.endswith("ram") else open_duckdb(folder)
+    if kind.startswith("two-"):
+        async with ports_over(StoreView(store), config) as one, ports_over(StoreView(store), config) as other:
+            yield InTurns([Local(ports, clock, user_id="alice") for ports in (one, other)])
+        return
     async with ports_over(store, config) as ports:
         if kind != "wire":
             yield Local(ports, clock, user_id="alice")

@@ -17,7 +17,7 @@ from memoryd.index.cache import ScopeIndexes
 from memoryd.index.records import forget_unpacked
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.search import candidates
-from memoryd.model.change import Applied, ChangeSet, Entry
+from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner
 from tests.builders import (
@@ -35,9 +35,16 @@ from tests.builders import (
 from tests.index_helpers import LATER, OWNER, ask, question, random_entries
 
 
-def indexes_over(read, **more) -> ScopeIndexes:
+class ReadBy:
+    """A store whose snapshots are read by a function."""
+
+    def __init__(self, store, read) -> None:
+        self.read_owner, self.head, self.changes = read, store.head, store.changes
+
+
+def indexes_over(store, **more) -> ScopeIndexes:
     options = {"budget_bytes": 1 << 30, "dimensions": 32, "fingerprint": HashEncoder.fingerprint}
-    return ScopeIndexes(read, on_fault=lambda _: None, **{**options, **more})
+    return ScopeIndexes(store, on_fault=lambda _: None, **{**options, **more})
 
 
 def test_many_callers_of_a_cold_scope_cause_one_load():
@@ -49,7 +56,7 @@ def test_many_callers_of_a_cold_scope_cause_one_load():
             loads.append(owner)
             return store.read_owner(owner, build)
 
-        indexes = indexes_over(read)
+        indexes = indexes_over(ReadBy(store, read))
         found = await asyncio.gather(*(indexes.get(OWNER) for _ in range(64)))
         indexes.close()
         assert ([OWNER], 1) == (loads, len(set(map(id, found))))
@@ -71,7 +78,7 @@ def test_what_is_added_during_a_load_is_found():
 
             return store.read_owner(owner, slow)
 
-        indexes = indexes_over(read)
+        indexes = indexes_over(ReadBy(store, read))
         store.on_commit(indexes.apply)
         index = await indexes.get(OWNER)
         await store.commit(ChangeSet(inserts=(entry("after"),)))
@@ -83,14 +90,78 @@ def test_what_is_added_during_a_load_is_found():
     run(rule())
 
 
+def test_an_index_that_has_missed_a_commit_follows_no_later_one_before_it():
+    async def rule():
+        store, seen = ram_store(), []
+        store.on_commit(seen.append)
+        indexes = indexes_over(store)
+        index = await indexes.get(OWNER)
+        made = [entry("first"), entry("second")]
+        for one in made:
+            await store.commit(ChangeSet(inserts=(one,)))
+        indexes.apply(seen[1])
+        assert (0, [True] * 2) == (len(index), [(await indexes.get(OWNER)).holds(one.memory.id) for one in made])
+        indexes.close()
+
+    run(rule())
+
+
+def test_what_is_purged_during_a_load_is_not_found_and_costs_no_second_load():
+    async def rule():
+        store, loop, loads = ram_store(), asyncio.get_running_loop(), []
+        gone = entry("gone")
+        await store.commit(ChangeSet(inserts=(entry("kept"), gone)))
+
+        def read(owner, build):
+            def slow(snapshot):
+                loads.append(owner)
+                chunks = [list(chunk) for chunk in snapshot.chunks]
+                purge = store.commit(ChangeSet(purges=(gone.memory,)))
+                asyncio.run_coroutine_threadsafe(purge, loop).result(9)
+                return build(replace(snapshot, chunks=chunks))
+
+            return store.read_owner(owner, slow)
+
+        indexes = indexes_over(ReadBy(store, read))
+        store.on_commit(indexes.apply)
+        index = await indexes.get(OWNER)
+        indexes.close()
+        assert (1, 1, False) == (len(loads), len(index), index.holds(gone.memory.id))
+
+    run(rule())
+
+
+def test_where_others_purge_during_every_load_the_store_is_asked_instead():
+    async def rule():
+        store, loop, loads = ram_store(), asyncio.get_running_loop(), []
+        await store.commit(ChangeSet(inserts=(entry("kept"),)))
+
+        def read(owner, build):
+            def slow(snapshot):
+                loads.append(owner)
+                chunks = [list(chunk) for chunk in snapshot.chunks]
+                asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(purges=(memory(),))), loop).result(9)
+                return build(replace(snapshot, chunks=chunks))
+
+            return store.read_owner(owner, slow)
+
+        indexes = indexes_over(ReadBy(store, read))  # and is told of no commit
+        assert (None, 4) == (await indexes.get(OWNER), len(loads))
+        indexes.close()
+
+    run(rule())
+
+
 def test_a_commit_that_the_snapshot_holds_is_not_applied_again():
     async def rule():
         store = ram_store()
         made = entry("once")
-        seq = await store.commit(ChangeSet(inserts=(made,)))
-        indexes = indexes_over(store.read_owner)
+        seen = []
+        store.on_commit(seen.append)
+        await store.commit(ChangeSet(inserts=(made,)))
+        indexes = indexes_over(store)
         index = await indexes.get(OWNER)
-        indexes.apply(Applied(seq, ChangeSet(inserts=(made,))))
+        indexes.apply(seen[0])
         indexes.close()
         assert 1 == len(index)
 
@@ -121,10 +192,10 @@ def test_the_least_used_scopes_go_when_the_budget_is_spent():
         owners = [Owner(f"agent{n}", ALICE) for n in range(4)]
         for owner in owners:
             await store.commit(ChangeSet(inserts=tuple(entry(f"m{n}", agent_id=owner.agent_id) for n in range(50))))
-        probe = indexes_over(store.read_owner)
+        probe = indexes_over(store)
         size = (await probe.get(owners[0])).nbytes
         probe.close()
-        indexes = indexes_over(store.read_owner, budget_bytes=int(size * 2.5))
+        indexes = indexes_over(store, budget_bytes=int(size * 2.5))
         for owner in owners:
             assert await indexes.get(owner) is not None
         assert 2 == indexes.scopes
@@ -151,13 +222,18 @@ def test_a_scope_larger_than_the_budget_is_searched_by_the_store_and_says_so(fol
     run(rule())
 
 
-def test_no_two_memories_share_a_create_time(folder, clock):
+def test_no_two_memories_of_an_owner_share_a_create_time_and_the_clock_of_one_is_not_that_of_others(folder, clock):
     async def rule():
         tiny = Config(index=IndexConfig(memory_bytes=1))
         async with ports_over(open_duckdb(folder), tiny) as ports:
-            people = [Local(ports, clock, user_id=f"u{n}") for n in range(8)]
-            results = await asyncio.gather(*(person.add("at once", key="k") for person in people))
-            assert 8 == len({result.memory.create_time for result in results})
+            alice, bob = (Local(ports, clock, user_id=name) for name in ("alice", "bob"))
+            results = await asyncio.gather(*(alice.add(f"at once {n}", key=f"k{n}") for n in range(8)))
+            clock.now -= timedelta(days=1)  # it steps back
+            results.append(await alice.add("later", key="k"))
+            times = [result.memory.create_time for result in results]
+            assert 9 == len(set(times))
+            assert max(times) == times[-1]
+            assert clock.now == (await bob.add("of another", key="k")).memory.create_time
 
     run(rule())
 

@@ -16,7 +16,7 @@ import structlog
 from memoryd.daemon.config import Config
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
-from memoryd.domain.ports import GrantCheck, NoGrants, Policy, Ports, Stamps
+from memoryd.domain.ports import GrantCheck, NoGrants, Policy, Ports
 from memoryd.domain.rules import Rules
 from memoryd.domain.usage import Usage
 from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder
@@ -147,7 +147,7 @@ async def make_ports(  # noqa: PLR0913  the wiring of all parts
             " set embedding.provider back to the model that the store was filled with"
         )
     indexes = ScopeIndexes(
-        store.read_owner,
+        store,
         budget_bytes=config.index.memory_bytes,
         dimensions=embedder.dimensions,
         fingerprint=embedder.fingerprint,
@@ -178,7 +178,6 @@ async def make_ports(  # noqa: PLR0913  the wiring of all parts
         indexes=indexes,
         embedder=embedder,
         new_id=new_id,
-        stamps=Stamps(info.newest_create_time),
         secret=info.secret,
         policy=policy,
         vector_refusal=refusal,
@@ -191,6 +190,8 @@ async def make_ports(  # noqa: PLR0913  the wiring of all parts
         faults=Faults(lambda step, error, place: log.error("statement_not_read", step=step, error=error, place=place)),
     )
     store.on_commit(ports.follow)
+    indexes.on_fetched(ports.follow)
+    indexes.on_fetched(lambda applied: _forget_read(applied, embedder))
     return ports
 
 

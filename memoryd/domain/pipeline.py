@@ -4,9 +4,12 @@ The way of every write, in one order of steps:
 1. idempotency: a request id that was carried out gets its first answer again;
 2. preparation: secrets are looked for and texts are embedded, while step 1 reads the store;
 3. locks: decisions about one owner come one after the other;
-4. decision: what is written;
+4. decision: what is written, on the owners as they are now;
 5. grant: it still counts, or nothing is written;
 6. commit, as one change set for each owner in one transaction; then the answer.
+
+Where others have changed an owner between steps 3 and 6 (Contended), all begins again with step 1. So nothing has an
+effect before the commit: no create time is taken, nothing is counted.
 
 A use case is a `Write`, or calls `decide_and_commit` (steps 3 to 6) where there is nothing to prepare or to repeat.
 """
@@ -16,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -24,13 +27,15 @@ from typing import Any, Generic, TypeVar
 from memoryd.domain.completion import mark_begun, raise_if_abandoned
 from memoryd.domain.idempotency import IdempotentRequest, idempotent
 from memoryd.domain.ports import Ports
-from memoryd.errors import NotFound
+from memoryd.errors import Contended, NotFound
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, RecordedRequest
+from memoryd.model.scope import Owner
 
 __all__ = ["Decision", "Write", "carry_out", "decide_and_commit", "no_answer"]
 
 T = TypeVar("T")
+ATTEMPTS = 8  # of a write where others change its owners; each time one of them has got on
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +83,32 @@ class Write(ABC, Generic[T]):
 
 async def carry_out(write: Write[T], *, request_id: str = "") -> T:
     """Carry a write out, once for each request id."""
-    caller, ports, now = write.caller, write.ports, write.now
-    async with idempotent(ports, caller, write.method, request_id, write.payload) as request:
-        if not request_id:
-            await write.prepare()
-        else:
-            preparing = asyncio.ensure_future(write.prepare())
-            try:
-                earlier = await request.earlier()
-                if earlier is not None:
-                    return await write.replay(earlier)
-                await preparing
-            finally:
-                await _give_up(preparing)
-        return await decide_and_commit(
-            write.locks(), lambda: write.decide(request), ports, now=now, grant_id=caller.grant_id
-        )
+    async with idempotent(write.ports, write.caller, write.method, request_id, write.payload) as request:
+        return await _until_committed(lambda: _carry_out_once(write, request, may_be_known=bool(request_id)))
+
+
+async def _carry_out_once(write: Write[T], request: IdempotentRequest, *, may_be_known: bool) -> T:
+    if not may_be_known:
+        await write.prepare()
+    else:
+        preparing = asyncio.ensure_future(write.prepare())
+        try:
+            earlier = await request.earlier()
+            if earlier is not None:
+                return await write.replay(earlier)
+            await preparing
+        finally:
+            await _give_up(preparing)
+    keys = frozenset(write.locks())
+    return await _decide_once(keys, lambda: write.decide(request), write.ports, write.now, write.caller.grant_id)
+
+
+async def _until_committed(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Try until nobody else comes between; Contended where others do so all the time."""
+    for _ in range(ATTEMPTS - 1):
+        with contextlib.suppress(Contended):
+            return await attempt()
+    return await attempt()
 
 
 async def _give_up(preparing: asyncio.Future[None]) -> None:
@@ -112,13 +127,31 @@ async def decide_and_commit(
     """
     Decide under the locks, commit if the grant still counts, and answer; "" is no grant, but the host or the daemon.
 
-    Raises Unauthenticated, with nothing written, where the grant was revoked while the call waited.
+    Raises, with nothing written, Unauthenticated where the grant was revoked while the call waited, and Contended where
+    others change the owners all the time.
     """
+    keys = frozenset(locks)
+    return await _until_committed(lambda: _decide_once(keys, decide, ports, now, grant_id))
+
+
+async def _decide_once(
+    locks: Collection[Any], decide: Callable[[], Awaitable[Decision[T]]], ports: Ports, now: datetime, grant_id: str
+) -> T:
     async with ports.locks.hold(locks):
         raise_if_abandoned()
+        based_on = {owner: (await ports.store.head(owner)).commit_seq for owner in locks if isinstance(owner, Owner)}
         decided = await decide()
         if decided.change is not None:
             ports.grants.check(grant_id, now)
             mark_begun()
-            await ports.store.commit(*decided.change.by_owner())
+            await ports.store.commit(*_based(decided.change, based_on))
         return await decided.answer()
+
+
+def _based(change: ChangeSet, based_on: Mapping[Owner, int]) -> tuple[ChangeSet, ...]:
+    """Return the change sets of a decision, each with the commit that it was decided on."""
+    noted = {change.request.owner} if change.request is not None else set()
+    others = change.owners - based_on.keys() - noted  # a request may be noted where nothing else is decided
+    if others:
+        raise ValueError(f"a decision changes {len(others)} owners that it has not locked")
+    return change.by_owner(based_on)

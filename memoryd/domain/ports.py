@@ -25,7 +25,7 @@ from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.base import Store
 
-__all__ = ["GrantCheck", "Locks", "NoGrants", "Policy", "Ports", "Recalls", "Stamps"]
+__all__ = ["GrantCheck", "Locks", "NoGrants", "Policy", "Ports", "Recalls"]
 
 MAX_NOTED_RECALLS = 20_000  # memories whose recall waits to be written down; beyond it recalls go uncounted
 
@@ -67,24 +67,6 @@ class Locks:
                     lock = self._locks[key] = asyncio.Lock()
                 await stack.enter_async_context(lock)
             yield
-
-
-class Stamps:
-    """Hands out create times that rise strictly, also when the wall clock steps back."""
-
-    def __init__(self, newest: datetime | None) -> None:
-        """Begin after the newest create time of the store."""
-        self._last = newest
-
-    def peek(self, now: datetime) -> datetime:
-        """Return now, or a microsecond after the last one."""
-        if self._last is not None and now <= self._last:
-            return self._last + timedelta(microseconds=1)
-        return now
-
-    def take(self, time: datetime) -> None:
-        """Use up what peek returned."""
-        self._last = time
 
 
 class Recalls:
@@ -137,7 +119,6 @@ class Ports:
     indexes: ScopeIndexes
     embedder: Embedder
     new_id: Callable[[], str]
-    stamps: Stamps
     secret: bytes
     policy: Policy = Policy()
     vector_refusal: str = ""
@@ -177,7 +158,8 @@ class Ports:
             for memory in (one for one in lower if one.owner == owner):
                 known = (index.memory(one) for one in queue)
                 later = (n for n, one in enumerate(known) if one is not None and one.trust.outranks(memory.trust))
-                queue.insert(next(later, len(queue)), memory.id)
+                if memory.id not in queue:
+                    queue.insert(next(later, len(queue)), memory.id)
 
     def doubt(self, now: datetime) -> str:
         """Return why nothing may be erased by its age now; "" where the clock is not in doubt, or not watched."""

@@ -1,8 +1,8 @@
 """
 Which scopes are in memory: loaded once for all who wait, kept true by every commit, evicted by bytes.
 
-A load reads a snapshot while commits go on: it registers first, so that what is committed meanwhile is kept for it and
-applied where the snapshot does not have it yet. All of this happens on the event loop's thread, but for the reading.
+A commit is pushed (`apply`). What an index has missed, as it was being loaded or others made the commit, is fetched
+when it is asked for next. All of this happens on the event loop's thread, but for the reading of snapshots.
 """
 
 from __future__ import annotations
@@ -11,42 +11,56 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from memoryd.index.scope import BYTES_A_DOCUMENT, ScopeIndex
-from memoryd.model.change import Applied, Recalled, Snapshot
+from memoryd.model.change import Applied, Head, Recalled, Snapshot
 from memoryd.model.scope import Owner
 
-__all__ = ["ScopeIndexes"]
+__all__ = ["Commits", "ScopeIndexes"]
 
 CHECK_EVERY = 1024  # memories that come between two looks at the budget
 ON_LOOP = 20_000  # documents that are searched on the loop itself (≤ 1 ms); above, in the search pool
-
-
 MOST_ERASED = 256  # purges of one commit that are erased in place (36 ms of 100,000); with more an index is rebuilt
+MOST_LOADS = 4  # of one index in one call: where others purge all the time, the store is asked instead
 T = TypeVar("T")
-Read = Callable[[Owner, Callable[[Snapshot], ScopeIndex | None]], ScopeIndex | None]
-"""Calls back with a snapshot, inside one read transaction, in the calling thread; returns what that returned."""
+
+
+class Commits(Protocol):
+    """The part of a store that indexes are made of; see `store.base`."""
+
+    def read_owner(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
+        """Call back with a snapshot, in one read transaction and in this thread; return what that returned."""
+        ...
+
+    async def head(self, owner: Owner) -> Head:
+        """Return how far the commits of an owner have come."""
+        ...
+
+    async def changes(self, owner: Owner, since: int) -> list[Applied] | None:
+        """Return an owner's commits after a number; None where not all are known."""
+        ...
 
 
 class ScopeIndexes:
     """The indexes of the owners in use."""
 
     def __init__(
-        self, read: Read, *, budget_bytes: int, dimensions: int, fingerprint: str, on_fault: Callable[[str], None]
+        self, commits: Commits, *, budget_bytes: int, dimensions: int, fingerprint: str, on_fault: Callable[[str], None]
     ) -> None:
         """Hold at most budget_bytes of indexes; an owner that alone would take more gets none."""
-        self._read = read
+        self._commits = commits
         self._budget = budget_bytes
         self._dimensions = dimensions
         self._fingerprint = fingerprint
         self._on_fault = on_fault
         self._ready: OrderedDict[Owner, ScopeIndex] = OrderedDict()
         self._loading: dict[Owner, asyncio.Task[ScopeIndex | None]] = {}
-        self._missed: dict[Owner, list[Applied]] = {}
+        self._missed: dict[Owner, list[Applied]] = {}  # while an index is loaded
+        self._followers: list[Callable[[Applied], None]] = []
         self._loader = ThreadPoolExecutor(1, "index-load")
         self._searchers = ThreadPoolExecutor(2, "index-search")
-        self._oversized: set[Owner] = set()  # not looked at again until something is purged
+        self._oversized: dict[Owner, int] = {}  # by owner: the commit to which nothing was purged
         self._unchecked = 0
         self.faults = 0
 
@@ -65,14 +79,50 @@ class ScopeIndexes:
         self._loader.shutdown(cancel_futures=True)
         self._searchers.shutdown(cancel_futures=True)
 
+    def on_fetched(self, callback: Callable[[Applied], None]) -> None:
+        """Call back with each commit that was fetched rather than pushed, after the index has followed it."""
+        self._followers.append(callback)
+
     async def get(self, owner: Owner) -> ScopeIndex | None:
-        """Return the owner's index, loading it if need be; None if it is larger than the budget."""
-        index = self._ready.get(owner)
-        if index is not None:
-            self._ready.move_to_end(owner)
-            return index
-        if owner in self._oversized:
-            return None
+        """
+        Return the owner's index as of the last commit, loading it if need be.
+
+        None: it would exceed the budget, or others purge faster than it can be loaded. Ask the store then.
+        """
+        loads = 0
+        while True:
+            index = self._ready.get(owner)
+            if index is None:
+                if await self._is_oversized(owner):
+                    return None
+                loads += 1
+                index = await self._loaded(owner)
+                if index is None:
+                    return None
+            head = await self._commits.head(owner)
+            if index.commit_seq >= head.commit_seq:
+                if owner in self._ready:
+                    self._ready.move_to_end(owner)
+                return index
+            if loads >= MOST_LOADS:
+                return None
+            await self._fetch(owner, index)
+
+    async def _is_oversized(self, owner: Owner) -> bool:
+        """Whether an owner was too large for memory, and nothing was purged since."""
+        seen = self._oversized.get(owner)
+        if seen is None:
+            return False
+        missed = await self._commits.changes(owner, seen)
+        if missed is None:
+            self._oversized.pop(owner, None)
+            return False
+        if missed and owner in self._oversized:
+            self._oversized[owner] = missed[-1].commit_seq
+        return True
+
+    async def _loaded(self, owner: Owner) -> ScopeIndex | None:
+        """Return an index that was loaded now, once for all who wait."""
         task = self._loading.get(owner)
         if task is None:
             self._missed[owner] = []
@@ -82,17 +132,34 @@ class ScopeIndexes:
     async def _load(self, owner: Owner) -> ScopeIndex | None:
         try:
             loop = asyncio.get_running_loop()
-            index = await loop.run_in_executor(self._loader, self._read, owner, self._build)
+            seen = (await self._commits.head(owner)).commit_seq
+            index = await loop.run_in_executor(self._loader, self._read, owner)
             if index is None:
-                self._oversized.add(owner)
+                self._oversized[owner] = seen
                 return None
-            for applied in self._missed[owner]:
-                self._bring(index, owner, applied)
             self._ready[owner] = index
+            for applied in self._missed[owner]:
+                self._follow(owner, applied)
             self._evict(keep=owner)
             return index
         finally:
             del self._missed[owner], self._loading[owner]
+
+    def _read(self, owner: Owner) -> ScopeIndex | None:
+        return self._commits.read_owner(owner, self._build)
+
+    async def _fetch(self, owner: Owner, index: ScopeIndex) -> None:
+        """Bring an index up to the commits that it has missed, or drop it where not all of them are known."""
+        missed = await self._commits.changes(owner, index.commit_seq)
+        if self._ready.get(owner) is not index:
+            return
+        if missed is None:
+            del self._ready[owner]
+            return
+        for applied in missed:
+            self._follow(owner, applied)
+            for follow in self._followers:
+                follow(applied)
 
     def _build(self, snapshot: Snapshot) -> ScopeIndex | None:
         if snapshot.count * (5 * self._dimensions + BYTES_A_DOCUMENT) + 2 * snapshot.text_bytes > self._budget:
@@ -118,50 +185,51 @@ class ScopeIndexes:
                 total -= size
 
     def apply(self, applied: Applied) -> None:
-        """Bring every index up to a commit; an index that fails is dropped and rebuilt at its next use."""
-        self._oversized.difference_update(memory.owner for memory in applied.change.purges)
-        for owner in applied.change.owners:
-            if owner in self._missed:
-                self._missed[owner].append(applied)
-            index = self._ready.get(owner)
-            if index is None:
-                continue
-            try:
-                if len(applied.change.purges) > MOST_ERASED:
-                    del self._ready[owner]
-                    continue
-                self._bring(index, owner, applied)
-                if index.nbytes > self._budget:
-                    index.reader.forget()  # what can be read again goes before what has to be loaded again
-                if index.wasteful or index.nbytes > self._budget:
-                    del self._ready[owner]
-            except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
-                self.faults += 1
-                self._ready.pop(owner, None)
-                self._on_fault(type(error).__name__)
+        """Bring the index of an owner up to a commit."""
+        owner = applied.change.owner
+        if owner is None:
+            return
+        if owner in self._missed:
+            self._missed[owner].append(applied)
+        self._follow(owner, applied)
+
+    def _follow(self, owner: Owner, applied: Applied) -> None:
+        """Bring an index up to the next commit; one that fails is dropped and rebuilt at its next use."""
+        index = self._ready.get(owner)
+        if index is None or not applied.after <= index.commit_seq < applied.commit_seq:
+            return  # it has it already, or has missed one before, which is fetched with this one
+        try:
+            if len(applied.change.purges) > MOST_ERASED:
+                del self._ready[owner]
+                return
+            self._bring(index, applied)
+            if index.nbytes > self._budget:
+                index.reader.forget()  # what can be read again goes before what has to be loaded again
+            if index.wasteful or index.nbytes > self._budget:
+                del self._ready[owner]
+        except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
+            self.faults += 1
+            self._ready.pop(owner, None)
+            self._on_fault(type(error).__name__)
         self._unchecked += len(applied.change.inserts)
         if self._unchecked >= CHECK_EVERY and self._ready:
             self._unchecked = 0
             self._evict(keep=next(reversed(self._ready)))
 
     @staticmethod
-    def _bring(index: ScopeIndex, owner: Owner, applied: Applied) -> None:
-        if applied.commit_seq <= index.commit_seq:
-            return
+    def _bring(index: ScopeIndex, applied: Applied) -> None:
         change = applied.change
         for entry in change.inserts:
-            if entry.memory.owner == owner:
-                index.insert(entry)
+            index.insert(entry)
         for entry in change.updates:
-            if entry.memory.owner == owner:
-                index.update(entry)
-        index.erase({memory.id for memory in change.purges if memory.owner == owner})
+            index.update(entry)
+        index.erase({memory.id for memory in change.purges})
         for entity in change.entities:
-            if entity.owner == owner:
-                index.people.put(entity)
+            index.people.put(entity)
         index.people.forget(entity.id for entity in change.forget_entities)
-        index.tombstones |= {stone.digest for stone in change.tombstones if stone.owner == owner}
-        index.tombstones -= {stone.digest for stone in change.lift if stone.owner == owner}
+        index.tombstones |= {stone.digest for stone in change.tombstones}
+        index.tombstones -= {stone.digest for stone in change.lift}
+        index.commit_seq = applied.commit_seq
 
     def holds(self, memory_id: str) -> bool:
         """Whether an index that is in memory holds a memory."""

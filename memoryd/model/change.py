@@ -7,9 +7,10 @@ then the index learns of it; neither decides anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from memoryd.model.entity import Entity
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PURGE", "Applied", "ChangeSet", "Entry", "Recalled", "RecordedRequest", "Snapshot", "Tombstone"]
+__all__ = ["PURGE", "Applied", "ChangeSet", "Entry", "Head", "Recalled", "RecordedRequest", "Snapshot", "Tombstone"]
 
 
 PURGE = "purge"
@@ -90,20 +91,31 @@ class ChangeSet:
     """What may be learnt again."""
     jobs: Mapping[str, datetime] = field(default_factory=dict)
     """When jobs ran, by name."""
+    based_on: int | None = None
+    """The number of the owner's commit on which it was decided; None: it holds whatever was committed since."""
+
+    @property
+    def owner(self) -> Owner | None:
+        """Whose rows it writes, of one that is of one owner alone; None: those of the whole store."""
+        return next(self._owned(), None)
 
     @property
     def owners(self) -> frozenset[Owner]:
         """Whose rows it writes; none of a change of what belongs to the whole store."""
-        return frozenset(
-            (
-                *(entry.memory.owner for entry in self.inserts),
-                *(entry.memory.owner for entry in self.updates),
-                *(memory.owner for memory in self.purges),
-                *(entity.owner for entity in (*self.entities, *self.forget_entities)),
-                *(tombstone.owner for tombstone in (*self.tombstones, *self.lift)),
-                *([] if self.request is None else [self.request.owner]),
-            )
-        )
+        return frozenset(self._owned())
+
+    def _owned(self) -> Iterator[Owner]:
+        """Yield the owner of each row."""
+        for entry in (*self.inserts, *self.updates):
+            yield entry.memory.owner
+        for memory in self.purges:
+            yield memory.owner
+        for entity in (*self.entities, *self.forget_entities):
+            yield entity.owner
+        for tombstone in (*self.tombstones, *self.lift):
+            yield tombstone.owner
+        if self.request is not None:
+            yield self.request.owner
 
     @property
     def of_store(self) -> ChangeSet:
@@ -122,25 +134,29 @@ class ChangeSet:
         owners = self.owners
         return len(owners) + (self.of_store != ChangeSet()) <= 1
 
-    def by_owner(self) -> tuple[ChangeSet, ...]:
-        """Return it as change sets of one owner each, and one of what belongs to the whole store."""
+    def by_owner(self, based_on: Mapping[Owner, int] = MappingProxyType({})) -> tuple[ChangeSet, ...]:
+        """Return it as change sets of one owner each, decided on these commits, and one of the whole store."""
         if self.is_of_one:
-            return (self,)
+            owner = self.owner
+            return (self if owner is None else replace(self, based_on=based_on.get(owner)),)
         split = [
-            ChangeSet(
-                inserts=tuple(entry for entry in self.inserts if entry.memory.owner == owner),
-                updates=tuple(entry for entry in self.updates if entry.memory.owner == owner),
-                purges=tuple(memory for memory in self.purges if memory.owner == owner),
-                request=self.request if self.request is not None and self.request.owner == owner else None,
-                entities=tuple(entity for entity in self.entities if entity.owner == owner),
-                forget_entities=tuple(entity for entity in self.forget_entities if entity.owner == owner),
-                tombstones=tuple(stone for stone in self.tombstones if stone.owner == owner),
-                lift=tuple(stone for stone in self.lift if stone.owner == owner),
-            )
-            for owner in sorted(self.owners, key=repr)
+            replace(self._of_owner(owner), based_on=based_on.get(owner)) for owner in sorted(self.owners, key=repr)
         ]
         rest = self.of_store
-        return (*split, rest) if rest != ChangeSet() else tuple(split)
+        return tuple(split) if rest == ChangeSet() else (*split, rest)
+
+    def _of_owner(self, owner: Owner) -> ChangeSet:
+        request = self.request
+        return ChangeSet(
+            inserts=tuple(entry for entry in self.inserts if entry.memory.owner == owner),
+            updates=tuple(entry for entry in self.updates if entry.memory.owner == owner),
+            purges=tuple(memory for memory in self.purges if memory.owner == owner),
+            request=request if request is not None and request.owner == owner else None,
+            entities=tuple(entity for entity in self.entities if entity.owner == owner),
+            forget_entities=tuple(entity for entity in self.forget_entities if entity.owner == owner),
+            tombstones=tuple(stone for stone in self.tombstones if stone.owner == owner),
+            lift=tuple(stone for stone in self.lift if stone.owner == owner),
+        )
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -161,11 +177,23 @@ class ChangeSet:
 
 
 @dataclass(frozen=True, slots=True)
+class Head:
+    """How far an owner's commits have come; where a store does not know it exactly, both are later than they are."""
+
+    commit_seq: int = 0
+    """The number of the last commit. Numbers rise within an owner; between owners they say nothing."""
+    newest_create_time: datetime | None = None
+    """The latest create time ever given to a memory, also to one that was purged since."""
+
+
+@dataclass(frozen=True, slots=True)
 class Applied:
-    """A change set that was committed, and the number of its transaction."""
+    """A change set that was committed, and its number."""
 
     commit_seq: int
     change: ChangeSet
+    after: int = 0
+    """The number of the owner's commit before it: whoever has followed to there misses nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +201,7 @@ class Snapshot:
     """The recallable memories of one owner as of one commit: all but the deleted ones, oldest first."""
 
     commit_seq: int
+    """No commit of the owner up to this number is missing."""
     count: int
     text_bytes: int
     """Bytes of all texts, roughly what the records and terms of an index take."""

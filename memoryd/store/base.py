@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from memoryd.model.change import Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot
+from memoryd.model.change import Applied, ChangeSet, Entry, Head, Recalled, RecordedRequest, Snapshot
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import Memory
@@ -100,15 +100,34 @@ class CommitLog(Protocol):
     """Takes change sets, and tells of each one that is durable."""
 
     def on_commit(self, callback: Callable[[Applied], None]) -> None:
-        """Call back with each change set after it is durable and before its commit() returns, in order of commit."""
+        """
+        Call back with each change set after it is durable and before its commit() returns, in order of commit.
+
+        Of what others commit to the same database, only `changes` tells.
+        """
         ...
 
-    async def commit(self, *changes: ChangeSet) -> int:
-        """
-        Make change sets durable, all of them or none, and return the number of their transaction.
+    async def head(self, owner: Owner) -> Head:
+        """Return how far the commits of an owner have come, whoever made them."""
+        ...
 
-        Each is of one owner, or of the whole store (ValueError else; see `ChangeSet.by_owner`). Numbers rise with every
-        transaction; commits that wait together may share one, and one that fails harms no other. An update replaces
+    async def changes(self, owner: Owner, since: int) -> list[Applied] | None:
+        """
+        Return an owner's commits after a number, oldest first; None where not all are known: read a snapshot then.
+
+        A purge is never among them: nothing is kept that names what is gone.
+        """
+        ...
+
+    async def commit(self, *changes: ChangeSet) -> None:
+        """
+        Make change sets durable, all of them or none.
+
+        Each is of one owner, or of the whole store (ValueError else; see `ChangeSet.by_owner`), and gets the next
+        number of its owner. Raises Contended, with nothing written, where the owner was changed after the commit that
+        one is based on, or a request id is taken.
+
+        Commits that wait together may share a transaction, and one that fails harms no other. An update replaces
         every column of the memory but recall_time, recall_count and trusted_recall_time; one of a memory that is not
         there changes nothing. A purge removes the memory, its vector, its id from the requests that name it, and a
         request that names no other. Raises Unavailable if nothing was written: disk too full, closed, or a fault of the

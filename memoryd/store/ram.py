@@ -14,9 +14,19 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.errors import Unavailable
+from memoryd.errors import Contended, Unavailable
 from memoryd.model import limits
-from memoryd.model.change import PURGE, Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot, Tombstone
+from memoryd.model.change import (
+    PURGE,
+    Applied,
+    ChangeSet,
+    Entry,
+    Head,
+    Recalled,
+    RecordedRequest,
+    Snapshot,
+    Tombstone,
+)
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import Kind, Memory, State
@@ -25,6 +35,7 @@ from memoryd.model.results import Compaction, GcReport, MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import text_digest
 from memoryd.store.base import Cursor, Graces, StoreInfo, check_owners
+from memoryd.store.recent import RecentChanges
 
 __all__ = ["RamStore"]
 
@@ -45,6 +56,7 @@ class RamStore:
         self._jobs: dict[str, datetime] = {}
         self._callbacks: list[Callable[[Applied], None]] = []
         self._seq = 0
+        self._recent = RecentChanges(Head())
         self._newest: datetime | None = None
         self._closed = False
         self._id = random_bytes(16).hex()
@@ -53,22 +65,34 @@ class RamStore:
     def on_commit(self, callback: Callable[[Applied], None]) -> None:
         self._callbacks.append(callback)
 
-    async def commit(self, *changes: ChangeSet) -> int:
+    async def head(self, owner: Owner) -> Head:
+        return self._recent.head(owner)
+
+    async def changes(self, owner: Owner, since: int) -> list[Applied] | None:
+        return self._recent.since(owner, since)
+
+    async def commit(self, *changes: ChangeSet) -> None:
         check_owners(changes)
         if self._closed:
             raise Unavailable("the store is closed")
         await asyncio.sleep(0)
+        self._recent.check(changes)
+        requests = [change.request for change in changes if change.request is not None]
+        if any((one.owner, one.method, one.request_id) in self._requests for one in requests):
+            raise Contended("a request_id is taken; nothing was written: try again")
         entries = self._entries
         for change in changes:
             entries = _entries_after(entries, change)
         self._entries = entries
-        self._seq += 1
+        applied = []
         for change in changes:
             self._apply(change)
-        for change in changes:
+            self._seq += 1
+            number = self._seq if change.owner is None else self._recent.head(change.owner).commit_seq + 1
+            applied.append(self._recent.add(number, change))
+        for one in applied:
             for callback in self._callbacks:
-                callback(Applied(self._seq, change))
-        return self._seq
+                callback(one)
 
     def _apply(self, change: ChangeSet) -> None:
         """Take in all but the memories, of which only an insert can fail."""
@@ -180,7 +204,7 @@ class RamStore:
         size = sum(len(e.memory.content.encode()) + len(e.terms) for e in entries)
         named = [entity for entity in self._named.values() if entity.owner == owner]
         stones = frozenset(stone.digest for stone in self._tombstones if stone.owner == owner)
-        return build(Snapshot(self._seq, len(entries), size, chunks, named, stones))
+        return build(Snapshot(self._recent.head(owner).commit_seq, len(entries), size, chunks, named, stones))
 
     async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
         over = [entry.memory for entry in self._entries.values() if graces.are_over(entry.memory)]

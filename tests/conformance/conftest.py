@@ -8,7 +8,7 @@ from memoryd.daemon.config import Config, MemoryConfig
 from tests.builders import backend, open_duckdb, ram_store, run
 
 
-@pytest.fixture(params=["ram", "duckdb", "wire"])
+@pytest.fixture(params=["ram", "duckdb", "wire", "two-ram", "two-duckdb"])
 def with_memory(request, folder, clock):
     """Runs a test's coroutine function with a client of user alice; more arguments configure [memory]."""
 

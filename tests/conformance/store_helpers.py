@@ -13,7 +13,7 @@ LATER = NOW + timedelta(days=1)
 
 
 async def put(store, *entries):
-    return await store.commit(*ChangeSet(inserts=entries).by_owner())
+    await store.commit(*ChangeSet(inserts=entries).by_owner())
 
 
 async def page(store, scope=ALICE, wanted=None, *, limit=9, after=None, chat_id=None):

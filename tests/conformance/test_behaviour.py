@@ -82,12 +82,13 @@ def test_create_times_rise_strictly_also_when_the_clock_steps_back(with_memory, 
     with_memory(rule)
 
 
-def test_personal_memories_are_for_their_user_and_group_memories_for_the_chat(with_memory):
+def test_personal_memories_are_for_their_user_and_group_memories_for_the_chat(with_memory, clock):
     async def rule(memory):
         alice = memory.acting_for(user_id="alice", chat_id="team")
         bob = memory.acting_for(user_id="bob", chat_id="team")
         eve = memory.acting_for(user_id="eve", chat_id="elsewhere")
         mine = (await alice.add("apple of alice")).memory
+        clock.now += timedelta(seconds=1)
         ours = (await alice.add("apple of team", shared=True)).memory
         assert (Scope(user_id="alice"), Scope(chat_id="team")) == (mine.scope, ours.scope)
         assert ["apple of team", "apple of alice"] == await listed(alice)

@@ -9,8 +9,9 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from memoryd.errors import Unavailable
-from memoryd.model.change import ChangeSet, RecordedRequest
+from memoryd.errors import Contended, Unavailable
+from memoryd.model.change import ChangeSet, Head, RecordedRequest, Tombstone
+from memoryd.model.entity import Entity
 from memoryd.model.memory import Judgement, Kind, Outcome, Source
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner
@@ -18,6 +19,8 @@ from memoryd.model.trust import Trust
 from memoryd.store.base import Cursor
 from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, entry, memory, visible_to
 from tests.conformance.store_helpers import LATER, page, put
+
+OWNER = Owner("default", ALICE)
 
 
 def test_another_scope_sees_nothing(with_store):
@@ -196,12 +199,91 @@ def test_one_bad_change_set_harms_no_other_of_its_transaction(with_store):
     with_store(rule)
 
 
-def test_commits_are_numbered_upwards_and_announced_before_they_return(with_store):
+def test_commits_are_numbered_by_owner_and_announced_before_they_return(with_store):
     async def rule(store):
         seen = []
-        store.on_commit(lambda applied: seen.append(applied.commit_seq))
-        numbers = [await put(store, entry(f"{n}")) for n in range(3)]
-        assert numbers == sorted(set(numbers)) == seen
+        store.on_commit(seen.append)
+        before = await store.head(OWNER)
+        for n in range(3):
+            made = entry(f"{n}")
+            await put(store, made)
+            assert (n + 1, made) == (len(seen), seen[n].change.inserts[0])
+            assert Head(seen[n].commit_seq, made.memory.create_time) == await store.head(OWNER)
+        mine = await store.head(OWNER)
+        await put(store, entry("of bob", scope=BOB))
+        await store.commit(ChangeSet(jobs={"decay": NOW}))
+        assert mine == await store.head(OWNER)
+        await put(store, entry("4"))
+        numbers = [before.commit_seq, *(applied.commit_seq for applied in seen if applied.change.owner == OWNER)]
+        assert numbers == sorted(set(numbers))
+        assert numbers[:-1] == [applied.after for applied in seen if applied.change.owner == OWNER]
+
+    with_store(rule)
+
+
+def test_what_was_decided_before_the_last_commit_of_its_owner_is_refused(with_store):
+    async def rule(store):
+        await put(store, entry("first"))
+        seen = (await store.head(OWNER)).commit_seq
+        await put(store, entry("of bob", scope=BOB))  # which changes nothing for alice
+        await store.commit(ChangeSet(inserts=(entry("in time"),), based_on=seen))
+        late = ChangeSet(inserts=(entry("too late"),), based_on=seen)
+        with pytest.raises(Contended):
+            await store.commit(late)
+        of_bob = ChangeSet(inserts=(entry("bob too", scope=BOB),))
+        with pytest.raises(Contended):
+            await store.commit(of_bob, late)
+        assert ["in time", "first"] == [m.content for m in await page(store)]
+        assert ["of bob"] == [m.content for m in await page(store, BOB)]
+        now = (await store.head(OWNER)).commit_seq
+        with pytest.raises(Contended):  # the second one was not decided on the first
+            await store.commit(*(ChangeSet(inserts=(entry(f"twin {n}"),), based_on=now) for n in range(2)))
+        rivals = [ChangeSet(inserts=(entry(f"rival {n}"),), based_on=now) for n in range(8)]
+        results = await asyncio.gather(*map(store.commit, rivals), return_exceptions=True)
+        assert [Contended] * 7 == [type(result) for result in results if result is not None]
+        assert 3 == len(await page(store))
+
+    with_store(rule)
+
+
+def test_a_request_id_that_is_taken_is_a_conflict(with_store):
+    async def rule(store):
+        noted = RecordedRequest(OWNER, "AddMemory", "once", "hash", (), NOW)
+        await store.commit(ChangeSet(inserts=(entry("one"),), request=noted))
+        with pytest.raises(Contended):
+            await store.commit(ChangeSet(inserts=(entry("two"),), request=replace(noted, payload_hash="other")))
+        assert (noted, ["one"]) == (
+            await store.recorded(OWNER, "AddMemory", "once"), [m.content for m in await page(store)],
+        )  # fmt: skip
+
+    with_store(rule)
+
+
+def test_the_changes_since_a_commit_are_those_of_the_owner_and_end_with_a_purge(with_store):
+    async def rule(store):
+        start = (await store.head(OWNER)).commit_seq
+        kept, gone = entry("kept"), entry("gone for good")
+        await put(store, kept, gone)
+        middle = (await store.head(OWNER)).commit_seq
+        await put(store, entry("of bob", scope=BOB))
+        stone = Tombstone(OWNER, b"x" * 32)
+        named = Entity("e1", OWNER, NOW, Trust.HOST, name="Zoe")
+        await store.commit(ChangeSet(tombstones=(stone,), entities=(named,)))
+        first, second = await store.changes(OWNER, start)
+        assert ((kept, gone), (stone,), (named,)) == (
+            first.change.inserts, second.change.tombstones, second.change.entities,
+        )  # fmt: skip
+        assert [second] == await store.changes(OWNER, middle)
+        assert [] == await store.changes(OWNER, second.commit_seq)
+
+        await store.commit(ChangeSet(purges=(gone.memory,), forget_entities=(named,)))
+        purged = (await store.head(OWNER)).commit_seq
+        assert (None, None) == (await store.changes(OWNER, start), await store.changes(OWNER, purged - 1))
+        await put(store, entry("after the purge"))
+        assert ["after the purge"] == [
+            made.memory.content for one in await store.changes(OWNER, purged) for made in one.change.inserts
+        ]
+        assert await store.changes(OWNER, start) is None
 
     with_store(rule)
 
@@ -223,7 +305,7 @@ def test_a_request_is_remembered_with_its_effect(with_store):
 def test_a_change_set_is_of_one_owner_and_those_of_several_are_whole_or_nothing(with_store):
     async def rule(store):
         seen = []
-        store.on_commit(lambda applied: seen.append((applied.commit_seq, applied.change.owners)))
+        store.on_commit(lambda applied: seen.append(applied.change.owners))
         mine, ours = entry("mine"), entry("ours", scope=TEAM)
         mixed = ChangeSet(inserts=(mine, ours), jobs={"purge": NOW})
         for wrong in (mixed, replace(mixed, jobs={}), ChangeSet(inserts=(mine,), jobs={"purge": NOW})):
@@ -231,9 +313,8 @@ def test_a_change_set_is_of_one_owner_and_those_of_several_are_whole_or_nothing(
                 await store.commit(wrong)
         assert [] == seen == await page(store, ALICE, chat_id="team")
 
-        seq = await store.commit(*mixed.by_owner())
-        assert [seq] * 3 == [number for number, _ in seen]
-        assert {frozenset({mine.memory.owner}), frozenset({ours.memory.owner}), frozenset()} == {o for _, o in seen}
+        await store.commit(*mixed.by_owner())
+        assert [frozenset({mine.memory.owner}), frozenset({ours.memory.owner}), frozenset()] == seen
         assert "purge" in await store.jobs()
 
         other = entry("other")

@@ -102,7 +102,8 @@ class _Statements(Write[list[AddResult]]):
         if len(self._declined) == len(self.drafts):
             return await self._decline(request)
         indexes = {owner: await self.ports.indexes.get(owner) for owner in dict.fromkeys(self._owners)}
-        session = WriteSession(self.ports, indexes, self.now, count=len(self.drafts))
+        heads = [await self.ports.store.head(owner) for owner in indexes]
+        session = WriteSession(self.ports, indexes, self.now, heads=heads, count=len(self.drafts))
         outcomes: list[Recorded] = []
         try:
             for n in range(len(self.drafts)):

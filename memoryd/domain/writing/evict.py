@@ -33,7 +33,8 @@ def least_valuable(
     """
     Return `count` memories to evict for a new one of this trust; fewer if the rest is protected, kept, or above it.
 
-    Protection by lower trust does not hold against higher trust.
+    Protection by lower trust does not hold against higher trust. Whoever is chosen stays in the queue until the
+    decision is committed.
     """
     decay = ports.policy.rules.decay
     queue = ports.victims.setdefault(index, [])
@@ -42,13 +43,19 @@ def least_valuable(
         if fresh:
             live = [memory for memory in index.live(now) if _may_go(memory, trust)]
             live.sort(key=lambda memory: worth(memory, now, decay))
-            queue[:] = [memory.id for memory in live[: max(AHEAD, count + len(kept))]]
-        while queue and len(victims) < count:
-            memory = index.memory(queue.pop(0))
-            if memory is None or memory.state_at(now) is not State.LIVE or memory.id in kept:
-                continue
-            if _may_go(memory, trust) and memory.id not in {victim.id for victim in victims}:
+            queue[:] = [memory.id for memory in live[: AHEAD + count + len(kept)]]
+        victims = []
+        ended: set[str] = set()
+        for memory_id in queue:
+            memory = index.memory(memory_id) if memory_id not in kept else None
+            if memory is not None and memory.state_at(now) is State.LIVE and _may_go(memory, trust):
                 victims.append(memory)
+            elif memory_id not in kept:
+                ended.add(memory_id)
+            if len(victims) == count:
+                break
+        if ended:
+            queue[:] = [one for one in queue if one not in ended]
         if len(victims) == count:
             break
     return victims

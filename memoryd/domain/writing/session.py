@@ -7,9 +7,9 @@ The maker of a WriteSession holds the locks of its owners until the commit.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from memoryd.entities.resolve import mentions_of
 from memoryd.index.analysis import analyse, indexed_text
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.caller import Caller
-from memoryd.model.change import ChangeSet, Entry, RecordedRequest, Tombstone
+from memoryd.model.change import ChangeSet, Entry, Head, RecordedRequest, Tombstone
 from memoryd.model.memory import AT_ONCE, Draft, Memory, Outcome
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
@@ -44,10 +44,22 @@ class WriteSession:
     """What becomes of the statements of one call."""
 
     def __init__(
-        self, ports: Ports, indexes: Mapping[Owner, ScopeIndex | None], now: datetime, *, count: int = 1
+        self,
+        ports: Ports,
+        indexes: Mapping[Owner, ScopeIndex | None],
+        now: datetime,
+        *,
+        heads: Iterable[Head],
+        count: int = 1,
     ) -> None:
-        """Take the indexes of the owners; None where one is too large for memory. `count` statements will follow."""
+        """
+        Take the indexes of the owners, None where one is too large for memory, and how far the owners have come.
+
+        `count` statements will follow.
+        """
         self._ports = ports
+        times = (head.newest_create_time for head in heads)
+        self._newest = max((time for time in times if time is not None), default=None)
         self._now = now
         self._several = count > 1
         self._pending = Pending(now)
@@ -73,8 +85,7 @@ class WriteSession:
         neighbours: list[Neighbour] = []
         with ports.faults.spared("finding neighbours"):
             neighbours = await self.known.neighbours(new, vector) if draft.kind not in NO_STATEMENTS else []
-        # nothing is awaited from here to take(), so that no two memories get one time
-        time = ports.stamps.peek(self._now)
+        time = self._next_time()
         happened = time if time - self._now < AT_ONCE else self._now  # later only where the clock was wrong once
         new = replace(new, create_time=time, event_time=draft.event_time or happened)
         offer = Offer(draft, new, digest, corrects)
@@ -83,10 +94,9 @@ class WriteSession:
         known = [*of_key, *same_text, *(one.memory for one in neighbours)]
         if caller.grant_id and not self._room.is_within_quota(verdict, known, caller):
             return "", Outcome.REJECTED, ("quota",)
-        if verdict.new is not None:
-            ports.stamps.take(time)
         await self._follow(verdict, [*known, *((corrects,) if corrects else ())], owner, caller.trust)
         if verdict.new is not None:
+            self._newest = time
             fingerprint = ports.embedder.fingerprint if vector is not None else ""
             self._pending.add(Entry(verdict.new, "", vector, fingerprint), digest)
             if self._several:
@@ -95,6 +105,12 @@ class WriteSession:
         if draft.source.channel != EXTRACTION:
             self._lifted += lifted
         return verdict.memory.id, verdict.outcome, verdict.superseded_ids
+
+    def _next_time(self) -> datetime:
+        """Return a create time after all that the owners have, also when the wall clock steps back."""
+        if self._newest is not None and self._now <= self._newest:
+            return self._newest + timedelta(microseconds=1)
+        return self._now
 
     async def _tombstones(self, draft: Draft, owner: Owner, trust: Trust) -> tuple[bool, list[Tombstone]]:
         """Return whether a statement was deleted with as much trust, and the tombstones that stating it again lifts."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from memoryd.errors import Contended
 from memoryd.model.change import PURGE, ChangeSet, Recalled, Tombstone
 from memoryd.model.scope import Owner
 from memoryd.store.duckdb import rows
@@ -47,12 +48,12 @@ def _update(con: duckdb.DuckDBPyConnection, updated: Sequence[dict[str, Any]]) -
     con.execute(f"UPDATE memories SET {assigned} FROM columns WHERE memories.id = columns.id")
 
 
-def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], seq: int) -> None:
-    """Write change sets inside the open transaction."""
-    inserts = [rows.entry_row(entry, seq) for change in changes for entry in change.inserts]
+def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], first_seq: int) -> None:
+    """Write change sets, numbered from `first_seq` on, in the open transaction; Contended if a request id is taken."""
+    inserts = [rows.entry_row(entry, seq) for seq, change in enumerate(changes, first_seq) for entry in change.inserts]
     for _, alike in groupby(sorted(inserts, key=tuple), key=tuple):  # those with a vector have a column more
         _insert(con, "memories", list(alike))
-    for change in changes:
+    for seq, change in enumerate(changes, first_seq):
         _update(con, [rows.entry_row(entry, seq) for entry in change.updates])
         if change.purges:
             _purge(con, [memory.id for memory in change.purges])
@@ -80,7 +81,10 @@ def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], seq: int
         _write_knowledge(con, change)
     requests = [rows.request_row(change.request) for change in changes if change.request is not None]
     if requests:
-        _insert(con, "requests", requests)
+        try:
+            _insert(con, "requests", requests)
+        except duckdb.ConstraintException:
+            raise Contended("a request_id is taken; nothing was written: try again") from None
 
 
 def _write_knowledge(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:

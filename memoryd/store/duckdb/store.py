@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from memoryd.errors import StoreDamaged, Unavailable
 from memoryd.model import limits
 from memoryd.model.call_context import Journal
-from memoryd.model.change import Applied, ChangeSet, Entry, Recalled, RecordedRequest, Snapshot
+from memoryd.model.change import Applied, ChangeSet, Entry, Head, Recalled, RecordedRequest, Snapshot
 from memoryd.model.entity import Entity
 from memoryd.model.filter_terms import entity_terms
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
@@ -87,9 +87,15 @@ class DuckDBStore:
     def on_commit(self, callback: Callable[[Applied], None]) -> None:
         self._writer.on_commit(callback)
 
-    async def commit(self, *changes: ChangeSet) -> int:
+    async def head(self, owner: Owner) -> Head:
+        return self._writer.recent.head(owner)
+
+    async def changes(self, owner: Owner, since: int) -> list[Applied] | None:
+        return self._writer.recent.since(owner, since)
+
+    async def commit(self, *changes: ChangeSet) -> None:
         check_owners(changes)
-        return await self._writer.commit(changes)
+        await self._writer.commit(changes)
 
     async def note_recalls(self, recalls: Mapping[Owner, Mapping[str, Recalled]]) -> None:
         flat = {memory_id: noted for known in recalls.values() for memory_id, noted in known.items()}

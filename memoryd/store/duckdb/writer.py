@@ -15,19 +15,21 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from itertools import product
 
 import duckdb
 
 from memoryd.errors import LimitExceeded, MemorydError, OutcomeUnknown, StoreDamaged, Unavailable
 from memoryd.model.call_context import CallContext, Journal, current_call
-from memoryd.model.change import Applied, ChangeSet, Recalled
+from memoryd.model.change import Applied, ChangeSet, Head, Recalled
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.changes import add_recalls, write
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.opening import Opened, beside
 from memoryd.store.duckdb.reserve import RESERVE, Reserve
 from memoryd.store.duckdb.vectors import VectorColumns
+from memoryd.store.recent import RecentChanges
 
 __all__ = ["Writer"]
 
@@ -47,7 +49,7 @@ class _Job:
     """The change sets of one commit, or a function of the connection that runs between transactions."""
 
     loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[int]
+    future: asyncio.Future[None]
     changes: Sequence[ChangeSet] = ()
     run: Callable[[duckdb.DuckDBPyConnection], object] | None = None
     call_context: CallContext | None = None
@@ -69,6 +71,9 @@ class Writer:
         """What is damaged of the file, as far as anybody has seen; empty: nothing."""
         self.ended_by_damage = False
         self._newest = opened.connection.execute("SELECT newest_create_time FROM commits").fetchall()[0][0]
+        newest = None if self._newest is None else self._newest.replace(tzinfo=UTC)
+        self.recent = RecentChanges(Head(opened.commit_seq, newest))
+        """What an index that is behind asks for."""
         self.vectors = VectorColumns(opened.connection)
         self._min_free = min_free_bytes
         self._on_fatal = on_fatal
@@ -83,16 +88,16 @@ class Writer:
 
     @property
     def commit_seq(self) -> int:
-        """The number of the last transaction."""
+        """The number of the last change set."""
         return self._seq
 
     def on_commit(self, callback: Announce) -> None:
         """Call back on the event loop, after each commit and before its waiter goes on."""
         self._announce.append(callback)
 
-    async def commit(self, changes: Sequence[ChangeSet]) -> int:
+    async def commit(self, changes: Sequence[ChangeSet]) -> None:
         """Queue change sets and wait for them; see CommitLog.commit."""
-        return await self._submit(changes=changes)
+        await self._submit(changes=changes)
 
     async def run(self, function: Callable[[duckdb.DuckDBPyConnection], object]) -> None:
         """Run a function between transactions."""
@@ -103,13 +108,13 @@ class Writer:
         *,
         changes: Sequence[ChangeSet] = (),
         run: Callable[[duckdb.DuckDBPyConnection], object] | None = None,
-    ) -> int:
+    ) -> None:
         if self._closed:
             raise Unavailable("the daemon is shutting down; nothing was written")
         loop = asyncio.get_running_loop()
         job = _Job(loop, loop.create_future(), changes, run, current_call())
         self._jobs.put(job)
-        return await asyncio.shield(job.future)
+        await asyncio.shield(job.future)
 
     def rebind(self) -> None:
         """Go on with the connection that the database has now; called in this thread."""
@@ -152,7 +157,7 @@ class Writer:
     @staticmethod
     def _refuse(jobs: Sequence[_Job], error: Exception) -> None:
         for job in jobs:
-            job.loop.call_soon_threadsafe(_finish, job, 0, error)
+            job.loop.call_soon_threadsafe(_finish, job, error)
 
     def _take_jobs(self) -> None:
         dirty = False
@@ -190,32 +195,34 @@ class Writer:
             if job.run is None:
                 continue
             error = self._attempt(job.run)
-            job.loop.call_soon_threadsafe(_finish, job, self._seq, error)
+            job.loop.call_soon_threadsafe(_finish, job, error)
 
     def _commit_jobs(self, jobs: Sequence[_Job]) -> None:
+        first = self._seq + 1
         error = self._attempt(lambda _: self._transact([(job.changes, job.call_context) for job in jobs]))
         if error is None:
+            changes = [change for job in jobs for change in job.changes]
+            applied = [self.recent.add(seq, change) for seq, change in enumerate(changes, first)]
             try:
                 self._opened.watermark.advance(self._seq)
             except OSError as fault:  # it is committed, so it is acknowledged; but nothing more is promised
                 self._fail(f"side file: {fault.strerror}")
-            jobs[0].loop.call_soon_threadsafe(self._acknowledge, list(jobs), self._seq)
+            jobs[0].loop.call_soon_threadsafe(self._acknowledge, list(jobs), applied)
         elif len(jobs) == 1 or self._fatal:
             self._refuse(jobs, error)
         else:
             for job in jobs:
                 self._commit_jobs([job])
 
-    def _acknowledge(self, jobs: Sequence[_Job], seq: int) -> None:
+    def _acknowledge(self, jobs: Sequence[_Job], applied: Sequence[Applied]) -> None:
         """On the loop: tell who follows the commits, then who waits."""
+        for one, announce in product(applied, self._announce):
+            try:
+                announce(one)
+            except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
+                jobs[0].loop.call_exception_handler({"message": "a follower of commits failed", "exception": error})
         for job in jobs:
-            for change, announce in product(job.changes, self._announce):
-                try:
-                    announce(Applied(seq, change))
-                except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
-                    job.loop.call_exception_handler({"message": "a follower of commits failed", "exception": error})
-        for job in jobs:
-            _finish(job, seq, None)
+            _finish(job, None)
 
     def _attempt(self, run: Callable[[duckdb.DuckDBPyConnection], object]) -> MemorydError | None:
         """Run something, and return what went wrong in words of the contract."""
@@ -278,14 +285,15 @@ class Writer:
     def _transact(self, work: Sequence[tuple[Sequence[ChangeSet], CallContext | None]]) -> None:
         changes = [change for together, _ in work for change in together]
         self._check_space([together for together, _ in work])
+        self.recent.check(changes)
         con = self._con
-        seq = self._seq + 1
+        seq = self._seq + len(changes)
         sizes = {len(entry.vector) for c in changes for entry in c.inserts if entry.vector is not None}
         for size in sizes.difference(self.vectors.dimensions):
             self.vectors.ensure(con, size)
         con.begin()
         try:
-            write(con, changes, seq)
+            write(con, changes, self._seq + 1)
             times = [rows.naive(entry.memory.create_time) for c in changes for entry in c.inserts]
             newest = max([time for time in (*times, self._newest) if time is not None], default=None)
             con.execute("UPDATE commits SET commit_seq = ?, newest_create_time = ?", [seq, newest])
@@ -333,11 +341,11 @@ def _deletes(change: ChangeSet) -> bool:
     return bool(taken) or any(entry.memory.delete_time is not None for entry in change.updates)
 
 
-def _finish(job: _Job, seq: int, error: Exception | None) -> None:
+def _finish(job: _Job, error: Exception | None) -> None:
     if job.future.done():
         return
     if error is None:
-        job.future.set_result(seq)
+        job.future.set_result(None)
     else:
         job.future.set_exception(error)
 
