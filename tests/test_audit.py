@@ -27,7 +27,7 @@ def made_call(n: int = 0, **more) -> CallContext:
 
 
 def test_a_line_says_who_what_and_which_and_nothing_empty(folder):
-    log = AuditLog(folder / "a.jsonl")
+    log = AuditLog(folder / "a.jsonl", daemon_id="d1")
     made = made_call(
         grant_id="g",
         listener="g",
@@ -42,12 +42,13 @@ def test_a_line_says_who_what_and_which_and_nothing_empty(folder):
     log.close()
     assert [
         {
-            "time": rfc3339(NOW), "call": "call0", "door": "sandbox", "listener": "g", "grant_id": "g",
+            "time": rfc3339(NOW), "call": "call0", "daemon": "d1", "door": "sandbox", "listener": "g", "grant_id": "g",
             "token_id": "t", "agent_id": "x", "user_id": "u", "chat_id": "c", "rpc": "AddMemory", "outcome": "OK",
             "ids": ["m1", "m2"],
         },
         {
-            "time": rfc3339(NOW + timedelta(seconds=1)), "call": "call1", "door": "sandbox", "rpc": "AddMemory",
+            "time": rfc3339(NOW + timedelta(seconds=1)), "call": "call1", "daemon": "d1", "door": "sandbox",
+            "rpc": "AddMemory",
             "outcome": "NOT_FOUND", "reason": "MEMORY_NOT_FOUND",
         },
     ] == records(folder / "a.jsonl")  # fmt: skip

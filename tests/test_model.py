@@ -175,8 +175,8 @@ def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
         inserts=(mine,), updates=(ours,), purges=(gone.memory,), request=request, forget_requests_before=NOW,
         entities=(Entity("e" * 26, of_team, NOW, Trust.HOST),),
         forget_entities=(Entity("f" * 26, of_alice, NOW, Trust.HOST),), tombstones=(Tombstone(of_alice, b"t"),),
-        lift=(Tombstone(of_team, b"l"),), jobs={"gc": NOW}, grants=(grant(),), forget_grants=("g",),
-        token_keys=(),
+        lift=(Tombstone(of_team, b"l"),), jobs={"gc": NOW}, jobs_before={"gc": None},
+        grants=(grant(),), forget_grants=("g",), token_keys=(),
     )  # fmt: skip
     of_bob = gone.memory.owner
     split = whole.by_owner({of_alice: 7, of_bob: 8})

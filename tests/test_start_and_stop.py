@@ -235,7 +235,7 @@ def test_a_store_that_cannot_note_its_progress_ends_the_daemon(folder):
         "g.CommitWatermark.advance = advance\n"
         "from memoryd.__main__ import main\nmain()"
     )
-    daemon = Daemon(folder, config=NO_MODEL)
+    daemon = Daemon(folder, config=NO_MODEL + "[memory]\nauto_gc = false\n")
     arguments = daemon.command("serve")[3:]
     process = subprocess.Popen([sys.executable, "-c", program, *arguments], stderr=subprocess.DEVNULL)
     with daemon.client(timeout_s=30, wait_for_ready=True) as memory:

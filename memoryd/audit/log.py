@@ -32,30 +32,6 @@ REPEAT = timedelta(seconds=1)  # refusals alike within it are one line
 MAX_REPEATS = 4096  # kinds of refusals that are counted at once
 
 
-def _line(call_context: CallContext, outcome: str, reason: str, ids: Sequence[str], most: int, **more: Any) -> bytes:
-    record = {
-        "time": rfc3339(call_context.time),
-        "call": call_context.call,
-        "door": call_context.door,
-        "listener": call_context.listener,
-        "grant_id": call_context.grant_id,
-        "token_id": call_context.token_id,
-        "agent_id": call_context.agent_id,
-        "user_id": call_context.user_id,
-        "chat_id": call_context.chat_id,
-        "peer": call_context.peer,
-        "rpc": call_context.rpc,
-        "outcome": outcome,
-        "reason": reason,
-        "dry_run": call_context.dry_run,
-        "purge": call_context.purge,
-        "ids": list(ids[:most]),
-        **({"id_count": len(ids)} if len(ids) > most else {}),
-        **more,
-    }
-    return json.dumps({name: value for name, value in record.items() if value}, ensure_ascii=False).encode() + b"\n"
-
-
 class AuditLog:
     """Appends to the log; safe to call from any thread."""
 
@@ -66,13 +42,19 @@ class AuditLog:
         required: bool = True,
         max_bytes: int = 64 << 20,
         keep_files: int = 16,
+        daemon_id: str = "",
         on_fault: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Open the log, or make it. With `required`, what cannot be written down is refused."""
+        """
+        Open the log, or make it. With `required`, what cannot be written down is refused.
+
+        Each line says which daemon wrote it: `daemon_id`.
+        """
         self.path = path
         self._required = required
         self._max_bytes = max_bytes
         self._keep_files = keep_files
+        self._daemon_id = daemon_id
         self._on_fault = on_fault
         self._fault = ""
         self._lock = threading.Lock()
@@ -97,7 +79,7 @@ class AuditLog:
                 call_context.purge = call_context.purge or bool(purged_ids)  # also of what always erases
                 call_contexts.append((call_context, ids, purged_ids))
         lines = [
-            _line(call_context, "OK", "", ids, limits.MAX_AUDITED_IDS, purged_ids=purged)
+            self._line(call_context, "OK", "", ids, limits.MAX_AUDITED_IDS, purged_ids=purged)
             for call_context, ids, purged in call_contexts
         ]
         if not lines:
@@ -124,7 +106,7 @@ class AuditLog:
         if outcome == "OK" and written is not None and written >= {*call_context.ids, call_context.token_id}:
             return
         most = limits.MAX_AUDITED_READ_IDS if written is None else limits.MAX_AUDITED_IDS
-        line = _line(call_context, outcome, reason, call_context.ids, most, field=field)
+        line = self._line(call_context, outcome, reason, call_context.ids, most, field=field)
         with self._lock:
             lines = self._repeated_before(call_context.time - REPEAT)
             if outcome == "OK":
@@ -187,8 +169,35 @@ class AuditLog:
                 break
             del self._repeats[key]
             if count:
-                lines.append(_line(call_context, key[-2], key[-1], (), 0, repeated=count))
+                lines.append(self._line(call_context, key[-2], key[-1], (), 0, repeated=count))
         return lines
+
+    def _line(
+        self, call_context: CallContext, outcome: str, reason: str, ids: Sequence[str], most: int, **more: Any
+    ) -> bytes:
+        record = {
+            "time": rfc3339(call_context.time),
+            "call": call_context.call,
+            "daemon": self._daemon_id,
+            "door": call_context.door,
+            "listener": call_context.listener,
+            "grant_id": call_context.grant_id,
+            "token_id": call_context.token_id,
+            "agent_id": call_context.agent_id,
+            "user_id": call_context.user_id,
+            "chat_id": call_context.chat_id,
+            "peer": call_context.peer,
+            "rpc": call_context.rpc,
+            "outcome": outcome,
+            "reason": reason,
+            "dry_run": call_context.dry_run,
+            "purge": call_context.purge,
+            "ids": list(ids[:most]),
+            **({"id_count": len(ids)} if len(ids) > most else {}),
+            **more,
+        }
+        told = {name: value for name, value in record.items() if value}
+        return json.dumps(told, ensure_ascii=False).encode() + b"\n"
 
     def _append(self, lines: Sequence[bytes]) -> str:
         """Append, and return what went wrong, in words; empty if nothing did. The lock is held."""

@@ -61,6 +61,7 @@ class _Daemon:
         self._places = places
         self._env = env
         self._version = version
+        self._id = secrets.token_hex(4)
         self._began = time.monotonic()
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -156,6 +157,7 @@ class _Daemon:
             required=config.required,
             max_bytes=config.max_bytes,
             keep_files=config.keep_files,
+            daemon_id=self._id,
             on_fault=lambda fault: log.error("audit_not_written", error=fault, required=config.required),
         )
 
@@ -200,6 +202,7 @@ class _Daemon:
         _trim()
         log.info(
             "serving",
+            daemon=self._id,
             socket=str(lease.path),
             database=str(self._places.database),
             sandboxes=len(doors.listeners),
@@ -273,7 +276,7 @@ class _Daemon:
                     await ports.store.commit(ChangeSet(jobs=new))
                     ran |= new
                 for name in due_jobs(self._config, ran, now_utc()):
-                    await run_job(name, ports, doors, self._config)
+                    await run_job(name, ports, doors, self._config, ran=ran.get(name), now=now_utc())
             except Exception as error:  # noqa: BLE001  it may be busy or full now; the next look comes soon
                 log.error("schedule_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
 

@@ -91,6 +91,8 @@ class ChangeSet:
     """What may be learnt again."""
     jobs: Mapping[str, datetime] = field(default_factory=dict)
     """When jobs ran, by name."""
+    jobs_before: Mapping[str, datetime | None] = field(default_factory=dict)
+    """What is noted of jobs, None: nothing, when it was decided; otherwise it is not committed."""
     based_on: int | None = None
     """The number of the owner's commit on which it was decided; None: it holds whatever was committed since."""
 
@@ -126,6 +128,7 @@ class ChangeSet:
             forget_grants=self.forget_grants,
             token_keys=self.token_keys,
             jobs=self.jobs,
+            jobs_before=self.jobs_before,
         )
 
     @property

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from memoryd.errors import Contended
 from memoryd.model.change import Applied, ChangeSet, Entry, Head, Recalled, RecordedRequest, Snapshot
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
@@ -37,6 +38,8 @@ __all__ = [
     "MemoryStore",
     "Store",
     "StoreInfo",
+    "check_jobs",
+    "check_owners",
 ]
 
 T = TypeVar("T")
@@ -96,6 +99,12 @@ def check_owners(changes: Sequence[ChangeSet]) -> None:
         raise ValueError("a change set mixes owners; see ChangeSet.by_owner")
 
 
+def check_jobs(change: ChangeSet, noted: Mapping[str, datetime]) -> None:
+    """Raise Contended where jobs are not noted as they were when a change was decided."""
+    if any(noted.get(name) != before for name, before in change.jobs_before.items()):
+        raise Contended("somebody else has run or leased the job; nothing was written")
+
+
 class CommitLog(Protocol):
     """Takes change sets, and tells of each one that is durable."""
 
@@ -125,7 +134,7 @@ class CommitLog(Protocol):
 
         Each is of one owner, or of the whole store (ValueError else; see `ChangeSet.by_owner`), and gets the next
         number of its owner. Raises Contended, with nothing written, where the owner was changed after the commit that
-        one is based on, or a request id is taken.
+        one is based on, a request id is taken, or a job is not noted as in `jobs_before`.
 
         Commits that wait together may share a transaction, and one that fails harms no other. An update replaces
         every column of the memory but recall_time, recall_count and trusted_recall_time; one of a memory that is not

@@ -34,7 +34,7 @@ from memoryd.model.query import Filter
 from memoryd.model.results import Compaction, GcReport, MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import text_digest
-from memoryd.store.base import Cursor, Graces, StoreInfo, check_owners
+from memoryd.store.base import Cursor, Graces, StoreInfo, check_jobs, check_owners
 from memoryd.store.recent import RecentChanges
 
 __all__ = ["RamStore"]
@@ -80,6 +80,10 @@ class RamStore:
         requests = [change.request for change in changes if change.request is not None]
         if any((one.owner, one.method, one.request_id) in self._requests for one in requests):
             raise Contended("a request_id is taken; nothing was written: try again")
+        noted = dict(self._jobs)
+        for change in changes:
+            check_jobs(change, noted)
+            noted |= change.jobs
         entries = self._entries
         for change in changes:
             entries = _entries_after(entries, change)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
@@ -11,9 +12,10 @@ import duckdb
 from memoryd.errors import Contended
 from memoryd.model.change import PURGE, ChangeSet, Recalled, Tombstone
 from memoryd.model.scope import Owner
+from memoryd.store.base import check_jobs
 from memoryd.store.duckdb import rows
 
-__all__ = ["add_recalls", "write"]
+__all__ = ["add_recalls", "jobs_of", "write"]
 
 FEW_ROWS = 4  # below it, rows as parameters are cheaper than a scan of arrays (measured: 1.8 against 2.6 ms for one)
 MANY_UPDATES = 16  # from it on, one statement that scans the ids is cheaper than a statement each
@@ -49,7 +51,7 @@ def _update(con: duckdb.DuckDBPyConnection, updated: Sequence[dict[str, Any]]) -
 
 
 def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], first_seq: int) -> None:
-    """Write change sets, numbered from `first_seq` on, in the open transaction; Contended if a request id is taken."""
+    """Write change sets, numbered from `first_seq` on, in the open transaction; Contended as of CommitLog.commit."""
     inserts = [rows.entry_row(entry, seq) for seq, change in enumerate(changes, first_seq) for entry in change.inserts]
     for _, alike in groupby(sorted(inserts, key=tuple), key=tuple):  # those with a vector have a column more
         _insert(con, "memories", list(alike))
@@ -78,6 +80,8 @@ def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], first_se
                     "INSERT INTO token_keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
                     [key.id, key.secret.hex(), rows.naive(key.create_time)],
                 )
+        if change.jobs_before:
+            check_jobs(change, jobs_of(con))
         _write_knowledge(con, change)
     requests = [rows.request_row(change.request) for change in changes if change.request is not None]
     if requests:
@@ -115,6 +119,11 @@ def _write_knowledge(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
             else "INSERT INTO jobs VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET run_time = excluded.run_time",
             [name, rows.naive(time)],
         )
+
+
+def jobs_of(con: duckdb.DuckDBPyConnection) -> dict[str, datetime]:
+    """Return when jobs ran, by name."""
+    return {name: time.replace(tzinfo=UTC) for name, time in con.execute("SELECT name, run_time FROM jobs").fetchall()}
 
 
 def _by_owner(tombstones: Sequence[Tombstone]) -> dict[Owner, list[str]]:

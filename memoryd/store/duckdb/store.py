@@ -26,6 +26,7 @@ from memoryd.model.results import Compaction, GcReport, MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.base import Cursor, Graces, StoreInfo, check_owners
 from memoryd.store.duckdb import queries, rows
+from memoryd.store.duckdb.changes import jobs_of
 from memoryd.store.duckdb.compact import remains_of
 from memoryd.store.duckdb.compactor import Compactor, size_of
 from memoryd.store.duckdb.opening import Opened, unreadable
@@ -289,8 +290,7 @@ class DuckDBStore:
         return await self._memories(queries.select_memories(source) + " ORDER BY m.create_time", [])
 
     async def jobs(self) -> dict[str, datetime]:
-        found = await self._query("SELECT name, run_time FROM jobs")
-        return {name: time.replace(tzinfo=UTC) for name, time in found}
+        return await self._readers.read(lambda: jobs_of(self._readers.cursor()))
 
     async def traces(self, text: str) -> list[str]:
         return await self._readers.read(lambda: traces_of(self._readers.cursor(), self._opened.path, text))
