@@ -131,6 +131,26 @@ def test_what_is_purged_during_a_load_is_not_found_and_costs_no_second_load():
     run(rule())
 
 
+def test_the_purges_of_one_daemon_cost_it_no_load(folder, clock, monkeypatch):
+    async def rule():
+        async with ports_over(open_duckdb(folder)) as ports:
+            alice, loads, read = Local(ports, clock, user_id="alice"), [], ports.store.read_owner
+            monkeypatch.setattr(ports.store, "read_owner", lambda *given: loads.append(1) or read(*given))
+            made = [(await alice.add(f"apple number{n} apart")).memory for n in range(40)]
+
+            async def search():
+                for _ in range(200):
+                    await alice.search("apple")
+                    await asyncio.sleep(0)
+
+            searching = asyncio.create_task(search())
+            await asyncio.gather(*(alice.delete(memory.id, purge=True) for memory in made[1:]))
+            await searching
+            assert (1, 1) == (len(loads), len((await alice.search("apple")).hits))
+
+    run(rule())
+
+
 def test_where_others_purge_during_every_load_the_store_is_asked_instead():
     async def rule():
         store, loop, loads = ram_store(), asyncio.get_running_loop(), []

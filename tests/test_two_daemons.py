@@ -172,7 +172,7 @@ def change(text, *, scope=ALICE, **more):
 
 def test_recent_changes_are_bounded_and_never_claim_more_than_they_know():
     recent = RecentChanges(Head(10, NOW), most_bytes=8_000, most_heads=8)
-    assert ([], Head(10, NOW)) == (recent.since(OWNER, 10), recent.head(OWNER))
+    assert ([], Head(10, NOW)) == (recent.since(OWNER, 10), recent.heads.of(OWNER))
     assert recent.since(OWNER, 9) is None  # before the start
     for seq in range(11, 15):
         recent.add(seq, change(f"{seq}"))
@@ -187,8 +187,8 @@ def test_recent_changes_are_bounded_and_never_claim_more_than_they_know():
     assert [41] == [applied.commit_seq for applied in recent.since(OWNER, 40)]
     for n in range(9):
         recent.add(42 + n, change("of another", scope=replace(BOB, user_id=f"u{n}")))
-    assert 41 <= recent.head(OWNER).commit_seq <= 50  # not known exactly any more: later than it is
+    assert 41 <= recent.heads.of(OWNER).commit_seq <= 50  # not known exactly any more: later than it is
     assert (None, []) == (recent.since(OWNER, 40), recent.since(OWNER, 50))
     with pytest.raises(Contended):
-        recent.check([change("y", based_on=40)])
-    recent.check([change("y", based_on=50), change("z")])
+        recent.heads.check([change("y", based_on=40)])
+    recent.heads.check([change("y", based_on=50), change("z")])

@@ -66,7 +66,7 @@ class RamStore:
         self._callbacks.append(callback)
 
     async def head(self, owner: Owner) -> Head:
-        return self._recent.head(owner)
+        return self._recent.heads.of(owner)
 
     async def changes(self, owner: Owner, since: int) -> list[Applied] | None:
         return self._recent.since(owner, since)
@@ -76,7 +76,7 @@ class RamStore:
         if self._closed:
             raise Unavailable("the store is closed")
         await asyncio.sleep(0)
-        self._recent.check(changes)
+        self._recent.heads.check(changes)
         requests = [change.request for change in changes if change.request is not None]
         if any((one.owner, one.method, one.request_id) in self._requests for one in requests):
             raise Contended("a request_id is taken; nothing was written: try again")
@@ -92,7 +92,7 @@ class RamStore:
         for change in changes:
             self._apply(change)
             self._seq += 1
-            number = self._seq if change.owner is None else self._recent.head(change.owner).commit_seq + 1
+            number = self._seq if change.owner is None else self._recent.heads.of(change.owner).commit_seq + 1
             applied.append(self._recent.add(number, change))
         for one in applied:
             for callback in self._callbacks:
@@ -208,7 +208,7 @@ class RamStore:
         size = sum(len(e.memory.content.encode()) + len(e.terms) for e in entries)
         named = [entity for entity in self._named.values() if entity.owner == owner]
         stones = frozenset(stone.digest for stone in self._tombstones if stone.owner == owner)
-        return build(Snapshot(self._recent.head(owner).commit_seq, len(entries), size, chunks, named, stones))
+        return build(Snapshot(self._recent.heads.of(owner).commit_seq, len(entries), size, chunks, named, stones))
 
     async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
         over = [entry.memory for entry in self._entries.values() if graces.are_over(entry.memory)]

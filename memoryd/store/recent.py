@@ -7,7 +7,6 @@ than the last one: then a decision is made, or an index loaded, once more than n
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +15,7 @@ from memoryd.errors import Contended
 from memoryd.model.change import Applied, ChangeSet, Entry, Head
 from memoryd.model.scope import Owner
 
-__all__ = ["RecentChanges"]
+__all__ = ["Heads", "RecentChanges"]
 
 MOST_BYTES = 16 << 20  # of change sets that are kept, all owners together
 MOST_HEADS = 65_536  # owners whose number is known exactly: 20 MB
@@ -24,33 +23,18 @@ BYTES_AN_ENTRY = 1024  # of objects around a text and a vector, measured roughly
 BYTES_A_CHANGE = 512
 
 
-class RecentChanges:
-    """Follows the commits of one store; one thread adds, others may ask at the same time."""
+class Heads:
+    """How far the commits of each owner have come."""
 
-    def __init__(self, start: Head, *, most_bytes: int = MOST_BYTES, most_heads: int = MOST_HEADS) -> None:
+    def __init__(self, start: Head, *, most: int = MOST_HEADS) -> None:
         """Begin at a head that no owner is past."""
         self._floor = start
-        self._most_bytes, self._most_heads = most_bytes, most_heads
-        self._heads: OrderedDict[Owner, Head] = OrderedDict()
-        self._kept: dict[int, tuple[Owner, Applied, int]] = {}
-        """Whose commit, and its bytes; numbered in the order in which they came."""
-        self._of: dict[Owner, deque[int]] = {}
-        self._number = 0
-        self._bytes = 0
-        self._lock = threading.Lock()
+        self._most = most
+        self._of: OrderedDict[Owner, Head] = OrderedDict()
 
-    def head(self, owner: Owner) -> Head:
-        """Return how far an owner's commits have come."""
-        with self._lock:
-            return self._heads.get(owner, self._floor)
-
-    def since(self, owner: Owner, commit_seq: int) -> list[Applied] | None:
-        """Return the commits of an owner after a number, oldest first; None where not all of them are known."""
-        with self._lock:
-            known = (self._kept[number][1] for number in self._of.get(owner, ()))
-            later = [applied for applied in known if applied.commit_seq > commit_seq]
-            after = later[0].after if later else self._heads.get(owner, self._floor).commit_seq
-            return later if after <= commit_seq else None
+    def of(self, owner: Owner) -> Head:
+        """Return the head of an owner."""
+        return self._of.get(owner, self._floor)
 
     def check(self, changes: Sequence[ChangeSet]) -> None:
         """Raise Contended if one of these change sets was decided before the last commit of its owner."""
@@ -59,25 +43,58 @@ class RecentChanges:
             owner = change.owner
             if owner is None:
                 continue
-            if change.based_on is not None and (owner in committing or self.head(owner).commit_seq > change.based_on):
+            if change.based_on is not None and (owner in committing or self.of(owner).commit_seq > change.based_on):
                 raise Contended("others have changed the scope at the same time; nothing was written: try again")
             committing.add(owner)
+
+    def advance(self, owner: Owner, commit_seq: int, change: ChangeSet) -> Head:
+        """Take in a commit of an owner, and return the head before it."""
+        before = self._of.pop(owner, self._floor)
+        times = [entry.memory.create_time for entry in change.inserts]
+        self._of[owner] = Head(commit_seq, _latest(*times, before.newest_create_time))
+        if len(self._of) > self._most:  # many at a time, as each rise of the floor costs loads of indexes
+            for _ in range(self._most // 4 + 1):
+                _, oldest = self._of.popitem(last=False)
+                newest = _latest(oldest.newest_create_time, self._floor.newest_create_time)
+                self._floor = Head(max(oldest.commit_seq, self._floor.commit_seq), newest)
+        return before
+
+
+class RecentChanges:
+    """Follows the commits of one store."""
+
+    def __init__(self, start: Head, *, most_bytes: int = MOST_BYTES, most_heads: int = MOST_HEADS) -> None:
+        """Begin at a head that no owner is past."""
+        self.heads = Heads(start, most=most_heads)
+        self._most_bytes = most_bytes
+        self._kept: dict[int, tuple[Owner, Applied, int]] = {}
+        """Whose commit, and its bytes; numbered in the order in which they came."""
+        self._of: dict[Owner, deque[int]] = {}
+        self._number = 0
+        self._bytes = 0
+
+    def since(self, owner: Owner, commit_seq: int) -> list[Applied] | None:
+        """Return the commits of an owner after a number, oldest first; None where not all of them are known."""
+        later: list[Applied] = []
+        for number in reversed(self._of.get(owner, ())):
+            applied = self._kept[number][1]
+            if applied.commit_seq <= commit_seq:
+                break
+            later.append(applied)
+        after = later[-1].after if later else self.heads.of(owner).commit_seq
+        return later[::-1] if after <= commit_seq else None
 
     def add(self, commit_seq: int, change: ChangeSet) -> Applied:
         """Take in a commit, and return it as those who follow learn of it."""
         owner = change.owner
         if owner is None:
             return Applied(commit_seq, change)
-        with self._lock:
-            before = self._heads.pop(owner, self._floor)
-            times = [entry.memory.create_time for entry in change.inserts]
-            self._heads[owner] = Head(commit_seq, _latest(*times, before.newest_create_time))
-            applied = Applied(commit_seq, change, before.commit_seq)
-            if change.purges or change.forget_entities:
-                self._drop(owner)
-            else:
-                self._keep(owner, applied)
-            self._shrink()
+        applied = Applied(commit_seq, change, self.heads.advance(owner, commit_seq, change).commit_seq)
+        if change.purges or change.forget_entities:
+            self._drop(owner)
+        else:
+            self._keep(owner, applied)
+        self._shrink()
         return applied
 
     def _keep(self, owner: Owner, applied: Applied) -> None:
@@ -99,11 +116,6 @@ class RecentChanges:
             self._of[owner].popleft()
             if not self._of[owner]:
                 del self._of[owner]
-        if len(self._heads) > self._most_heads:  # many at a time, as each rise of the floor costs loads of indexes
-            for _ in range(self._most_heads // 4 + 1):
-                _, oldest = self._heads.popitem(last=False)
-                newest = _latest(oldest.newest_create_time, self._floor.newest_create_time)
-                self._floor = Head(max(oldest.commit_seq, self._floor.commit_seq), newest)
 
 
 def _latest(*times: datetime | None) -> datetime | None:
@@ -112,4 +124,4 @@ def _latest(*times: datetime | None) -> datetime | None:
 
 def _bytes_of(entry: Entry) -> int:
     vector = 0 if entry.vector is None else entry.vector.nbytes
-    return BYTES_AN_ENTRY + entry.memory.text_bytes + len(entry.terms) + vector
+    return BYTES_AN_ENTRY + len(entry.memory.content) + len(entry.terms) + vector

@@ -89,7 +89,7 @@ class DuckDBStore:
         self._writer.on_commit(callback)
 
     async def head(self, owner: Owner) -> Head:
-        return self._writer.recent.head(owner)
+        return self._writer.recent.heads.of(owner)
 
     async def changes(self, owner: Owner, since: int) -> list[Applied] | None:
         return self._writer.recent.since(owner, since)

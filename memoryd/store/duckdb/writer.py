@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from itertools import product
 
 import duckdb
 
@@ -29,7 +28,7 @@ from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.opening import Opened, beside
 from memoryd.store.duckdb.reserve import RESERVE, Reserve
 from memoryd.store.duckdb.vectors import VectorColumns
-from memoryd.store.recent import RecentChanges
+from memoryd.store.recent import Heads, RecentChanges
 
 __all__ = ["Writer"]
 
@@ -72,8 +71,9 @@ class Writer:
         self.ended_by_damage = False
         self._newest = opened.connection.execute("SELECT newest_create_time FROM commits").fetchall()[0][0]
         newest = None if self._newest is None else self._newest.replace(tzinfo=UTC)
+        self._heads = Heads(Head(opened.commit_seq, newest))  # of this thread
         self.recent = RecentChanges(Head(opened.commit_seq, newest))
-        """What an index that is behind asks for."""
+        """What was announced of late: it changes on the event loop alone, together with those who follow."""
         self.vectors = VectorColumns(opened.connection)
         self._min_free = min_free_bytes
         self._on_fatal = on_fatal
@@ -201,26 +201,27 @@ class Writer:
         first = self._seq + 1
         error = self._attempt(lambda _: self._transact([(job.changes, job.call_context) for job in jobs]))
         if error is None:
-            changes = [change for job in jobs for change in job.changes]
-            applied = [self.recent.add(seq, change) for seq, change in enumerate(changes, first)]
             try:
                 self._opened.watermark.advance(self._seq)
             except OSError as fault:  # it is committed, so it is acknowledged; but nothing more is promised
                 self._fail(f"side file: {fault.strerror}")
-            jobs[0].loop.call_soon_threadsafe(self._acknowledge, list(jobs), applied)
+            jobs[0].loop.call_soon_threadsafe(self._acknowledge, list(jobs), first)
         elif len(jobs) == 1 or self._fatal:
             self._refuse(jobs, error)
         else:
             for job in jobs:
                 self._commit_jobs([job])
 
-    def _acknowledge(self, jobs: Sequence[_Job], applied: Sequence[Applied]) -> None:
+    def _acknowledge(self, jobs: Sequence[_Job], first_seq: int) -> None:
         """On the loop: tell who follows the commits, then who waits."""
-        for one, announce in product(applied, self._announce):
-            try:
-                announce(one)
-            except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
-                jobs[0].loop.call_exception_handler({"message": "a follower of commits failed", "exception": error})
+        changes = (change for job in jobs for change in job.changes)
+        for seq, change in enumerate(changes, first_seq):
+            applied = self.recent.add(seq, change)
+            for announce in self._announce:
+                try:
+                    announce(applied)
+                except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
+                    jobs[0].loop.call_exception_handler({"message": "a follower of commits failed", "exception": error})
         for job in jobs:
             _finish(job, None)
 
@@ -285,7 +286,7 @@ class Writer:
     def _transact(self, work: Sequence[tuple[Sequence[ChangeSet], CallContext | None]]) -> None:
         changes = [change for together, _ in work for change in together]
         self._check_space([together for together, _ in work])
-        self.recent.check(changes)
+        self._heads.check(changes)
         con = self._con
         seq = self._seq + len(changes)
         sizes = {len(entry.vector) for c in changes for entry in c.inserts if entry.vector is not None}
@@ -310,6 +311,10 @@ class Writer:
         except BaseException:
             _roll_back(con)
             raise
+        for number, change in enumerate(changes, self._seq + 1):
+            owner = change.owner
+            if owner is not None:
+                self._heads.advance(owner, number, change)
         self._seq, self._newest = seq, newest
         if flushed is not None:
             flushed()
