@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import subprocess
@@ -63,15 +62,12 @@ def test_a_closed_client_says_so(daemon, user):
         memory.search("x")
 
 
-def test_a_closed_asynchronous_client_says_so(daemon, user):
-    async def rule():
-        memory = AsyncMemoryClient(daemon.endpoint, user_id=user)
-        await memory.add("x")
-        await memory.close()
-        with pytest.raises(InvalidArgument, match="closed"):
-            await memory.search("x")
-
-    asyncio.run(rule())
+async def test_a_closed_asynchronous_client_says_so(daemon, user):
+    memory = AsyncMemoryClient(daemon.endpoint, user_id=user)
+    await memory.add("x")
+    await memory.close()
+    with pytest.raises(InvalidArgument, match="closed"):
+        await memory.search("x")
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), None, "1"])

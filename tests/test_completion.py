@@ -20,7 +20,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.memory import Draft
 from memoryd.model.scope import Owner
-from tests.builders import ALICE, NOW, entry, memory, open_duckdb, ports_over, ram_store, run, visible_to
+from tests.builders import ALICE, NOW, entry, memory, open_duckdb, ports_over, ram_store, visible_to
 
 OWNER = Owner("default", ALICE)
 CALLER = Caller(user_id="alice")
@@ -31,84 +31,71 @@ async def stored(ports, count: int) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])
-def test_a_delete_of_many_whose_caller_goes_is_whole_or_not_begun(monkeypatch, after):
+async def test_a_delete_of_many_whose_caller_goes_is_whole_or_not_begun(monkeypatch, after):
     """Its caller goes as commit number `after` begins; 0: while it waits for the lock."""
+    async with ports_over(ram_store()) as ports:
+        await stored(ports, 500)
+        commit, commits, done = ports.store.commit, [], []
 
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            await stored(ports, 500)
-            commit, commits, done = ports.store.commit, [], []
-
-            async def counted(change):
-                commits.append(change)
-                if len(commits) == after:
-                    caller.cancel()
-                    await asyncio.sleep(0.01)
-                await commit(change)
-                done.append(change)
-
-            monkeypatch.setattr(ports.store, "commit", counted)
-
-            async def delete(request_id="r1"):
-                return await forget_matching(Match(text="spam"), CALLER, ports, now=NOW, request_id=request_id)
-
-            await ports.indexes.get(OWNER)
-            caller = asyncio.create_task(run_to_completion(delete()))
-            if not after:
-                async with ports.locks.hold([OWNER]):  # it waits for its turn
-                    await asyncio.sleep(0.01)
-                    caller.cancel()
-                    await asyncio.sleep(0.01)
-            with pytest.raises(asyncio.CancelledError):
-                await caller
-            for _ in range(200):
+        async def counted(change):
+            commits.append(change)
+            if len(commits) == after:
+                caller.cancel()
                 await asyncio.sleep(0.01)
-                if len(done) == (4 if after else 0):
-                    break
-            monkeypatch.undo()
-            live = await ports.store.page(visible_to(ALICE), Match(text="spam").filter, now=NOW, limit=1000)
-            assert (0 if after else 500) == len(live)
-            assert 500 == (await delete()).deleted_count  # the same request again: its first answer, or all of it now
+            await commit(change)
+            done.append(change)
 
-    run(rule())
+        monkeypatch.setattr(ports.store, "commit", counted)
+
+        async def delete(request_id="r1"):
+            return await forget_matching(Match(text="spam"), CALLER, ports, now=NOW, request_id=request_id)
+
+        await ports.indexes.get(OWNER)
+        caller = asyncio.create_task(run_to_completion(delete()))
+        if not after:
+            async with ports.locks.hold([OWNER]):  # it waits for its turn
+                await asyncio.sleep(0.01)
+                caller.cancel()
+                await asyncio.sleep(0.01)
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        for _ in range(200):
+            await asyncio.sleep(0.01)
+            if len(done) == (4 if after else 0):
+                break
+        monkeypatch.undo()
+        live = await ports.store.page(visible_to(ALICE), Match(text="spam").filter, now=NOW, limit=1000)
+        assert (0 if after else 500) == len(live)
+        assert 500 == (await delete()).deleted_count  # the same request again: its first answer, or all of it now
 
 
 @pytest.mark.parametrize("content", ["I like tea", "My password is hunter2-Xk9!vQ"])
-def test_a_grant_that_has_ended_gets_no_answer_whatever_becomes_of_the_statement(content):
-    async def rule():
-        async with ports_over(ram_store()) as open_ports:
-            grants = Grants(open_ports.store, open_ports.usage, [], [], time.monotonic, os.urandom)
-            ports = replace(open_ports, grants=grants)
-            gone = Caller(user_id="alice", grant_id="g" * 26)
-            with pytest.raises(Unauthenticated):
-                await add(Draft(content=content), gone, ports, now=NOW)
-
-    run(rule())
+async def test_a_grant_that_has_ended_gets_no_answer_whatever_becomes_of_the_statement(content):
+    async with ports_over(ram_store()) as open_ports:
+        grants = Grants(open_ports.store, open_ports.usage, [], [], time.monotonic, os.urandom)
+        ports = replace(open_ports, grants=grants)
+        gone = Caller(user_id="alice", grant_id="g" * 26)
+        with pytest.raises(Unauthenticated):
+            await add(Draft(content=content), gone, ports, now=NOW)
 
 
-def test_a_call_holds_no_index_that_was_dropped_while_it_waited():
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            tom = Mention("t" * 26, "Tom Baker", Form.NAME, EntityType.PERSON, about=True)
-            memories = [memory(f"Tom Baker is tall {n}", mentions=(tom,)) for n in range(300)]
-            await ports.store.commit(ChangeSet(inserts=tuple(map(entry, memories))))
-            scopes = Scopes(ports)
-            assert 1 == len(await scopes.people(OWNER))
-            held = await scopes.index(OWNER)
-            await ports.store.commit(ChangeSet(purges=tuple(memories)))  # too many to erase in place
-            assert 0 == len(await scopes.people(OWNER))
-            assert held is not await scopes.index(OWNER)
-
-    run(rule())
+async def test_a_call_holds_no_index_that_was_dropped_while_it_waited():
+    async with ports_over(ram_store()) as ports:
+        tom = Mention("t" * 26, "Tom Baker", Form.NAME, EntityType.PERSON, about=True)
+        memories = [memory(f"Tom Baker is tall {n}", mentions=(tom,)) for n in range(300)]
+        await ports.store.commit(ChangeSet(inserts=tuple(map(entry, memories))))
+        scopes = Scopes(ports)
+        assert 1 == len(await scopes.people(OWNER))
+        held = await scopes.index(OWNER)
+        await ports.store.commit(ChangeSet(purges=tuple(memories)))  # too many to erase in place
+        assert 0 == len(await scopes.people(OWNER))
+        assert held is not await scopes.index(OWNER)
 
 
-def test_a_store_that_closes_refuses_reads_at_once(folder):
-    async def rule():
-        store = open_duckdb(folder)
-        closing = asyncio.create_task(store.close())
-        await asyncio.sleep(0)
-        with pytest.raises(Unavailable):
-            await store.entities(OWNER)
-        await asyncio.gather(closing, store.close())
-
-    run(rule())
+async def test_a_store_that_closes_refuses_reads_at_once(folder):
+    store = open_duckdb(folder)
+    closing = asyncio.create_task(store.close())
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable):
+        await store.entities(OWNER)
+    await asyncio.gather(closing, store.close())

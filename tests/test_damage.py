@@ -137,35 +137,32 @@ def test_a_whole_database_passes(whole):
 # --- a full disk ---
 
 
-def test_deletes_work_where_there_is_only_the_reserve(folder):
-    async def rule():
-        free = {"bytes": 1 << 40}
-        store = open_duckdb(folder, min_free_bytes=64 << 20)
-        writer, reserve = store._writer, folder / "memory.duckdb.reserve"
-        assert 4 << 20 == reserve.stat().st_size
-        writer._free_bytes = lambda: free["bytes"] + (0 if reserve.exists() else 4 << 20)
-        kept, gone = entry("kept"), entry("gone")
-        await store.commit(ChangeSet(inserts=(kept, gone)))
-        free["bytes"] = 0
-        with pytest.raises(Unavailable, match="min_free_bytes"):
-            await store.commit(ChangeSet(inserts=(entry("one more"),)))
-        assert reserve.exists()
-        with pytest.raises(Unavailable, match="min_free_bytes"):
-            await store.commit(ChangeSet(grants=(grant(),)))
-        await store.commit(ChangeSet(grants=(grant(revoke_time=NOW),)))
-        assert [NOW] == [one.revoke_time for one in await store.grants()]
-        await store.commit(ChangeSet(purges=(gone.memory,)))
-        assert not reserve.exists()
-        assert [kept.memory.id] == [
-            e.memory.id for e in await store.entries(kept.memory.owner, [kept.memory.id, gone.memory.id])
-        ]
-        free["bytes"] = -(4 << 20)
-        with pytest.raises(Unavailable, match="free some space"):
-            await store.commit(ChangeSet(purges=(kept.memory,)))
-        assert reserve not in store.files()
-        await store.close()
-
-    run(rule())
+async def test_deletes_work_where_there_is_only_the_reserve(folder):
+    free = {"bytes": 1 << 40}
+    store = open_duckdb(folder, min_free_bytes=64 << 20)
+    writer, reserve = store._writer, folder / "memory.duckdb.reserve"
+    assert 4 << 20 == reserve.stat().st_size
+    writer._free_bytes = lambda: free["bytes"] + (0 if reserve.exists() else 4 << 20)
+    kept, gone = entry("kept"), entry("gone")
+    await store.commit(ChangeSet(inserts=(kept, gone)))
+    free["bytes"] = 0
+    with pytest.raises(Unavailable, match="min_free_bytes"):
+        await store.commit(ChangeSet(inserts=(entry("one more"),)))
+    assert reserve.exists()
+    with pytest.raises(Unavailable, match="min_free_bytes"):
+        await store.commit(ChangeSet(grants=(grant(),)))
+    await store.commit(ChangeSet(grants=(grant(revoke_time=NOW),)))
+    assert [NOW] == [one.revoke_time for one in await store.grants()]
+    await store.commit(ChangeSet(purges=(gone.memory,)))
+    assert not reserve.exists()
+    assert [kept.memory.id] == [
+        e.memory.id for e in await store.entries(kept.memory.owner, [kept.memory.id, gone.memory.id])
+    ]
+    free["bytes"] = -(4 << 20)
+    with pytest.raises(Unavailable, match="free some space"):
+        await store.commit(ChangeSet(purges=(kept.memory,)))
+    assert reserve not in store.files()
+    await store.close()
 
 
 def test_the_reserve_is_taken_only_where_there_is_room(folder):
@@ -266,17 +263,14 @@ def test_a_log_is_replayed_though_the_disk_is_full_but_for_the_reserve(folder, m
     opened.close()
 
 
-def test_what_upkeep_writes_does_not_use_the_reserve_up(folder):
-    async def rule():
-        store = open_duckdb(folder, min_free_bytes=64 << 20)
-        reserve = folder / "memory.duckdb.reserve"
-        store._writer._free_bytes = lambda: 0
-        with pytest.raises(Unavailable, match="min_free_bytes"):
-            await store.commit(ChangeSet(jobs={"clock seen": NOW}))
-        assert reserve.exists()
-        await store.close()
-
-    run(rule())
+async def test_what_upkeep_writes_does_not_use_the_reserve_up(folder):
+    store = open_duckdb(folder, min_free_bytes=64 << 20)
+    reserve = folder / "memory.duckdb.reserve"
+    store._writer._free_bytes = lambda: 0
+    with pytest.raises(Unavailable, match="min_free_bytes"):
+        await store.commit(ChangeSet(jobs={"clock seen": NOW}))
+    assert reserve.exists()
+    await store.close()
 
 
 @pytest.mark.parametrize(

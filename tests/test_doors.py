@@ -25,7 +25,6 @@ from memory_client import (
 )
 
 from memoryd.identity.listeners import Listeners
-from tests.builders import run
 from tests.doors import a_world, socket_of, spec
 from tests.grants_helpers import NO_MODEL, _Server, grant
 from tests.support import Daemon, running
@@ -267,35 +266,32 @@ def test_gc_removes_ended_grants_of_which_nothing_is_stored(folder):
         assert 1 == host.run_gc().grant_count
 
 
-def test_a_socket_that_cannot_be_opened_at_a_start_keeps_its_directory_and_is_opened_later(folder):
-    async def rule():
-        made = []
+async def test_a_socket_that_cannot_be_opened_at_a_start_keeps_its_directory_and_is_opened_later(folder):
+    made = []
 
-        class Failing(_Server):
-            async def start(self):
-                if not made:
-                    made.append(1)
-                    raise OSError(24, "Too many open files")
+    class Failing(_Server):
+        async def start(self):
+            if not made:
+                made.append(1)
+                raise OSError(24, "Too many open files")
 
-        def make(_, address):
-            with socket.socket(socket.AF_UNIX) as bound:
-                bound.bind(address.removeprefix("unix:"))
-            return Failing()
+    def make(_, address):
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(address.removeprefix("unix:"))
+        return Failing()
 
-        listeners = Listeners(folder / "s", make, descriptor_limit=10_000)
-        listeners.take()
-        held = grant("a" * 26)
-        (folder / "s" / held.id).mkdir(mode=0o755)
-        inode = (folder / "s" / held.id).stat().st_ino
-        with pytest.raises(Exception, match="Too many open files"):
-            await listeners.open(held)
-        assert inode == (folder / "s" / held.id).stat().st_ino
-        os.unlink(folder / "s" / ".new" / held.id)
+    listeners = Listeners(folder / "s", make, descriptor_limit=10_000)
+    listeners.take()
+    held = grant("a" * 26)
+    (folder / "s" / held.id).mkdir(mode=0o755)
+    inode = (folder / "s" / held.id).stat().st_ino
+    with pytest.raises(Exception, match="Too many open files"):
         await listeners.open(held)
-        assert listeners.is_open(held.id)
-        listeners.let_go()
-
-    run(rule())
+    assert inode == (folder / "s" / held.id).stat().st_ino
+    os.unlink(folder / "s" / ".new" / held.id)
+    await listeners.open(held)
+    assert listeners.is_open(held.id)
+    listeners.let_go()
 
 
 def test_tokens_issued_at_once_all_count(world):

@@ -128,114 +128,96 @@ class SlowEncoder(HashEncoder):
         return super().encode(texts, query=query)
 
 
-def test_queries_go_first_and_callers_take_turns():
-    async def rule():
-        encoder = SlowEncoder()
-        encoder.gate.clear()
-        embedder = ScheduledEmbedder(encoder, workers=1)
-        first = asyncio.ensure_future(embedder.documents(["warm up"], caller="x"))
-        await asyncio.sleep(0.05)
-        batch = asyncio.ensure_future(embedder.documents([f"a{n}" for n in range(3 * PIECE_TEXTS)], caller="a"))
-        await asyncio.sleep(0)
-        small = asyncio.ensure_future(embedder.documents(["b"], caller="b"))
-        await asyncio.sleep(0)
-        query = asyncio.ensure_future(embedder.query("q", owner="c"))
-        await asyncio.sleep(0)
-        encoder.gate.set()
-        await asyncio.gather(first, batch, small, query)
-        embedder.close()
-        lines = [("query" if is_query else texts[0][0]) for is_query, texts in encoder.order]
-        assert ["w", "query", "a", "b", "a", "a"] == lines
-
-    run(rule())
+async def test_queries_go_first_and_callers_take_turns():
+    encoder = SlowEncoder()
+    encoder.gate.clear()
+    embedder = ScheduledEmbedder(encoder, workers=1)
+    first = asyncio.ensure_future(embedder.documents(["warm up"], caller="x"))
+    await asyncio.sleep(0.05)
+    batch = asyncio.ensure_future(embedder.documents([f"a{n}" for n in range(3 * PIECE_TEXTS)], caller="a"))
+    await asyncio.sleep(0)
+    small = asyncio.ensure_future(embedder.documents(["b"], caller="b"))
+    await asyncio.sleep(0)
+    query = asyncio.ensure_future(embedder.query("q", owner="c"))
+    await asyncio.sleep(0)
+    encoder.gate.set()
+    await asyncio.gather(first, batch, small, query)
+    embedder.close()
+    lines = [("query" if is_query else texts[0][0]) for is_query, texts in encoder.order]
+    assert ["w", "query", "a", "b", "a", "a"] == lines
 
 
-def test_documents_get_their_turn_however_many_queries_wait_and_queries_of_callers_take_turns():
-    async def rule():
-        encoder = SlowEncoder()
-        encoder.gate.clear()
-        embedder = ScheduledEmbedder(encoder, workers=1)
-        works = [asyncio.ensure_future(embedder.documents(["warm up"], caller="x"))]
-        await asyncio.sleep(0.05)
-        works += [asyncio.ensure_future(embedder.query(f"flood {n}", owner=n, caller="a")) for n in range(9)]
-        await asyncio.sleep(0)
-        works.append(asyncio.ensure_future(embedder.query("victim", owner="b")))
-        works.append(asyncio.ensure_future(embedder.documents(["statement"], caller="b")))
-        await asyncio.sleep(0)
-        encoder.gate.set()
-        await asyncio.gather(*works)
-        embedder.close()
-        lines = [texts[0].split()[0] for _, texts in encoder.order]
-        assert ["warm", "flood", "victim", "flood", "statement", "flood"] == lines[:6]
-
-    run(rule())
+async def test_documents_get_their_turn_however_many_queries_wait_and_queries_of_callers_take_turns():
+    encoder = SlowEncoder()
+    encoder.gate.clear()
+    embedder = ScheduledEmbedder(encoder, workers=1)
+    works = [asyncio.ensure_future(embedder.documents(["warm up"], caller="x"))]
+    await asyncio.sleep(0.05)
+    works += [asyncio.ensure_future(embedder.query(f"flood {n}", owner=n, caller="a")) for n in range(9)]
+    await asyncio.sleep(0)
+    works.append(asyncio.ensure_future(embedder.query("victim", owner="b")))
+    works.append(asyncio.ensure_future(embedder.documents(["statement"], caller="b")))
+    await asyncio.sleep(0)
+    encoder.gate.set()
+    await asyncio.gather(*works)
+    embedder.close()
+    lines = [texts[0].split()[0] for _, texts in encoder.order]
+    assert ["warm", "flood", "victim", "flood", "statement", "flood"] == lines[:6]
 
 
-def test_vectors_come_back_in_the_order_of_their_texts():
-    async def rule():
-        embedder = ScheduledEmbedder(HashEncoder(), workers=2)
-        texts = [f"{'long ' * (n * 7 % 11)}text {n}" for n in range(50)]
-        vectors = await embedder.documents(texts, caller="a")
-        embedder.close()
-        assert np.allclose(HashEncoder().encode(texts, query=False), vectors)
-
-    run(rule())
+async def test_vectors_come_back_in_the_order_of_their_texts():
+    embedder = ScheduledEmbedder(HashEncoder(), workers=2)
+    texts = [f"{'long ' * (n * 7 % 11)}text {n}" for n in range(50)]
+    vectors = await embedder.documents(texts, caller="a")
+    embedder.close()
+    assert np.allclose(HashEncoder().encode(texts, query=False), vectors)
 
 
-def test_a_query_is_remembered_for_its_owner_alone():
-    async def rule():
-        encoder = SlowEncoder()
-        embedder = ScheduledEmbedder(encoder, workers=1)
-        for owner in ("a", "a", "b"):
-            await embedder.query("the same", owner=owner)
-        embedder.close()
-        assert 2 == len(encoder.order)
-
-    run(rule())
+async def test_a_query_is_remembered_for_its_owner_alone():
+    encoder = SlowEncoder()
+    embedder = ScheduledEmbedder(encoder, workers=1)
+    for owner in ("a", "a", "b"):
+        await embedder.query("the same", owner=owner)
+    embedder.close()
+    assert 2 == len(encoder.order)
 
 
-def test_a_caller_who_has_gone_is_not_served_and_a_fault_hits_only_its_piece():
+async def test_a_caller_who_has_gone_is_not_served_and_a_fault_hits_only_its_piece():
     class Fragile(SlowEncoder):
         def encode(self, texts, *, query):
             if "bad" in texts:
                 raise ValueError("planted")
             return super().encode(texts, query=query)
 
-    async def rule():
-        encoder = Fragile()
-        embedder = ScheduledEmbedder(encoder, workers=1)
-        with pytest.raises(Unavailable):
-            await embedder.documents(["bad"], caller="a")
-        encoder.gate.clear()
-        first = asyncio.ensure_future(embedder.documents(["first"], caller="a"))
-        await asyncio.sleep(0.05)
-        gone = asyncio.ensure_future(embedder.documents(["gone"], caller="b"))
-        await asyncio.sleep(0.05)
-        gone.cancel()
-        await asyncio.sleep(0.05)
-        encoder.gate.set()
-        await first
-        assert 1 == len(await embedder.documents(["after"], caller="c"))
-        embedder.close()
-        assert ["gone"] not in [texts for _, texts in encoder.order]
-        with pytest.raises(Unavailable):
-            await embedder.query("late", owner="a")
-
-    run(rule())
+    encoder = Fragile()
+    embedder = ScheduledEmbedder(encoder, workers=1)
+    with pytest.raises(Unavailable):
+        await embedder.documents(["bad"], caller="a")
+    encoder.gate.clear()
+    first = asyncio.ensure_future(embedder.documents(["first"], caller="a"))
+    await asyncio.sleep(0.05)
+    gone = asyncio.ensure_future(embedder.documents(["gone"], caller="b"))
+    await asyncio.sleep(0.05)
+    gone.cancel()
+    await asyncio.sleep(0.05)
+    encoder.gate.set()
+    await first
+    assert 1 == len(await embedder.documents(["after"], caller="c"))
+    embedder.close()
+    assert ["gone"] not in [texts for _, texts in encoder.order]
+    with pytest.raises(Unavailable):
+        await embedder.query("late", owner="a")
 
 
-def test_what_waits_at_the_end_is_told_so():
-    async def rule():
-        encoder = SlowEncoder()
-        encoder.gate.clear()
-        embedder = ScheduledEmbedder(encoder, workers=1)
-        waiting = [asyncio.ensure_future(embedder.documents([f"t{n}"], caller=n)) for n in range(3)]
-        await asyncio.sleep(0.05)
-        closing = asyncio.get_running_loop().run_in_executor(None, embedder.close)
-        await asyncio.sleep(0.05)
-        encoder.gate.set()
-        await closing
-        answers = await asyncio.gather(*waiting, return_exceptions=True)
-        assert 2 == sum(isinstance(answer, Unavailable) for answer in answers)
-
-    run(rule())
+async def test_what_waits_at_the_end_is_told_so():
+    encoder = SlowEncoder()
+    encoder.gate.clear()
+    embedder = ScheduledEmbedder(encoder, workers=1)
+    waiting = [asyncio.ensure_future(embedder.documents([f"t{n}"], caller=n)) for n in range(3)]
+    await asyncio.sleep(0.05)
+    closing = asyncio.get_running_loop().run_in_executor(None, embedder.close)
+    await asyncio.sleep(0.05)
+    encoder.gate.set()
+    await closing
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert 2 == sum(isinstance(answer, Unavailable) for answer in answers)

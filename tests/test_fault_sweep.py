@@ -12,7 +12,7 @@ from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.memory import Outcome
 from memoryd.model.query import Filter
 from memoryd.store.duckdb import DuckDBStore
-from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, memory, open_store, run, visible_to
+from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, memory, open_store, visible_to
 
 
 class FailingConnection:
@@ -59,38 +59,33 @@ async def everything(store):
 
 
 @pytest.mark.parametrize("what", ["insert", "batch", "update", "purge", "all"])
-def test_a_statement_that_fails_leaves_no_trace(folder, what):
-    async def rule():
-        opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT)
-        failing = opened.connection = FailingConnection(opened.connection)
-        store = DuckDBStore(opened)
-        old, doomed = entry("old", tags=("a",)), entry("doomed")
-        await store.commit(ChangeSet(inserts=(old, doomed)))
-        before = await everything(store)
-        new = [entry(f"new {n}") for n in range(1 if what == "insert" else 9)]
-        request = RecordedRequest(
-            old.memory.owner, "AddMemory", "r", "h", ((new[0].memory.id, Outcome.INSERTED, ()),), NOW
-        )
-        update = replace(old, memory=replace(old.memory, tags=("b",)), vector=None)
-        change = {
-            "insert": ChangeSet(inserts=tuple(new), request=request),
-            "batch": ChangeSet(inserts=tuple(new), request=request),
-            "update": ChangeSet(updates=(update,), request=request),
-            "purge": ChangeSet(purges=(doomed.memory,)),
-            "all": ChangeSet(tuple(new), (update,), (doomed.memory,), request, NOW),
-        }[what]
-        for n in count(1):
-            failing.left, failing.blown = n, False
-            try:
-                await store.commit(*change.by_owner())
-            except Unavailable:
-                assert failing.blown
-            failing.left = None
-            if not failing.blown:
-                assert before != await everything(store)
-                assert n > 4  # BEGIN, at least one statement, the number, COMMIT
-                await store.close()
-                return  # ran clean: every statement has had its turn
-            assert before == await everything(store), f"statement {n} left a trace"
-
-    run(rule())
+async def test_a_statement_that_fails_leaves_no_trace(folder, what):
+    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT)
+    failing = opened.connection = FailingConnection(opened.connection)
+    store = DuckDBStore(opened)
+    old, doomed = entry("old", tags=("a",)), entry("doomed")
+    await store.commit(ChangeSet(inserts=(old, doomed)))
+    before = await everything(store)
+    new = [entry(f"new {n}") for n in range(1 if what == "insert" else 9)]
+    request = RecordedRequest(old.memory.owner, "AddMemory", "r", "h", ((new[0].memory.id, Outcome.INSERTED, ()),), NOW)
+    update = replace(old, memory=replace(old.memory, tags=("b",)), vector=None)
+    change = {
+        "insert": ChangeSet(inserts=tuple(new), request=request),
+        "batch": ChangeSet(inserts=tuple(new), request=request),
+        "update": ChangeSet(updates=(update,), request=request),
+        "purge": ChangeSet(purges=(doomed.memory,)),
+        "all": ChangeSet(tuple(new), (update,), (doomed.memory,), request, NOW),
+    }[what]
+    for n in count(1):
+        failing.left, failing.blown = n, False
+        try:
+            await store.commit(*change.by_owner())
+        except Unavailable:
+            assert failing.blown
+        failing.left = None
+        if not failing.blown:
+            assert before != await everything(store)
+            assert n > 4  # BEGIN, at least one statement, the number, COMMIT
+            await store.close()
+            return  # ran clean: every statement has had its turn
+        assert before == await everything(store), f"statement {n} left a trace"

@@ -12,7 +12,7 @@ from memory_client import (
 from memoryd.domain.people.enrich import enrich
 from memoryd.entities.finders import Find, FinderRefused, RegexFinder, load_finders
 from memoryd.model.entity import Form
-from tests.builders import Local, ports_over, ram_store, run
+from tests.builders import Local, ports_over, ram_store
 
 
 class Oracle:
@@ -27,19 +27,16 @@ class Oracle:
             yield Find(at, at + 5, "Sarah", Form.NAME, EntityType.PERSON, 0.9)
 
 
-def test_enrichment_looks_again_once(clock):
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            alice = Local(ports, clock, user_id="alice")
-            made = (await alice.add("met sarah at the gym")).memory
-            assert (await enrich(ports, now=clock())).skipped
-            ports = replace(ports, accurate_finders=[Oracle()])
-            assert (1, 0) == _counts(await enrich(ports, now=clock(), dry_run=True))
-            assert (1, 1) == _counts(await enrich(ports, now=clock()))
-            assert (0, 0) == _counts(await enrich(ports, now=clock()))
-            assert ["Sarah"] == [ref.name for ref in (await alice.get(made.id)).entities]
-
-    run(rule())
+async def test_enrichment_looks_again_once(clock):
+    async with ports_over(ram_store()) as ports:
+        alice = Local(ports, clock, user_id="alice")
+        made = (await alice.add("met sarah at the gym")).memory
+        assert (await enrich(ports, now=clock())).skipped
+        ports = replace(ports, accurate_finders=[Oracle()])
+        assert (1, 0) == _counts(await enrich(ports, now=clock(), dry_run=True))
+        assert (1, 1) == _counts(await enrich(ports, now=clock()))
+        assert (0, 0) == _counts(await enrich(ports, now=clock()))
+        assert ["Sarah"] == [ref.name for ref in (await alice.get(made.id)).entities]
 
 
 def _counts(done):

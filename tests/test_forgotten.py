@@ -140,51 +140,45 @@ def test_killed_while_it_compacts_it_loses_nothing(folder, seed):
     daemon.stop()
 
 
-def test_what_is_purged_during_the_copy_is_not_in_the_new_file(folder):
-    async def rule():
-        store = open_duckdb(folder)
-        gone, kept = entry("herons everywhere"), entry("an ordinary fact")
-        await store.commit(ChangeSet(inserts=(gone, kept)))
-        copies = []
-        copy = store._compactor._copy
+async def test_what_is_purged_during_the_copy_is_not_in_the_new_file(folder):
+    store = open_duckdb(folder)
+    gone, kept = entry("herons everywhere"), entry("an ordinary fact")
+    await store.commit(ChangeSet(inserts=(gone, kept)))
+    copies = []
+    copy = store._compactor._copy
 
-        def purging_copy():
-            seq = copy()
-            copies.append(seq)
-            if len(copies) == 1:
-                asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(purges=(gone.memory,))), loop).result()
-            return seq
+    def purging_copy():
+        seq = copy()
+        copies.append(seq)
+        if len(copies) == 1:
+            asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(purges=(gone.memory,))), loop).result()
+        return seq
 
-        loop = asyncio.get_running_loop()
-        store._compactor._copy = purging_copy
+    loop = asyncio.get_running_loop()
+    store._compactor._copy = purging_copy
+    await store.compact()
+    assert 2 == len(copies)
+    assert b"herons" not in (folder / "memory.duckdb").read_bytes()
+    assert [kept.memory.id] == [
+        e.memory.id for e in await store.entries(kept.memory.owner, [gone.memory.id, kept.memory.id])
+    ]
+    await store.close()
+
+
+async def test_one_compaction_at_a_time_and_none_without_room(folder):
+    store = open_duckdb(folder)
+    await store.commit(ChangeSet(inserts=tuple(entry(f"number{n}") for n in range(500))))
+    first, second = await asyncio.gather(store.compact(), store.compact(), return_exceptions=True)
+    assert isinstance(second, Unavailable)
+    assert first.after_bytes > 0
+    store._compactor._min_free = 1 << 60
+    with pytest.raises(Unavailable, match="free space"):
         await store.compact()
-        assert 2 == len(copies)
-        assert b"herons" not in (folder / "memory.duckdb").read_bytes()
-        assert [kept.memory.id] == [
-            e.memory.id for e in await store.entries(kept.memory.owner, [gone.memory.id, kept.memory.id])
-        ]
-        await store.close()
-
-    run(rule())
-
-
-def test_one_compaction_at_a_time_and_none_without_room(folder):
-    async def rule():
-        store = open_duckdb(folder)
-        await store.commit(ChangeSet(inserts=tuple(entry(f"number{n}") for n in range(500))))
-        first, second = await asyncio.gather(store.compact(), store.compact(), return_exceptions=True)
-        assert isinstance(second, Unavailable)
-        assert first.after_bytes > 0
-        store._compactor._min_free = 1 << 60
-        with pytest.raises(Unavailable, match="free space"):
-            await store.compact()
-        await store.close()
-
-    run(rule())
+    await store.close()
 
 
 def test_nothing_that_was_read_of_a_purged_memory_is_kept():
-    async def rule():
+    async def add_and_purge():
         async with ports_over(ram_store()) as ports:
             memory = Local(ports, lambda: NOW, user_id="alice")
             made = (await memory.add(NEST)).memory
@@ -193,7 +187,7 @@ def test_nothing_that_was_read_of_a_purged_memory_is_kept():
             await memory.delete(made.id, purge=True)
             del made
 
-    run(rule())
+    run(add_and_purge())
     gc.collect()
     kept = [thing for thing in gc.get_objects() if isinstance(thing, Memory | Statement)]
     assert not [thing for thing in kept if NEST in (thing.content if isinstance(thing, Memory) else thing.text)]
@@ -209,53 +203,50 @@ WAYS = {
 
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
 @pytest.mark.parametrize("way", WAYS)
-def test_nothing_in_memory_names_what_was_purged(folder, kind, way):
-    async def rule():
-        clock = itertools.count()
-        store = ram_store() if kind == "ram" else open_duckdb(folder)
-        async with ports_over(store, Config(memory=MemoryConfig(max_entries=40))) as ports:
-            memory = Local(ports, lambda: NOW + timedelta(seconds=next(clock)), user_id="alice")
-            for n in range(30):
-                await memory.add(f"an ordinary fact, number {n}, that stays")
-            said = [
-                "Zebedee Quillfeather lives in zanzibarite Paris",
-                "Zebedee Quillfeather lives in zanzibarite Rome",
-                "Zebedee Quillfeather has moved to zanzibarite Oslo",
-                "Zebedee Quillfeather is ornithologizing with his zanzibarite nestbox",
-            ]
-            ids = []
-            for n, text in enumerate(said):
-                made = await memory.add(
-                    text,
-                    subjects=["Zebedee Quillfeather"],
-                    tags=["featherweightish"],
-                    metadata={"k": "zanzibarite"},
-                    key="nestbox" if n == 3 else "",
-                )
-                ids.append(made.memory.id)
-            person = (await memory.rename_entity("Zebedee Quillfeather", "Zebedee Longbeak")).id
-            await memory.delete(ids[3])
-            await memory.restore(ids[3])
-            await memory.confirm(ids[3])
-            for n in range(12):  # more than there is room for, so that some are chosen to go
-                await memory.add(f"another ordinary fact, number {n + 100}, that stays")
-            assert (await memory.search("where is Zebedee Quillfeather ornithologizing? zanzibarite")).hits
-            assert (await memory.history(ids[0])).memories
-            needles = [*SECRET_WORDS, *stem([word.lower() for word in SECRET_WORDS]), *ids, person]
-            for doing in WAYS[way](memory, ids):
-                await doing
-            del made
-            assert not await store.traces("Longbeak")
-            assert not await store.traces("Quillfeather")
-            assert [None] * len(ids) == [await store.locate(one) for one in ids]
-            gc.collect()
-            assert (0, 1) == (ports.indexes.faults, ports.indexes.scopes)
-            kept = list(_held_by(ports))
-            assert any("ordinary" in text for text in kept)  # the walk reaches what is there
-            assert not {text[:80] for text in kept for needle in needles if needle in text or needle.lower() in text}
-            found = await memory.search("ordinary fact number 7")
-            assert "an ordinary fact, number 7, that stays" == found.hits[0].memory.content
-            for stayed in (await memory.page(page_size=100)).memories:
-                assert not {*stayed.contested_with, *stayed.supersedes, stayed.superseded_by} & {*ids}
-
-    run(rule())
+async def test_nothing_in_memory_names_what_was_purged(folder, kind, way):
+    clock = itertools.count()
+    store = ram_store() if kind == "ram" else open_duckdb(folder)
+    async with ports_over(store, Config(memory=MemoryConfig(max_entries=40))) as ports:
+        memory = Local(ports, lambda: NOW + timedelta(seconds=next(clock)), user_id="alice")
+        for n in range(30):
+            await memory.add(f"an ordinary fact, number {n}, that stays")
+        said = [
+            "Zebedee Quillfeather lives in zanzibarite Paris",
+            "Zebedee Quillfeather lives in zanzibarite Rome",
+            "Zebedee Quillfeather has moved to zanzibarite Oslo",
+            "Zebedee Quillfeather is ornithologizing with his zanzibarite nestbox",
+        ]
+        ids = []
+        for n, text in enumerate(said):
+            made = await memory.add(
+                text,
+                subjects=["Zebedee Quillfeather"],
+                tags=["featherweightish"],
+                metadata={"k": "zanzibarite"},
+                key="nestbox" if n == 3 else "",
+            )
+            ids.append(made.memory.id)
+        person = (await memory.rename_entity("Zebedee Quillfeather", "Zebedee Longbeak")).id
+        await memory.delete(ids[3])
+        await memory.restore(ids[3])
+        await memory.confirm(ids[3])
+        for n in range(12):  # more than there is room for, so that some are chosen to go
+            await memory.add(f"another ordinary fact, number {n + 100}, that stays")
+        assert (await memory.search("where is Zebedee Quillfeather ornithologizing? zanzibarite")).hits
+        assert (await memory.history(ids[0])).memories
+        needles = [*SECRET_WORDS, *stem([word.lower() for word in SECRET_WORDS]), *ids, person]
+        for doing in WAYS[way](memory, ids):
+            await doing
+        del made
+        assert not await store.traces("Longbeak")
+        assert not await store.traces("Quillfeather")
+        assert [None] * len(ids) == [await store.locate(one) for one in ids]
+        gc.collect()
+        assert (0, 1) == (ports.indexes.faults, ports.indexes.scopes)
+        kept = list(_held_by(ports))
+        assert any("ordinary" in text for text in kept)  # the walk reaches what is there
+        assert not {text[:80] for text in kept for needle in needles if needle in text or needle.lower() in text}
+        found = await memory.search("ordinary fact number 7")
+        assert "an ordinary fact, number 7, that stays" == found.hits[0].memory.content
+        for stayed in (await memory.page(page_size=100)).memories:
+            assert not {*stayed.contested_with, *stayed.supersedes, stayed.superseded_by} & {*ids}

@@ -33,51 +33,45 @@ from memoryd.identity.listeners import Listeners
 from memoryd.identity.socket_lease import SocketRefused
 from memoryd.model.caller import Caller
 from memoryd.model.grant import Quota
-from tests.builders import NOW, ports_over, ram_store, run
+from tests.builders import NOW, ports_over, ram_store
 from tests.doors import socket_of, spec
 from tests.grants_helpers import NO_MODEL, _Server, grant
 from tests.support import Daemon
 
 
-def test_calls_a_second_are_a_bucket_that_fills_again():
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            times = [0.0]
-            grants = Grants(ports.store, ports.usage, [], [], lambda: times[0], os.urandom)
-            held = grant(quota=Quota(calls_per_second=2))
-            for _ in range(2):
-                grants.charge(held, 0, NOW)
-            with pytest.raises(NoRoom, match=r"wait 0\.50 s") as caught:
-                grants.charge(held, 0, NOW)
-            assert "calls_per_second" == caught.value.limit
-            times[0] = 0.5
+async def test_calls_a_second_are_a_bucket_that_fills_again():
+    async with ports_over(ram_store()) as ports:
+        times = [0.0]
+        grants = Grants(ports.store, ports.usage, [], [], lambda: times[0], os.urandom)
+        held = grant(quota=Quota(calls_per_second=2))
+        for _ in range(2):
             grants.charge(held, 0, NOW)
-            with pytest.raises(NoRoom):
-                grants.charge(held, 0, NOW)
-            times[0] = 1000.0
-            for _ in range(2):
-                grants.charge(held, 0, NOW)
-            with pytest.raises(NoRoom):
-                grants.charge(held, 0, NOW)
+        with pytest.raises(NoRoom, match=r"wait 0\.50 s") as caught:
+            grants.charge(held, 0, NOW)
+        assert "calls_per_second" == caught.value.limit
+        times[0] = 0.5
+        grants.charge(held, 0, NOW)
+        with pytest.raises(NoRoom):
+            grants.charge(held, 0, NOW)
+        times[0] = 1000.0
+        for _ in range(2):
+            grants.charge(held, 0, NOW)
+        with pytest.raises(NoRoom):
+            grants.charge(held, 0, NOW)
 
-    run(rule())
 
-
-def test_writes_a_day_begin_anew_at_midnight_utc_and_never_as_a_clock_steps_back():
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            grants = Grants(ports.store, ports.usage, [], [], lambda: 0.0, os.urandom)
-            held = grant(quota=Quota(writes_per_day=3))
+async def test_writes_a_day_begin_anew_at_midnight_utc_and_never_as_a_clock_steps_back():
+    async with ports_over(ram_store()) as ports:
+        grants = Grants(ports.store, ports.usage, [], [], lambda: 0.0, os.urandom)
+        held = grant(quota=Quota(writes_per_day=3))
+        grants.charge(held, 2, NOW)
+        with pytest.raises(NoRoom, match="3 writes a day"):
             grants.charge(held, 2, NOW)
-            with pytest.raises(NoRoom, match="3 writes a day"):
-                grants.charge(held, 2, NOW)
-            grants.charge(held, 1, NOW)
-            with pytest.raises(NoRoom):
-                grants.charge(held, 1, NOW - timedelta(days=1))
-            grants.charge(held, 3, NOW + timedelta(days=1))
-            assert 3 == grants.usage(held.id, NOW).writes_today
-
-    run(rule())
+        grants.charge(held, 1, NOW)
+        with pytest.raises(NoRoom):
+            grants.charge(held, 1, NOW - timedelta(days=1))
+        grants.charge(held, 3, NOW + timedelta(days=1))
+        assert 3 == grants.usage(held.id, NOW).writes_today
 
 
 def test_what_is_over_the_stored_quota_is_rejected_item_by_item_and_said_again_the_same(world):
@@ -308,53 +302,47 @@ def test_one_daemon_a_directory(folder):
     Listeners(folder / "s", lambda *_: _Server(), descriptor_limit=10_000).take()
 
 
-def test_what_lies_in_the_place_of_a_socket_is_replaced_and_no_link_is_followed(folder):
-    async def rule():
-        def make(_, address):
-            path = address.removeprefix("unix:")
-            with socket.socket(socket.AF_UNIX) as made:
-                made.bind(path)
-            return _Server()
+async def test_what_lies_in_the_place_of_a_socket_is_replaced_and_no_link_is_followed(folder):
+    def make(_, address):
+        path = address.removeprefix("unix:")
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path)
+        return _Server()
 
-        listeners = Listeners(folder / "s", make, descriptor_limit=10_000)
-        listeners.take()
-        victim = folder / "victim"
-        victim.write_text("mine")
-        victim.chmod(0o600)
-        held = grant("a" * 26)
-        (folder / "s" / held.id).mkdir(mode=0o700)
-        (folder / "s" / held.id / "memory.sock").symlink_to(victim)
-        await listeners.open(held)
-        assert stat.S_ISSOCK(os.lstat(folder / "s" / held.id / "memory.sock").st_mode)
-        assert ("mine", 0o600) == (victim.read_text(), stat.S_IMODE(victim.stat().st_mode))
-        elsewhere = grant("b" * 26)
-        (folder / "s" / elsewhere.id).symlink_to(folder)
-        with pytest.raises(Exception, match="no directory of this user"):
-            await listeners.open(elsewhere)
-        (folder / "s" / "notes").mkdir()
-        (folder / "s" / ("c" * 26)).mkdir()
-        listeners.forget_others({held.id})
-        assert ["a" * 26, "b" * 26, "notes"] == sorted(n for n in os.listdir(folder / "s") if not n.startswith("."))
-        await listeners.close(held.id, forget=True)
-        listeners.let_go()
-
-    run(rule())
+    listeners = Listeners(folder / "s", make, descriptor_limit=10_000)
+    listeners.take()
+    victim = folder / "victim"
+    victim.write_text("mine")
+    victim.chmod(0o600)
+    held = grant("a" * 26)
+    (folder / "s" / held.id).mkdir(mode=0o700)
+    (folder / "s" / held.id / "memory.sock").symlink_to(victim)
+    await listeners.open(held)
+    assert stat.S_ISSOCK(os.lstat(folder / "s" / held.id / "memory.sock").st_mode)
+    assert ("mine", 0o600) == (victim.read_text(), stat.S_IMODE(victim.stat().st_mode))
+    elsewhere = grant("b" * 26)
+    (folder / "s" / elsewhere.id).symlink_to(folder)
+    with pytest.raises(Exception, match="no directory of this user"):
+        await listeners.open(elsewhere)
+    (folder / "s" / "notes").mkdir()
+    (folder / "s" / ("c" * 26)).mkdir()
+    listeners.forget_others({held.id})
+    assert ["a" * 26, "b" * 26, "notes"] == sorted(n for n in os.listdir(folder / "s") if not n.startswith("."))
+    await listeners.close(held.id, forget=True)
+    listeners.let_go()
 
 
-def test_the_places_of_a_grant_count_in_all_of_its_scopes_together(monkeypatch):
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            commit = ports.store.commit
+async def test_the_places_of_a_grant_count_in_all_of_its_scopes_together(monkeypatch):
+    async with ports_over(ram_store()) as ports:
+        commit = ports.store.commit
 
-            async def slowly(*changes):
-                await asyncio.sleep(0.02)
-                return await commit(*changes)
+        async def slowly(*changes):
+            await asyncio.sleep(0.02)
+            return await commit(*changes)
 
-            monkeypatch.setattr(ports.store, "commit", slowly)
-            asks = Caller(user_id="alice", chat_id="team", grant_id="g1", quota=Quota(stored_memories=1))
-            drafts = [Draft(content=f"statement {n}", shared=bool(n % 2)) for n in range(8)]
-            told = await asyncio.gather(*(add(draft, asks, ports, now=NOW) for draft in drafts))
-            assert [Outcome.INSERTED, *[Outcome.REJECTED] * 7] == sorted((one.outcome for one in told), key=str)
-            assert 1 == ports.usage.of("g1").stored_memories
-
-    run(rule())
+        monkeypatch.setattr(ports.store, "commit", slowly)
+        asks = Caller(user_id="alice", chat_id="team", grant_id="g1", quota=Quota(stored_memories=1))
+        drafts = [Draft(content=f"statement {n}", shared=bool(n % 2)) for n in range(8)]
+        told = await asyncio.gather(*(add(draft, asks, ports, now=NOW) for draft in drafts))
+        assert [Outcome.INSERTED, *[Outcome.REJECTED] * 7] == sorted((one.outcome for one in told), key=str)
+        assert 1 == ports.usage.of("g1").stored_memories

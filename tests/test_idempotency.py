@@ -15,7 +15,7 @@ from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.memory import Draft, Kind, Outcome, Source
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner
-from tests.builders import ALICE, NOW, Local, ports_over, ram_store, run
+from tests.builders import ALICE, NOW, Local, ports_over, ram_store
 
 
 @dataclass(frozen=True)
@@ -52,24 +52,21 @@ def test_every_part_counts_and_no_order_of_what_has_none():
     assert payload_hash(("a", "b")) != payload_hash(("b", "a"))
 
 
-def test_a_request_of_before_the_upgrade_gets_its_first_answer(clock):
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            alice = Local(ports, clock, user_id="alice")
-            draft = Draft(content="I live in Rome")
-            first = (await alice.add("I live in Rome")).memory
-            old = blake2b(repr(("default", "alice", None, draft)).encode(), digest_size=16).hexdigest()
-            assert is_payload(("default", "alice", None, draft), old)
-            noted = RecordedRequest(
-                Owner("default", ALICE), "AddMemory", "r1", old, ((first.id, Outcome.INSERTED, ()),), NOW
-            )
-            await ports.store.commit(ChangeSet(request=noted))
-            assert first.id == (await alice.add("I live in Rome", request_id="r1")).memory.id
-            assert 1 == len((await alice.page()).memories)
-            with pytest.raises(RequestIdReused):
-                await alice.add("I live in Oslo", request_id="r1")
-
-    run(rule())
+async def test_a_request_of_before_the_upgrade_gets_its_first_answer(clock):
+    async with ports_over(ram_store()) as ports:
+        alice = Local(ports, clock, user_id="alice")
+        draft = Draft(content="I live in Rome")
+        first = (await alice.add("I live in Rome")).memory
+        old = blake2b(repr(("default", "alice", None, draft)).encode(), digest_size=16).hexdigest()
+        assert is_payload(("default", "alice", None, draft), old)
+        noted = RecordedRequest(
+            Owner("default", ALICE), "AddMemory", "r1", old, ((first.id, Outcome.INSERTED, ()),), NOW
+        )
+        await ports.store.commit(ChangeSet(request=noted))
+        assert first.id == (await alice.add("I live in Rome", request_id="r1")).memory.id
+        assert 1 == len((await alice.page()).memories)
+        with pytest.raises(RequestIdReused):
+            await alice.add("I live in Oslo", request_id="r1")
 
 
 def test_the_form_of_the_hash_stays_as_it_was_released():
@@ -77,22 +74,18 @@ def test_the_form_of_the_hash_stays_as_it_was_released():
     assert f"2:{blake2b(canonical, digest_size=16).hexdigest()}" == payload_hash(Before("c", ("a",)))
 
 
-def test_a_delete_of_many_is_hashed_by_what_it_asks_for_and_known_in_the_first_form(clock):
+async def test_a_delete_of_many_is_hashed_by_what_it_asks_for_and_known_in_the_first_form(clock):
     match = Match(text="tea")
     assert payload_hash((match, False)) == payload_hash(({"text": "tea"}, False))
-
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            alice = Local(ports, clock, user_id="alice")
-            tea = (await alice.add("I like tea")).memory
-            whole = Match(text="tea", filter=Filter(include_expired=True, include_superseded=True))
-            asked = ("default", "alice", None, (whole.first_form, False))
-            old = blake2b(repr(asked).encode(), digest_size=16).hexdigest()
-            noted = RecordedRequest(Owner("default", ALICE), "DeleteMemories", "r1", old, ((tea.id, None, ()),), NOW)
-            await ports.store.commit(ChangeSet(request=noted))
-            assert (tea.id,) == (await alice.delete_matching(text="tea", request_id="r1")).deleted_ids
-            assert 1 == len((await alice.page()).memories)
-            with pytest.raises(RequestIdReused):
-                await alice.delete_matching(text="coffee", request_id="r1")
-
-    run(rule())
+    async with ports_over(ram_store()) as ports:
+        alice = Local(ports, clock, user_id="alice")
+        tea = (await alice.add("I like tea")).memory
+        whole = Match(text="tea", filter=Filter(include_expired=True, include_superseded=True))
+        asked = ("default", "alice", None, (whole.first_form, False))
+        old = blake2b(repr(asked).encode(), digest_size=16).hexdigest()
+        noted = RecordedRequest(Owner("default", ALICE), "DeleteMemories", "r1", old, ((tea.id, None, ()),), NOW)
+        await ports.store.commit(ChangeSet(request=noted))
+        assert (tea.id,) == (await alice.delete_matching(text="tea", request_id="r1")).deleted_ids
+        assert 1 == len((await alice.page()).memories)
+        with pytest.raises(RequestIdReused):
+            await alice.delete_matching(text="coffee", request_id="r1")

@@ -27,7 +27,6 @@ from tests.builders import (
     entry,
     memory,
     open_duckdb,
-    run,
     visible_to,
 )
 from tests.index_helpers import LATER, OWNER, ask, question, random_entries
@@ -190,25 +189,20 @@ def test_a_packed_memory_comes_back_whole():
     assert whole == unpack(pack(whole))
 
 
-def test_search_agrees_with_duckdbs_own_cosine(folder):
-    async def rule():
-        store = open_duckdb(folder)
-        entries = [entry(f"word{n % 17} word{n % 5} word{n}") for n in range(200)]
-        await store.commit(ChangeSet(inserts=tuple(entries)))
-        index = await asyncio.to_thread(
-            store.read_owner,
-            OWNER,
-            lambda s: ScopeIndex(s.chunks, dimensions=32, fingerprint=HashEncoder.fingerprint),
-        )
-        for n in range(10):
-            query = HashEncoder().encode([f"word{n} word{n + 1}"], query=True)[0]
-            oracle = await store.nearest(
-                visible_to(ALICE), query, HashEncoder.fingerprint, Filter(), now=LATER, limit=10
-            )
-            found = ask(index, question(query, weights=(1.0, 0.0)))
-            assert np.allclose([s for _, s in oracle], [hit.similarity for hit in found], atol=1e-5)
-            certain = {m.id for m, s in oracle if s > oracle[-1][1] + 1e-5}  # below, ties may fall either way
-            assert certain <= {hit.memory.id for hit in found}
-        await store.close()
-
-    run(rule())
+async def test_search_agrees_with_duckdbs_own_cosine(folder):
+    store = open_duckdb(folder)
+    entries = [entry(f"word{n % 17} word{n % 5} word{n}") for n in range(200)]
+    await store.commit(ChangeSet(inserts=tuple(entries)))
+    index = await asyncio.to_thread(
+        store.read_owner,
+        OWNER,
+        lambda s: ScopeIndex(s.chunks, dimensions=32, fingerprint=HashEncoder.fingerprint),
+    )
+    for n in range(10):
+        query = HashEncoder().encode([f"word{n} word{n + 1}"], query=True)[0]
+        oracle = await store.nearest(visible_to(ALICE), query, HashEncoder.fingerprint, Filter(), now=LATER, limit=10)
+        found = ask(index, question(query, weights=(1.0, 0.0)))
+        assert np.allclose([s for _, s in oracle], [hit.similarity for hit in found], atol=1e-5)
+        certain = {m.id for m, s in oracle if s > oracle[-1][1] + 1e-5}  # below, ties may fall either way
+        assert certain <= {hit.memory.id for hit in found}
+    await store.close()

@@ -30,7 +30,6 @@ from tests.builders import (
     open_duckdb,
     ports_over,
     ram_store,
-    run,
 )
 from tests.index_helpers import LATER, OWNER, ask, question, random_entries
 
@@ -47,232 +46,194 @@ def indexes_over(store, **more) -> ScopeIndexes:
     return ScopeIndexes(store, on_fault=lambda _: None, **{**options, **more})
 
 
-def test_many_callers_of_a_cold_scope_cause_one_load():
-    async def rule():
-        store, loads = ram_store(), []
-        await store.commit(ChangeSet(inserts=(entry(),)))
+async def test_many_callers_of_a_cold_scope_cause_one_load():
+    store, loads = ram_store(), []
+    await store.commit(ChangeSet(inserts=(entry(),)))
 
-        def read(owner, build):
+    def read(owner, build):
+        loads.append(owner)
+        return store.read_owner(owner, build)
+
+    indexes = indexes_over(ReadBy(store, read))
+    found = await asyncio.gather(*(indexes.get(OWNER) for _ in range(64)))
+    indexes.close()
+    assert ([OWNER], 1) == (loads, len(set(map(id, found))))
+
+
+async def test_what_is_added_during_a_load_is_found():
+    store, loop = ram_store(), asyncio.get_running_loop()
+    await store.commit(ChangeSet(inserts=(entry("before"),)))
+
+    def read(owner, build):
+        def slow(snapshot):
+            chunks = [list(chunk) for chunk in snapshot.chunks]  # the snapshot is taken …
+            for text in ("during", "during too"):  # … and then others write
+                asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(inserts=(entry(text),))), loop).result(9)
+            return build(replace(snapshot, chunks=chunks))
+
+        return store.read_owner(owner, slow)
+
+    indexes = indexes_over(ReadBy(store, read))
+    store.on_commit(indexes.apply)
+    index = await indexes.get(OWNER)
+    await store.commit(ChangeSet(inserts=(entry("after"),)))
+    indexes.close()
+    assert {"before", "during", "during too", "after"} == {
+        hit.memory.content for hit in ask(index, question(HashEncoder().encode(["x"], query=True)[0]))
+    }
+
+
+async def test_an_index_that_has_missed_a_commit_follows_no_later_one_before_it():
+    store, seen = ram_store(), []
+    store.on_commit(seen.append)
+    indexes = indexes_over(store)
+    index = await indexes.get(OWNER)
+    made = [entry("first"), entry("second")]
+    for one in made:
+        await store.commit(ChangeSet(inserts=(one,)))
+    indexes.apply(seen[1])
+    assert (0, [True] * 2) == (len(index), [(await indexes.get(OWNER)).holds(one.memory.id) for one in made])
+    indexes.close()
+
+
+async def test_what_is_purged_during_a_load_is_not_found_and_costs_no_second_load():
+    store, loop, loads = ram_store(), asyncio.get_running_loop(), []
+    gone = entry("gone")
+    await store.commit(ChangeSet(inserts=(entry("kept"), gone)))
+
+    def read(owner, build):
+        def slow(snapshot):
             loads.append(owner)
-            return store.read_owner(owner, build)
+            chunks = [list(chunk) for chunk in snapshot.chunks]
+            purge = store.commit(ChangeSet(purges=(gone.memory,)))
+            asyncio.run_coroutine_threadsafe(purge, loop).result(9)
+            return build(replace(snapshot, chunks=chunks))
 
-        indexes = indexes_over(ReadBy(store, read))
-        found = await asyncio.gather(*(indexes.get(OWNER) for _ in range(64)))
-        indexes.close()
-        assert ([OWNER], 1) == (loads, len(set(map(id, found))))
+        return store.read_owner(owner, slow)
 
-    run(rule())
-
-
-def test_what_is_added_during_a_load_is_found():
-    async def rule():
-        store, loop = ram_store(), asyncio.get_running_loop()
-        await store.commit(ChangeSet(inserts=(entry("before"),)))
-
-        def read(owner, build):
-            def slow(snapshot):
-                chunks = [list(chunk) for chunk in snapshot.chunks]  # the snapshot is taken …
-                for text in ("during", "during too"):  # … and then others write
-                    asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(inserts=(entry(text),))), loop).result(9)
-                return build(replace(snapshot, chunks=chunks))
-
-            return store.read_owner(owner, slow)
-
-        indexes = indexes_over(ReadBy(store, read))
-        store.on_commit(indexes.apply)
-        index = await indexes.get(OWNER)
-        await store.commit(ChangeSet(inserts=(entry("after"),)))
-        indexes.close()
-        assert {"before", "during", "during too", "after"} == {
-            hit.memory.content for hit in ask(index, question(HashEncoder().encode(["x"], query=True)[0]))
-        }
-
-    run(rule())
+    indexes = indexes_over(ReadBy(store, read))
+    store.on_commit(indexes.apply)
+    index = await indexes.get(OWNER)
+    indexes.close()
+    assert (1, 1, False) == (len(loads), len(index), index.holds(gone.memory.id))
 
 
-def test_an_index_that_has_missed_a_commit_follows_no_later_one_before_it():
-    async def rule():
-        store, seen = ram_store(), []
-        store.on_commit(seen.append)
-        indexes = indexes_over(store)
-        index = await indexes.get(OWNER)
-        made = [entry("first"), entry("second")]
-        for one in made:
-            await store.commit(ChangeSet(inserts=(one,)))
-        indexes.apply(seen[1])
-        assert (0, [True] * 2) == (len(index), [(await indexes.get(OWNER)).holds(one.memory.id) for one in made])
-        indexes.close()
+async def test_the_purges_of_one_daemon_cost_it_no_load(folder, clock, monkeypatch):
+    async with ports_over(open_duckdb(folder)) as ports:
+        alice, loads, read = Local(ports, clock, user_id="alice"), [], ports.store.read_owner
+        monkeypatch.setattr(ports.store, "read_owner", lambda *given: loads.append(1) or read(*given))
+        made = [(await alice.add(f"apple number{n} apart")).memory for n in range(40)]
 
-    run(rule())
+        async def search():
+            for _ in range(200):
+                await alice.search("apple")
+                await asyncio.sleep(0)
 
-
-def test_what_is_purged_during_a_load_is_not_found_and_costs_no_second_load():
-    async def rule():
-        store, loop, loads = ram_store(), asyncio.get_running_loop(), []
-        gone = entry("gone")
-        await store.commit(ChangeSet(inserts=(entry("kept"), gone)))
-
-        def read(owner, build):
-            def slow(snapshot):
-                loads.append(owner)
-                chunks = [list(chunk) for chunk in snapshot.chunks]
-                purge = store.commit(ChangeSet(purges=(gone.memory,)))
-                asyncio.run_coroutine_threadsafe(purge, loop).result(9)
-                return build(replace(snapshot, chunks=chunks))
-
-            return store.read_owner(owner, slow)
-
-        indexes = indexes_over(ReadBy(store, read))
-        store.on_commit(indexes.apply)
-        index = await indexes.get(OWNER)
-        indexes.close()
-        assert (1, 1, False) == (len(loads), len(index), index.holds(gone.memory.id))
-
-    run(rule())
+        searching = asyncio.create_task(search())
+        await asyncio.gather(*(alice.delete(memory.id, purge=True) for memory in made[1:]))
+        await searching
+        assert (1, 1) == (len(loads), len((await alice.search("apple")).hits))
 
 
-def test_the_purges_of_one_daemon_cost_it_no_load(folder, clock, monkeypatch):
-    async def rule():
-        async with ports_over(open_duckdb(folder)) as ports:
-            alice, loads, read = Local(ports, clock, user_id="alice"), [], ports.store.read_owner
-            monkeypatch.setattr(ports.store, "read_owner", lambda *given: loads.append(1) or read(*given))
-            made = [(await alice.add(f"apple number{n} apart")).memory for n in range(40)]
+async def test_where_others_purge_during_every_load_the_store_is_asked_instead():
+    store, loop, loads = ram_store(), asyncio.get_running_loop(), []
+    await store.commit(ChangeSet(inserts=(entry("kept"),)))
 
-            async def search():
-                for _ in range(200):
-                    await alice.search("apple")
-                    await asyncio.sleep(0)
+    def read(owner, build):
+        def slow(snapshot):
+            loads.append(owner)
+            chunks = [list(chunk) for chunk in snapshot.chunks]
+            asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(purges=(memory(),))), loop).result(9)
+            return build(replace(snapshot, chunks=chunks))
 
-            searching = asyncio.create_task(search())
-            await asyncio.gather(*(alice.delete(memory.id, purge=True) for memory in made[1:]))
-            await searching
-            assert (1, 1) == (len(loads), len((await alice.search("apple")).hits))
+        return store.read_owner(owner, slow)
 
-    run(rule())
+    indexes = indexes_over(ReadBy(store, read))  # and is told of no commit
+    assert (None, 4) == (await indexes.get(OWNER), len(loads))
+    indexes.close()
 
 
-def test_where_others_purge_during_every_load_the_store_is_asked_instead():
-    async def rule():
-        store, loop, loads = ram_store(), asyncio.get_running_loop(), []
-        await store.commit(ChangeSet(inserts=(entry("kept"),)))
-
-        def read(owner, build):
-            def slow(snapshot):
-                loads.append(owner)
-                chunks = [list(chunk) for chunk in snapshot.chunks]
-                asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(purges=(memory(),))), loop).result(9)
-                return build(replace(snapshot, chunks=chunks))
-
-            return store.read_owner(owner, slow)
-
-        indexes = indexes_over(ReadBy(store, read))  # and is told of no commit
-        assert (None, 4) == (await indexes.get(OWNER), len(loads))
-        indexes.close()
-
-    run(rule())
+async def test_a_commit_that_the_snapshot_holds_is_not_applied_again():
+    store = ram_store()
+    made = entry("once")
+    seen = []
+    store.on_commit(seen.append)
+    await store.commit(ChangeSet(inserts=(made,)))
+    indexes = indexes_over(store)
+    index = await indexes.get(OWNER)
+    indexes.apply(seen[0])
+    indexes.close()
+    assert 1 == len(index)
 
 
-def test_a_commit_that_the_snapshot_holds_is_not_applied_again():
-    async def rule():
-        store = ram_store()
-        made = entry("once")
-        seen = []
-        store.on_commit(seen.append)
-        await store.commit(ChangeSet(inserts=(made,)))
-        indexes = indexes_over(store)
-        index = await indexes.get(OWNER)
-        indexes.apply(seen[0])
-        indexes.close()
-        assert 1 == len(index)
+async def test_an_index_that_fails_is_dropped_and_built_anew(clock, folder, monkeypatch):
+    async with ports_over(open_duckdb(folder)) as ports:
+        alice = Local(ports, clock, user_id="alice")
+        await alice.add("before the fault")
+        original = ScopeIndex.insert
 
-    run(rule())
+        def fail(self, _):
+            raise MemoryError("planted")
 
-
-def test_an_index_that_fails_is_dropped_and_built_anew(clock, folder, monkeypatch):
-    async def rule():
-        async with ports_over(open_duckdb(folder)) as ports:
-            alice = Local(ports, clock, user_id="alice")
-            await alice.add("before the fault")
-            original = ScopeIndex.insert
-
-            def fail(self, _):
-                raise MemoryError("planted")
-
-            monkeypatch.setattr(ScopeIndex, "insert", fail)
-            result = await alice.add("during the fault")  # acknowledged all the same
-            monkeypatch.setattr(ScopeIndex, "insert", original)
-            assert (1, result.memory.id) == (ports.indexes.faults, (await alice.search("during")).hits[0].memory.id)
-
-    run(rule())
+        monkeypatch.setattr(ScopeIndex, "insert", fail)
+        result = await alice.add("during the fault")  # acknowledged all the same
+        monkeypatch.setattr(ScopeIndex, "insert", original)
+        assert (1, result.memory.id) == (ports.indexes.faults, (await alice.search("during")).hits[0].memory.id)
 
 
-def test_the_least_used_scopes_go_when_the_budget_is_spent():
-    async def rule():
-        store = ram_store()
-        owners = [Owner(f"agent{n}", ALICE) for n in range(4)]
-        for owner in owners:
-            await store.commit(ChangeSet(inserts=tuple(entry(f"m{n}", agent_id=owner.agent_id) for n in range(50))))
-        probe = indexes_over(store)
-        size = (await probe.get(owners[0])).nbytes
-        probe.close()
-        indexes = indexes_over(store, budget_bytes=int(size * 2.5))
-        for owner in owners:
-            assert await indexes.get(owner) is not None
-        assert 2 == indexes.scopes
-        assert indexes.nbytes <= size * 2.5
-        indexes.close()
-
-    run(rule())
+async def test_the_least_used_scopes_go_when_the_budget_is_spent():
+    store = ram_store()
+    owners = [Owner(f"agent{n}", ALICE) for n in range(4)]
+    for owner in owners:
+        await store.commit(ChangeSet(inserts=tuple(entry(f"m{n}", agent_id=owner.agent_id) for n in range(50))))
+    probe = indexes_over(store)
+    size = (await probe.get(owners[0])).nbytes
+    probe.close()
+    indexes = indexes_over(store, budget_bytes=int(size * 2.5))
+    for owner in owners:
+        assert await indexes.get(owner) is not None
+    assert 2 == indexes.scopes
+    assert indexes.nbytes <= size * 2.5
+    indexes.close()
 
 
-def test_a_scope_larger_than_the_budget_is_searched_by_the_store_and_says_so(folder, clock):
-    async def rule():
-        tiny = Config(index=IndexConfig(memory_bytes=5_000))
-        async with ports_over(open_duckdb(folder), tiny) as ports:
-            alice = Local(ports, clock, user_id="alice")
-            for n in range(12):
-                await alice.add(f"word{n} apple")
-            found = await alice.search("word3 apple", limit=2)
-            assert ["keyword"] == [leg.value for leg in found.unavailable_legs]
-            assert "word3 apple" in [hit.memory.content for hit in found.hits]
-            assert "reinforced" == (await alice.add("WORD3 apple")).outcome.value
-            await alice.add("red", key="k")
-            assert "superseded" == (await alice.add("blue", key="k")).outcome.value
-
-    run(rule())
+async def test_a_scope_larger_than_the_budget_is_searched_by_the_store_and_says_so(folder, clock):
+    tiny = Config(index=IndexConfig(memory_bytes=5_000))
+    async with ports_over(open_duckdb(folder), tiny) as ports:
+        alice = Local(ports, clock, user_id="alice")
+        for n in range(12):
+            await alice.add(f"word{n} apple")
+        found = await alice.search("word3 apple", limit=2)
+        assert ["keyword"] == [leg.value for leg in found.unavailable_legs]
+        assert "word3 apple" in [hit.memory.content for hit in found.hits]
+        assert "reinforced" == (await alice.add("WORD3 apple")).outcome.value
+        await alice.add("red", key="k")
+        assert "superseded" == (await alice.add("blue", key="k")).outcome.value
 
 
-def test_no_two_memories_of_an_owner_share_a_create_time_and_the_clock_of_one_is_not_that_of_others(folder, clock):
-    async def rule():
-        tiny = Config(index=IndexConfig(memory_bytes=1))
-        async with ports_over(open_duckdb(folder), tiny) as ports:
-            alice, bob = (Local(ports, clock, user_id=name) for name in ("alice", "bob"))
-            results = await asyncio.gather(*(alice.add(f"at once {n}", key=f"k{n}") for n in range(8)))
-            clock.now -= timedelta(days=1)  # it steps back
-            results.append(await alice.add("later", key="k"))
-            times = [result.memory.create_time for result in results]
-            assert 9 == len(set(times))
-            assert max(times) == times[-1]
-            assert clock.now == (await bob.add("of another", key="k")).memory.create_time
+async def test_no_two_memories_of_an_owner_share_a_create_time_and_the_clock_of_one_is_not_that_of_others(
+    folder, clock
+):
+    tiny = Config(index=IndexConfig(memory_bytes=1))
+    async with ports_over(open_duckdb(folder), tiny) as ports:
+        alice, bob = (Local(ports, clock, user_id=name) for name in ("alice", "bob"))
+        results = await asyncio.gather(*(alice.add(f"at once {n}", key=f"k{n}") for n in range(8)))
+        clock.now -= timedelta(days=1)  # it steps back
+        results.append(await alice.add("later", key="k"))
+        times = [result.memory.create_time for result in results]
+        assert 9 == len(set(times))
+        assert max(times) == times[-1]
+        assert clock.now == (await bob.add("of another", key="k")).memory.create_time
 
-    run(rule())
 
-
-def test_a_hit_carries_the_recalls_that_were_written_down(folder, clock):
-    async def rule():
-        async with ports_over(open_duckdb(folder)) as ports:
-            alice = Local(ports, clock, user_id="alice")
-            made = (await alice.add("apple")).memory
-            recalls = {made.owner: {made.id: (clock.now, 3, None)}}
-            await ports.store.note_recalls(recalls)
-            ports.indexes.note_recalls(recalls)
-            assert (
-                3
-                == (await alice.search("apple")).hits[0].memory.recall_count
-                == (await alice.get(made.id)).recall_count
-            )
-
-    run(rule())
+async def test_a_hit_carries_the_recalls_that_were_written_down(folder, clock):
+    async with ports_over(open_duckdb(folder)) as ports:
+        alice = Local(ports, clock, user_id="alice")
+        made = (await alice.add("apple")).memory
+        recalls = {made.owner: {made.id: (clock.now, 3, None)}}
+        await ports.store.note_recalls(recalls)
+        ports.indexes.note_recalls(recalls)
+        assert 3 == (await alice.search("apple")).hits[0].memory.recall_count == (await alice.get(made.id)).recall_count
 
 
 def test_a_search_in_another_thread_never_misses_a_memory_that_is_being_updated():

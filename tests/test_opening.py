@@ -233,7 +233,7 @@ def test_a_migration_is_whole_or_not_at_all_and_keeps_a_copy(folder):
     assert f"schema {newer}" in refused(folder)
 
 
-def test_a_database_of_the_first_schema_opens_with_all_it_holds(folder):
+async def test_a_database_of_the_first_schema_opens_with_all_it_holds(folder):
     path = folder / "memory.duckdb"
     opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:1])
     row = rows.entry_row(entry("older than grants"), 1)
@@ -244,33 +244,26 @@ def test_a_database_of_the_first_schema_opens_with_all_it_holds(folder):
         [row[name] for name in names],
     )
     opened.close()
-
-    async def rule():
-        store = open_duckdb(folder)
-        try:
-            found = await store.page(visible_to(ALICE), Filter(), now=NOW + timedelta(days=1), limit=9)
-            assert [("older than grants", "")] == [(memory.content, memory.grant_id) for memory in found]
-        finally:
-            await store.close()
-
-    run(rule())
-
-
-def test_below_the_watermark_inserts_are_refused_and_nothing_is_lost(folder):
-    async def rule():
-        disk = os.statvfs(folder)
-        free = disk.f_bavail * disk.f_frsize
-        store = open_duckdb(folder)
-        kept = entry("kept")
-        await store.commit(ChangeSet(inserts=(kept,)))
+    store = open_duckdb(folder)
+    try:
+        found = await store.page(visible_to(ALICE), Filter(), now=NOW + timedelta(days=1), limit=9)
+        assert [("older than grants", "")] == [(memory.content, memory.grant_id) for memory in found]
+    finally:
         await store.close()
-        store = open_duckdb(folder, min_free_bytes=free * 2)
-        try:
-            with pytest.raises(Exception, match="min_free_bytes"):
-                await store.commit(ChangeSet(inserts=(entry("new"),)))
-            await store.commit(ChangeSet(purges=(kept.memory,)))  # forgetting frees space
-            assert [] == await store.page(visible_to(ALICE), Filter(), now=NOW, limit=9)
-        finally:
-            await store.close()
 
-    run(rule())
+
+async def test_below_the_watermark_inserts_are_refused_and_nothing_is_lost(folder):
+    disk = os.statvfs(folder)
+    free = disk.f_bavail * disk.f_frsize
+    store = open_duckdb(folder)
+    kept = entry("kept")
+    await store.commit(ChangeSet(inserts=(kept,)))
+    await store.close()
+    store = open_duckdb(folder, min_free_bytes=free * 2)
+    try:
+        with pytest.raises(Exception, match="min_free_bytes"):
+            await store.commit(ChangeSet(inserts=(entry("new"),)))
+        await store.commit(ChangeSet(purges=(kept.memory,)))  # forgetting frees space
+        assert [] == await store.page(visible_to(ALICE), Filter(), now=NOW, limit=9)
+    finally:
+        await store.close()

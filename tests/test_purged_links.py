@@ -29,82 +29,69 @@ from tests.builders import (
     open_store,
     ports_over,
     ram_store,
-    run,
 )
 from tests.doors import a_world
 from tests.forgotten_helpers import CONFIG, NEST, _held_by
 from tests.support import running
 
 
-def test_those_that_stay_forget_what_they_were_linked_to():
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            memory = Local(ports, lambda: NOW, user_id="alice")
-            first = (await memory.add("My favorite color is red")).memory.id
-            second = (await memory.add("My favorite color is blue")).memory.id
-            await memory.restore(first)
-            assert (first,) == (await memory.get(second)).contested_with
-            await memory.delete(first, purge=True)
-            left = await memory.get(second)
-            assert ((), (), None) == (left.contested_with, left.supersedes, left.judgement)
-            third = (await memory.add("My favorite color is green")).memory.id
-            await memory.delete(third, purge=True)
-            left = await memory.get(second)
-            assert ("", "") == (left.superseded_by, left.judgement.evidence)
-            assert left.supersede_time is not None
-
-    run(rule())
+async def test_those_that_stay_forget_what_they_were_linked_to():
+    async with ports_over(ram_store()) as ports:
+        memory = Local(ports, lambda: NOW, user_id="alice")
+        first = (await memory.add("My favorite color is red")).memory.id
+        second = (await memory.add("My favorite color is blue")).memory.id
+        await memory.restore(first)
+        assert (first,) == (await memory.get(second)).contested_with
+        await memory.delete(first, purge=True)
+        left = await memory.get(second)
+        assert ((), (), None) == (left.contested_with, left.supersedes, left.judgement)
+        third = (await memory.add("My favorite color is green")).memory.id
+        await memory.delete(third, purge=True)
+        left = await memory.get(second)
+        assert ("", "") == (left.superseded_by, left.judgement.evidence)
+        assert left.supersede_time is not None
 
 
-def test_a_name_given_by_hand_goes_with_the_last_memory_that_names_them():
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            memory = Local(ports, lambda: NOW, user_id="alice")
-            ids = [(await memory.add(text)).memory.id for text in ("Sarah likes tea", "Sarah lives in Rome")]
-            await memory.rename_entity("Sarah", "Sarah Connor")
-            await memory.delete(ids[0], purge=True)
-            assert ["Sarah Connor"] == [row.name for row in await ports.store.entities(Owner("default", ALICE))]
-            await memory.delete(ids[1])
-            await collect(ports, now=NOW + timedelta(days=1))
-            assert ["Sarah Connor"] == [row.name for row in await ports.store.entities(Owner("default", ALICE))]
-            await collect(ports, now=NOW + timedelta(days=31))
-            assert [] == await ports.store.entities(Owner("default", ALICE))
-
-    run(rule())
+async def test_a_name_given_by_hand_goes_with_the_last_memory_that_names_them():
+    async with ports_over(ram_store()) as ports:
+        memory = Local(ports, lambda: NOW, user_id="alice")
+        ids = [(await memory.add(text)).memory.id for text in ("Sarah likes tea", "Sarah lives in Rome")]
+        await memory.rename_entity("Sarah", "Sarah Connor")
+        await memory.delete(ids[0], purge=True)
+        assert ["Sarah Connor"] == [row.name for row in await ports.store.entities(Owner("default", ALICE))]
+        await memory.delete(ids[1])
+        await collect(ports, now=NOW + timedelta(days=1))
+        assert ["Sarah Connor"] == [row.name for row in await ports.store.entities(Owner("default", ALICE))]
+        await collect(ports, now=NOW + timedelta(days=31))
+        assert [] == await ports.store.entities(Owner("default", ALICE))
 
 
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
-def test_nobody_is_kept_apart_from_whom_was_forgotten(kind, folder):
-    async def rule():
-        async with ports_over(ram_store() if kind == "ram" else open_duckdb(folder)) as ports:
-            alice = Local(ports, lambda: NOW, user_id="alice")
-            for text in ("Chris likes jazz", "Christina lives in Oslo"):
-                await alice.add(text)
-            await alice.unmerge_entity("Chris")
-            await alice.add("I met Christina at the gym")
-            gone = (await alice.entity("Christina")).entity.id
-            assert 1 == (await alice.forget_person(gone)).purged_count
-            assert [()] == [row.apart for row in await ports.store.entities(Owner("default", ALICE))]
-            assert [] == await ports.store.traces(gone)
-
-    run(rule())
+async def test_nobody_is_kept_apart_from_whom_was_forgotten(kind, folder):
+    async with ports_over(ram_store() if kind == "ram" else open_duckdb(folder)) as ports:
+        alice = Local(ports, lambda: NOW, user_id="alice")
+        for text in ("Chris likes jazz", "Christina lives in Oslo"):
+            await alice.add(text)
+        await alice.unmerge_entity("Chris")
+        await alice.add("I met Christina at the gym")
+        gone = (await alice.entity("Christina")).entity.id
+        assert 1 == (await alice.forget_person(gone)).purged_count
+        assert [()] == [row.apart for row in await ports.store.entities(Owner("default", ALICE))]
+        assert [] == await ports.store.traces(gone)
 
 
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
-def test_an_id_in_the_metadata_of_another_keeps_no_given_name(kind, folder):
-    async def rule():
-        async with ports_over(ram_store() if kind == "ram" else open_duckdb(folder)) as ports:
-            alice = Local(ports, lambda: NOW, user_id="alice")
-            told = (await alice.add("Sarah likes tea")).memory.id
-            person = (await alice.rename_entity("Sarah", "Sarah Connor")).id
-            await alice.add("the gate is blue", metadata={"entity": person})
-            await alice.delete(told, purge=True)
-            assert [] == await ports.store.entities(Owner("default", ALICE))
-
-    run(rule())
+async def test_an_id_in_the_metadata_of_another_keeps_no_given_name(kind, folder):
+    async with ports_over(ram_store() if kind == "ram" else open_duckdb(folder)) as ports:
+        alice = Local(ports, lambda: NOW, user_id="alice")
+        told = (await alice.add("Sarah likes tea")).memory.id
+        person = (await alice.rename_entity("Sarah", "Sarah Connor")).id
+        await alice.add("the gate is blue", metadata={"entity": person})
+        await alice.delete(told, purge=True)
+        assert [] == await ports.store.entities(Owner("default", ALICE))
 
 
-def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
+async def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
     path = folder / "memory.duckdb"
     opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:3])
     gone, named, unnamed = "g" * 26, "n" * 26, "u" * 26
@@ -126,29 +113,25 @@ def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
     opened.connection.execute("INSERT INTO uses VALUES (?, ?, 1, NULL)", [gone, NOW.replace(tzinfo=None)])
     opened.connection.commit()
     opened.close()
-
-    async def rule():
-        store = open_duckdb(folder)
-        found = {e.memory.id: e.memory for e in await store.entries(stays.owner, [stays.id, ended.id])}
-        left = found[stays.id]
-        assert ((other.id,), (), other.id, 0.0) == (
-            left.contested_with, left.supersedes, left.judgement.evidence, left.decay_rate,
-        )  # fmt: skip
-        assert ("", "", True) == (
-            found[ended.id].superseded_by, found[ended.id].judgement.evidence, found[ended.id].supersede_time == NOW,
-        )  # fmt: skip
-        assert {named, "m" * 26} == {row.id for row in await store.entities(stays.owner)}
-        copy = "memory.duckdb.before-schema-4"
-        assert {copy} == {place.partition(":")[0] for place in await store.traces(gone)}  # nothing but in the copy
-        assert f"{copy}:memories.content" in await store.traces("it was replaced")
-        assert PURGE in await store.jobs()
-        (folder / copy).write_bytes(b"no database")
-        assert [f"{copy}:unreadable"] == await store.traces(gone)
-        (folder / copy).unlink()
-        assert not await store.traces(gone)
-        await store.close()
-
-    run(rule())
+    store = open_duckdb(folder)
+    found = {e.memory.id: e.memory for e in await store.entries(stays.owner, [stays.id, ended.id])}
+    left = found[stays.id]
+    assert ((other.id,), (), other.id, 0.0) == (
+        left.contested_with, left.supersedes, left.judgement.evidence, left.decay_rate,
+    )  # fmt: skip
+    assert ("", "", True) == (
+        found[ended.id].superseded_by, found[ended.id].judgement.evidence, found[ended.id].supersede_time == NOW,
+    )  # fmt: skip
+    assert {named, "m" * 26} == {row.id for row in await store.entities(stays.owner)}
+    copy = "memory.duckdb.before-schema-4"
+    assert {copy} == {place.partition(":")[0] for place in await store.traces(gone)}  # nothing but in the copy
+    assert f"{copy}:memories.content" in await store.traces("it was replaced")
+    assert PURGE in await store.jobs()
+    (folder / copy).write_bytes(b"no database")
+    assert [f"{copy}:unreadable"] == await store.traces(gone)
+    (folder / copy).unlink()
+    assert not await store.traces(gone)
+    await store.close()
 
 
 def test_verify_tells_a_purged_id_from_one_that_is_there_and_one_that_never_was(folder):
@@ -185,58 +168,50 @@ def test_verify_tells_a_purged_id_from_one_that_is_there_and_one_that_never_was(
         assert (0, True) == (code, "is not known: there is no audit log" in out)
 
 
-def test_a_recall_that_is_written_down_after_the_purge_leaves_no_id(folder):
-    async def rule():
-        store = open_duckdb(folder)
-        gone = entry("herons everywhere")
-        await store.commit(ChangeSet(inserts=(gone,)))
-        await store.commit(ChangeSet(purges=(gone.memory,)))
-        await store.note_recalls({gone.memory.owner: {gone.memory.id: (NOW, 1, NOW)}})
-        assert not await store.traces(gone.memory.id)
-        await store.close()
-
-    run(rule())
+async def test_a_recall_that_is_written_down_after_the_purge_leaves_no_id(folder):
+    store = open_duckdb(folder)
+    gone = entry("herons everywhere")
+    await store.commit(ChangeSet(inserts=(gone,)))
+    await store.commit(ChangeSet(purges=(gone.memory,)))
+    await store.note_recalls({gone.memory.owner: {gone.memory.id: (NOW, 1, NOW)}})
+    assert not await store.traces(gone.memory.id)
+    await store.close()
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_a_rival_that_was_deleted_before_forgets_the_purged_one_too(folder, first):
-    async def rule():
-        store = open_duckdb(folder)
-        async with ports_over(store) as ports:
-            memory = Local(ports, lambda: NOW, user_id="alice")
-            one = (await memory.add("My favorite color is red")).memory.id
-            other = (await memory.add("My favorite color is blue")).memory.id
-            await memory.restore(one)
-            ids = [one, other]
-            kept, gone = ids[first], ids[1 - first]
-            await memory.delete(kept)
-            await memory.delete(gone, purge=True)
-            assert not await store.traces(gone)
-            gc.collect()
-            assert not [text for text in _held_by(ports) if gone in text]
-            assert "" == (await memory.restore(kept)).superseded_by
-
-    run(rule())
+async def test_a_rival_that_was_deleted_before_forgets_the_purged_one_too(folder, first):
+    store = open_duckdb(folder)
+    async with ports_over(store) as ports:
+        memory = Local(ports, lambda: NOW, user_id="alice")
+        one = (await memory.add("My favorite color is red")).memory.id
+        other = (await memory.add("My favorite color is blue")).memory.id
+        await memory.restore(one)
+        ids = [one, other]
+        kept, gone = ids[first], ids[1 - first]
+        await memory.delete(kept)
+        await memory.delete(gone, purge=True)
+        assert not await store.traces(gone)
+        gc.collect()
+        assert not [text for text in _held_by(ports) if gone in text]
+        assert "" == (await memory.restore(kept)).superseded_by
 
 
-def test_a_name_is_kept_while_a_memory_shows_another_to_be_them(folder):
-    async def rule(store):
-        async with ports_over(store) as ports:
-            owner = memory().owner
-            named, shown = "g" * 26, "h" * 26
-            mention = Mention(shown, "Sara", Form.NAME, EntityType.PERSON, about=True, same_as=named)
-            alone = memory("about g", mentions=(replace(mention, entity_id=named, same_as=""),))
-            both = memory("g is h", mentions=(mention,))
-            rows = (Entity(named, owner, NOW, Trust.HOST, name="Sarah"),)
-            await store.commit(ChangeSet(inserts=(Entry(alone), Entry(both)), entities=rows))
-            local = Local(ports, lambda: NOW, user_id="alice")
-            await local.delete(alone.id, purge=True)
-            assert [named] == [row.id for row in await store.entities(owner)]
-            await local.delete(both.id, purge=True)
-            assert [] == await store.entities(owner)
-
-    run(rule(ram_store()))
-    run(rule(open_duckdb(folder)))
+@pytest.mark.parametrize("kind", ["ram", "duckdb"])
+async def test_a_name_is_kept_while_a_memory_shows_another_to_be_them(kind, folder):
+    store = ram_store() if kind == "ram" else open_duckdb(folder)
+    async with ports_over(store) as ports:
+        owner = memory().owner
+        named, shown = "g" * 26, "h" * 26
+        mention = Mention(shown, "Sara", Form.NAME, EntityType.PERSON, about=True, same_as=named)
+        alone = memory("about g", mentions=(replace(mention, entity_id=named, same_as=""),))
+        both = memory("g is h", mentions=(mention,))
+        rows = (Entity(named, owner, NOW, Trust.HOST, name="Sarah"),)
+        await store.commit(ChangeSet(inserts=(Entry(alone), Entry(both)), entities=rows))
+        local = Local(ports, lambda: NOW, user_id="alice")
+        await local.delete(alone.id, purge=True)
+        assert [named] == [row.id for row in await store.entities(owner)]
+        await local.delete(both.id, purge=True)
+        assert [] == await store.entities(owner)
 
 
 def test_the_audit_log_calls_purged_what_was_purged_and_not_its_neighbour(folder):
@@ -310,46 +285,37 @@ def test_a_purge_gives_nothing_back_that_the_host_decided_or_that_was_said_anew(
             assert "superseded" == bob.get(old).state.value
 
 
-def test_what_was_restored_after_its_end_names_nobody_who_replaced_it():
-    async def rule():
-        now = [NOW]
-        async with ports_over(ram_store()) as ports:
-            memory = Local(ports, lambda: now[0], user_id="alice")
-            old = (await memory.add("the code is 4711", key="code", expires_days=1)).memory
-            new = (await memory.add("the code is 1234", key="code")).memory
-            now[0] = NOW + timedelta(days=2)
-            back = await memory.restore(old.id)
-            assert ("expired", frozenset()) == (back.state.value, back.links)
-            await memory.delete(new.id, purge=True)
-            assert [] == await ports.store.traces(new.id)
-
-    run(rule())
+async def test_what_was_restored_after_its_end_names_nobody_who_replaced_it():
+    now = [NOW]
+    async with ports_over(ram_store()) as ports:
+        memory = Local(ports, lambda: now[0], user_id="alice")
+        old = (await memory.add("the code is 4711", key="code", expires_days=1)).memory
+        new = (await memory.add("the code is 1234", key="code")).memory
+        now[0] = NOW + timedelta(days=2)
+        back = await memory.restore(old.id)
+        assert ("expired", frozenset()) == (back.state.value, back.links)
+        await memory.delete(new.id, purge=True)
+        assert [] == await ports.store.traces(new.id)
 
 
-def test_a_purge_of_very_many_builds_the_index_anew():
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            memory = Local(ports, lambda: NOW, user_id="alice")
-            for n in range(4):
-                await memory.add_batch([Draft(content=f"zanzibarite number {n} {m} about X{n}{m}") for m in range(100)])
-            await memory.add("an ordinary fact")
-            gone = [entry.memory for entry in ports.store._entries.values() if "zanzibarite" in entry.memory.content]
-            await ports.store.commit(ChangeSet(purges=tuple(gone)))
-            gc.collect()
-            assert not [text for text in _held_by(ports) if "zanzibarit" in text]
-            assert ["an ordinary fact"] == [hit.memory.content for hit in (await memory.search("ordinary fact")).hits]
-
-    run(rule())
+async def test_a_purge_of_very_many_builds_the_index_anew():
+    async with ports_over(ram_store()) as ports:
+        memory = Local(ports, lambda: NOW, user_id="alice")
+        for n in range(4):
+            await memory.add_batch([Draft(content=f"zanzibarite number {n} {m} about X{n}{m}") for m in range(100)])
+        await memory.add("an ordinary fact")
+        gone = [entry.memory for entry in ports.store._entries.values() if "zanzibarite" in entry.memory.content]
+        await ports.store.commit(ChangeSet(purges=tuple(gone)))
+        gc.collect()
+        assert not [text for text in _held_by(ports) if "zanzibarit" in text]
+        assert ["an ordinary fact"] == [hit.memory.content for hit in (await memory.search("ordinary fact")).hits]
 
 
-def test_what_has_replaced_the_purged_names_it_no_more():
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            alice = Local(ports, lambda: NOW, user_id="alice")
-            old = (await alice.add("the code is 4711", key="code")).memory.id
-            new = await alice.add("the code is 1234", key="code")
-            assert (old,) == new.memory.supersedes
-            await alice.delete(old, purge=True)
-            assert () == (await alice.get(new.memory.id)).supersedes
-
-    run(rule())
+async def test_what_has_replaced_the_purged_names_it_no_more():
+    async with ports_over(ram_store()) as ports:
+        alice = Local(ports, lambda: NOW, user_id="alice")
+        old = (await alice.add("the code is 4711", key="code")).memory.id
+        new = await alice.add("the code is 1234", key="code")
+        assert (old,) == new.memory.supersedes
+        await alice.delete(old, purge=True)
+        assert () == (await alice.get(new.memory.id)).supersedes

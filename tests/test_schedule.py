@@ -18,7 +18,7 @@ from memoryd.domain.forgetting.collect import collect
 from memoryd.domain.forgetting.decay import forget_faded
 from memoryd.errors import Contended
 from memoryd.model.change import ChangeSet
-from tests.builders import NOW, entry, open_duckdb, ports_over, ram_store, run
+from tests.builders import NOW, entry, open_duckdb, ports_over, ram_store
 from tests.shared_store import StoreView
 from tests.support import Daemon
 
@@ -68,73 +68,64 @@ def test_what_is_no_schedule_is_refused_before_anything_is_opened(tmp_path, text
 
 
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
-def test_of_several_daemons_one_runs_a_job(kind, folder, monkeypatch):
-    async def rule():
-        store, ran = ram_store() if kind == "ram" else open_duckdb(folder), []
+async def test_of_several_daemons_one_runs_a_job(kind, folder, monkeypatch):
+    store, ran = ram_store() if kind == "ram" else open_duckdb(folder), []
 
-        async def slow(ports, *, now):
-            ran.append(now)
-            await asyncio.sleep(0.05)
-            return await forget_faded(ports, now=now)
+    async def slow(ports, *, now):
+        ran.append(now)
+        await asyncio.sleep(0.05)
+        return await forget_faded(ports, now=now)
 
-        monkeypatch.setattr(jobs, "forget_faded", slow)
-        async with ports_over(StoreView(store)) as one, ports_over(StoreView(store)) as other:
+    monkeypatch.setattr(jobs, "forget_faded", slow)
+    async with ports_over(StoreView(store)) as one, ports_over(StoreView(store)) as other:
 
-            async def run_decay(ports, last, now):
-                await jobs.run_job("decay", ports, None, Config(), ran=last, now=now)
+        async def run_decay(ports, last, now):
+            await jobs.run_job("decay", ports, None, Config(), ran=last, now=now)
 
-            await asyncio.gather(*(run_decay(ports, None, NOW) for ports in (one, other, one)))
-            assert ([NOW], NOW) == (ran, (await store.jobs())["decay"])
-            await run_decay(other, None, NOW + timedelta(seconds=1))  # who has not seen that it ran
-            assert [NOW] == ran
+        await asyncio.gather(*(run_decay(ports, None, NOW) for ports in (one, other, one)))
+        assert ([NOW], NOW) == (ran, (await store.jobs())["decay"])
+        await run_decay(other, None, NOW + timedelta(seconds=1))  # who has not seen that it ran
+        assert [NOW] == ran
 
-            later = NOW + timedelta(days=1)
-            await store.commit(ChangeSet(jobs={jobs.leased("decay"): later + timedelta(minutes=9)}))
-            await run_decay(one, NOW, later)  # another one is at it …
-            assert [NOW] == ran
-            await run_decay(one, NOW, later + timedelta(minutes=9))  # … and has ended without a word
-            assert [NOW, later + timedelta(minutes=9)] == ran
+        later = NOW + timedelta(days=1)
+        await store.commit(ChangeSet(jobs={jobs.leased("decay"): later + timedelta(minutes=9)}))
+        await run_decay(one, NOW, later)  # another one is at it …
+        assert [NOW] == ran
+        await run_decay(one, NOW, later + timedelta(minutes=9))  # … and has ended without a word
+        assert [NOW, later + timedelta(minutes=9)] == ran
 
-            far = later + timedelta(days=9000)  # the clock of who leased it was wrong
-            await store.commit(ChangeSet(jobs={jobs.leased("decay"): far}))
-            last = (await store.jobs())["decay"]
-            await run_decay(one, last, later + timedelta(hours=1))
-            assert 3 == len(ran)
-
-    run(rule())
+        far = later + timedelta(days=9000)  # the clock of who leased it was wrong
+        await store.commit(ChangeSet(jobs={jobs.leased("decay"): far}))
+        last = (await store.jobs())["decay"]
+        await run_decay(one, last, later + timedelta(hours=1))
+        assert 3 == len(ran)
 
 
-def test_a_job_runs_without_a_lease_where_the_disk_has_no_room_for_one(folder):
-    async def rule():
-        async with ports_over(open_duckdb(folder, min_free_bytes=64 << 20)) as ports:
-            gone = entry("long gone", delete_time=NOW - timedelta(days=40), purge_time=NOW - timedelta(days=10))
-            await ports.store.commit(ChangeSet(inserts=(gone,)))
-            writer, reserve = ports.store._writer, folder / "memory.duckdb.reserve"
-            writer._free_bytes = lambda: 0 if reserve.exists() else 4 << 20
-            assert await jobs.lease("gc", ports, NOW, ran=None)
-            assert jobs.leased("gc") not in await ports.store.jobs()
-            assert 1 == (await collect(ports, now=NOW)).deleted_count
-            assert await ports.store.locate(gone.memory.id) is None
-
-    run(rule())
+async def test_a_job_runs_without_a_lease_where_the_disk_has_no_room_for_one(folder):
+    async with ports_over(open_duckdb(folder, min_free_bytes=64 << 20)) as ports:
+        gone = entry("long gone", delete_time=NOW - timedelta(days=40), purge_time=NOW - timedelta(days=10))
+        await ports.store.commit(ChangeSet(inserts=(gone,)))
+        writer, reserve = ports.store._writer, folder / "memory.duckdb.reserve"
+        writer._free_bytes = lambda: 0 if reserve.exists() else 4 << 20
+        assert await jobs.lease("gc", ports, NOW, ran=None)
+        assert jobs.leased("gc") not in await ports.store.jobs()
+        assert 1 == (await collect(ports, now=NOW)).deleted_count
+        assert await ports.store.locate(gone.memory.id) is None
 
 
-def test_a_lease_counts_only_for_what_was_seen(folder):
-    async def rule():
-        for store in (ram_store(), open_duckdb(folder)):
-            await store.commit(ChangeSet(jobs={"gc": NOW}))
-            for wrong in ({"gc": None}, {"gc": NOW, "decay": NOW}):
-                with pytest.raises(Contended):
-                    await store.commit(ChangeSet(jobs={"gc": NOW + timedelta(days=1)}, jobs_before=wrong))
-            assert (NOW, None) == ((await store.jobs())["gc"], (await store.jobs()).get("decay"))
-            now = NOW + timedelta(days=1)
-            right = ChangeSet(jobs={"gc": now}, jobs_before={"gc": NOW, "decay": None})
-            twice = await asyncio.gather(store.commit(right), store.commit(right), return_exceptions=True)
-            assert [type(None), Contended] == [type(result) for result in twice]
-            assert now == (await store.jobs())["gc"]
-            await store.close()
-
-    run(rule())
+async def test_a_lease_counts_only_for_what_was_seen(folder):
+    for store in (ram_store(), open_duckdb(folder)):
+        await store.commit(ChangeSet(jobs={"gc": NOW}))
+        for wrong in ({"gc": None}, {"gc": NOW, "decay": NOW}):
+            with pytest.raises(Contended):
+                await store.commit(ChangeSet(jobs={"gc": NOW + timedelta(days=1)}, jobs_before=wrong))
+        assert (NOW, None) == ((await store.jobs())["gc"], (await store.jobs()).get("decay"))
+        now = NOW + timedelta(days=1)
+        right = ChangeSet(jobs={"gc": now}, jobs_before={"gc": NOW, "decay": None})
+        twice = await asyncio.gather(store.commit(right), store.commit(right), return_exceptions=True)
+        assert [type(None), Contended] == [type(result) for result in twice]
+        assert now == (await store.jobs())["gc"]
+        await store.close()
 
 
 def test_the_daemon_runs_what_is_due(folder):

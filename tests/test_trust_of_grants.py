@@ -22,7 +22,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.memory import Draft as StoredDraft
 from memoryd.model.query import Filter as StoredFilter
 from memoryd.model.trust import Trust as StoredTrust
-from tests.builders import NOW, ports_over, ram_store, run
+from tests.builders import NOW, ports_over, ram_store
 
 
 def test_what_a_sandbox_says_carries_its_trust_and_its_grant_wherever_it_is_seen(world):
@@ -138,27 +138,24 @@ def test_the_newer_of_a_sandbox_is_not_put_before_the_older_of_the_host(world):
         assert [kept.id, said.memory.id] == [hit.memory.id for hit in host.search("I live in Berlin").hits]
 
 
-def test_in_a_full_scope_no_sandbox_drives_out_what_the_host_said():
-    async def rule():
-        async with ports_over(ram_store(), Config(memory=MemoryConfig(max_entries=2))) as ports:
-            host, sandbox = Caller(user_id="full"), Caller(user_id="full", trust=StoredTrust.SANDBOX, grant_id="g")
+async def test_in_a_full_scope_no_sandbox_drives_out_what_the_host_said():
+    async with ports_over(ram_store(), Config(memory=MemoryConfig(max_entries=2))) as ports:
+        host, sandbox = Caller(user_id="full"), Caller(user_id="full", trust=StoredTrust.SANDBOX, grant_id="g")
 
-            async def say(content, caller, **more):
-                return (await add(StoredDraft(content=content, **more), caller, ports, now=NOW)).memory
+        async def say(content, caller, **more):
+            return (await add(StoredDraft(content=content, **more), caller, ports, now=NOW)).memory
 
-            async def held():
-                shown = await page(host, ports, wanted=StoredFilter(), page_size=0, page_token="", now=NOW)
-                return {memory.content for memory in shown.memories}
+        async def held():
+            shown = await page(host, ports, wanted=StoredFilter(), page_size=0, page_token="", now=NOW)
+            return {memory.content for memory in shown.memories}
 
-            await say("the host's one", host, confidence=0.1)
-            await say("the host's two", host, confidence=0.1)
-            with pytest.raises(NoRoom):
-                await say("something of a sandbox", sandbox)
-            assert {"the host's one", "the host's two"} == await held()
-            await say("the host's three", host)  # the least valuable of its own goes
-            assert {"the host's two", "the host's three"} == await held()
-
-    run(rule())
+        await say("the host's one", host, confidence=0.1)
+        await say("the host's two", host, confidence=0.1)
+        with pytest.raises(NoRoom):
+            await say("something of a sandbox", sandbox)
+        assert {"the host's one", "the host's two"} == await held()
+        await say("the host's three", host)  # the least valuable of its own goes
+        assert {"the host's two", "the host's three"} == await held()
 
 
 def test_what_the_host_forgot_is_remembered_again_by_the_host_alone(world):

@@ -22,276 +22,222 @@ from memory_client import (
 )
 
 from memoryd.daemon.config import Config
-from tests.builders import backend, run
+from tests.builders import backend
 from tests.conformance.behaviour_helpers import listed, texts
 
 
-def test_an_added_memory_is_found_by_the_next_search(with_memory):
-    async def rule(memory):
-        for n in range(5):
-            result = await memory.add(f"fact number{n} about topic{n}")
-            assert Outcome.INSERTED is result.outcome
-            assert result.memory.id == (await memory.search(f"topic{n}")).hits[0].memory.id
-
-    with_memory(rule)
+async def test_an_added_memory_is_found_by_the_next_search(memory):
+    for n in range(5):
+        result = await memory.add(f"fact number{n} about topic{n}")
+        assert Outcome.INSERTED is result.outcome
+        assert result.memory.id == (await memory.search(f"topic{n}")).hits[0].memory.id
 
 
-def test_an_added_memory_has_what_was_said_and_what_follows_from_it(with_memory, clock):
-    async def rule(memory):
-        said = await memory.add(
-            "e\u0301tude",  # NFD
-            kind=Kind.EVENT,
-            subjects=["Sarah", " Sarah "],
-            tags=["a", "b", "a"],
-            metadata={"k": "v"},
-            category="work",
-            source=Source(speaker="Ann", channel="user", message_ids=("m1",)),
-            confidence=0.5,
-            decay_rate=0.0,
-            expires_days=1.5,
-        )
-        kept = await memory.get(said.memory.id)
-        assert said.memory == kept
-        assert ("étude", Kind.EVENT, ("Sarah",), ("a", "b"), {"k": "v"}, "work", 0.5, 0.0) == (
-            kept.content, kept.kind, kept.subjects, kept.tags, dict(kept.metadata), kept.category, kept.confidence,
-            kept.decay_rate,
-        )  # fmt: skip
-        assert (Scope(user_id="alice"), "default", Trust.HOST, "", State.LIVE) == (
-            kept.scope, kept.agent_id, kept.trust, kept.grant_id, kept.state
-        )  # fmt: skip
-        assert Source(speaker="Ann", channel="user", message_ids=("m1",)) == kept.source
-        assert (clock.now, clock.now, clock.now + timedelta(days=1.5)) == (
-            kept.create_time, kept.event_time, kept.expire_time
-        )  # fmt: skip
-        assert 26 == len(kept.id)
-
-    with_memory(rule)
+async def test_an_added_memory_has_what_was_said_and_what_follows_from_it(memory, clock):
+    said = await memory.add(
+        "e\u0301tude",  # NFD
+        kind=Kind.EVENT,
+        subjects=["Sarah", " Sarah "],
+        tags=["a", "b", "a"],
+        metadata={"k": "v"},
+        category="work",
+        source=Source(speaker="Ann", channel="user", message_ids=("m1",)),
+        confidence=0.5,
+        decay_rate=0.0,
+        expires_days=1.5,
+    )
+    kept = await memory.get(said.memory.id)
+    assert said.memory == kept
+    assert ("étude", Kind.EVENT, ("Sarah",), ("a", "b"), {"k": "v"}, "work", 0.5, 0.0) == (
+        kept.content, kept.kind, kept.subjects, kept.tags, dict(kept.metadata), kept.category, kept.confidence,
+        kept.decay_rate,
+    )  # fmt: skip
+    assert (Scope(user_id="alice"), "default", Trust.HOST, "", State.LIVE) == (
+        kept.scope, kept.agent_id, kept.trust, kept.grant_id, kept.state
+    )  # fmt: skip
+    assert Source(speaker="Ann", channel="user", message_ids=("m1",)) == kept.source
+    assert (clock.now, clock.now, clock.now + timedelta(days=1.5)) == (
+        kept.create_time, kept.event_time, kept.expire_time
+    )  # fmt: skip
+    assert 26 == len(kept.id)
 
 
-def test_create_times_rise_strictly_also_when_the_clock_steps_back(with_memory, clock):
-    async def rule(memory):
-        for n in range(6):
-            if n == 3:
-                clock.pass_days(-5)
-            await memory.add(f"statement {n}")
-        found = (await memory.page()).memories
-        assert [f"statement {n}" for n in reversed(range(6))] == [m.content for m in found]
-        times = [m.create_time for m in found]
-        assert sorted(set(times), reverse=True) == times
-
-    with_memory(rule)
+async def test_create_times_rise_strictly_also_when_the_clock_steps_back(memory, clock):
+    for n in range(6):
+        if n == 3:
+            clock.pass_days(-5)
+        await memory.add(f"statement {n}")
+    found = (await memory.page()).memories
+    assert [f"statement {n}" for n in reversed(range(6))] == [m.content for m in found]
+    times = [m.create_time for m in found]
+    assert sorted(set(times), reverse=True) == times
 
 
-def test_personal_memories_are_for_their_user_and_group_memories_for_the_chat(with_memory, clock):
-    async def rule(memory):
-        alice = memory.acting_for(user_id="alice", chat_id="team")
-        bob = memory.acting_for(user_id="bob", chat_id="team")
-        eve = memory.acting_for(user_id="eve", chat_id="elsewhere")
-        mine = (await alice.add("apple of alice")).memory
-        clock.now += timedelta(seconds=1)
-        ours = (await alice.add("apple of team", shared=True)).memory
-        assert (Scope(user_id="alice"), Scope(chat_id="team")) == (mine.scope, ours.scope)
-        assert ["apple of team", "apple of alice"] == await listed(alice)
-        assert ["apple of team"] == await listed(bob) == texts(await bob.search("apple"))
-        assert [] == await listed(eve) == texts(await eve.search("apple"))
-        assert ["apple of team"] == await listed(memory.acting_for(chat_id="team"))
-        assert ["apple of alice"] == await listed(memory.acting_for(user_id="alice"))
-        other_agent = memory.acting_for(user_id="alice", chat_id="team", agent_id="other")
-        assert [] == await listed(other_agent) == texts(await other_agent.search("apple"))
-
-    with_memory(rule)
+async def test_personal_memories_are_for_their_user_and_group_memories_for_the_chat(memory, clock):
+    alice = memory.acting_for(user_id="alice", chat_id="team")
+    bob = memory.acting_for(user_id="bob", chat_id="team")
+    eve = memory.acting_for(user_id="eve", chat_id="elsewhere")
+    mine = (await alice.add("apple of alice")).memory
+    clock.now += timedelta(seconds=1)
+    ours = (await alice.add("apple of team", shared=True)).memory
+    assert (Scope(user_id="alice"), Scope(chat_id="team")) == (mine.scope, ours.scope)
+    assert ["apple of team", "apple of alice"] == await listed(alice)
+    assert ["apple of team"] == await listed(bob) == texts(await bob.search("apple"))
+    assert [] == await listed(eve) == texts(await eve.search("apple"))
+    assert ["apple of team"] == await listed(memory.acting_for(chat_id="team"))
+    assert ["apple of alice"] == await listed(memory.acting_for(user_id="alice"))
+    other_agent = memory.acting_for(user_id="alice", chat_id="team", agent_id="other")
+    assert [] == await listed(other_agent) == texts(await other_agent.search("apple"))
 
 
-def test_somebody_elses_id_does_not_exist(with_memory):
-    async def rule(memory):
-        made = (await memory.add("secret of alice")).memory
-        bob = memory.acting_for(user_id="bob")
-        messages = set()
-        for memory_id in (made.id, "a" * 26):
-            for call in (bob.get, bob.delete, bob.restore):
-                with pytest.raises(NotFound) as caught:
-                    await call(memory_id)
-                messages.add(str(caught.value).replace(memory_id, "ID"))
-        assert 1 == len(messages)
-        assert () == (await bob.delete(made.id, allow_missing=True)).deleted_ids
-        assert made == await memory.get(made.id)
-
-    with_memory(rule)
+async def test_somebody_elses_id_does_not_exist(memory):
+    made = (await memory.add("secret of alice")).memory
+    bob = memory.acting_for(user_id="bob")
+    messages = set()
+    for memory_id in (made.id, "a" * 26):
+        for call in (bob.get, bob.delete, bob.restore):
+            with pytest.raises(NotFound) as caught:
+                await call(memory_id)
+            messages.add(str(caught.value).replace(memory_id, "ID"))
+    assert 1 == len(messages)
+    assert () == (await bob.delete(made.id, allow_missing=True)).deleted_ids
+    assert made == await memory.get(made.id)
 
 
-def test_nobody_is_refused_everywhere(with_memory):
-    async def rule(memory):
-        nobody = memory.acting_for()
-        for call in (
-            nobody.add("x"), nobody.search("x"), nobody.page(), nobody.get("a" * 26), nobody.delete("a" * 26),
-            nobody.restore("a" * 26), nobody.stats(), nobody.context("x"), nobody.add_batch([Draft(content="x")]),
-        ):  # fmt: skip
-            with pytest.raises(IdentityMissing):
-                await call
-
-    with_memory(rule)
-
-
-def test_a_shared_memory_needs_a_chat_and_a_personal_one_a_user(with_memory):
-    async def rule(memory):
-        with pytest.raises(InvalidArgument) as caught:
-            await memory.add("x", shared=True)
-        assert "chat_id" == caught.value.field
+async def test_nobody_is_refused_everywhere(memory):
+    nobody = memory.acting_for()
+    for call in (
+        nobody.add("x"), nobody.search("x"), nobody.page(), nobody.get("a" * 26), nobody.delete("a" * 26),
+        nobody.restore("a" * 26), nobody.stats(), nobody.context("x"), nobody.add_batch([Draft(content="x")]),
+    ):  # fmt: skip
         with pytest.raises(IdentityMissing):
-            await memory.acting_for(chat_id="team").add("x")
-        assert "x" == (await memory.acting_for(chat_id="team").add("x", shared=True)).memory.content
-
-    with_memory(rule)
+            await call
 
 
-def test_a_repeated_statement_reinforces_the_one_that_is_known(with_memory, clock):
-    async def rule(memory):
-        first = await memory.add(
-            "I like tea.", confidence=0.5, tags=["a"], subjects=["Me"], metadata={"k": "1"}, expires_days=3
-        )
-        clock.pass_days(1)
-        second = await memory.add(
-            "  i LIKE  tea", tags=["b"], subjects=["me", "You"], metadata={"k": "2", "l": "3"}, kind=Kind.PREFERENCE,
-            expires_days=3,
-        )  # fmt: skip
-        assert (Outcome.REINFORCED, first.memory.id) == (second.outcome, second.memory.id)
-        kept = await memory.get(first.memory.id)
-        assert (0.6, ("a", "b"), ("Me", "You"), {"k": "1", "l": "3"}, Kind.FACT, "I like tea.") == (
-            kept.confidence, kept.tags, kept.subjects, dict(kept.metadata), kept.kind, kept.content,
-        )  # fmt: skip
-        assert (clock.now, clock.now + timedelta(days=3)) == (kept.reinforce_time, kept.expire_time)
-        assert 1 == len(await listed(memory))
-        assert (await memory.add("I like tea")).memory.expire_time is None
-        assert texts(await memory.search("tea", filter=Filter(tags=("a", "b"), subjects=("YOU",)))) == ["I like tea."]
-
-    with_memory(rule)
+async def test_a_shared_memory_needs_a_chat_and_a_personal_one_a_user(memory):
+    with pytest.raises(InvalidArgument) as caught:
+        await memory.add("x", shared=True)
+    assert "chat_id" == caught.value.field
+    with pytest.raises(IdentityMissing):
+        await memory.acting_for(chat_id="team").add("x")
+    assert "x" == (await memory.acting_for(chat_id="team").add("x", shared=True)).memory.content
 
 
-def test_confidence_does_not_rise_above_one(with_memory):
-    async def rule(memory):
-        await memory.add("sure", confidence=0.95)
-        assert 1.0 == (await memory.add("sure")).memory.confidence
-
-    with_memory(rule)
-
-
-def test_the_same_key_with_other_content_supersedes(with_memory):
-    async def rule(memory):
-        red = await memory.add("my favorite color is red", key="color")
-        blue = await memory.add("my favorite color is blue", key="color")
-        assert (Outcome.SUPERSEDED, (red.memory.id,)) == (blue.outcome, blue.superseded_ids)
-        assert ["my favorite color is blue"] == texts(await memory.search("favorite color")) == await listed(memory)
-        with_old = Filter(include_superseded=True)
-        assert 2 == len((await memory.search("favorite color", filter=with_old)).hits)
-        old = await memory.get(red.memory.id)
-        assert (State.SUPERSEDED, blue.memory.id, "same_key") == (old.state, old.superseded_by, old.judgement.rule)
-        assert (red.memory.id,) == (await memory.get(blue.memory.id)).supersedes
-        again = await memory.add("my favorite color is blue", key="color")
-        assert (Outcome.REINFORCED, blue.memory.id) == (again.outcome, again.memory.id)
-
-    with_memory(rule)
+async def test_a_repeated_statement_reinforces_the_one_that_is_known(memory, clock):
+    first = await memory.add(
+        "I like tea.", confidence=0.5, tags=["a"], subjects=["Me"], metadata={"k": "1"}, expires_days=3
+    )
+    clock.pass_days(1)
+    second = await memory.add(
+        "  i LIKE  tea", tags=["b"], subjects=["me", "You"], metadata={"k": "2", "l": "3"}, kind=Kind.PREFERENCE,
+        expires_days=3,
+    )  # fmt: skip
+    assert (Outcome.REINFORCED, first.memory.id) == (second.outcome, second.memory.id)
+    kept = await memory.get(first.memory.id)
+    assert (0.6, ("a", "b"), ("Me", "You"), {"k": "1", "l": "3"}, Kind.FACT, "I like tea.") == (
+        kept.confidence, kept.tags, kept.subjects, dict(kept.metadata), kept.kind, kept.content,
+    )  # fmt: skip
+    assert (clock.now, clock.now + timedelta(days=3)) == (kept.reinforce_time, kept.expire_time)
+    assert 1 == len(await listed(memory))
+    assert (await memory.add("I like tea")).memory.expire_time is None
+    assert texts(await memory.search("tea", filter=Filter(tags=("a", "b"), subjects=("YOU",)))) == ["I like tea."]
 
 
-def test_a_statement_that_was_known_without_the_key_takes_it_over(with_memory):
-    async def rule(memory):
-        known = await memory.add("A thing")
-        other = await memory.add("B thing", key="k")
-        taken = await memory.add("a thing.", key="k")
-        assert (Outcome.SUPERSEDED, known.memory.id, (other.memory.id,), "k") == (
-            taken.outcome, taken.memory.id, taken.superseded_ids, taken.memory.key
-        )  # fmt: skip
-        assert ["A thing"] == await listed(memory)
-
-    with_memory(rule)
+async def test_confidence_does_not_rise_above_one(memory):
+    await memory.add("sure", confidence=0.95)
+    assert 1.0 == (await memory.add("sure")).memory.confidence
 
 
-def test_a_key_belongs_to_its_scope_and_agent(with_memory):
-    async def rule(memory):
-        alice = memory.acting_for(user_id="alice", chat_id="team")
-        outcomes = [
-            await alice.add("red", key="color"),
-            await alice.add("blue", key="color", shared=True),
-            await memory.acting_for(user_id="bob").add("green", key="color"),
-            await memory.acting_for(user_id="alice", agent_id="other").add("black", key="color"),
-        ]
-        assert [Outcome.INSERTED] * 4 == [result.outcome for result in outcomes]
-
-    with_memory(rule)
-
-
-def test_two_keys_are_two_memories_whatever_they_say(with_memory):
-    async def rule(memory):
-        assert Outcome.INSERTED is (await memory.add("yes", key="a")).outcome
-        assert Outcome.INSERTED is (await memory.add("yes", key="b")).outcome
-        assert Outcome.REINFORCED is (await memory.add("yes")).outcome
-
-    with_memory(rule)
+async def test_the_same_key_with_other_content_supersedes(memory):
+    red = await memory.add("my favorite color is red", key="color")
+    blue = await memory.add("my favorite color is blue", key="color")
+    assert (Outcome.SUPERSEDED, (red.memory.id,)) == (blue.outcome, blue.superseded_ids)
+    assert ["my favorite color is blue"] == texts(await memory.search("favorite color")) == await listed(memory)
+    with_old = Filter(include_superseded=True)
+    assert 2 == len((await memory.search("favorite color", filter=with_old)).hits)
+    old = await memory.get(red.memory.id)
+    assert (State.SUPERSEDED, blue.memory.id, "same_key") == (old.state, old.superseded_by, old.judgement.rule)
+    assert (red.memory.id,) == (await memory.get(blue.memory.id)).supersedes
+    again = await memory.add("my favorite color is blue", key="color")
+    assert (Outcome.REINFORCED, blue.memory.id) == (again.outcome, again.memory.id)
 
 
-def test_what_is_hidden_is_no_duplicate_of_anything(with_memory, clock):
-    async def rule(memory):
-        await memory.add("for a while", expires_days=1)
-        clock.pass_days(1)
-        assert Outcome.INSERTED is (await memory.add("for a while")).outcome
-        deleted = await memory.add("deleted")
-        await memory.delete(deleted.memory.id)
-        assert Outcome.INSERTED is (await memory.add("deleted")).outcome
-
-    with_memory(rule)
+async def test_a_statement_that_was_known_without_the_key_takes_it_over(memory):
+    known = await memory.add("A thing")
+    other = await memory.add("B thing", key="k")
+    taken = await memory.add("a thing.", key="k")
+    assert (Outcome.SUPERSEDED, known.memory.id, (other.memory.id,), "k") == (
+        taken.outcome, taken.memory.id, taken.superseded_ids, taken.memory.key
+    )  # fmt: skip
+    assert ["A thing"] == await listed(memory)
 
 
-def test_callers_who_say_the_same_at_once_store_it_once(with_memory):
-    async def rule(memory):
-        results = await asyncio.gather(*(memory.add("said at once") for _ in range(12)))
-        assert 1 == len({result.memory.id for result in results}) == len(await listed(memory))
-        assert 1 == sum(result.outcome is Outcome.INSERTED for result in results)
+async def test_a_key_belongs_to_its_scope_and_agent(memory):
+    alice = memory.acting_for(user_id="alice", chat_id="team")
+    outcomes = [
+        await alice.add("red", key="color"),
+        await alice.add("blue", key="color", shared=True),
+        await memory.acting_for(user_id="bob").add("green", key="color"),
+        await memory.acting_for(user_id="alice", agent_id="other").add("black", key="color"),
+    ]
+    assert [Outcome.INSERTED] * 4 == [result.outcome for result in outcomes]
 
-    with_memory(rule)
+
+async def test_two_keys_are_two_memories_whatever_they_say(memory):
+    assert Outcome.INSERTED is (await memory.add("yes", key="a")).outcome
+    assert Outcome.INSERTED is (await memory.add("yes", key="b")).outcome
+    assert Outcome.REINFORCED is (await memory.add("yes")).outcome
+
+
+async def test_what_is_hidden_is_no_duplicate_of_anything(memory, clock):
+    await memory.add("for a while", expires_days=1)
+    clock.pass_days(1)
+    assert Outcome.INSERTED is (await memory.add("for a while")).outcome
+    deleted = await memory.add("deleted")
+    await memory.delete(deleted.memory.id)
+    assert Outcome.INSERTED is (await memory.add("deleted")).outcome
+
+
+async def test_callers_who_say_the_same_at_once_store_it_once(memory):
+    results = await asyncio.gather(*(memory.add("said at once") for _ in range(12)))
+    assert 1 == len({result.memory.id for result in results}) == len(await listed(memory))
+    assert 1 == sum(result.outcome is Outcome.INSERTED for result in results)
 
 
 @pytest.mark.parametrize("kind", ["ram", "duckdb", "wire"])
-def test_the_statements_of_a_disabled_agent_are_declined_and_nothing_else_is(kind, folder, clock):
-    async def rule():
-        async with backend(kind, folder, clock, Config(disabled_agents=frozenset({"off"}))) as memory:
-            await memory.add("kept")
-            off, once = memory.acting_for(user_id="alice", agent_id="off"), str(uuid.uuid4())
-            declined = await off.add("x", request_id=once)
-            assert (Outcome.REJECTED, None, "disabled") == (declined.outcome, declined.memory, declined.rejection)
-            assert declined == await off.add("x", request_id=once)
-            assert [declined] * 2 == await off.add_batch([Draft(content="y"), Draft(content="z")])
-            with pytest.raises(InvalidArgument):
-                await off.add("late", expire_time=clock.now)
-            assert [] == await listed(off) == texts(await off.search("x"))
-            assert ["kept"] == await listed(memory)
-
-    run(rule())
+async def test_the_statements_of_a_disabled_agent_are_declined_and_nothing_else_is(kind, folder, clock):
+    async with backend(kind, folder, clock, Config(disabled_agents=frozenset({"off"}))) as memory:
+        await memory.add("kept")
+        off, once = memory.acting_for(user_id="alice", agent_id="off"), str(uuid.uuid4())
+        declined = await off.add("x", request_id=once)
+        assert (Outcome.REJECTED, None, "disabled") == (declined.outcome, declined.memory, declined.rejection)
+        assert declined == await off.add("x", request_id=once)
+        assert [declined] * 2 == await off.add_batch([Draft(content="y"), Draft(content="z")])
+        with pytest.raises(InvalidArgument):
+            await off.add("late", expire_time=clock.now)
+        assert [] == await listed(off) == texts(await off.search("x"))
+        assert ["kept"] == await listed(memory)
 
 
-def test_a_batch_keeps_order_and_compares_its_items(with_memory):
-    async def rule(memory):
-        drafts = [
-            Draft(content="one"), Draft(content="red", key="c"), Draft(content="ONE."), Draft(content="blue", key="c"),
-        ]  # fmt: skip
-        results = await memory.add_batch(drafts)
-        assert [Outcome.INSERTED, Outcome.INSERTED, Outcome.REINFORCED, Outcome.SUPERSEDED] == [
-            result.outcome for result in results
-        ]
-        assert results[0].memory.id == results[2].memory.id
-        assert (results[1].memory.id,) == results[3].superseded_ids
-        assert State.SUPERSEDED is results[1].memory.state
-        assert ["blue", "one"] == await listed(memory)
-        assert "blue" == texts(await memory.search("blue"))[0]
-
-    with_memory(rule)
+async def test_a_batch_keeps_order_and_compares_its_items(memory):
+    drafts = [
+        Draft(content="one"), Draft(content="red", key="c"), Draft(content="ONE."), Draft(content="blue", key="c"),
+    ]  # fmt: skip
+    results = await memory.add_batch(drafts)
+    assert [Outcome.INSERTED, Outcome.INSERTED, Outcome.REINFORCED, Outcome.SUPERSEDED] == [
+        result.outcome for result in results
+    ]
+    assert results[0].memory.id == results[2].memory.id
+    assert (results[1].memory.id,) == results[3].superseded_ids
+    assert State.SUPERSEDED is results[1].memory.state
+    assert ["blue", "one"] == await listed(memory)
+    assert "blue" == texts(await memory.search("blue"))[0]
 
 
-def test_one_malformed_item_fails_the_batch_and_is_named(with_memory, clock):
-    async def rule(memory):
-        good = Draft(content="good")
-        late = Draft(content="late", expire_time=clock.now - timedelta(days=1))
-        with pytest.raises(InvalidArgument) as caught:
-            await memory.add_batch([good, good, good, late])
-        assert "requests[3].expire_time" == caught.value.field
-        assert [] == await listed(memory)
-
-    with_memory(rule)
+async def test_one_malformed_item_fails_the_batch_and_is_named(memory, clock):
+    good = Draft(content="good")
+    late = Draft(content="late", expire_time=clock.now - timedelta(days=1))
+    with pytest.raises(InvalidArgument) as caught:
+        await memory.add_batch([good, good, good, late])
+    assert "requests[3].expire_time" == caught.value.field
+    assert [] == await listed(memory)

@@ -11,36 +11,30 @@ from memoryd.domain.reading.presentation import said_by, said_time
 from memoryd.knowledge.language.relative_times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.trust import Trust
-from tests.builders import ALICE, NOW, TEAM, Local, ports_over, ram_store, run
+from tests.builders import ALICE, NOW, TEAM, Local, ports_over, ram_store
 from tests.builders import memory as made
 
 
-def test_in_a_chat_nobody_reads_what_another_says_of_themselves_as_their_own(with_memory):
-    async def rule(memory):
-        bob = memory.acting_for(user_id="bob", chat_id="room")
-        carol = memory.acting_for(user_id="carol", chat_id="room")
-        chat = memory.acting_for(chat_id="room")
-        told = (await bob.add("I am allergic to nuts", shared=True)).memory
-        assert "" == told.said_by
-        for one, said in ((bob, ""), (carol, "bob"), (chat, "bob")):
-            label = f"[{said}] " if said else ""
-            found = (await one.search("allergic")).hits[0].memory
-            listed = (await one.page()).memories[0]
-            assert (said, said, said) == (found.said_by, listed.said_by, (await one.get(told.id)).said_by)
-            assert f"- {label}I am allergic to nuts" in (await one.context("Which nuts may we eat?")).text
-
-    with_memory(rule)
+async def test_in_a_chat_nobody_reads_what_another_says_of_themselves_as_their_own(memory):
+    bob = memory.acting_for(user_id="bob", chat_id="room")
+    carol = memory.acting_for(user_id="carol", chat_id="room")
+    chat = memory.acting_for(chat_id="room")
+    told = (await bob.add("I am allergic to nuts", shared=True)).memory
+    assert "" == told.said_by
+    for one, said in ((bob, ""), (carol, "bob"), (chat, "bob")):
+        label = f"[{said}] " if said else ""
+        found = (await one.search("allergic")).hits[0].memory
+        listed = (await one.page()).memories[0]
+        assert (said, said, said) == (found.said_by, listed.said_by, (await one.get(told.id)).said_by)
+        assert f"- {label}I am allergic to nuts" in (await one.context("Which nuts may we eat?")).text
 
 
-def test_the_speaker_is_named_before_the_user_for_whom_it_was_stored(with_memory):
-    async def rule(memory):
-        host = memory.acting_for(user_id="bob", chat_id="room")
-        await host.add("I am allergic to nuts", shared=True, source=Source(speaker="Dave"))
-        await memory.add("I like figs", source=Source(speaker="Dave"))
-        assert "- [Dave] I am allergic to nuts" in (await host.context("nuts")).text
-        assert "- [Dave] I like figs" in (await memory.context("figs")).text
-
-    with_memory(rule)
+async def test_the_speaker_is_named_before_the_user_for_whom_it_was_stored(memory):
+    host = memory.acting_for(user_id="bob", chat_id="room")
+    await host.add("I am allergic to nuts", shared=True, source=Source(speaker="Dave"))
+    await memory.add("I like figs", source=Source(speaker="Dave"))
+    assert "- [Dave] I am allergic to nuts" in (await host.context("nuts")).text
+    assert "- [Dave] I like figs" in (await memory.context("figs")).text
 
 
 @pytest.mark.parametrize(
@@ -69,23 +63,20 @@ def test_ones_own_memory_names_only_others():
         assert said == said_by(made("I swim", scope=ALICE, source=Source(speaker=speaker)), caller)
 
 
-def test_a_date_is_told_where_it_is_needed(with_memory, clock):
-    async def rule(memory):
-        for text in ("I like figs", "my exam is next week"):
-            await memory.add(text)
-        await memory.add("I moved in", event_time=NOW - timedelta(days=3))
-        text = (await memory.context("figs, the exam, and when I moved in")).text
-        assert "- I like figs\n" in text
-        assert "- [2026-11-01] my exam is next week\n" in text
-        assert "- [2026-10-29] I moved in\n" in text
-        clock.pass_days(29)
-        assert "- I like figs\n" in (await memory.context("figs")).text
-        clock.pass_days(1)
-        assert "- [2026-11-01] I like figs\n" in (await memory.context("figs")).text
-        hits = (await memory.search("figs", filter=Filter(event_time_from=NOW - timedelta(days=1)))).hits
-        assert hits[0].memory.event_time == hits[0].memory.said_time
-
-    with_memory(rule)
+async def test_a_date_is_told_where_it_is_needed(memory, clock):
+    for text in ("I like figs", "my exam is next week"):
+        await memory.add(text)
+    await memory.add("I moved in", event_time=NOW - timedelta(days=3))
+    text = (await memory.context("figs, the exam, and when I moved in")).text
+    assert "- I like figs\n" in text
+    assert "- [2026-11-01] my exam is next week\n" in text
+    assert "- [2026-10-29] I moved in\n" in text
+    clock.pass_days(29)
+    assert "- I like figs\n" in (await memory.context("figs")).text
+    clock.pass_days(1)
+    assert "- [2026-11-01] I like figs\n" in (await memory.context("figs")).text
+    hits = (await memory.search("figs", filter=Filter(event_time_from=NOW - timedelta(days=1)))).hits
+    assert hits[0].memory.event_time == hits[0].memory.said_time
 
 
 def test_the_clock_s_last_microseconds_are_no_time_of_its_own():
@@ -122,24 +113,21 @@ def test_what_means_the_same_on_every_day_is_no_relative_time(text):
     assert not has_relative_time(text)
 
 
-def test_a_relation_is_his_who_says_it():
-    async def rule():
-        async with ports_over(ram_store()) as ports:
-            alice, bob = (Local(ports, lambda: NOW, user_id=user, chat_id="team") for user in ("alice", "bob"))
-            await alice.add("my wife Sarah likes tulips", shared=True)
-            await alice.add("my boss is a pain", shared=True)
-            await bob.add("my sister Nora likes opera", shared=True)
-            told = (await bob.add("my wife likes roses", shared=True)).memory
-            known = {person.name: person.relations for person in (await bob.people()).people}
-            assert {"Sarah": ("wife of alice",), "Nora": ("sister",), "wife": ("wife",)} == {
-                name: known[name] for name in ("Sarah", "Nora", "wife")
-            }
-            assert "boss" not in known
-            assert ("wife",) == {p.name: p.relations for p in (await alice.people()).people}["Sarah"]
-            context = (await bob.context("What does Sarah like?")).text
-            assert "- Sarah (wife of alice)\n" in context
-            mine = (await bob.search("roses", filter=Filter(subjects=("my wife",)))).hits
-            assert [told.id] == [hit.memory.id for hit in mine]
-            assert 1 == (await alice.forget_person("Sarah", dry_run=True)).purged_count  # nothing that bob says
-
-    run(rule())
+async def test_a_relation_is_his_who_says_it():
+    async with ports_over(ram_store()) as ports:
+        alice, bob = (Local(ports, lambda: NOW, user_id=user, chat_id="team") for user in ("alice", "bob"))
+        await alice.add("my wife Sarah likes tulips", shared=True)
+        await alice.add("my boss is a pain", shared=True)
+        await bob.add("my sister Nora likes opera", shared=True)
+        told = (await bob.add("my wife likes roses", shared=True)).memory
+        known = {person.name: person.relations for person in (await bob.people()).people}
+        assert {"Sarah": ("wife of alice",), "Nora": ("sister",), "wife": ("wife",)} == {
+            name: known[name] for name in ("Sarah", "Nora", "wife")
+        }
+        assert "boss" not in known
+        assert ("wife",) == {p.name: p.relations for p in (await alice.people()).people}["Sarah"]
+        context = (await bob.context("What does Sarah like?")).text
+        assert "- Sarah (wife of alice)\n" in context
+        mine = (await bob.search("roses", filter=Filter(subjects=("my wife",)))).hits
+        assert [told.id] == [hit.memory.id for hit in mine]
+        assert 1 == (await alice.forget_person("Sarah", dry_run=True)).purged_count  # nothing that bob says

@@ -23,303 +23,252 @@ from tests.conformance.store_helpers import LATER, page, put
 OWNER = Owner("default", ALICE)
 
 
-def test_another_scope_sees_nothing(with_store):
-    async def rule(store):
-        await put(store, entry("a"))
-        assert [] == await page(store, BOB)
-        assert [] == await page(store, TEAM)
-        other_agent = replace(visible_to(ALICE), agent_id="other")
-        assert [] == await store.page(other_agent, Filter(), now=LATER, limit=9)
-
-    with_store(rule)
+async def test_another_scope_sees_nothing(store):
+    await put(store, entry("a"))
+    assert [] == await page(store, BOB)
+    assert [] == await page(store, TEAM)
+    other_agent = replace(visible_to(ALICE), agent_id="other")
+    assert [] == await store.page(other_agent, Filter(), now=LATER, limit=9)
 
 
-def test_a_user_in_a_chat_sees_both_scopes_and_no_third(with_store):
-    async def rule(store):
-        mine, ours, theirs = entry("mine"), entry("ours", scope=TEAM), entry("theirs", scope=BOB)
-        await put(store, mine, ours, theirs)
-        assert [ours.memory, mine.memory] == await page(store, ALICE, chat_id="team")
-
-    with_store(rule)
+async def test_a_user_in_a_chat_sees_both_scopes_and_no_third(store):
+    mine, ours, theirs = entry("mine"), entry("ours", scope=TEAM), entry("theirs", scope=BOB)
+    await put(store, mine, ours, theirs)
+    assert [ours.memory, mine.memory] == await page(store, ALICE, chat_id="team")
 
 
-def test_every_field_comes_back_as_it_was_put(with_store):
-    async def rule(store):
-        full = memory(
-            "naïve 中文 🦆 \x01 'quoted' \"double\" \\ back",
-            kind=Kind.PREFERENCE,
-            subjects=("Sarah", "José"),
-            tags=("a", 'b"c', "d\x1fe"),
-            category="work",
-            metadata={"k": "v", "κ": "ω\n"},
-            key="the key",
-            source=Source("Ann", "user", "t1", "s1", ("m1", "m2")),
-            confidence=0.25,
-            decay_rate=0.0,
-            trust=Trust.SANDBOX,
-            grant_id="g1",
-            protected=True,
-            event_time=NOW - timedelta(days=400, microseconds=7),
-            reinforce_time=NOW,
-            expire_time=LATER + timedelta(days=1),
-            supersedes=("x", "y"),
-            contested_with=("z",),
-            judgement=Judgement("same_key", "because", "x"),
-        )
-        await put(store, entry(full))
-        assert [full] == await page(store)
-        assert [full] == await store.find(visible_to(ALICE), full.id)
-        back = await store.entry(full)
-        assert (full, entry(full).terms, HashEncoder.fingerprint) == (back.memory, back.terms, back.fingerprint)
-        assert np.array_equal(entry(full).vector, back.vector)
-
-    with_store(rule)
+async def test_every_field_comes_back_as_it_was_put(store):
+    full = memory(
+        "naïve 中文 🦆 \x01 'quoted' \"double\" \\ back",
+        kind=Kind.PREFERENCE,
+        subjects=("Sarah", "José"),
+        tags=("a", 'b"c', "d\x1fe"),
+        category="work",
+        metadata={"k": "v", "κ": "ω\n"},
+        key="the key",
+        source=Source("Ann", "user", "t1", "s1", ("m1", "m2")),
+        confidence=0.25,
+        decay_rate=0.0,
+        trust=Trust.SANDBOX,
+        grant_id="g1",
+        protected=True,
+        event_time=NOW - timedelta(days=400, microseconds=7),
+        reinforce_time=NOW,
+        expire_time=LATER + timedelta(days=1),
+        supersedes=("x", "y"),
+        contested_with=("z",),
+        judgement=Judgement("same_key", "because", "x"),
+    )
+    await put(store, entry(full))
+    assert [full] == await page(store)
+    assert [full] == await store.find(visible_to(ALICE), full.id)
+    back = await store.entry(full)
+    assert (full, entry(full).terms, HashEncoder.fingerprint) == (back.memory, back.terms, back.fingerprint)
+    assert np.array_equal(entry(full).vector, back.vector)
 
 
-def test_pages_run_newest_first_and_join(with_store):
-    async def rule(store):
-        entries = [entry(f"m{n}", create_time=NOW + timedelta(seconds=n // 2)) for n in range(7)]  # pairs share a time
-        await put(store, *entries)
-        whole = sorted((e.memory for e in entries), key=lambda m: (m.create_time, m.id), reverse=True)
-        joined, after = [], None
-        while some := await page(store, limit=2, after=after):
-            joined += some
-            after = Cursor(some[-1].create_time, some[-1].id)
-        assert whole == joined
-
-    with_store(rule)
+async def test_pages_run_newest_first_and_join(store):
+    entries = [entry(f"m{n}", create_time=NOW + timedelta(seconds=n // 2)) for n in range(7)]  # pairs share a time
+    await put(store, *entries)
+    whole = sorted((e.memory for e in entries), key=lambda m: (m.create_time, m.id), reverse=True)
+    joined, after = [], None
+    while some := await page(store, limit=2, after=after):
+        joined += some
+        after = Cursor(some[-1].create_time, some[-1].id)
+    assert whole == joined
 
 
-def test_a_filter_lets_through_what_its_definition_admits(with_store):
-    async def rule(store):
-        memories = [
-            memory("plain"),
-            memory("about", subjects=("SARAH",), tags=("x", "y"), metadata={"k": "v"}, category="c"),
-            memory("tagged", tags=("x",), metadata={"k": "w"}),
-            memory("episode", kind=Kind.EPISODE),
-            memory("expired", expire_time=NOW),
-            memory("superseded", supersede_time=NOW),
-            memory("deleted", delete_time=NOW),
-            memory("old", event_time=NOW - timedelta(days=9)),
-        ]
-        await put(store, *map(entry, memories))
-        for wanted in (
-            Filter(),
-            Filter(subjects=("sarah", "bob")),
-            Filter(tags=("x",)),
-            Filter(tags=("x", "y")),
-            Filter(tags=("X",)),
-            Filter(metadata={"k": "v"}),
-            Filter(metadata={"k": "v", "l": "v"}),
-            Filter(category="c"),
-            Filter(kinds=frozenset({Kind.EPISODE})),
-            Filter(include_expired=True),
-            Filter(include_superseded=True),
-            Filter(event_time_to=NOW),
-            Filter(event_time_from=NOW, create_time_to=memories[3].create_time),
-            Filter(create_time_from=memories[2].create_time),
-            Filter(create_time_to=memories[2].create_time),
-        ):
-            admitted = [m for m in memories if wanted.admits(m, LATER)]
-            assert admitted[::-1] == await page(store, wanted=wanted), wanted
-
-    with_store(rule)
+async def test_a_filter_lets_through_what_its_definition_admits(store):
+    memories = [
+        memory("plain"),
+        memory("about", subjects=("SARAH",), tags=("x", "y"), metadata={"k": "v"}, category="c"),
+        memory("tagged", tags=("x",), metadata={"k": "w"}),
+        memory("episode", kind=Kind.EPISODE),
+        memory("expired", expire_time=NOW),
+        memory("superseded", supersede_time=NOW),
+        memory("deleted", delete_time=NOW),
+        memory("old", event_time=NOW - timedelta(days=9)),
+    ]
+    await put(store, *map(entry, memories))
+    for wanted in (
+        Filter(),
+        Filter(subjects=("sarah", "bob")),
+        Filter(tags=("x",)),
+        Filter(tags=("x", "y")),
+        Filter(tags=("X",)),
+        Filter(metadata={"k": "v"}),
+        Filter(metadata={"k": "v", "l": "v"}),
+        Filter(category="c"),
+        Filter(kinds=frozenset({Kind.EPISODE})),
+        Filter(include_expired=True),
+        Filter(include_superseded=True),
+        Filter(event_time_to=NOW),
+        Filter(event_time_from=NOW, create_time_to=memories[3].create_time),
+        Filter(create_time_from=memories[2].create_time),
+        Filter(create_time_to=memories[2].create_time),
+    ):
+        admitted = [m for m in memories if wanted.admits(m, LATER)]
+        assert admitted[::-1] == await page(store, wanted=wanted), wanted
 
 
-def test_a_prefix_finds_at_most_two_and_an_exact_id_alone(with_store):
-    async def rule(store):
-        ids = ["aaaaaaaa" + "b" * 18, "aaaaaaaa" + "c" * 18, "aaaaaaaa" + "d" * 18]
-        await put(store, *(entry(memory(id=i)) for i in ids))
-        assert 2 == len(await store.find(visible_to(ALICE), "aaaaaaaa"))
-        assert [ids[1]] == [m.id for m in await store.find(visible_to(ALICE), "aaaaaaaac")]
-        assert [ids[2]] == [m.id for m in await store.find(visible_to(ALICE), ids[2])]
-        assert [] == await store.find(visible_to(BOB), ids[0])
-        assert [] == await store.find(visible_to(ALICE), "aaaaaaa%")
-        assert [] == await store.find(visible_to(ALICE), "_aaaaaaa")
-
-    with_store(rule)
+async def test_a_prefix_finds_at_most_two_and_an_exact_id_alone(store):
+    ids = ["aaaaaaaa" + "b" * 18, "aaaaaaaa" + "c" * 18, "aaaaaaaa" + "d" * 18]
+    await put(store, *(entry(memory(id=i)) for i in ids))
+    assert 2 == len(await store.find(visible_to(ALICE), "aaaaaaaa"))
+    assert [ids[1]] == [m.id for m in await store.find(visible_to(ALICE), "aaaaaaaac")]
+    assert [ids[2]] == [m.id for m in await store.find(visible_to(ALICE), ids[2])]
+    assert [] == await store.find(visible_to(BOB), ids[0])
+    assert [] == await store.find(visible_to(ALICE), "aaaaaaa%")
+    assert [] == await store.find(visible_to(ALICE), "_aaaaaaa")
 
 
-def test_a_deleted_memory_is_found_only_when_asked_for(with_store):
-    async def rule(store):
-        gone = memory(delete_time=NOW)
-        await put(store, entry(gone))
-        assert [] == await store.find(visible_to(ALICE), gone.id)
-        assert [gone] == await store.find(visible_to(ALICE), gone.id[:9], deleted=True)
-
-    with_store(rule)
+async def test_a_deleted_memory_is_found_only_when_asked_for(store):
+    gone = memory(delete_time=NOW)
+    await put(store, entry(gone))
+    assert [] == await store.find(visible_to(ALICE), gone.id)
+    assert [gone] == await store.find(visible_to(ALICE), gone.id[:9], deleted=True)
 
 
-def test_an_update_replaces_what_may_change_and_nothing_else(with_store):
-    async def rule(store):
-        first = entry(tags=("a",))
-        await put(store, first)
-        changed = replace(first.memory, tags=("b",), confidence=0.5, supersede_time=NOW, superseded_by="x")
-        await store.commit(ChangeSet(updates=(replace(first, memory=changed, terms="other words", vector=None),)))
-        back = await store.entry(changed)
-        assert (changed, "other words") == (back.memory, back.terms)
-        assert np.array_equal(first.vector, back.vector)
-
-    with_store(rule)
+async def test_an_update_replaces_what_may_change_and_nothing_else(store):
+    first = entry(tags=("a",))
+    await put(store, first)
+    changed = replace(first.memory, tags=("b",), confidence=0.5, supersede_time=NOW, superseded_by="x")
+    await store.commit(ChangeSet(updates=(replace(first, memory=changed, terms="other words", vector=None),)))
+    back = await store.entry(changed)
+    assert (changed, "other words") == (back.memory, back.terms)
+    assert np.array_equal(first.vector, back.vector)
 
 
-def test_an_update_of_what_is_not_there_changes_nothing(with_store):
-    async def rule(store):
-        await store.commit(ChangeSet(updates=(entry(),)))
-        assert [] == await page(store)
-
-    with_store(rule)
+async def test_an_update_of_what_is_not_there_changes_nothing(store):
+    await store.commit(ChangeSet(updates=(entry(),)))
+    assert [] == await page(store)
 
 
-def test_a_change_set_is_whole_or_not_at_all(with_store):
-    async def rule(store):
-        known = entry("known")
-        await put(store, known)
-        with pytest.raises(Unavailable):
-            await put(store, entry("new"), known)  # the second id is taken
-        assert [known.memory] == await page(store)
-
-    with_store(rule)
+async def test_a_change_set_is_whole_or_not_at_all(store):
+    known = entry("known")
+    await put(store, known)
+    with pytest.raises(Unavailable):
+        await put(store, entry("new"), known)  # the second id is taken
+    assert [known.memory] == await page(store)
 
 
-def test_one_bad_change_set_harms_no_other_of_its_transaction(with_store):
-    async def rule(store):
-        known = entry("known")
-        await put(store, known)
-        good = [entry(f"good {n}") for n in range(5)]
-        results = await asyncio.gather(
-            *(put(store, e) for e in good[:3]),
-            put(store, known),
-            *(put(store, e) for e in good[3:]),
-            return_exceptions=True,
-        )
-        assert [Unavailable] == [type(r) for r in results if isinstance(r, Exception)]
-        assert {e.memory.id for e in [known, *good]} == {m.id for m in await page(store)}
-
-    with_store(rule)
+async def test_one_bad_change_set_harms_no_other_of_its_transaction(store):
+    known = entry("known")
+    await put(store, known)
+    good = [entry(f"good {n}") for n in range(5)]
+    results = await asyncio.gather(
+        *(put(store, e) for e in good[:3]),
+        put(store, known),
+        *(put(store, e) for e in good[3:]),
+        return_exceptions=True,
+    )
+    assert [Unavailable] == [type(r) for r in results if isinstance(r, Exception)]
+    assert {e.memory.id for e in [known, *good]} == {m.id for m in await page(store)}
 
 
-def test_commits_are_numbered_by_owner_and_announced_before_they_return(with_store):
-    async def rule(store):
-        seen = []
-        store.on_commit(seen.append)
-        before = await store.head(OWNER)
-        for n in range(3):
-            made = entry(f"{n}")
-            await put(store, made)
-            assert (n + 1, made) == (len(seen), seen[n].change.inserts[0])
-            assert Head(seen[n].commit_seq, made.memory.create_time) == await store.head(OWNER)
-        mine = await store.head(OWNER)
-        await put(store, entry("of bob", scope=BOB))
-        await store.commit(ChangeSet(jobs={"decay": NOW}))
-        assert mine == await store.head(OWNER)
-        await put(store, entry("4"))
-        numbers = [before.commit_seq, *(applied.commit_seq for applied in seen if applied.change.owner == OWNER)]
-        assert numbers == sorted(set(numbers))
-        assert numbers[:-1] == [applied.after for applied in seen if applied.change.owner == OWNER]
-
-    with_store(rule)
+async def test_commits_are_numbered_by_owner_and_announced_before_they_return(store):
+    seen = []
+    store.on_commit(seen.append)
+    before = await store.head(OWNER)
+    for n in range(3):
+        made = entry(f"{n}")
+        await put(store, made)
+        assert (n + 1, made) == (len(seen), seen[n].change.inserts[0])
+        assert Head(seen[n].commit_seq, made.memory.create_time) == await store.head(OWNER)
+    mine = await store.head(OWNER)
+    await put(store, entry("of bob", scope=BOB))
+    await store.commit(ChangeSet(jobs={"decay": NOW}))
+    assert mine == await store.head(OWNER)
+    await put(store, entry("4"))
+    numbers = [before.commit_seq, *(applied.commit_seq for applied in seen if applied.change.owner == OWNER)]
+    assert numbers == sorted(set(numbers))
+    assert numbers[:-1] == [applied.after for applied in seen if applied.change.owner == OWNER]
 
 
-def test_what_was_decided_before_the_last_commit_of_its_owner_is_refused(with_store):
-    async def rule(store):
-        await put(store, entry("first"))
-        seen = (await store.head(OWNER)).commit_seq
-        await put(store, entry("of bob", scope=BOB))  # which changes nothing for alice
-        await store.commit(ChangeSet(inserts=(entry("in time"),), based_on=seen))
-        late = ChangeSet(inserts=(entry("too late"),), based_on=seen)
-        with pytest.raises(Contended):
-            await store.commit(late)
-        of_bob = ChangeSet(inserts=(entry("bob too", scope=BOB),))
-        with pytest.raises(Contended):
-            await store.commit(of_bob, late)
-        assert ["in time", "first"] == [m.content for m in await page(store)]
-        assert ["of bob"] == [m.content for m in await page(store, BOB)]
-        now = (await store.head(OWNER)).commit_seq
-        with pytest.raises(Contended):  # the second one was not decided on the first
-            await store.commit(*(ChangeSet(inserts=(entry(f"twin {n}"),), based_on=now) for n in range(2)))
-        rivals = [ChangeSet(inserts=(entry(f"rival {n}"),), based_on=now) for n in range(8)]
-        results = await asyncio.gather(*map(store.commit, rivals), return_exceptions=True)
-        assert [Contended] * 7 == [type(result) for result in results if result is not None]
-        assert 3 == len(await page(store))
-
-    with_store(rule)
+async def test_what_was_decided_before_the_last_commit_of_its_owner_is_refused(store):
+    await put(store, entry("first"))
+    seen = (await store.head(OWNER)).commit_seq
+    await put(store, entry("of bob", scope=BOB))  # which changes nothing for alice
+    await store.commit(ChangeSet(inserts=(entry("in time"),), based_on=seen))
+    late = ChangeSet(inserts=(entry("too late"),), based_on=seen)
+    with pytest.raises(Contended):
+        await store.commit(late)
+    of_bob = ChangeSet(inserts=(entry("bob too", scope=BOB),))
+    with pytest.raises(Contended):
+        await store.commit(of_bob, late)
+    assert ["in time", "first"] == [m.content for m in await page(store)]
+    assert ["of bob"] == [m.content for m in await page(store, BOB)]
+    now = (await store.head(OWNER)).commit_seq
+    with pytest.raises(Contended):  # the second one was not decided on the first
+        await store.commit(*(ChangeSet(inserts=(entry(f"twin {n}"),), based_on=now) for n in range(2)))
+    rivals = [ChangeSet(inserts=(entry(f"rival {n}"),), based_on=now) for n in range(8)]
+    results = await asyncio.gather(*map(store.commit, rivals), return_exceptions=True)
+    assert [Contended] * 7 == [type(result) for result in results if result is not None]
+    assert 3 == len(await page(store))
 
 
-def test_a_request_id_that_is_taken_is_a_conflict(with_store):
-    async def rule(store):
-        noted = RecordedRequest(OWNER, "AddMemory", "once", "hash", (), NOW)
-        await store.commit(ChangeSet(inserts=(entry("one"),), request=noted))
-        with pytest.raises(Contended):
-            await store.commit(ChangeSet(inserts=(entry("two"),), request=replace(noted, payload_hash="other")))
-        assert (noted, ["one"]) == (
-            await store.recorded(OWNER, "AddMemory", "once"), [m.content for m in await page(store)],
-        )  # fmt: skip
-
-    with_store(rule)
+async def test_a_request_id_that_is_taken_is_a_conflict(store):
+    noted = RecordedRequest(OWNER, "AddMemory", "once", "hash", (), NOW)
+    await store.commit(ChangeSet(inserts=(entry("one"),), request=noted))
+    with pytest.raises(Contended):
+        await store.commit(ChangeSet(inserts=(entry("two"),), request=replace(noted, payload_hash="other")))
+    assert (noted, ["one"]) == (
+        await store.recorded(OWNER, "AddMemory", "once"), [m.content for m in await page(store)],
+    )  # fmt: skip
 
 
-def test_the_changes_since_a_commit_are_those_of_the_owner_and_end_with_a_purge(with_store):
-    async def rule(store):
-        start = (await store.head(OWNER)).commit_seq
-        kept, gone = entry("kept"), entry("gone for good")
-        await put(store, kept, gone)
-        middle = (await store.head(OWNER)).commit_seq
-        await put(store, entry("of bob", scope=BOB))
-        stone = Tombstone(OWNER, b"x" * 32)
-        named = Entity("e1", OWNER, NOW, Trust.HOST, name="Zoe")
-        await store.commit(ChangeSet(tombstones=(stone,), entities=(named,)))
-        first, second = await store.changes(OWNER, start)
-        assert ((kept, gone), (stone,), (named,)) == (
-            first.change.inserts, second.change.tombstones, second.change.entities,
-        )  # fmt: skip
-        assert [second] == await store.changes(OWNER, middle)
-        assert [] == await store.changes(OWNER, second.commit_seq)
+async def test_the_changes_since_a_commit_are_those_of_the_owner_and_end_with_a_purge(store):
+    start = (await store.head(OWNER)).commit_seq
+    kept, gone = entry("kept"), entry("gone for good")
+    await put(store, kept, gone)
+    middle = (await store.head(OWNER)).commit_seq
+    await put(store, entry("of bob", scope=BOB))
+    stone = Tombstone(OWNER, b"x" * 32)
+    named = Entity("e1", OWNER, NOW, Trust.HOST, name="Zoe")
+    await store.commit(ChangeSet(tombstones=(stone,), entities=(named,)))
+    first, second = await store.changes(OWNER, start)
+    assert ((kept, gone), (stone,), (named,)) == (
+        first.change.inserts, second.change.tombstones, second.change.entities,
+    )  # fmt: skip
+    assert [second] == await store.changes(OWNER, middle)
+    assert [] == await store.changes(OWNER, second.commit_seq)
 
-        await store.commit(ChangeSet(purges=(gone.memory,), forget_entities=(named,)))
-        purged = (await store.head(OWNER)).commit_seq
-        assert (None, None) == (await store.changes(OWNER, start), await store.changes(OWNER, purged - 1))
-        await put(store, entry("after the purge"))
-        assert ["after the purge"] == [
-            made.memory.content for one in await store.changes(OWNER, purged) for made in one.change.inserts
-        ]
-        assert await store.changes(OWNER, start) is None
-
-    with_store(rule)
+    await store.commit(ChangeSet(purges=(gone.memory,), forget_entities=(named,)))
+    purged = (await store.head(OWNER)).commit_seq
+    assert (None, None) == (await store.changes(OWNER, start), await store.changes(OWNER, purged - 1))
+    await put(store, entry("after the purge"))
+    assert ["after the purge"] == [
+        made.memory.content for one in await store.changes(OWNER, purged) for made in one.change.inserts
+    ]
+    assert await store.changes(OWNER, start) is None
 
 
-def test_a_request_is_remembered_with_its_effect(with_store):
-    async def rule(store):
-        made = entry()
-        request = RecordedRequest(
-            made.memory.owner, "AddMemory", "r\x1f'1", "hash", ((made.memory.id, Outcome.INSERTED, ("x",)),), NOW
-        )
-        await store.commit(ChangeSet(inserts=(made,), request=request))
-        assert request == await store.recorded(made.memory.owner, "AddMemory", "r\x1f'1")
-        assert await store.recorded(made.memory.owner, "DeleteMemory", "r\x1f'1") is None
-        assert await store.recorded(Owner("default", BOB), "AddMemory", "r\x1f'1") is None
-
-    with_store(rule)
+async def test_a_request_is_remembered_with_its_effect(store):
+    made = entry()
+    request = RecordedRequest(
+        made.memory.owner, "AddMemory", "r\x1f'1", "hash", ((made.memory.id, Outcome.INSERTED, ("x",)),), NOW
+    )
+    await store.commit(ChangeSet(inserts=(made,), request=request))
+    assert request == await store.recorded(made.memory.owner, "AddMemory", "r\x1f'1")
+    assert await store.recorded(made.memory.owner, "DeleteMemory", "r\x1f'1") is None
+    assert await store.recorded(Owner("default", BOB), "AddMemory", "r\x1f'1") is None
 
 
-def test_a_change_set_is_of_one_owner_and_those_of_several_are_whole_or_nothing(with_store):
-    async def rule(store):
-        seen = []
-        store.on_commit(lambda applied: seen.append(applied.change.owners))
-        mine, ours = entry("mine"), entry("ours", scope=TEAM)
-        mixed = ChangeSet(inserts=(mine, ours), jobs={"purge": NOW})
-        for wrong in (mixed, replace(mixed, jobs={}), ChangeSet(inserts=(mine,), jobs={"purge": NOW})):
-            with pytest.raises(ValueError, match="by_owner"):
-                await store.commit(wrong)
-        assert [] == seen == await page(store, ALICE, chat_id="team")
+async def test_a_change_set_is_of_one_owner_and_those_of_several_are_whole_or_nothing(store):
+    seen = []
+    store.on_commit(lambda applied: seen.append(applied.change.owners))
+    mine, ours = entry("mine"), entry("ours", scope=TEAM)
+    mixed = ChangeSet(inserts=(mine, ours), jobs={"purge": NOW})
+    for wrong in (mixed, replace(mixed, jobs={}), ChangeSet(inserts=(mine,), jobs={"purge": NOW})):
+        with pytest.raises(ValueError, match="by_owner"):
+            await store.commit(wrong)
+    assert [] == seen == await page(store, ALICE, chat_id="team")
 
-        await store.commit(*mixed.by_owner())
-        assert [frozenset({mine.memory.owner}), frozenset({ours.memory.owner}), frozenset()] == seen
-        assert "purge" in await store.jobs()
+    await store.commit(*mixed.by_owner())
+    assert [frozenset({mine.memory.owner}), frozenset({ours.memory.owner}), frozenset()] == seen
+    assert "purge" in await store.jobs()
 
-        other = entry("other")
-        with pytest.raises(Unavailable):  # ours is there already
-            await store.commit(*ChangeSet(inserts=(other, ours)).by_owner())
-        assert [ours.memory, mine.memory] == await page(store, ALICE, chat_id="team")
-
-    with_store(rule)
+    other = entry("other")
+    with pytest.raises(Unavailable):  # ours is there already
+        await store.commit(*ChangeSet(inserts=(other, ours)).by_owner())
+    assert [ours.memory, mine.memory] == await page(store, ALICE, chat_id="team")

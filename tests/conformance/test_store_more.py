@@ -23,200 +23,165 @@ from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, entry, memory, vi
 from tests.conformance.store_helpers import LATER, grant, page, put
 
 
-def test_a_purge_removes_the_memory_and_the_requests_that_name_it(with_store):
-    async def rule(store):
-        gone, kept = entry("gone"), entry("kept")
-        for e, name in ((gone, "r1"), (kept, "r2")):
-            request = RecordedRequest(e.memory.owner, "A", name, "h", ((e.memory.id, Outcome.INSERTED, ()),), NOW)
-            await store.commit(ChangeSet(inserts=(e,), request=request))
-        await store.commit(ChangeSet(purges=(gone.memory,)))
-        assert [kept.memory] == await page(store)
-        assert [] == await store.find(visible_to(ALICE), gone.memory.id, deleted=True)
-        assert await store.recorded(gone.memory.owner, "A", "r1") is None
-        assert await store.recorded(gone.memory.owner, "A", "r2") is not None
-
-    with_store(rule)
+async def test_a_purge_removes_the_memory_and_the_requests_that_name_it(store):
+    gone, kept = entry("gone"), entry("kept")
+    for e, name in ((gone, "r1"), (kept, "r2")):
+        request = RecordedRequest(e.memory.owner, "A", name, "h", ((e.memory.id, Outcome.INSERTED, ()),), NOW)
+        await store.commit(ChangeSet(inserts=(e,), request=request))
+    await store.commit(ChangeSet(purges=(gone.memory,)))
+    assert [kept.memory] == await page(store)
+    assert [] == await store.find(visible_to(ALICE), gone.memory.id, deleted=True)
+    assert await store.recorded(gone.memory.owner, "A", "r1") is None
+    assert await store.recorded(gone.memory.owner, "A", "r2") is not None
 
 
-def test_stats_count_by_kind_state_and_scope(with_store):
-    async def rule(store):
-        await put(
-            store,
-            entry("ä"),
-            entry("bb", expire_time=NOW),
-            entry("c", supersede_time=NOW),
-            entry("d", delete_time=NOW),
-            entry("e", kind=Kind.EVENT, scope=TEAM),
-            entry("f", scope=BOB),
-        )
-        stats = await store.stats(visible_to(ALICE, chat_id="team"), LATER)
-        assert [
-            ("event", "live", True, 1),
-            ("fact", "deleted", False, 1),
-            ("fact", "expired", False, 1),
-            ("fact", "live", False, 1),
-            ("fact", "superseded", False, 1),
-        ] == [(c.kind.value, c.state.value, c.shared, c.count) for c in stats.counts]
-        assert 2 + 2 + 1 + 1 + 1 == stats.content_bytes
-
-    with_store(rule)
+async def test_stats_count_by_kind_state_and_scope(store):
+    await put(
+        store,
+        entry("ä"),
+        entry("bb", expire_time=NOW),
+        entry("c", supersede_time=NOW),
+        entry("d", delete_time=NOW),
+        entry("e", kind=Kind.EVENT, scope=TEAM),
+        entry("f", scope=BOB),
+    )
+    stats = await store.stats(visible_to(ALICE, chat_id="team"), LATER)
+    assert [
+        ("event", "live", True, 1),
+        ("fact", "deleted", False, 1),
+        ("fact", "expired", False, 1),
+        ("fact", "live", False, 1),
+        ("fact", "superseded", False, 1),
+    ] == [(c.kind.value, c.state.value, c.shared, c.count) for c in stats.counts]
+    assert 2 + 2 + 1 + 1 + 1 == stats.content_bytes
 
 
-def test_duplicates_and_keys_are_looked_up_among_the_live(with_store):
-    async def rule(store):
-        live = memory("My Colour is  blue.", key="color")
-        await put(
-            store,
-            *map(
-                entry,
-                (live, memory("my colour is blue", delete_time=NOW), memory("x", key="color", supersede_time=NOW)),
-            ),
-        )
-        owner = live.owner
-        assert [live] == await store.same_text(owner, text_digest("my colour is blue"), LATER)
-        assert [live] == await store.of_key(owner, "color", LATER)
-        assert [] == await store.same_text(Owner("default", BOB), text_digest("my colour is blue"), LATER)
-
-    with_store(rule)
+async def test_duplicates_and_keys_are_looked_up_among_the_live(store):
+    live = memory("My Colour is  blue.", key="color")
+    await put(
+        store,
+        *map(
+            entry,
+            (live, memory("my colour is blue", delete_time=NOW), memory("x", key="color", supersede_time=NOW)),
+        ),
+    )
+    owner = live.owner
+    assert [live] == await store.same_text(owner, text_digest("my colour is blue"), LATER)
+    assert [live] == await store.of_key(owner, "color", LATER)
+    assert [] == await store.same_text(Owner("default", BOB), text_digest("my colour is blue"), LATER)
 
 
-def test_the_nearest_are_those_of_the_scope_and_the_filter(with_store):
-    async def rule(store):
-        encoder = HashEncoder()
-        texts = ["red apple", "green apple pie", "blue car", "apple"]
-        entries = [entry(text, tags=("t",) if "car" not in text else ()) for text in texts]
-        await put(store, *entries, entry("apple", scope=BOB))
-        query = encoder.encode(["apple"], query=True)[0]
-        found = await store.nearest(
-            visible_to(ALICE), query, encoder.fingerprint, Filter(tags=("t",)), now=LATER, limit=2
-        )
-        assert ["apple", "red apple"] == [m.content for m, _ in found]
-        assert np.allclose([1.0, float(entries[0].vector @ query)], [score for _, score in found], atol=1e-6)
-        assert [] == await store.nearest(visible_to(ALICE), query, "another", Filter(), now=LATER, limit=2)
-
-    with_store(rule)
+async def test_the_nearest_are_those_of_the_scope_and_the_filter(store):
+    encoder = HashEncoder()
+    texts = ["red apple", "green apple pie", "blue car", "apple"]
+    entries = [entry(text, tags=("t",) if "car" not in text else ()) for text in texts]
+    await put(store, *entries, entry("apple", scope=BOB))
+    query = encoder.encode(["apple"], query=True)[0]
+    found = await store.nearest(visible_to(ALICE), query, encoder.fingerprint, Filter(tags=("t",)), now=LATER, limit=2)
+    assert ["apple", "red apple"] == [m.content for m, _ in found]
+    assert np.allclose([1.0, float(entries[0].vector @ query)], [score for _, score in found], atol=1e-6)
+    assert [] == await store.nearest(visible_to(ALICE), query, "another", Filter(), now=LATER, limit=2)
 
 
-def test_a_snapshot_holds_all_but_the_deleted_oldest_first(with_store):
-    async def rule(store):
-        entries = [entry(f"m{n}") for n in range(5)]
-        await put(store, *entries, entry(delete_time=NOW), entry(scope=BOB))
-        await put(store, entry("last"))
-        seq = (await store.head(Owner("default", ALICE))).commit_seq
+async def test_a_snapshot_holds_all_but_the_deleted_oldest_first(store):
+    entries = [entry(f"m{n}") for n in range(5)]
+    await put(store, *entries, entry(delete_time=NOW), entry(scope=BOB))
+    await put(store, entry("last"))
+    seq = (await store.head(Owner("default", ALICE))).commit_seq
 
-        def build(snapshot):
-            return snapshot.commit_seq, snapshot.count, [e for chunk in snapshot.chunks for e in chunk]
+    def build(snapshot):
+        return snapshot.commit_seq, snapshot.count, [e for chunk in snapshot.chunks for e in chunk]
 
-        at, count, found = await asyncio.to_thread(store.read_owner, Owner("default", ALICE), build)
-        assert (seq, 6, ["m0", "m1", "m2", "m3", "m4", "last"]) == (at, count, [e.memory.content for e in found])
-        assert np.array_equal(entries[0].vector, found[0].vector)
-
-    with_store(rule)
+    at, count, found = await asyncio.to_thread(store.read_owner, Owner("default", ALICE), build)
+    assert (seq, 6, ["m0", "m1", "m2", "m3", "m4", "last"]) == (at, count, [e.memory.content for e in found])
+    assert np.array_equal(entries[0].vector, found[0].vector)
 
 
-def test_collectable_is_what_is_past_its_grace(with_store):
-    async def rule(store):
-        due = [
-            memory("deleted", delete_time=NOW, purge_time=NOW),
-            memory("superseded", supersede_time=NOW - timedelta(days=9)),
-            memory("expired", expire_time=NOW - timedelta(days=9)),
-        ]
-        kept = [
-            memory("live"),
-            memory("deleted", delete_time=NOW, purge_time=LATER),
-            memory("superseded", supersede_time=NOW),
-            memory("expired", expire_time=NOW),
-        ]
-        request = RecordedRequest(Owner("default", ALICE), "A", "r", "h", (), NOW - timedelta(days=9))
-        await store.commit(ChangeSet(inserts=tuple(map(entry, due + kept)), request=request))
-        week = NOW - timedelta(days=7)
-        report, found = await store.collectable(Graces(week, week, NOW, week), limit=9)
-        assert (GcReport(1, 1, 1, 1), {m.id for m in due}) == (report, {m.id for m in found})
-        for_ever, _ = await store.collectable(Graces(week, None, NOW, week), limit=9)
-        assert 0 == for_ever.superseded_count
-        assert 2 == len((await store.collectable(Graces(week, week, NOW, week), limit=2))[1])
-        await store.commit(ChangeSet(forget_requests_before=week))
-        assert await store.recorded(Owner("default", ALICE), "A", "r") is None
-
-    with_store(rule)
+async def test_collectable_is_what_is_past_its_grace(store):
+    due = [
+        memory("deleted", delete_time=NOW, purge_time=NOW),
+        memory("superseded", supersede_time=NOW - timedelta(days=9)),
+        memory("expired", expire_time=NOW - timedelta(days=9)),
+    ]
+    kept = [
+        memory("live"),
+        memory("deleted", delete_time=NOW, purge_time=LATER),
+        memory("superseded", supersede_time=NOW),
+        memory("expired", expire_time=NOW),
+    ]
+    request = RecordedRequest(Owner("default", ALICE), "A", "r", "h", (), NOW - timedelta(days=9))
+    await store.commit(ChangeSet(inserts=tuple(map(entry, due + kept)), request=request))
+    week = NOW - timedelta(days=7)
+    report, found = await store.collectable(Graces(week, week, NOW, week), limit=9)
+    assert (GcReport(1, 1, 1, 1), {m.id for m in due}) == (report, {m.id for m in found})
+    for_ever, _ = await store.collectable(Graces(week, None, NOW, week), limit=9)
+    assert 0 == for_ever.superseded_count
+    assert 2 == len((await store.collectable(Graces(week, week, NOW, week), limit=2))[1])
+    await store.commit(ChangeSet(forget_requests_before=week))
+    assert await store.recorded(Owner("default", ALICE), "A", "r") is None
 
 
-def test_recalls_are_counted_and_survive_an_update(with_store):
-    async def rule(store):
-        made = entry()
-        await put(store, made)
-        await store.note_recalls({made.memory.owner: {made.memory.id: (NOW, 2, None)}})
-        await store.note_recalls({made.memory.owner: {made.memory.id: (LATER, 1, LATER)}})
-        await store.commit(ChangeSet(updates=(replace(made, memory=replace(made.memory, tags=("t",))),)))
-        found = (await page(store))[0]
-        assert (("t",), 3, LATER) == (found.tags, found.recall_count, found.recall_time)
-
-    with_store(rule)
+async def test_recalls_are_counted_and_survive_an_update(store):
+    made = entry()
+    await put(store, made)
+    await store.note_recalls({made.memory.owner: {made.memory.id: (NOW, 2, None)}})
+    await store.note_recalls({made.memory.owner: {made.memory.id: (LATER, 1, LATER)}})
+    await store.commit(ChangeSet(updates=(replace(made, memory=replace(made.memory, tags=("t",))),)))
+    found = (await page(store))[0]
+    assert (("t",), 3, LATER) == (found.tags, found.recall_count, found.recall_time)
 
 
-def test_grants_and_keys_come_back_as_they_were_put(with_store):
-    async def rule(store):
-        first = grant(
-            chat_ids=("c1", "c,2 ü"),
-            permissions=frozenset({Permission.ADD, Permission.GET}),
-            quota=Quota(calls_per_second=2.5, writes_per_day=7, stored_memories=8, stored_bytes=9, connections=3),
-            label="for tests",
-            expire_time=LATER,
-        )
-        second = grant("g2", user_id="", chat_ids=("c1",), create_time=LATER)
-        keys = tuple(TokenKey(f"k{n}", bytes([n]) * 32, NOW + timedelta(seconds=n)) for n in range(3))
-        await store.commit(ChangeSet(grants=(second, first), token_keys=keys[:2]))
-        assert [first, second] == await store.grants()
-        assert list(keys[:2]) == await store.token_keys()
-        await store.commit(ChangeSet(grants=(replace(first, revoke_time=LATER),), token_keys=keys[1:]))
-        assert [replace(first, revoke_time=LATER), second] == await store.grants()
-        assert list(keys[1:]) == await store.token_keys()
-        await put(store, entry("a"))
-        assert list(keys[1:]) == await store.token_keys()
-
-    with_store(rule)
+async def test_grants_and_keys_come_back_as_they_were_put(store):
+    first = grant(
+        chat_ids=("c1", "c,2 ü"),
+        permissions=frozenset({Permission.ADD, Permission.GET}),
+        quota=Quota(calls_per_second=2.5, writes_per_day=7, stored_memories=8, stored_bytes=9, connections=3),
+        label="for tests",
+        expire_time=LATER,
+    )
+    second = grant("g2", user_id="", chat_ids=("c1",), create_time=LATER)
+    keys = tuple(TokenKey(f"k{n}", bytes([n]) * 32, NOW + timedelta(seconds=n)) for n in range(3))
+    await store.commit(ChangeSet(grants=(second, first), token_keys=keys[:2]))
+    assert [first, second] == await store.grants()
+    assert list(keys[:2]) == await store.token_keys()
+    await store.commit(ChangeSet(grants=(replace(first, revoke_time=LATER),), token_keys=keys[1:]))
+    assert [replace(first, revoke_time=LATER), second] == await store.grants()
+    assert list(keys[1:]) == await store.token_keys()
+    await put(store, entry("a"))
+    assert list(keys[1:]) == await store.token_keys()
 
 
-def test_what_came_through_a_grant_is_counted_and_found_together(with_store):
-    async def rule(store):
-        made = [
-            entry(memory(f"statement {n}", scope=ALICE if n % 2 else BOB, grant_id="g1", trust=Trust.SANDBOX))
-            for n in range(5)
-        ]
-        gone = replace(made[4], memory=replace(made[4].memory, delete_time=LATER, purge_time=LATER))
-        await put(store, *made, entry(memory("of another", grant_id="g2")), entry("of none"))
-        await store.commit(ChangeSet(updates=(gone,)))
-        size = len("statement 0")
-        usage = await store.grant_usage(made[2].memory.create_time)
-        other = usage.pop("g2")
-        assert ({"g1": GrantUsage(3, 5, 5 * size)}, 1, len("of another")) == (
-            usage, other.stored_memories, other.stored_bytes
-        )  # fmt: skip
-        newest = [made[n].memory for n in (3, 2, 1, 0)]
-        assert newest[:3] == await store.of_grant("g1", limit=3)
-        after = Cursor(newest[1].create_time, newest[1].id)
-        assert newest[2:] == await store.of_grant("g1", limit=9, after=after)
-        assert [gone.memory] == await store.of_grant("g1", limit=1, deleted=True)
-
-    with_store(rule)
+async def test_what_came_through_a_grant_is_counted_and_found_together(store):
+    made = [
+        entry(memory(f"statement {n}", scope=ALICE if n % 2 else BOB, grant_id="g1", trust=Trust.SANDBOX))
+        for n in range(5)
+    ]
+    gone = replace(made[4], memory=replace(made[4].memory, delete_time=LATER, purge_time=LATER))
+    await put(store, *made, entry(memory("of another", grant_id="g2")), entry("of none"))
+    await store.commit(ChangeSet(updates=(gone,)))
+    size = len("statement 0")
+    usage = await store.grant_usage(made[2].memory.create_time)
+    other = usage.pop("g2")
+    assert ({"g1": GrantUsage(3, 5, 5 * size)}, 1, len("of another")) == (
+        usage, other.stored_memories, other.stored_bytes
+    )  # fmt: skip
+    newest = [made[n].memory for n in (3, 2, 1, 0)]
+    assert newest[:3] == await store.of_grant("g1", limit=3)
+    after = Cursor(newest[1].create_time, newest[1].id)
+    assert newest[2:] == await store.of_grant("g1", limit=9, after=after)
+    assert [gone.memory] == await store.of_grant("g1", limit=1, deleted=True)
 
 
-def test_a_closed_store_refuses(with_store):
-    async def rule(store):
-        await store.close()
-        with pytest.raises(Unavailable):
-            await put(store, entry())
-
-    with_store(rule)
+async def test_a_closed_store_refuses(store):
+    await store.close()
+    with pytest.raises(Unavailable):
+        await put(store, entry())
 
 
-def test_entries_come_in_the_order_of_their_ids_each_once_and_of_the_owner_alone(with_store):
-    async def rule(store):
-        known = [entry(f"memory {n}") for n in range(20)]
-        other = entry("of bob", scope=BOB)
-        await put(store, *known, other)
-        ids = [one.memory.id for one in known[::3][::-1]] + [known[1].memory.id]
-        found = await store.entries(known[0].memory.owner, [*ids, other.memory.id, ids[0], "a" * 26])
-        assert ids == [one.memory.id for one in found]
-
-    with_store(rule)
+async def test_entries_come_in_the_order_of_their_ids_each_once_and_of_the_owner_alone(store):
+    known = [entry(f"memory {n}") for n in range(20)]
+    other = entry("of bob", scope=BOB)
+    await put(store, *known, other)
+    ids = [one.memory.id for one in known[::3][::-1]] + [known[1].memory.id]
+    found = await store.entries(known[0].memory.owner, [*ids, other.memory.id, ids[0], "a" * 26])
+    assert ids == [one.memory.id for one in found]
