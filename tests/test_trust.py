@@ -69,10 +69,10 @@ def test_a_name_can_be_nothing_but_a_name(daemon, user, name):
 @pytest.mark.parametrize(
     "name",
     ["Bob", "Dr. Lee", "J. R. R. Tolkien", "Mary-Jane O'Neil", "Çağla", "Ольга Петрова", "王小明", "José", "@bob_77",
-     "Martin Luther King, Jr.", "नेहा", "St. Mary", "C++ guild", "AT&T", "#team", "Jean de la Fontaine"],
+     "Martin Luther King, Jr.", "नेहा", "St. Mary", "C++ guild", "AT&T", "Jean de la Fontaine"],
 )  # fmt: skip
 def test_real_names_are_names(name):
-    assert is_plain(name) or name == "#team"
+    assert is_plain(name)
 
 
 def test_a_merge_and_a_separation_of_a_sandbox_lapse_too(daemon, user):
