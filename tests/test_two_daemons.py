@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -12,11 +13,15 @@ import pytest
 
 from memoryd.daemon.config import Config, MemoryConfig
 from memoryd.domain.pipeline import ATTEMPTS
+from memoryd.domain.writing.add import add
 from memoryd.errors import Contended, Unavailable
-from memoryd.model.change import ChangeSet, Head
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet, Head, RecordedRequest, Tombstone
+from memoryd.model.entity import Entity
 from memoryd.model.memory import Draft, Outcome
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner
+from memoryd.model.trust import Trust
 from memoryd.store.recent import RecentChanges
 from tests.builders import ALICE, BOB, NOW, Local, entry, open_duckdb, ports_over, ram_store
 from tests.shared_store import StoreView
@@ -94,6 +99,117 @@ async def test_an_index_that_has_missed_more_than_is_kept_is_loaded_again(clock)
         assert Outcome.REINFORCED is (await other.add("apple number29 apart")).outcome
 
 
+async def test_notes_of_requests_in_a_chat_hold_up_nothing_that_is_decided_of_the_user(store, clock):
+    async with daemons(store, clock, count=1) as (alice,):
+        alice.ports = replace(alice.ports, secrets=Counted())
+        done = asyncio.Event()
+        in_chat = alice.acting_for(user_id="alice", chat_id="team")
+
+        async def share():
+            for n in range(1000):
+                if done.is_set():
+                    return n
+                await in_chat.add(f"shared number{n} apart", shared=True, request_id=str(uuid.uuid4()))
+            return 1000
+
+        sharing = asyncio.create_task(share())
+        await asyncio.sleep(0.05)
+        await alice.add_batch([Draft(content=f"personal number{n} apart") for n in range(60)])
+        done.set()
+        assert await sharing > 1
+        assert 60 == alice.ports.secrets.texts["personal"]  # each was prepared once
+
+
+class Counted:
+    """Looks for secrets, finds none, and counts the texts that begin with a word."""
+
+    def __init__(self) -> None:
+        self.texts = Counter()
+
+    def __call__(self, texts) -> bool:
+        self.texts[next(iter(texts)).partition(" ")[0]] += 1
+        return False
+
+
+async def test_what_is_decided_again_is_not_prepared_again(clock):
+    async with daemons(ram_store(), clock, count=1) as (alice,):
+        alice.ports = replace(alice.ports, secrets=Counted())
+        commit, tries = alice.ports.store.commit, []
+
+        async def late(*changes):
+            tries.append(changes)
+            if len(tries) < 4:
+                raise Contended("planted")
+            await commit(*changes)
+
+        alice.ports.store.commit = late
+        await alice.add_batch([Draft(content=f"word number{n} apart") for n in range(5)], request_id="r1")
+        assert (4, 5) == (len(tries), alice.ports.secrets.texts["word"])
+
+
+async def test_one_delete_of_many_sent_to_all_at_once_gets_one_answer(store, clock):
+    async with daemons(store, clock) as clients:
+        await clients[0].add_batch([Draft(content=f"spam number{n}") for n in range(300)])
+        once = str(uuid.uuid4())
+        results = await asyncio.gather(*(one.delete_matching(text="spam", request_id=once) for one in clients))
+        assert 1 == len({result.deleted_ids for result in results})
+        assert [] == await contents(clients[0])
+
+
+async def test_a_purge_of_another_is_taken_out_of_what_is_kept_of_texts(clock):
+    async with daemons(ram_store(), clock) as (one, other):
+        made = (await one.add("heron at the lighthouse")).memory
+        forgotten = []
+        other.ports.embedder.forget_queries = lambda: forgotten.append(1)
+        await other.search("heron lighthouse")
+        assert [] == forgotten
+        await one.delete(made.id, purge=True)
+        await other.search("anything")
+        assert [1] == forgotten
+
+
+async def test_what_another_adds_with_lower_trust_goes_first_here_too(clock):
+    async with daemons(ram_store(), clock, max_entries=4) as (one, other):
+        made = [(await one.add(f"of the host, number{n}")).memory for n in range(5)]
+        await one.delete(made[-1].id)
+        sandbox = Caller(user_id="alice", trust=Trust.SANDBOX)
+        await add(Draft(content="of a sandbox"), sandbox, other.ports, now=clock())
+        await one.search("fetched")
+        await one.add("of the host, number5")
+        assert "of a sandbox" not in await contents(other)
+        index = one.ports.indexes.ready(OWNER)
+        queue = one.ports.victims[index]
+        assert len(queue) == len(set(queue))
+
+
+async def test_an_owner_too_large_for_memory_is_looked_at_again_once_something_is_purged(clock):
+    async with daemons(ram_store(), clock) as (one, other):
+        drafts = [Draft(content=f"number{n} apart " + "x" * 200) for n in range(150)]
+        made = [result.memory for result in await one.add_batch(drafts)]
+        size = one.ports.indexes.ready(OWNER).nbytes
+        loads, read = [], other.ports.store._store.read_owner
+        other.ports.store.read_owner = lambda *given: loads.append(1) or read(*given)
+        other.ports.indexes._budget = size // 3
+        for _ in range(3):
+            assert await other.ports.indexes.get(OWNER) is None
+            await one.add(f"one more {len(loads)}")
+        assert 1 == len(loads)
+        await one.ports.store.commit(ChangeSet(purges=tuple(made[:140])))
+        assert await other.ports.indexes.get(OWNER) is not None
+        assert 2 == len(loads)
+
+
+async def test_an_index_that_has_missed_a_commit_keeps_nothing_that_is_purged(folder, clock):
+    store = open_duckdb(folder)
+    store._writer.recent = RecentChanges(Head(), most_heads=4)
+    async with daemons(store, clock, count=1) as (alice,):
+        made = (await alice.add("heron at the lighthouse")).memory
+        for n in range(9):
+            await alice.acting_for(user_id=f"u{n}").add("of another")
+        await alice.ports.store.commit(ChangeSet(purges=(made,)))  # nobody asks for the index before
+        assert not alice.ports.indexes.holds(made.id)
+
+
 @pytest.mark.parametrize("often", [3, 100])
 async def test_a_write_decides_again_when_others_come_between_and_fails_if_they_always_do(often, store, clock):
     async with daemons(store, clock, count=1) as (alice,):
@@ -140,8 +256,24 @@ async def test_a_write_that_is_not_committed_leaves_no_trace(fault, clock):
         assert ["number1 apart", "number2 apart", "stored"] == await contents(alice)
 
 
-def change(text, *, scope=ALICE, **more):
-    return ChangeSet(inserts=(entry(text, scope=scope),), **more)
+def change(text, *, scope=ALICE, create_time=NOW, **more):
+    return ChangeSet(inserts=(entry(text, scope=scope, create_time=create_time),), **more)
+
+
+def test_recent_changes_are_bounded_whatever_they_are_made_of():
+    stones = tuple(Tombstone(OWNER, bytes([n]) * 32) for n in range(100))
+    rows = tuple(Entity(f"e{n}", OWNER, NOW, Trust.HOST) for n in range(100))
+    request = RecordedRequest(OWNER, "DeleteMemory", "r" * 100, "h", (("i" * 26, None, ()),) * 1000, NOW)
+    for made in (ChangeSet(tombstones=stones), ChangeSet(lift=stones), ChangeSet(entities=rows)):
+        recent = RecentChanges(Head(), most_bytes=200_000)
+        for seq in range(1, 20):
+            recent.add(seq, replace(made, request=request))
+        assert 1 < len(recent._kept) < 10
+    recent = RecentChanges(Head())
+    recent.add(1, replace(change("kept"), request=request))
+    recent.add(2, ChangeSet(request=request))  # which is no change of the owner's state
+    assert "iiii" not in repr(recent._kept)
+    assert ([1], 1) == ([one.commit_seq for one in recent.since(OWNER, 0)], recent.heads.of(OWNER).commit_seq)
 
 
 def test_recent_changes_are_bounded_and_never_claim_more_than_they_know():
@@ -159,10 +291,12 @@ def test_recent_changes_are_bounded_and_never_claim_more_than_they_know():
     assert (None, []) == (recent.since(OWNER, 39), recent.since(OWNER, 40))
     recent.add(41, change("small again"))
     assert [41] == [applied.commit_seq for applied in recent.since(OWNER, 40)]
+    newest = NOW + timedelta(days=1)
     for n in range(9):
-        recent.add(42 + n, change("of another", scope=replace(BOB, user_id=f"u{n}")))
+        recent.add(42 + n, change("of another", scope=replace(BOB, user_id=f"u{n}"), create_time=newest))
+    assert newest == recent.heads.of(OWNER).newest_create_time  # nor this
     assert 41 <= recent.heads.of(OWNER).commit_seq <= 50  # not known exactly any more: later than it is
     assert (None, []) == (recent.since(OWNER, 40), recent.since(OWNER, 50))
     with pytest.raises(Contended):
-        recent.heads.check([change("y", based_on=40)])
-    recent.heads.check([change("y", based_on=50), change("z")])
+        recent.heads.check([change("y", based_on=40)], set())
+    recent.heads.check([change("y", based_on=50), change("z")], set())

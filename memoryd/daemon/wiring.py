@@ -30,7 +30,6 @@ from memoryd.index.records import forget_unpacked
 from memoryd.knowledge.language.names import forget_names
 from memoryd.knowledge.language.stems import forget_stems
 from memoryd.knowledge.secrets import SecretDetector
-from memoryd.model.change import Applied
 from memoryd.store.base import Store
 
 __all__ = [
@@ -154,7 +153,7 @@ async def make_ports(  # noqa: PLR0913  the wiring of all parts
         on_fault=lambda fault: log.error("index_dropped", error=fault),
     )
     store.on_commit(indexes.apply)
-    store.on_commit(lambda applied: _forget_read(applied, embedder))
+    store.on_commit(lambda applied: _forget_read(embedder) if applied.change.purges else None)
     policy = Policy(
         delete_grace_days=config.memory.delete_grace_days,
         supersede_grace_days=config.memory.supersede_grace_days,
@@ -191,7 +190,7 @@ async def make_ports(  # noqa: PLR0913  the wiring of all parts
     )
     store.on_commit(ports.follow)
     indexes.on_fetched(ports.follow)
-    indexes.on_fetched(lambda applied: _forget_read(applied, embedder))
+    indexes.on_lost(lambda: _forget_read(embedder))
     return ports
 
 
@@ -203,10 +202,9 @@ def load_every_finder(config: Config) -> tuple[list[Finder], list[Finder]]:
     return fast, load_finders(more, model=model, optional=True)
 
 
-def _forget_read(applied: Applied, embedder: Embedder) -> None:
-    """Drop what was kept of the texts that were read lately, once something is purged."""
-    if applied.change.purges:
-        forget_unpacked()
-        forget_names()
-        forget_stems()
-        embedder.forget_queries()
+def _forget_read(embedder: Embedder) -> None:
+    """Drop what was kept of the texts that were read lately, as something is purged."""
+    forget_unpacked()
+    forget_names()
+    forget_stems()
+    embedder.forget_queries()

@@ -20,7 +20,7 @@ import asyncio
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -150,8 +150,7 @@ async def _decide_once(
 
 def _based(change: ChangeSet, based_on: Mapping[Owner, int]) -> tuple[ChangeSet, ...]:
     """Return the change sets of a decision, each with the commit that it was decided on."""
-    noted = {change.request.owner} if change.request is not None else set()
-    others = change.owners - based_on.keys() - noted  # a request may be noted where nothing else is decided
+    others = replace(change, request=None).owners - based_on.keys()  # a request may be noted beside what is decided
     if others:
         raise ValueError(f"a decision changes {len(others)} owners that it has not locked")
     return change.by_owner(based_on)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -144,22 +145,25 @@ class Ports:
     """Asked just before a change is committed."""
 
     def follow(self, applied: Applied) -> None:
-        """Drop the ids of what a commit has purged, and queue what goes before what is of higher trust."""
-        purges = applied.change.purges
-        ids = {memory.id for memory in purges}
-        self.recalls.forget(purges)
-        lower = [entry.memory for entry in applied.change.inserts if Trust.HOST.outranks(entry.memory.trust)]
-        for owner in {memory.owner for memory in (*purges, *lower)}:
-            index = self.indexes.ready(owner)
-            queue = self.victims.get(index, []) if index is not None else []
-            if index is None or not queue:
-                continue
-            queue[:] = [one for one in queue if one not in ids]
-            for memory in (one for one in lower if one.owner == owner):
-                known = (index.memory(one) for one in queue)
-                later = (n for n, one in enumerate(known) if one is not None and one.trust.outranks(memory.trust))
-                if memory.id not in queue:
-                    queue.insert(next(later, len(queue)), memory.id)
+        """Drop the ids of what a commit has purged, and bring the queue of victims up to it."""
+        change = applied.change
+        self.recalls.forget(change.purges)
+        owner = change.decided_of
+        index = None if owner is None else self.indexes.ready(owner)
+        queue = self.victims.get(index, []) if index is not None else []
+        if index is None or not queue:
+            return
+        ended = {memory.id for memory in change.purges}
+        updated = (entry.memory for entry in change.updates)
+        ended |= {memory.id for memory in updated if memory.delete_time or memory.supersede_time}
+        known = [memory for one in queue if one not in ended and (memory := index.memory(one)) is not None]
+        queue[:], weights = [memory.id for memory in known], [memory.trust.weight for memory in known]
+        queued = set(queue)
+        for memory in (entry.memory for entry in change.inserts):
+            if Trust.HOST.outranks(memory.trust) and memory.id not in queued:
+                place = bisect_right(weights, memory.trust.weight)  # before what is of higher trust
+                queue.insert(place, memory.id)
+                weights.insert(place, memory.trust.weight)
 
     def doubt(self, now: datetime) -> str:
         """Return why nothing may be erased by its age now; "" where the clock is not in doubt, or not watched."""

@@ -58,9 +58,10 @@ class ScopeIndexes:
         self._loading: dict[Owner, asyncio.Task[ScopeIndex | None]] = {}
         self._missed: dict[Owner, list[Applied]] = {}  # while an index is loaded
         self._followers: list[Callable[[Applied], None]] = []
+        self._losers: list[Callable[[], None]] = []
         self._loader = ThreadPoolExecutor(1, "index-load")
         self._searchers = ThreadPoolExecutor(2, "index-search")
-        self._oversized: dict[Owner, int] = {}  # by owner: the commit to which nothing was purged
+        self._oversized: dict[Owner, int] = {}  # by owner: its last purge by then
         self._unchecked = 0
         self.faults = 0
 
@@ -82,6 +83,10 @@ class ScopeIndexes:
     def on_fetched(self, callback: Callable[[Applied], None]) -> None:
         """Call back with each commit that was fetched rather than pushed, after the index has followed it."""
         self._followers.append(callback)
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        """Call back when commits were missed that nobody can tell any more: others may have purged something."""
+        self._losers.append(callback)
 
     async def get(self, owner: Owner) -> ScopeIndex | None:
         """
@@ -113,13 +118,10 @@ class ScopeIndexes:
         seen = self._oversized.get(owner)
         if seen is None:
             return False
-        missed = await self._commits.changes(owner, seen)
-        if missed is None:
-            self._oversized.pop(owner, None)
-            return False
-        if missed and owner in self._oversized:
-            self._oversized[owner] = missed[-1].commit_seq
-        return True
+        if (await self._commits.head(owner)).purge_seq == seen:
+            return True
+        self._oversized.pop(owner, None)
+        return False
 
     async def _loaded(self, owner: Owner) -> ScopeIndex | None:
         """Return an index that was loaded now, once for all who wait."""
@@ -132,7 +134,7 @@ class ScopeIndexes:
     async def _load(self, owner: Owner) -> ScopeIndex | None:
         try:
             loop = asyncio.get_running_loop()
-            seen = (await self._commits.head(owner)).commit_seq
+            seen = (await self._commits.head(owner)).purge_seq
             index = await loop.run_in_executor(self._loader, self._read, owner)
             if index is None:
                 self._oversized[owner] = seen
@@ -155,6 +157,8 @@ class ScopeIndexes:
             return
         if missed is None:
             del self._ready[owner]
+            for lose in self._losers:
+                lose()
             return
         for applied in missed:
             self._follow(owner, applied)
@@ -186,7 +190,7 @@ class ScopeIndexes:
 
     def apply(self, applied: Applied) -> None:
         """Bring the index of an owner up to a commit."""
-        owner = applied.change.owner
+        owner = applied.change.decided_of
         if owner is None:
             return
         if owner in self._missed:
@@ -196,10 +200,15 @@ class ScopeIndexes:
     def _follow(self, owner: Owner, applied: Applied) -> None:
         """Bring an index up to the next commit; one that fails is dropped and rebuilt at its next use."""
         index = self._ready.get(owner)
-        if index is None or not applied.after <= index.commit_seq < applied.commit_seq:
-            return  # it has it already, or has missed one before, which is fetched with this one
+        if index is None or applied.commit_seq <= index.commit_seq:
+            return
+        change = applied.change
+        if applied.after > index.commit_seq:  # it has missed one before, which is fetched with this one …
+            if change.purges or change.forget_entities:
+                del self._ready[owner]  # … but what is purged is gone at once
+            return
         try:
-            if len(applied.change.purges) > MOST_ERASED:
+            if len(change.purges) > MOST_ERASED:
                 del self._ready[owner]
                 return
             self._bring(index, applied)

@@ -102,12 +102,17 @@ class ChangeSet:
         return next(self._owned(), None)
 
     @property
+    def decided_of(self) -> Owner | None:
+        """Whose state it changes; None: it only notes a request, or is of the whole store."""
+        return next((owner for owner in self._owned(noted=False)), None)
+
+    @property
     def owners(self) -> frozenset[Owner]:
         """Whose rows it writes; none of a change of what belongs to the whole store."""
         return frozenset(self._owned())
 
-    def _owned(self) -> Iterator[Owner]:
-        """Yield the owner of each row."""
+    def _owned(self, *, noted: bool = True) -> Iterator[Owner]:
+        """Yield the owner of each row; of that of the request if `noted`."""
         for entry in (*self.inserts, *self.updates):
             yield entry.memory.owner
         for memory in self.purges:
@@ -116,7 +121,7 @@ class ChangeSet:
             yield entity.owner
         for tombstone in (*self.tombstones, *self.lift):
             yield tombstone.owner
-        if self.request is not None:
+        if self.request is not None and noted:
             yield self.request.owner
 
     @property
@@ -181,12 +186,14 @@ class ChangeSet:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How far an owner's commits have come; where a store does not know it exactly, both are later than they are."""
+    """How far an owner's commits have come; where a store does not know it exactly, all is later than it is."""
 
     commit_seq: int = 0
     """The number of the last commit. Numbers rise within an owner; between owners they say nothing."""
     newest_create_time: datetime | None = None
     """The latest create time ever given to a memory, also to one that was purged since."""
+    purge_seq: int = 0
+    """The number of the last commit that purged something."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class RamStore:
         if self._closed:
             raise Unavailable("the store is closed")
         await asyncio.sleep(0)
-        self._recent.heads.check(changes)
+        self._recent.heads.check(changes, set())
         requests = [change.request for change in changes if change.request is not None]
         if any((one.owner, one.method, one.request_id) in self._requests for one in requests):
             raise Contended("a request_id is taken; nothing was written: try again")
@@ -92,7 +92,8 @@ class RamStore:
         for change in changes:
             self._apply(change)
             self._seq += 1
-            number = self._seq if change.owner is None else self._recent.heads.of(change.owner).commit_seq + 1
+            owner = change.decided_of
+            number = self._seq if owner is None else self._recent.heads.of(owner).commit_seq + 1
             applied.append(self._recent.add(number, change))
         for one in applied:
             for callback in self._callbacks:

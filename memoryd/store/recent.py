@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from memoryd.errors import Contended
@@ -20,7 +21,8 @@ __all__ = ["Heads", "RecentChanges"]
 MOST_BYTES = 16 << 20  # of change sets that are kept, all owners together
 MOST_HEADS = 65_536  # owners whose number is known exactly: 20 MB
 BYTES_AN_ENTRY = 1024  # of objects around a text and a vector, measured roughly
-BYTES_A_CHANGE = 512
+BYTES_A_CHANGE = 1024
+BYTES_A_ROW = 512  # of an entity or a tombstone
 
 
 class Heads:
@@ -36,27 +38,36 @@ class Heads:
         """Return the head of an owner."""
         return self._of.get(owner, self._floor)
 
-    def check(self, changes: Sequence[ChangeSet]) -> None:
-        """Raise Contended if one of these change sets was decided before the last commit of its owner."""
-        committing: set[Owner] = set()  # by these change sets themselves, in their order
+    def check(self, changes: Sequence[ChangeSet], committing: set[Owner]) -> None:
+        """
+        Raise Contended if one of these change sets was decided before the last commit of its owner.
+
+        `committing` are owners whom others change in the same transaction before; if nothing is raised, it grows by
+        these.
+        """
+        owners: set[Owner] = set()
         for change in changes:
-            owner = change.owner
+            owner = change.decided_of
             if owner is None:
                 continue
-            if change.based_on is not None and (owner in committing or self.of(owner).commit_seq > change.based_on):
+            known = owner in committing or owner in owners
+            if change.based_on is not None and (known or self.of(owner).commit_seq > change.based_on):
                 raise Contended("others have changed the scope at the same time; nothing was written: try again")
-            committing.add(owner)
+            owners.add(owner)
+        committing |= owners
 
     def advance(self, owner: Owner, commit_seq: int, change: ChangeSet) -> Head:
         """Take in a commit of an owner, and return the head before it."""
         before = self._of.pop(owner, self._floor)
         times = [entry.memory.create_time for entry in change.inserts]
-        self._of[owner] = Head(commit_seq, _latest(*times, before.newest_create_time))
+        purge_seq = commit_seq if _erases(change) else before.purge_seq
+        self._of[owner] = Head(commit_seq, _latest(*times, before.newest_create_time), purge_seq)
         if len(self._of) > self._most:  # many at a time, as each rise of the floor costs loads of indexes
             for _ in range(self._most // 4 + 1):
                 _, oldest = self._of.popitem(last=False)
                 newest = _latest(oldest.newest_create_time, self._floor.newest_create_time)
-                self._floor = Head(max(oldest.commit_seq, self._floor.commit_seq), newest)
+                seq = max(oldest.commit_seq, self._floor.commit_seq)
+                self._floor = Head(seq, newest, seq)
         return before
 
 
@@ -67,7 +78,7 @@ class RecentChanges:
         """Begin at a head that no owner is past."""
         self.heads = Heads(start, most=most_heads)
         self._most_bytes = most_bytes
-        self._kept: dict[int, tuple[Owner, Applied, int]] = {}
+        self._kept: OrderedDict[int, tuple[Owner, Applied, int]] = OrderedDict()
         """Whose commit, and its bytes; numbered in the order in which they came."""
         self._of: dict[Owner, deque[int]] = {}
         self._number = 0
@@ -86,11 +97,11 @@ class RecentChanges:
 
     def add(self, commit_seq: int, change: ChangeSet) -> Applied:
         """Take in a commit, and return it as those who follow learn of it."""
-        owner = change.owner
+        owner = change.decided_of
         if owner is None:
             return Applied(commit_seq, change)
         applied = Applied(commit_seq, change, self.heads.advance(owner, commit_seq, change).commit_seq)
-        if change.purges or change.forget_entities:
+        if _erases(change):
             self._drop(owner)
         else:
             self._keep(owner, applied)
@@ -98,7 +109,10 @@ class RecentChanges:
         return applied
 
     def _keep(self, owner: Owner, applied: Applied) -> None:
-        size = BYTES_A_CHANGE + sum(map(_bytes_of, (*applied.change.inserts, *applied.change.updates)))
+        change = replace(applied.change, request=None)  # nobody follows requests, and their ids may be purged elsewhere
+        applied = replace(applied, change=change)
+        rows = len(change.entities) + len(change.tombstones) + len(change.lift)
+        size = BYTES_A_CHANGE + rows * BYTES_A_ROW + sum(map(_bytes_of, (*change.inserts, *change.updates)))
         self._number += 1
         self._kept[self._number] = (owner, applied, size)
         self._of.setdefault(owner, deque()).append(self._number)
@@ -111,11 +125,15 @@ class RecentChanges:
 
     def _shrink(self) -> None:
         while self._bytes > self._most_bytes:
-            owner, _, size = self._kept.pop(next(iter(self._kept)))
+            _, (owner, _, size) = self._kept.popitem(last=False)
             self._bytes -= size
             self._of[owner].popleft()
             if not self._of[owner]:
                 del self._of[owner]
+
+
+def _erases(change: ChangeSet) -> bool:
+    return bool(change.purges or change.forget_entities)
 
 
 def _latest(*times: datetime | None) -> datetime | None:

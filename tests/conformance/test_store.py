@@ -185,6 +185,33 @@ async def test_commits_are_numbered_by_owner_and_announced_before_they_return(st
     assert numbers[:-1] == [applied.after for applied in seen if applied.change.owner == OWNER]
 
 
+async def test_a_head_keeps_the_newest_create_time_and_the_last_purge(store):
+    kept, gone = entry("kept"), entry("gone", create_time=LATER)
+    await put(store, kept, gone)
+    first = await store.head(OWNER)
+    await store.commit(ChangeSet(updates=(kept,)))
+    second = await store.head(OWNER)
+    assert (LATER, LATER, first.purge_seq) == (first.newest_create_time, second.newest_create_time, second.purge_seq)
+    await store.commit(ChangeSet(purges=(gone.memory,)))
+    third = await store.head(OWNER)
+    assert (LATER, third.commit_seq) == (third.newest_create_time, third.purge_seq)
+    noted = RecordedRequest(OWNER, "AddMemory", "r", "h", (), NOW)
+    await store.commit(ChangeSet(request=noted))  # which changes nothing that is decided
+    assert third == await store.head(OWNER)
+    await put(store, entry("more"))
+    assert (third.purge_seq, True) == (
+        (await store.head(OWNER)).purge_seq, third.commit_seq < (await store.head(OWNER)).commit_seq,
+    )  # fmt: skip
+
+
+async def test_of_commits_that_wait_together_only_those_decided_too_early_fail(store):
+    seen = (await store.head(OWNER)).commit_seq
+    changes = [ChangeSet(inserts=(entry(f"{n}", scope=replace(BOB, user_id=f"u{n}")),)) for n in range(20)]
+    rivals = [ChangeSet(inserts=(entry(f"rival {n}"),), based_on=seen) for n in range(2)]
+    results = await asyncio.gather(*map(store.commit, [*rivals, *changes]), return_exceptions=True)
+    assert [type(None), Contended, *[type(None)] * 20] == [type(result) for result in results]
+
+
 async def test_what_was_decided_before_the_last_commit_of_its_owner_is_refused(store):
     await put(store, entry("first"))
     seen = (await store.head(OWNER)).commit_seq
@@ -237,7 +264,11 @@ async def test_the_changes_since_a_commit_are_those_of_the_owner_and_end_with_a_
     purged = (await store.head(OWNER)).commit_seq
     assert (None, None) == (await store.changes(OWNER, start), await store.changes(OWNER, purged - 1))
     await put(store, entry("after the purge"))
-    assert ["after the purge"] == [
+    await store.commit(ChangeSet(forget_entities=(named,)))
+    assert await store.changes(OWNER, purged) is None
+    purged = (await store.head(OWNER)).commit_seq
+    await put(store, entry("after that"))
+    assert ["after that"] == [
         made.memory.content for one in await store.changes(OWNER, purged) for made in one.change.inserts
     ]
     assert await store.changes(OWNER, start) is None

@@ -11,9 +11,10 @@ from memoryd.domain.idempotency import idempotent
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.presentation import present
 from memoryd.domain.subjects import resolve_subjects_exactly
-from memoryd.errors import InvalidArgument, TrustTooLow
+from memoryd.errors import Contended, InvalidArgument, TrustTooLow
 from memoryd.model import limits
 from memoryd.model.caller import Caller
+from memoryd.model.change import RecordedRequest
 from memoryd.model.memory import Memory, Source
 from memoryd.model.query import Filter
 from memoryd.model.results import DeletedMany
@@ -98,8 +99,7 @@ async def forget_matching(
         due_time = None if purge else ports.purge_time(now)
         earlier = await request.earlier()
         if earlier is not None and not dry_run:
-            ids = tuple(gone for gone, _, _ in earlier.outcomes if gone)
-            return DeletedMany(ids, len(ids), earlier.create_time + (ports.purge_time(now) - now))
+            return _replayed(earlier, ports, now)
         found = await _matching(match, caller, ports, now)
         ids = tuple(memory.id for memory in found)
         if dry_run:
@@ -110,16 +110,27 @@ async def forget_matching(
         noted = None if purge else request.record(tuple((i, None, ()) for i in ids), now)
         for n in range(0, max(1, len(found)), SLICE):
             last = n + SLICE >= len(found)
-            await forget_slice(
-                found[n : n + SLICE],
-                ports,
-                now=now,
-                due_time=due_time,
-                trust=caller.trust,
-                grant_id=caller.grant_id,
-                request=noted if last else None,
-            )
+            try:
+                await forget_slice(
+                    found[n : n + SLICE],
+                    ports,
+                    now=now,
+                    due_time=due_time,
+                    trust=caller.trust,
+                    grant_id=caller.grant_id,
+                    request=noted if last else None,
+                )
+            except Contended:
+                earlier = await request.earlier()
+                if earlier is None:
+                    raise
+                return _replayed(earlier, ports, now)  # somebody else has carried out the same request
         return DeletedMany(ids, len(ids), due_time if ids else None)
+
+
+def _replayed(earlier: RecordedRequest, ports: Ports, now: datetime) -> DeletedMany:
+    ids = tuple(gone for gone, _, _ in earlier.outcomes if gone)
+    return DeletedMany(ids, len(ids), earlier.create_time + (ports.purge_time(now) - now))
 
 
 async def _matching(match: Match, caller: Caller, ports: Ports, now: datetime) -> list[Memory]:

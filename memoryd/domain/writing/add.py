@@ -60,9 +60,12 @@ class _Statements(Write[list[AddResult]]):
         self._owners: list[Owner] = []
         self._declined: dict[int, str] = {}
         self._vectors: list[Vector | None] = []
+        self._prepared: Sequence[Draft] = ()
 
     async def prepare(self) -> None:
-        """Look for secrets, then embed what is left; what is wrong with an item is raised here."""
+        """Look for secrets, then embed what is left, once; what is wrong with an item is raised here."""
+        if self._prepared == self.drafts and self.drafts:
+            return  # it is decided again
         self._owners = self._each(lambda draft: self.caller.writes_to(shared=draft.shared))
         self._each(lambda draft: draft.expiry(self.now))
         if self.caller.agent_id in self.ports.policy.disabled_agents:
@@ -80,6 +83,7 @@ class _Statements(Write[list[AddResult]]):
             made = list(await abandonable(embedding))
         each = iter(made)
         self._vectors = [None if n in self._declined else next(each) for n in range(len(self.drafts))]
+        self._prepared = self.drafts
 
     async def _with_secrets(self) -> list[int]:
         """Return the positions of the statements that hold a credential; many are searched in a thread."""

@@ -33,8 +33,8 @@ def least_valuable(
     """
     Return `count` memories to evict for a new one of this trust; fewer if the rest is protected, kept, or above it.
 
-    Protection by lower trust does not hold against higher trust. Whoever is chosen stays in the queue until the
-    decision is committed.
+    Protection by lower trust does not hold against higher trust. Who is chosen stays in the queue until that is
+    committed (`Ports.follow`).
     """
     decay = ports.policy.rules.decay
     queue = ports.victims.setdefault(index, [])

@@ -25,7 +25,7 @@ _NAME = "compacted"
 
 
 def copy_to(con: duckdb.DuckDBPyConnection, path: Path, *, storage_version: str) -> int:
-    """Copy the database to a new file, attached as `compacted`, and return the number of its last transaction."""
+    """Copy the database to a new file, attached as `compacted`, and return the number of its last change set."""
     path.unlink(missing_ok=True)
     con.execute(f"ATTACH '{_quoted(path)}' AS {_NAME} (STORAGE_VERSION '{storage_version}')")
     main = con.execute("SELECT current_database()").fetchall()[0][0]

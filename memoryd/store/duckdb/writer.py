@@ -19,9 +19,10 @@ from datetime import UTC
 
 import duckdb
 
-from memoryd.errors import LimitExceeded, MemorydError, OutcomeUnknown, StoreDamaged, Unavailable
+from memoryd.errors import Contended, LimitExceeded, MemorydError, OutcomeUnknown, StoreDamaged, Unavailable
 from memoryd.model.call_context import CallContext, Journal, current_call
 from memoryd.model.change import Applied, ChangeSet, Head, Recalled
+from memoryd.model.scope import Owner
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.changes import add_recalls, write
 from memoryd.store.duckdb.damage import damage_of
@@ -198,6 +199,9 @@ class Writer:
             job.loop.call_soon_threadsafe(_finish, job, error)
 
     def _commit_jobs(self, jobs: Sequence[_Job]) -> None:
+        jobs = self._in_time(jobs)
+        if not jobs:
+            return
         first = self._seq + 1
         error = self._attempt(lambda _: self._transact([(job.changes, job.call_context) for job in jobs]))
         if error is None:
@@ -211,6 +215,19 @@ class Writer:
         else:
             for job in jobs:
                 self._commit_jobs([job])
+
+    def _in_time(self, jobs: Sequence[_Job]) -> list[_Job]:
+        """Refuse the jobs that were decided before the last commit of an owner, and return the others."""
+        committing: set[Owner] = set()
+        timely = []
+        for job in jobs:
+            try:
+                self._heads.check(job.changes, committing)
+            except Contended as error:
+                self._refuse([job], error)
+            else:
+                timely.append(job)
+        return timely
 
     def _acknowledge(self, jobs: Sequence[_Job], first_seq: int) -> None:
         """On the loop: tell who follows the commits, then who waits."""
@@ -286,7 +303,6 @@ class Writer:
     def _transact(self, work: Sequence[tuple[Sequence[ChangeSet], CallContext | None]]) -> None:
         changes = [change for together, _ in work for change in together]
         self._check_space([together for together, _ in work])
-        self._heads.check(changes)
         con = self._con
         seq = self._seq + len(changes)
         sizes = {len(entry.vector) for c in changes for entry in c.inserts if entry.vector is not None}
@@ -312,7 +328,7 @@ class Writer:
             _roll_back(con)
             raise
         for number, change in enumerate(changes, self._seq + 1):
-            owner = change.owner
+            owner = change.decided_of
             if owner is not None:
                 self._heads.advance(owner, number, change)
         self._seq, self._newest = seq, newest
