@@ -18,6 +18,9 @@ _OTHERS = """
 """
 """What pycountry does not have, or not in one word: everyday names, parts of names, continents, states, regions."""
 
+_TOWNS = "monaco macao gibraltar djibouti jersey cocos"
+"""Names in pycountry that are towns as well, or parts of their names: Jersey City, Cocos Beach."""
+
 
 def _countries() -> set[str]:
     """Return the names of countries that are one word, in lower case: of ISO 3166 and in common use."""
@@ -26,5 +29,5 @@ def _countries() -> set[str]:
     return {name.casefold() for name in short if " " not in name}
 
 
-LANDS = frozenset(stem({*_countries(), *word_set(_OTHERS)}))
+LANDS = frozenset(stem({*_countries(), *word_set(_OTHERS)} - word_set(_TOWNS)))
 """Stems, each of one word."""
