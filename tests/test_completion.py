@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from dataclasses import replace
 
@@ -11,8 +12,9 @@ import pytest
 
 from memoryd.domain.completion import run_to_completion
 from memoryd.domain.forgetting.sweep import Match, forget_matching
+from memoryd.domain.reading.presentation import present
 from memoryd.domain.scopes import Scopes
-from memoryd.domain.writing.add import add
+from memoryd.domain.writing.add import add, add_batch
 from memoryd.errors import Unauthenticated, Unavailable
 from memoryd.identity.grants import Grants
 from memoryd.model.caller import Caller
@@ -99,3 +101,35 @@ async def test_a_store_that_closes_refuses_reads_at_once(folder):
     with pytest.raises(Unavailable):
         await store.entities(OWNER)
     await asyncio.gather(closing, store.close())
+
+
+async def test_long_labels_are_searched_for_secrets_in_a_thread_and_long_lists_are_shown_in_turns(clock):
+    """What a sandbox may send must not hold up the loop, on which everybody is served."""
+    seen = []
+
+    def detector(_texts) -> bool:
+        seen.append(threading.current_thread() is threading.main_thread())
+        return False
+
+    async with ports_over(ram_store()) as open_ports:
+        ports = replace(open_ports, secrets=detector)
+        labels = {f"k{n}": "my pin code is not " * 10 for n in range(30)}
+        short, labelled = Draft(content="x"), Draft(content="x", metadata=labels)
+        await add(short, CALLER, ports, now=NOW)
+        await add_batch([labelled, labelled], CALLER, ports, now=NOW)
+        assert [True, False, False] == seen
+
+        turns, going = [], asyncio.Event()
+
+        async def others():
+            while not going.is_set():
+                turns.append(1)
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(others())
+        await asyncio.sleep(0)
+        before = len(turns)
+        await present([memory(f"number {n}") for n in range(320)], CALLER, ports, NOW)
+        assert len(turns) - before >= 9
+        going.set()
+        await task

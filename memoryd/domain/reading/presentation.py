@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from memoryd.domain.batching import in_turns
 from memoryd.domain.ports import Ports
 from memoryd.domain.scopes import Scopes
 from memoryd.entities.directory import Directory
@@ -23,6 +24,8 @@ async def present(
     memories: Sequence[Memory], caller: Caller, ports: Ports, now: datetime, *, scopes: Scopes | None = None
 ) -> list[Memory]:
     """Return memories with their state now and what a caller needs to understand them."""
+    days = ports.policy.date_after_days
+    times = [said_time(memory, now, days) async for memory in in_turns(memories)]  # a text takes up to 5 ms
     scopes = scopes or Scopes(ports)
     named = any(memory.mentions for memory in memories)
     owners = dict.fromkeys(memory.owner for memory in memories) if named else ()
@@ -32,9 +35,9 @@ async def present(
             _with_entity_names(memory, people[memory.owner]) if memory.mentions else memory,
             state=memory.state_at(now),
             said_by=said_by(memory, caller),
-            said_time=said_time(memory, now, ports.policy.date_after_days),
+            said_time=time,
         )
-        for memory in memories
+        for memory, time in zip(memories, times, strict=True)
     ]
 
 

@@ -91,7 +91,7 @@ class _Statements(Write[list[AddResult]]):
         def positions() -> list[int]:
             return [n for n, draft in enumerate(self.drafts) if _holds_secret(draft, self.ports)]
 
-        if sum(len(draft.content) for draft in self.drafts) > INLINE_CHARACTERS:
+        if sum(len(text) for draft in self.drafts for text in _texts_of(draft)) > INLINE_CHARACTERS:
             return await asyncio.to_thread(positions)
         return positions()
 
