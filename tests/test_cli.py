@@ -205,7 +205,8 @@ def test_check_prints_every_key_and_looks_at_the_database(folder):
         assert f"{key.section}.{key.name} = " in fresh.stdout
     assert "context.max_tokens = 123 tokens (default 2000)" in fresh.stdout
     assert "will be made at the first start" in fresh.stdout
-    with running(folder, config='[embedding]\nprovider = "none"\n') as daemon:
+    config = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
+    with running(folder, config=config) as daemon:
         daemon.client().add("x")
         assert "is in use by a running memoryd" in admin("check", "--data-dir", str(folder)).stdout
         assert 78 == admin("check", "--adopt", "--data-dir", str(folder)).returncode
