@@ -77,8 +77,9 @@ def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
 
 def same_figures(new: Words, old: Words) -> bool:
     """Whether names are the same, and numbers and days in their order."""
-    names = [{name.text for name in words.names} for words in (new, old)]
-    return names[0] == names[1] and new.numbers == old.numbers and new.days == old.days
+    if new.numbers != old.numbers or new.days != old.days:
+        return False
+    return {name.text for name in new.names} == {name.text for name in old.names}
 
 
 def same_shades(new: Words, old: Words) -> bool:
@@ -128,10 +129,11 @@ class WordPair:
 
     def __init__(self, said: Statement, known: Statement, new: Words, old: Words, similarity: float) -> None:
         self.said, self.known, self.new, self.old, self.similarity = said, known, new, old, similarity
-        shared = len({*old.content} & {*new.content})
-        self.covered = shared / max(1, len({*old.content}))
+        ours, theirs = {*new.content}, {*old.content}
+        shared = len(ours & theirs)
+        self.covered = shared / max(1, len(theirs))
         """How much of the older one's words the newer repeats."""
-        self.alike = shared / max(1, len({*old.content} | {*new.content}))
+        self.alike = shared / max(1, len(ours) + len(theirs) - shared)
         """How much of all words both share."""
         self.several = shared > 1
         self.new_leads, self.old_leads = ({n.text for n in words.names if n.leads} for words in (new, old))
