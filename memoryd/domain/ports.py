@@ -156,14 +156,19 @@ class Ports:
         ended = {memory.id for memory in change.purges}
         updated = (entry.memory for entry in change.updates)
         ended |= {memory.id for memory in updated if memory.delete_time or memory.supersede_time}
+        queued = set(queue)
+        added = [entry.memory for entry in change.inserts if entry.memory.id not in queued]
+        lower = [memory for memory in added if Trust.HOST.outranks(memory.trust)]
+        if not lower:
+            if not ended.isdisjoint(queued):
+                queue[:] = [one for one in queue if one not in ended]
+            return
         known = [memory for one in queue if one not in ended and (memory := index.memory(one)) is not None]
         queue[:], weights = [memory.id for memory in known], [memory.trust.weight for memory in known]
-        queued = set(queue)
-        for memory in (entry.memory for entry in change.inserts):
-            if Trust.HOST.outranks(memory.trust) and memory.id not in queued:
-                place = bisect_right(weights, memory.trust.weight)  # before what is of higher trust
-                queue.insert(place, memory.id)
-                weights.insert(place, memory.trust.weight)
+        for memory in lower:
+            place = bisect_right(weights, memory.trust.weight)  # before what is of higher trust
+            queue.insert(place, memory.id)
+            weights.insert(place, memory.trust.weight)
 
     def doubt(self, now: datetime) -> str:
         """Return why nothing may be erased by its age now; "" where the clock is not in doubt, or not watched."""

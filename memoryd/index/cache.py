@@ -57,8 +57,8 @@ class ScopeIndexes:
         self._ready: OrderedDict[Owner, ScopeIndex] = OrderedDict()
         self._loading: dict[Owner, asyncio.Task[ScopeIndex | None]] = {}
         self._missed: dict[Owner, list[Applied]] = {}  # while an index is loaded
-        self._followers: list[Callable[[Applied], None]] = []
-        self._losers: list[Callable[[], None]] = []
+        self._when_fetched: list[Callable[[Applied], None]] = []
+        self._when_lost: list[Callable[[], None]] = []
         self._loader = ThreadPoolExecutor(1, "index-load")
         self._searchers = ThreadPoolExecutor(2, "index-search")
         self._oversized: dict[Owner, int] = {}  # by owner: its last purge by then
@@ -82,11 +82,11 @@ class ScopeIndexes:
 
     def on_fetched(self, callback: Callable[[Applied], None]) -> None:
         """Call back with each commit that was fetched rather than pushed, after the index has followed it."""
-        self._followers.append(callback)
+        self._when_fetched.append(callback)
 
     def on_lost(self, callback: Callable[[], None]) -> None:
         """Call back when commits were missed that nobody can tell any more: others may have purged something."""
-        self._losers.append(callback)
+        self._when_lost.append(callback)
 
     async def get(self, owner: Owner) -> ScopeIndex | None:
         """
@@ -157,12 +157,12 @@ class ScopeIndexes:
             return
         if missed is None:
             del self._ready[owner]
-            for lose in self._losers:
-                lose()
+            for callback in self._when_lost:
+                callback()
             return
         for applied in missed:
             self._follow(owner, applied)
-            for follow in self._followers:
+            for follow in self._when_fetched:
                 follow(applied)
 
     def _build(self, snapshot: Snapshot) -> ScopeIndex | None:
