@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
@@ -20,7 +20,7 @@ from memoryd.entities.finders import Finder, RegexFinder
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.scope import ScopeIndex
 from memoryd.model import limits
-from memoryd.model.change import Applied, Entry, Recalled
+from memoryd.model.change import Applied, ChangeSet, Entry, Recalled
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
@@ -153,22 +153,8 @@ class Ports:
         queue = self.victims.get(index, []) if index is not None else []
         if index is None or not queue:
             return
-        ended = {memory.id for memory in change.purges}
-        updated = (entry.memory for entry in change.updates)
-        ended |= {memory.id for memory in updated if memory.delete_time or memory.supersede_time}
-        queued = set(queue)
-        added = [entry.memory for entry in change.inserts if entry.memory.id not in queued]
-        lower = [memory for memory in added if Trust.HOST.outranks(memory.trust)]
-        if not lower:
-            if not ended.isdisjoint(queued):
-                queue[:] = [one for one in queue if one not in ended]
-            return
-        known = [memory for one in queue if one not in ended and (memory := index.memory(one)) is not None]
-        queue[:], weights = [memory.id for memory in known], [memory.trust.weight for memory in known]
-        for memory in lower:
-            place = bisect_right(weights, memory.trust.weight)  # before what is of higher trust
-            queue.insert(place, memory.id)
-            weights.insert(place, memory.trust.weight)
+        lower = [entry.memory for entry in change.inserts if Trust.HOST.outranks(entry.memory.trust)]
+        queue[:] = _queue_after(queue, lower, _ended_by(change), index)
 
     def doubt(self, now: datetime) -> str:
         """Return why nothing may be erased by its age now; "" where the clock is not in doubt, or not watched."""
@@ -189,3 +175,26 @@ class Ports:
         for memory in memories:
             ids.setdefault(memory.owner, []).append(memory.id)
         return [entry for owner, known in ids.items() for entry in await self.store.entries(owner, known)]
+
+
+def _ended_by(change: ChangeSet) -> set[str]:
+    """Return the ids of what a change purges, deletes or supersedes."""
+    updated = (entry.memory for entry in change.updates)
+    gone = (memory for memory in updated if memory.delete_time or memory.supersede_time)
+    return {memory.id for memory in (*change.purges, *gone)}
+
+
+def _queue_after(queue: list[str], lower: Sequence[Memory], ended: Collection[str], index: ScopeIndex) -> list[str]:
+    """Return a queue of victims without those that ended, and with new ones before what is of higher trust."""
+    left = [one for one in queue if one not in ended]
+    queued = set(left)
+    new = [memory for memory in lower if memory.id not in queued]
+    if not new:
+        return left
+    known = [memory for one in left if (memory := index.memory(one)) is not None]
+    ids, weights = [memory.id for memory in known], [memory.trust.weight for memory in known]
+    for memory in new:
+        place = bisect_right(weights, memory.trust.weight)
+        ids.insert(place, memory.id)
+        weights.insert(place, memory.trust.weight)
+    return ids

@@ -1,9 +1,9 @@
 """
 The commits of late, by owner: what an index needs that has fallen behind, and how far each owner's commits have come.
 
-Both are bounded, and a purge leaves nothing of its owner. For an owner that was dropped from memory, a number is returned
-that is higher than that of its last commit. Then a decision is made, or an index loaded, once more than needed; nothing
-is missed.
+Both are bounded, and a purge leaves nothing of its owner. For an owner that was dropped from memory, a number is
+returned that is higher than that of its last commit. Then a decision is made, or an index loaded, once more than
+needed; nothing is missed.
 """
 
 from __future__ import annotations
