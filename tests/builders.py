@@ -35,7 +35,7 @@ from memoryd.identity.grants import Grants
 from memoryd.index.analysis import analyse, indexed_text
 from memoryd.model.caller import Caller
 from memoryd.model.change import Entry
-from memoryd.model.grant import Door
+from memoryd.model.grant import Door, Quota
 from memoryd.model.memory import Draft, Memory, Source
 from memoryd.model.query import Filter, Query
 from memoryd.model.scope import Scope, Visibility
@@ -109,16 +109,19 @@ def open_duckdb(folder: Path, **more) -> DuckDBStore:
 class Local:
     """The use cases without a wire, with the methods of the client."""
 
-    def __init__(self, ports, clock, *, user_id: str = "", chat_id: str = "", agent_id: str = "") -> None:
+    def __init__(
+        self, ports, clock, *, user_id: str = "", chat_id: str = "", agent_id: str = "", grant_id: str = "", **quota
+    ) -> None:
         self.ports, self.clock = ports, clock
         self._identity = {"agent_id": agent_id, "user_id": user_id, "chat_id": chat_id}
+        self._grant = {"grant_id": grant_id, "quota": Quota(**quota)}
 
     def acting_for(self, *, user_id: str = "", chat_id: str = "", agent_id: str = "") -> Local:
         return Local(self.ports, self.clock, user_id=user_id, chat_id=chat_id, agent_id=agent_id)
 
     @property
     def _caller(self) -> Caller:
-        return Caller(**self._identity)
+        return Caller(**self._identity, **self._grant)
 
     async def add(self, content: str, *, request_id: str = "", **more):
         draft = Draft(content=content, **{k: tuple(v) if isinstance(v, list) else v for k, v in more.items()})
@@ -215,7 +218,7 @@ class Local:
 async def ports_over(store, config: Config | None = None):
     """Ports over a store, with the hash encoder."""
     embedder = ScheduledEmbedder(HashEncoder(), workers=1)
-    ports = await make_ports(config or Config(), store, embedder, NOW)
+    ports = await make_ports(config or Config(), store, embedder)
     try:
         yield ports
     finally:
@@ -233,7 +236,7 @@ def servers_over(ports, folder: Path, clock, *, config: Config | None = None, au
     return Servers(
         config or Config(),
         ports,
-        grants or Grants(ports.store, ports.usage, [], [], time.monotonic, os.urandom),
+        grants or Grants(ports.store, [], [], time.monotonic, os.urandom),
         audit,
         store_id="test",
         sandboxes=folder / "sandboxes",

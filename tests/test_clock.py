@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import time
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -16,13 +17,14 @@ from memoryd.domain.clock import CLOCK_SEEN, ClockWatch
 from memoryd.domain.decay import confidence_at
 from memoryd.domain.forgetting.collect import collect
 from memoryd.domain.forgetting.decay import forget_faded
-from memoryd.domain.usage import Usage
 from memoryd.errors import InvalidArgument
+from memoryd.identity.grants import Grants
 from memoryd.model.change import ChangeSet
-from memoryd.model.grant import GrantUsage
+from memoryd.model.grant import Quota
 from memoryd.model.memory import Kind, Source
 from memoryd.model.results import GcReport
 from tests.builders import Local, entry, memory, open_duckdb, ports_over, ram_store
+from tests.grants_helpers import grant
 from tests.support import Daemon
 
 TEN_YEARS = 3652
@@ -173,22 +175,22 @@ def test_the_writes_of_a_day_are_those_of_that_day(kind, folder):
     async def run():
         store = ram_store() if kind == "ram" else open_duckdb(folder)
         async with ports_over(store):
-            midnight = NOW.replace(hour=0)
             times = (NOW, NOW - timedelta(days=1), NOW + timedelta(days=TEN_YEARS))
             made = [memory(f"m{n}", create_time=time, grant_id="g1") for n, time in enumerate(times)]
             await store.commit(ChangeSet(inserts=tuple(map(entry, made))))
-            usage = (await store.grant_usage(midnight))["g1"]
-            assert (1, 3) == (usage.writes_today, usage.stored_memories)
+            days = (NOW.date(), times[1].date(), times[2].date(), NOW.date() - timedelta(days=9))
+            assert [1, 1, 1, 0] == [(await store.usage("g1", day)).writes_today for day in days]
+            assert 3 == (await store.usage("g1", days[0])).stored_memories
 
     asyncio.run(run())
 
 
-def test_writes_are_counted_anew_once_the_clock_is_set_back_by_more_than_a_day():
-    usage = Usage({"g1": GrantUsage(writes_today=5)}, date(2036, 11, 1))
-    a_little = Usage({"g1": GrantUsage(writes_today=5)}, date(2026, 11, 2))
-
-    assert 0 == usage.writes("g1", NOW)
-    assert 5 == a_little.writes("g1", NOW)
+@pytest.mark.parametrize(("days", "left"), [(1, 5), (2, 0), (TEN_YEARS, 0)])
+async def test_writes_are_counted_anew_once_the_clock_is_set_back_by_more_than_a_day(days, left):
+    async with ports_over(ram_store()) as ports:
+        grants = Grants(ports.store, [], [], lambda: 0.0, os.urandom)
+        await grants.charge(grant(quota=Quota()), 5, NOW + timedelta(days=days))
+        assert left == (await grants.usage(grant().id, NOW)).writes_today
 
 
 # --- when the clock is believed ---

@@ -42,36 +42,36 @@ from tests.support import Daemon
 async def test_calls_a_second_are_a_bucket_that_fills_again():
     async with ports_over(ram_store()) as ports:
         times = [0.0]
-        grants = Grants(ports.store, ports.usage, [], [], lambda: times[0], os.urandom)
+        grants = Grants(ports.store, [], [], lambda: times[0], os.urandom)
         held = grant(quota=Quota(calls_per_second=2))
         for _ in range(2):
-            grants.charge(held, 0, NOW)
+            await grants.charge(held, 0, NOW)
         with pytest.raises(NoRoom, match=r"wait 0\.50 s") as caught:
-            grants.charge(held, 0, NOW)
+            await grants.charge(held, 0, NOW)
         assert "calls_per_second" == caught.value.limit
         times[0] = 0.5
-        grants.charge(held, 0, NOW)
+        await grants.charge(held, 0, NOW)
         with pytest.raises(NoRoom):
-            grants.charge(held, 0, NOW)
+            await grants.charge(held, 0, NOW)
         times[0] = 1000.0
         for _ in range(2):
-            grants.charge(held, 0, NOW)
+            await grants.charge(held, 0, NOW)
         with pytest.raises(NoRoom):
-            grants.charge(held, 0, NOW)
+            await grants.charge(held, 0, NOW)
 
 
 async def test_writes_a_day_begin_anew_at_midnight_utc_and_never_as_a_clock_steps_back():
     async with ports_over(ram_store()) as ports:
-        grants = Grants(ports.store, ports.usage, [], [], lambda: 0.0, os.urandom)
+        grants = Grants(ports.store, [], [], lambda: 0.0, os.urandom)
         held = grant(quota=Quota(writes_per_day=3))
-        grants.charge(held, 2, NOW)
+        await grants.charge(held, 2, NOW)
         with pytest.raises(NoRoom, match="3 writes a day"):
-            grants.charge(held, 2, NOW)
-        grants.charge(held, 1, NOW)
+            await grants.charge(held, 2, NOW)
+        await grants.charge(held, 1, NOW)
         with pytest.raises(NoRoom):
-            grants.charge(held, 1, NOW - timedelta(days=1))
-        grants.charge(held, 3, NOW + timedelta(days=1))
-        assert 3 == grants.usage(held.id, NOW).writes_today
+            await grants.charge(held, 1, NOW - timedelta(days=1))
+        await grants.charge(held, 3, NOW + timedelta(days=1))
+        assert 3 == (await grants.usage(held.id, NOW)).writes_today
 
 
 def test_what_is_over_the_stored_quota_is_rejected_item_by_item_and_said_again_the_same(world):
@@ -345,4 +345,4 @@ async def test_the_places_of_a_grant_count_in_all_of_its_scopes_together(monkeyp
         drafts = [Draft(content=f"statement {n}", shared=bool(n % 2)) for n in range(8)]
         told = await asyncio.gather(*(add(draft, asks, ports, now=NOW) for draft in drafts))
         assert [Outcome.INSERTED, *[Outcome.REJECTED] * 7] == sorted((one.outcome for one in told), key=str)
-        assert 1 == ports.usage.of("g1").stored_memories
+        assert 1 == (await ports.store.usage("g1", NOW.date())).stored_memories

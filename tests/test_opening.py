@@ -14,11 +14,12 @@ import duckdb
 import pytest
 
 from memoryd.model.change import ChangeSet
+from memoryd.model.grant import GrantUsage
 from memoryd.model.query import Filter
 from memoryd.store.duckdb import StoreRefused, rows
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
-from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, open_duckdb, open_store, run, visible_to
+from tests.builders import ALICE, BOB, MEMORY_LIMIT, NOW, TEAM, entry, memory, open_duckdb, open_store, run, visible_to
 
 PUT = """
 import asyncio, os, sys
@@ -231,6 +232,35 @@ def test_a_migration_is_whole_or_not_at_all_and_keeps_a_copy(folder):
     opened.close()
     assert (folder / f"memory.duckdb.before-schema-{newer}").exists()
     assert f"schema {newer}" in refused(folder)
+
+
+async def test_what_came_through_grants_is_counted_in_a_database_that_did_not_count_it(folder):
+    path = folder / "memory.duckdb"
+    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:4])
+    made = [("g1", ALICE, NOW), ("g1", TEAM, NOW), ("g1", ALICE, NOW - timedelta(days=1)), ("g2", BOB, NOW)]
+    given = [entry(memory("text", scope=scope, create_time=time, grant_id=name)) for name, scope, time in made]
+    opened.connection.begin()
+    rows_of = [rows.entry_row(one, 1) for one in (*given, entry("of the host"))]
+    for row in rows_of:
+        row.pop("vector_32")
+        opened.connection.execute(
+            f"INSERT INTO memories ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608  our own names
+            list(row.values()),
+        )
+    opened.connection.commit()
+    opened.close()
+    store = open_duckdb(folder)
+    try:
+        assert GrantUsage(2, 3, 12) == await store.usage("g1", NOW.date())
+        await store.commit(ChangeSet(purges=(given[0].memory,)))
+        assert GrantUsage(1, 2, 8) == await store.usage("g1", NOW.date())
+        assert GrantUsage(1, 1, 4) == await store.usage("g2", NOW.date())
+        assert "usage.grant_id" in await store.traces("g2")
+        await store.commit(ChangeSet(purges=(given[3].memory,)))
+        assert "usage.grant_id" not in await store.traces("g2")
+    finally:
+        await store.close()
+    assert (folder / "memory.duckdb.before-schema-5").exists()
 
 
 async def test_a_database_of_the_first_schema_opens_with_all_it_holds(folder):

@@ -23,6 +23,7 @@ from tests.builders import NOW, HashEncoder, Local, open_duckdb, ram_store
 
 WORDS = st.sampled_from(["red", "blue", "green", "Red.", "tea", "green tea", "黑猫"])
 PEOPLE = st.sampled_from([("alice", ""), ("alice", "team"), ("bob", "team"), ("", "team")])
+GRANTS = st.sampled_from(["", "g1", "g2"])
 FILTERS = st.builds(
     Filter, tags=st.sampled_from([(), ("t",)]), include_expired=st.booleans(), include_superseded=st.booleans()
 )
@@ -47,7 +48,7 @@ class Life(RuleBasedStateMachine):
             self.numbers[name] += 1
             return f"{self.numbers[name]:08d}" + "a" * 18
 
-        ports = self.loop.run_until_complete(make_ports(Config(), store, self._embedder(), NOW, new_id=new_id))
+        ports = self.loop.run_until_complete(make_ports(Config(), store, self._embedder(), new_id=new_id))
         self.ports[name] = ports
 
     def _embedder(self):
@@ -59,10 +60,11 @@ class Life(RuleBasedStateMachine):
         ports.indexes.close()
         self.loop.run_until_complete(ports.store.close())
 
-    def _both(self, person, do):
+    def _both(self, person, do, *, grant_id=""):
         answers = []
         for name in ("ram", "duckdb"):
-            local = Local(self.ports[name], lambda: self.now, user_id=person[0], chat_id=person[1])
+            through = {"user_id": person[0], "chat_id": person[1], "grant_id": grant_id, "stored_memories": 40}
+            local = Local(self.ports[name], lambda: self.now, **through)
             try:
                 answers.append(self.loop.run_until_complete(do(local)))
             except MemorydError as error:
@@ -71,18 +73,22 @@ class Life(RuleBasedStateMachine):
         return answers[0]
 
     @rule(person=PEOPLE, text=WORDS, shared=st.booleans(), key=st.sampled_from(["", "", "k"]),
-          days=st.sampled_from([None, None, 2.0]), tags=st.sampled_from([[], ["t"]]))  # fmt: skip
-    def add(self, person, text, shared, key, days, tags):
+          days=st.sampled_from([None, None, 2.0]), tags=st.sampled_from([[], ["t"]]), grant_id=GRANTS)  # fmt: skip
+    def add(self, person, text, shared, key, days, tags, grant_id):
         result = self._both(
-            person, lambda m: m.add(text, shared=shared, key=key, expires_days=days, tags=tags, confidence=0.5)
+            person,
+            lambda m: m.add(text, shared=shared, key=key, expires_days=days, tags=tags, confidence=0.5),
+            grant_id=grant_id,
         )
         if not isinstance(result, tuple):
             self.known.append(result.memory.id)
 
-    @rule(person=PEOPLE, texts=st.lists(WORDS, min_size=1, max_size=4))
-    def add_batch(self, person, texts):
+    @rule(person=PEOPLE, texts=st.lists(WORDS, min_size=1, max_size=4), grant_id=GRANTS)
+    def add_batch(self, person, texts, grant_id):
         results = self._both(
-            person, lambda m: m.add_batch([Draft(content=t, key="k" if t == "tea" else "") for t in texts])
+            person,
+            lambda m: m.add_batch([Draft(content=t, key="k" if t == "tea" else "") for t in texts]),
+            grant_id=grant_id,
         )
         if isinstance(results, list):
             self.known += [result.memory.id for result in results]
@@ -136,6 +142,15 @@ class Life(RuleBasedStateMachine):
     def counts_agree(self):
         for person in (("alice", "team"), ("bob", "")):
             self._both(person, lambda m: m.stats())
+
+    @invariant()
+    def usage_of_grants_agrees(self):
+        for grant_id in ("g1", "g2"):
+            for day in (self.now.date(), NOW.date()):
+                scanned, counted = (
+                    self.loop.run_until_complete(ports.store.usage(grant_id, day)) for ports in self.ports.values()
+                )
+                assert scanned == counted
 
     @invariant()
     def nothing_names_what_is_purged(self):

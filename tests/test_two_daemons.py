@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import uuid
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,16 +15,19 @@ import pytest
 from memoryd.daemon.config import Config, MemoryConfig
 from memoryd.domain.pipeline import ATTEMPTS
 from memoryd.domain.writing.add import add
-from memoryd.errors import Contended, Unavailable
+from memoryd.errors import Contended, LimitExceeded, Unavailable
+from memoryd.identity.grants import Grants
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Head, RecordedRequest, Tombstone
 from memoryd.model.entity import Entity
+from memoryd.model.grant import Quota
 from memoryd.model.memory import Draft, Outcome
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.recent import RecentChanges
 from tests.builders import ALICE, BOB, NOW, Local, entry, open_duckdb, ports_over, ram_store
+from tests.grants_helpers import grant
 from tests.shared_store import StoreView
 
 OWNER = Owner("default", ALICE)
@@ -70,6 +74,29 @@ async def test_of_a_key_that_all_write_at_once_one_value_is_live(store, clock):
         await asyncio.gather(*(clients[n % 3].add(f"colour {n}", key="colour") for n in range(9)))
         assert [1] * 3 == [len(await contents(one)) for one in clients]
         assert 9 == len(await contents(clients[0], include_superseded=True))
+
+
+async def test_what_a_grant_may_store_is_counted_over_all_daemons(store, clock):
+    async with daemons(store, clock) as clients:
+        inside = [Local(one.ports, clock, user_id="alice", grant_id="g1", stored_memories=5) for one in clients]
+        outcomes = [(await inside[n % 2].add(f"number{n} apart")).outcome for n in range(8)]
+        assert [Outcome.INSERTED] * 5 + [Outcome.REJECTED] * 3 == outcomes
+
+
+async def test_the_writes_of_a_day_are_counted_over_all_daemons(store, clock):
+    async with daemons(store, clock) as clients:
+        daemons_grants = [Grants(one.ports.store, [], [], lambda: 0.0, os.urandom) for one in clients]
+        held = grant(quota=Quota(writes_per_day=4))
+        inside = [Local(one.ports, clock, user_id="alice", grant_id=held.id) for one in clients]
+        for n in range(4):
+            await daemons_grants[n % 2].charge(held, 1, clock())
+            written = await inside[n % 2].add(f"number{n} apart")
+        for grants in daemons_grants:
+            with pytest.raises(LimitExceeded, match="4 writes a day"):
+                await grants.charge(held, 1, clock())
+        await inside[1].delete(written.memory.id, purge=True)
+        with pytest.raises(LimitExceeded):  # it was written all the same
+            await daemons_grants[1].charge(held, 1, clock())
 
 
 async def test_a_full_scope_stays_within_its_cap(store, clock):

@@ -31,7 +31,7 @@ from memoryd.daemon.jobs import collect_at_start, look_at_clock, run_job
 from memoryd.daemon.schedule import due_jobs, expressions_of, first_seen, misdated
 from memoryd.daemon.servers import Servers
 from memoryd.daemon.systemd import feed_watchdog, notify, watchdog_interval_s
-from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, make_usage, now_utc, uptime_s
+from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, now_utc, uptime_s
 from memoryd.domain.clock import AHEAD, CLOCK_SEEN, ClockWatch
 from memoryd.domain.ports import Ports
 from memoryd.embedding.base import Embedder
@@ -168,9 +168,8 @@ class _Daemon:
         if damage:
             raise StoreRefused(damage)
         clock = ClockWatch(now_utc(), (await store.jobs()).get(CLOCK_SEEN), uptime_s)
-        usage = await make_usage(store, now_utc())
-        grants = await make_grants(store, usage)
-        ports = await make_ports(self._config, store, embedder, now_utc(), usage=usage, grants=grants, clock=clock)
+        grants = await make_grants(store)
+        ports = await make_ports(self._config, store, embedder, grants=grants, clock=clock)
         doors = Servers(
             self._config,
             ports,

@@ -18,7 +18,6 @@ from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
 from memoryd.domain.ports import GrantCheck, NoGrants, Policy, Ports
 from memoryd.domain.rules import Rules
-from memoryd.domain.usage import Usage
 from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder
 from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.onnx import builtin_encoder, directory_encoder
@@ -37,7 +36,6 @@ __all__ = [
     "make_embedder",
     "make_grants",
     "make_ports",
-    "make_usage",
     "new_id",
     "now_utc",
     "proxy_for",
@@ -107,34 +105,24 @@ def make_embedder(config: Config) -> Embedder:
     return NoEmbedder() if encoder is None else ScheduledEmbedder(encoder)
 
 
-async def make_usage(store: Store, now: datetime) -> Usage:
-    """Return what came through each grant, as the store holds it; it follows every commit."""
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    usage = Usage(await store.grant_usage(midnight), midnight.date())
-    store.on_commit(usage.apply)
-    return usage
-
-
-async def make_grants(store: Store, usage: Usage) -> Grants:
+async def make_grants(store: Store) -> Grants:
     """Return the grants that the store holds."""
-    return Grants(store, usage, await store.grants(), await store.token_keys(), time.monotonic, secrets.token_bytes)
+    return Grants(store, await store.grants(), await store.token_keys(), time.monotonic, secrets.token_bytes)
 
 
-async def make_ports(  # noqa: PLR0913  the wiring of all parts
+async def make_ports(
     config: Config,
     store: Store,
     embedder: Embedder,
-    now: datetime,
     *,
-    usage: Usage | None = None,
     grants: GrantCheck | None = None,
     clock: ClockWatch | None = None,
     new_id: Callable[[], str] = new_id,
 ) -> Ports:
     """
-    Wire store, index and embedder: every commit reaches index and usage before it is acknowledged.
+    Wire store, index and embedder: every commit reaches the index before it is acknowledged.
 
-    Without `usage` and `grants`, everybody is the host.
+    Without `grants`, everybody is the host.
     """
     info = await store.info()
     refusal = ""
@@ -180,7 +168,6 @@ async def make_ports(  # noqa: PLR0913  the wiring of all parts
         secret=info.secret,
         policy=policy,
         vector_refusal=refusal,
-        usage=usage or await make_usage(store, now),
         grants=grants or NoGrants(),
         finders=fast,
         accurate_finders=accurate,

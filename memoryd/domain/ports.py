@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
 from memoryd.domain.rules import Rules
-from memoryd.domain.usage import Usage
 from memoryd.embedding.base import Embedder
 from memoryd.entities.finders import Finder, RegexFinder
 from memoryd.index.cache import ScopeIndexes
@@ -128,7 +127,6 @@ class Ports:
     """By owner, and by grant where its quota counts several owners together."""
     request_locks: Locks = field(default_factory=Locks)
     recalls: Recalls = field(default_factory=Recalls)
-    usage: Usage = field(default_factory=Usage)
     finders: Sequence[Finder] = (RegexFinder(),)
     """What finds names in a statement before its answer."""
     accurate_finders: Sequence[Finder] = ()

@@ -10,19 +10,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
-from memoryd.domain.usage import Usage
 from memoryd.errors import AmbiguousId, GrantNotFound, InvalidArgument, LimitExceeded, Unauthenticated
 from memoryd.model import limits
-from memoryd.model.change import ChangeSet
+from memoryd.model.change import Applied, ChangeSet
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
+from memoryd.model.memory import Memory
 from memoryd.model.validation import check_id
 from memoryd.store.base import GrantStore
 
 __all__ = ["Grants"]
 
 KEY_BYTES = 32
+DAY = timedelta(days=1)
 
 
 @dataclass(slots=True)
@@ -39,22 +40,24 @@ class Grants:
     def __init__(
         self,
         store: GrantStore,
-        usage: Usage,
         grants: Iterable[Grant],
         keys: Iterable[TokenKey],
         monotonic_s: Callable[[], float],
         random_bytes: Callable[[int], bytes],
     ) -> None:
-        """Begin with what the store holds; `usage` must be told of every commit."""
+        """Begin with what the store holds, and follow its commits."""
         self._store = store
-        self._usage = usage
         self._random_bytes = random_bytes
         self._grants = {grant.id: grant for grant in grants}
         self._keys = {key.id: key for key in keys}
         self._buckets: dict[str, _Bucket] = {}
         self._under_way: dict[str, int] = {}
+        self._today: date | None = None
+        self._not_stored: dict[str, int] = {}
+        """Writes of this day that stored nothing, or nothing yet."""
         self._rotating = asyncio.Lock()
         self._monotonic_s = monotonic_s
+        store.on_commit(self._follow)
 
     # --- looking up ---
 
@@ -81,10 +84,10 @@ class Grants:
         """Return every grant, newest first."""
         return sorted(self._grants.values(), key=lambda grant: (grant.create_time, grant.id), reverse=True)
 
-    def usage(self, grant_id: str, now: datetime) -> GrantUsage:
-        """Return what came through a grant."""
-        self._usage.writes(grant_id, now)
-        return self._usage.of(grant_id)
+    async def usage(self, grant_id: str, now: datetime) -> GrantUsage:
+        """Return what came through a grant: what is stored, by whomever, and the writes of this day."""
+        stored = await self._store.usage(grant_id, self._day(now))
+        return replace(stored, writes_today=stored.writes_today + self._not_stored.get(grant_id, 0))
 
     # --- changing ---
 
@@ -130,18 +133,46 @@ class Grants:
 
     # --- quotas ---
 
-    def charge(self, grant: Grant, writes: int, now: datetime) -> None:
+    async def charge(self, grant: Grant, writes: int, now: datetime) -> None:
         """Take a call and its writes from what is left of a grant; LimitExceeded names what is used up."""
         quota = grant.quota
         if quota.calls_per_second:
             self._take_call(grant, quota.calls_per_second)
-        if writes:
-            if quota.writes_per_day and self._usage.writes(grant.id, now) + writes > quota.writes_per_day:
-                raise LimitExceeded(
-                    f"the grant allows {quota.writes_per_day} writes a day (UTC); wait for the next",
-                    limit="writes_per_day",
-                )
-            self._usage.wrote(grant.id, writes, now)
+        if not writes:
+            return
+        day = self._day(now)
+        self._count(grant.id, writes)  # before it is looked up: another call may come in between
+        if quota.writes_per_day and (await self.usage(grant.id, now)).writes_today > quota.writes_per_day:
+            if day == self._today:
+                self._count(grant.id, -writes)
+            raise LimitExceeded(
+                f"the grant allows {quota.writes_per_day} writes a day (UTC); wait for the next",
+                limit="writes_per_day",
+            )
+
+    def _day(self, now: datetime) -> date:
+        """Return the day whose writes count, and begin a new one; a clock may step back a little."""
+        today = now.date()
+        if self._today is None or today > self._today or today < self._today - DAY:
+            self._today = today
+            self._not_stored.clear()
+        return self._today
+
+    def _count(self, grant_id: str, writes: int) -> None:
+        left = self._not_stored.pop(grant_id, 0) + writes
+        if left:
+            self._not_stored[grant_id] = left
+
+    def _follow(self, applied: Applied) -> None:
+        """Take out what is stored now, and so counted by the store; what is purged was written all the same."""
+        for entry in applied.change.inserts:
+            self._count_stored(entry.memory, 1)
+        for memory in applied.change.purges:
+            self._count_stored(memory, -1)
+
+    def _count_stored(self, memory: Memory, count: int) -> None:
+        if memory.grant_id and memory.create_time.date() == self._today:
+            self._count(memory.grant_id, -count)
 
     def _take_call(self, grant: Grant, rate: float) -> None:
         time_s, most = self._monotonic_s(), max(1.0, rate)

@@ -75,13 +75,13 @@ class GrantIssuer:
         self._random_bytes = random_bytes
         self._lock = asyncio.Lock()  # one change of the sockets after the other
 
-    def status(self, grant: Grant, now: datetime) -> GrantStatus:
+    async def status(self, grant: Grant, now: datetime) -> GrantStatus:
         """Return a grant with what came of it."""
         is_open = self._listeners.is_open(grant.id)
         directory = str(self._listeners.folder(grant.id)) if is_open else ""
-        return GrantStatus(grant, self._grants.usage(grant.id, now), directory, grant.refusal(now))
+        return GrantStatus(grant, await self._grants.usage(grant.id, now), directory, grant.refusal(now))
 
-    def page(
+    async def page(
         self, now: datetime, *, page_size: int, page_token: str, include_ended: bool, listeners_only: bool
     ) -> tuple[list[GrantStatus], str]:
         """Return one page of grants, newest first, and the token of the next; see ListGrants in the contract."""
@@ -100,7 +100,7 @@ class GrantIssuer:
             if len(page) == size or (left < 0 and page):
                 last = page[-1].grant
                 return page, page_token_after(Cursor(last.create_time, last.id), self._secret, bound)
-            page.append(self.status(grant, now))
+            page.append(await self.status(grant, now))
         return page, ""
 
     async def collect(self, now: datetime, *, grace_days: float, dry_run: bool = False) -> int:
@@ -110,7 +110,7 @@ class GrantIssuer:
             grant.id
             for grant in self._grants.all()
             if any(end is not None and end <= before for end in (grant.revoke_time, grant.expire_time))
-            and not self._grants.usage(grant.id, now).stored_memories
+            and not (await self._grants.usage(grant.id, now)).stored_memories
         ]
         if over and not dry_run:
             await self._grants.forget(over)
@@ -130,7 +130,7 @@ class GrantIssuer:
             except MemorydError:
                 await self._grants.revoke(grant, now)
                 raise
-        return self.status(grant, now)
+        return await self.status(grant, now)
 
     async def revoke(self, grant_id: str, now: datetime) -> Grant:
         """Take a grant back and cut the calls on its socket."""

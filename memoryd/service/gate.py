@@ -224,7 +224,8 @@ class Gate(grpc.GenericRpcHandler):
             identity = _authorise(method, request, session)
             call_context.agent_id, call_context.user_id, call_context.chat_id = identity
         if session.grant is not None:
-            self._grants.charge(session.grant, method.weight(request) if request is not None else 0, call_context.time)
+            writes = method.weight(request) if request is not None else 0
+            await self._grants.charge(session.grant, writes, call_context.time)
         if malformed is not None:
             raise malformed
         call_context.dry_run, call_context.purge = (getattr(request, flag, False) for flag in ("dry_run", "purge"))

@@ -31,7 +31,7 @@ class GrantService:
         return pb.OpenSandboxResponse(status=status_to_pb(status))
 
     async def ListGrants(self, request: pb.ListGrantsRequest, call: Call) -> pb.ListGrantsResponse:
-        statuses, token = self._issuer.page(
+        statuses, token = await self._issuer.page(
             call.now,
             page_size=request.page_size,
             page_token=request.page_token,

@@ -30,7 +30,7 @@ class IdentityService:
             permissions=permissions_to_pb(session.permissions),
             grant_id=grant.id if grant else "",
             quota=quota_to_pb(grant.quota if grant else NO_LIMITS),
-            usage=usage_to_pb(self._grants.usage(grant.id, call.now) if grant else GrantUsage()),
+            usage=usage_to_pb(await self._grants.usage(grant.id, call.now) if grant else GrantUsage()),
         )
         set_time(response, "expire_time", session.expire_time)
         return response

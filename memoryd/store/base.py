@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -239,8 +239,12 @@ class GrantStore(CommitLog, Protocol):
         """Return the keys of tokens that count, oldest first."""
         ...
 
-    async def grant_usage(self, day: datetime) -> dict[str, GrantUsage]:
-        """Return the usage of each grant: what is stored in any state, and the writes of that day."""
+    async def usage(self, grant_id: str, day: date) -> GrantUsage:
+        """
+        Return how many memories of a grant are stored, in any state, their bytes, and how many are of one day (UTC).
+
+        It is counted in the transactions of the memories, whoever commits them.
+        """
         ...
 
     async def of_grant(

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -230,16 +230,13 @@ class RamStore:
     async def token_keys(self) -> list[TokenKey]:
         return sorted(self._token_keys, key=lambda key: (key.create_time, key.id))
 
-    async def grant_usage(self, day: datetime) -> dict[str, GrantUsage]:
-        usage: dict[str, GrantUsage] = {}
-        for memory in (entry.memory for entry in self._entries.values() if entry.memory.grant_id):
-            known = usage.get(memory.grant_id, GrantUsage())
-            usage[memory.grant_id] = GrantUsage(
-                known.writes_today + (day <= memory.create_time < day + timedelta(days=1)),
-                known.stored_memories + 1,
-                known.stored_bytes + memory.text_bytes,
-            )
-        return usage
+    async def usage(self, grant_id: str, day: date) -> GrantUsage:
+        found = [entry.memory for entry in self._entries.values() if entry.memory.grant_id == grant_id]
+        return GrantUsage(
+            sum(memory.create_time.date() == day for memory in found),
+            len(found),
+            sum(memory.text_bytes for memory in found),
+        )
 
     async def of_grant(
         self, grant_id: str, *, limit: int, after: Cursor | None = None, deleted: bool = False

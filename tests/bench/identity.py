@@ -82,7 +82,7 @@ def gate(rounds: int) -> None:
                     who.require(Permission.SEARCH)
                     who.identity("", "alice", "c")
                     if who.grant is not None:
-                        made._grants.charge(who.grant, 0, call_context.time)
+                        await made._grants.charge(who.grant, 0, call_context.time)
                     steps.append((time.perf_counter() - began) * 1e3)
                 row(f"Authenticate, authorise, charge: {name}", steps, goal="p50 ≤ 0.1")
                 costs = []

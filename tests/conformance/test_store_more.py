@@ -9,7 +9,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from memoryd.errors import Unavailable
+from memoryd.errors import Contended, Unavailable
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.grant import GrantUsage, Permission, Quota, TokenKey
 from memoryd.model.memory import Kind, Outcome
@@ -160,16 +160,38 @@ async def test_what_came_through_a_grant_is_counted_and_found_together(store):
     await put(store, *made, entry(memory("of another", grant_id="g2")), entry("of none"))
     await store.commit(ChangeSet(updates=(gone,)))
     size = len("statement 0")
-    usage = await store.grant_usage(made[2].memory.create_time)
-    other = usage.pop("g2")
-    assert ({"g1": GrantUsage(3, 5, 5 * size)}, 1, len("of another")) == (
-        usage, other.stored_memories, other.stored_bytes
-    )  # fmt: skip
+    day = made[2].memory.create_time.date()
+    assert GrantUsage(5, 5, 5 * size) == await store.usage("g1", day)
+    assert GrantUsage(0, 5, 5 * size) == await store.usage("g1", day + timedelta(days=1))
+    assert GrantUsage(1, 1, len("of another")) == await store.usage("g2", day)
+    assert GrantUsage() == await store.usage("g3", day)
     newest = [made[n].memory for n in (3, 2, 1, 0)]
     assert newest[:3] == await store.of_grant("g1", limit=3)
     after = Cursor(newest[1].create_time, newest[1].id)
     assert newest[2:] == await store.of_grant("g1", limit=9, after=after)
     assert [gone.memory] == await store.of_grant("g1", limit=1, deleted=True)
+
+
+async def test_usage_follows_what_grows_is_purged_and_is_not_written(store):
+    day = NOW.date()
+    first, second = (entry(memory(text, create_time=NOW, grant_id="g1")) for text in ("one", "three"))
+    await store.commit(ChangeSet(inserts=(first,)), ChangeSet(inserts=(entry(memory("of Bob", scope=BOB)),)))
+    grown = replace(first, memory=replace(first.memory, tags=("ab",)))
+    await store.commit(ChangeSet(inserts=(second,), updates=(grown,)))
+    assert GrantUsage(2, 2, 10) == await store.usage("g1", day)
+    again = replace(grown, memory=replace(grown.memory, tags=("abcd",)))
+    await store.commit(ChangeSet(updates=(again,)), ChangeSet(updates=(grown,)))
+    await store.commit(ChangeSet(updates=(again, grown)))
+    assert GrantUsage(2, 2, 10) == await store.usage("g1", day)
+    with pytest.raises(Contended):
+        await store.commit(ChangeSet(inserts=(entry(memory("late", grant_id="g1")),), based_on=0))
+    await store.commit(ChangeSet(purges=(second.memory,)))
+    await store.commit(ChangeSet(purges=(second.memory,), updates=(second,)))  # it is gone
+    assert GrantUsage(1, 1, 5) == await store.usage("g1", day)
+    await store.commit(ChangeSet(purges=(grown.memory,)))
+    assert GrantUsage() == await store.usage("g1", day)
+    await store.commit(ChangeSet(inserts=(first,)))
+    assert GrantUsage(1, 1, 3) == await store.usage("g1", day)
 
 
 async def test_a_closed_store_refuses(store):

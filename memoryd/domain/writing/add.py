@@ -22,6 +22,7 @@ from memoryd.errors import Conflict, InvalidArgument, MemorydError, TrustTooLow
 from memoryd.index.analysis import embedded_text
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, RecordedRequest
+from memoryd.model.grant import GrantUsage
 from memoryd.model.memory import Draft, Memory, Outcome, State
 from memoryd.model.results import AddResult
 from memoryd.model.scope import Owner
@@ -95,9 +96,20 @@ class _Statements(Write[list[AddResult]]):
             return await asyncio.to_thread(positions)
         return positions()
 
+    @property
+    def _is_counted(self) -> bool:
+        """Whether the caller's grant may store so much and no more."""
+        return bool(self.caller.quota.stored_memories or self.caller.quota.stored_bytes)
+
+    async def _used(self) -> GrantUsage:
+        """Return what came through the caller's grant, where there is a bound to it."""
+        if not self._is_counted:
+            return GrantUsage()
+        return await self.ports.store.usage(self.caller.grant_id, self.now.date())
+
     def locks(self) -> Iterable[Any]:
         """Return the owners; with them the grant, where its quota counts its chats together."""
-        if self.caller.quota.stored_memories or self.caller.quota.stored_bytes:
+        if self._is_counted:
             return [*self._owners, ("grant", self.caller.grant_id)]
         return self._owners
 
@@ -107,7 +119,8 @@ class _Statements(Write[list[AddResult]]):
             return await self._decline(request)
         indexes = {owner: await self.ports.indexes.get(owner) for owner in dict.fromkeys(self._owners)}
         heads = [await self.ports.store.head(owner) for owner in indexes]
-        session = WriteSession(self.ports, indexes, self.now, heads=heads, count=len(self.drafts))
+        used = await self._used()
+        session = WriteSession(self.ports, indexes, self.now, heads=heads, used=used, count=len(self.drafts))
         outcomes: list[Recorded] = []
         try:
             for n in range(len(self.drafts)):
@@ -122,7 +135,6 @@ class _Statements(Write[list[AddResult]]):
         change = await session.change(request.record(tuple(outcomes), self.now))
 
         async def answer() -> list[AddResult]:
-            self.ports.usage.grew(self.caller.grant_id, session.grown_bytes)
             return [await self._result(one, outcomes[n + 1 :], session.memory) for n, one in enumerate(outcomes)]
 
         return Decision(change, answer)

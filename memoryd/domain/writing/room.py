@@ -12,6 +12,7 @@ from memoryd.domain.writing.pending import Pending
 from memoryd.errors import LimitExceeded
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.caller import Caller
+from memoryd.model.grant import GrantUsage
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
@@ -23,21 +24,26 @@ class Room:
     """Counts what one call adds to its grant and to its scopes."""
 
     def __init__(
-        self, ports: Ports, indexes: Mapping[Owner, ScopeIndex | None], pending: Pending, now: datetime
+        self,
+        ports: Ports,
+        indexes: Mapping[Owner, ScopeIndex | None],
+        pending: Pending,
+        now: datetime,
+        *,
+        used: GrantUsage,
     ) -> None:
         self._ports = ports
         self._indexes = indexes
         self._pending = pending
         self._now = now
+        self._used = used
         self._added = 0
         self._added_bytes = 0
         self._evicted: set[str] = set()
-        self.grown_bytes = 0
-        """By how much the call has made the grant's memories larger that were there."""
 
     def is_within_quota(self, verdict: Verdict, known: Iterable[Memory], caller: Caller) -> bool:
         """Whether the caller's grant may store what follows from a verdict; if so, it is counted."""
-        quota, stored = caller.quota, self._ports.usage.of(caller.grant_id)
+        quota, stored = caller.quota, self._used
         sizes = {memory.id: memory.text_bytes for memory in known}
         grows = sum(
             memory.text_bytes - sizes.get(memory.id, 0)
@@ -51,7 +57,6 @@ class Room:
         if quota.stored_bytes and size > self._added_bytes and stored.stored_bytes + size > quota.stored_bytes:
             return False
         self._added, self._added_bytes = added, size
-        self.grown_bytes += grows
         return True
 
     def make(self, verdict: Verdict, owner: Owner, trust: Trust) -> list[Memory]:

@@ -27,6 +27,7 @@ from memoryd.index.analysis import analyse, indexed_text
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry, Head, RecordedRequest, Tombstone
+from memoryd.model.grant import GrantUsage
 from memoryd.model.memory import AT_ONCE, Draft, Memory, Outcome
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
@@ -50,12 +51,13 @@ class WriteSession:
         now: datetime,
         *,
         heads: Iterable[Head],
+        used: GrantUsage,
         count: int = 1,
     ) -> None:
         """
         Take the indexes of the owners, None where one is too large for memory, and how far the owners have come.
 
-        `count` statements will follow.
+        `used` is what came through the caller's grant; `count` statements will follow.
         """
         self._ports = ports
         times = (head.newest_create_time for head in heads)
@@ -64,7 +66,7 @@ class WriteSession:
         self._several = count > 1
         self._pending = Pending(now)
         self.known = KnownStatements(ports, indexes, self._pending, now)
-        self._room = Room(ports, indexes, self._pending, now)
+        self._room = Room(ports, indexes, self._pending, now, used=used)
         self._lifted: list[Tombstone] = []
         self._provisional: list[tuple[Directory, str]] = []
 
@@ -166,11 +168,6 @@ class WriteSession:
         for people, memory_id in self._provisional:
             people.remove(memory_id)
         self._provisional.clear()
-
-    @property
-    def grown_bytes(self) -> int:
-        """By how many bytes the call has made its grant's memories larger that were there."""
-        return self._room.grown_bytes
 
     def memory(self, memory_id: str) -> Memory:
         """Return a memory of this call in its final form; KeyError for any other."""

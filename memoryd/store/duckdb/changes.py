@@ -14,6 +14,7 @@ from memoryd.model.change import PURGE, ChangeSet, Recalled, Tombstone
 from memoryd.model.scope import Owner
 from memoryd.store.base import check_jobs
 from memoryd.store.duckdb import rows
+from memoryd.store.duckdb.usage import UsageChanges, sizes_of
 
 __all__ = ["add_recalls", "jobs_of", "write"]
 
@@ -50,12 +51,18 @@ def _update(con: duckdb.DuckDBPyConnection, updated: Sequence[dict[str, Any]]) -
     con.execute(f"UPDATE memories SET {assigned} FROM columns WHERE memories.id = columns.id")
 
 
-def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], first_seq: int) -> None:
-    """Write change sets, numbered from `first_seq` on, in the open transaction; Contended as of CommitLog.commit."""
+def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], first_seq: int) -> UsageChanges:
+    """
+    Write change sets, numbered from `first_seq` on, in the open transaction; Contended as of CommitLog.commit.
+
+    Returns what they change of the usage of grants.
+    """
+    usage = UsageChanges()
     inserts = [rows.entry_row(entry, seq) for seq, change in enumerate(changes, first_seq) for entry in change.inserts]
     for _, alike in groupby(sorted(inserts, key=tuple), key=tuple):  # those with a vector have a column more
         _insert(con, "memories", list(alike))
     for seq, change in enumerate(changes, first_seq):
+        _count(con, change, usage)
         _update(con, [rows.entry_row(entry, seq) for entry in change.updates])
         if change.purges:
             _purge(con, [memory.id for memory in change.purges])
@@ -83,12 +90,29 @@ def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], first_se
         if change.jobs_before:
             check_jobs(change, jobs_of(con))
         _write_knowledge(con, change)
+    usage.write(con)
     requests = [rows.request_row(change.request) for change in changes if change.request is not None]
     if requests:
         try:
             _insert(con, "requests", requests)
         except duckdb.ConstraintException:
             raise Contended("a request_id is taken; nothing was written: try again") from None
+    return usage
+
+
+def _count(con: duckdb.DuckDBPyConnection, change: ChangeSet, usage: UsageChanges) -> None:
+    """Count what a change adds, makes larger and purges, as long as its updates are not written."""
+    for entry in change.inserts:
+        usage.add(entry.memory, 1, entry.memory.text_bytes)
+    updated = [entry.memory for entry in change.updates]
+    sizes = sizes_of(con, [*updated, *change.purges])
+    for memory in updated:
+        if memory.id in sizes:
+            usage.add(memory, 0, memory.text_bytes - sizes[memory.id])
+            sizes[memory.id] = memory.text_bytes
+    for memory in change.purges:
+        if memory.id in sizes:
+            usage.add(memory, -1, -sizes.pop(memory.id))
 
 
 def _write_knowledge(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memoryd.model.scope import Owner, Scope
+from memoryd.store.duckdb.rows import usage_name
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -181,7 +184,26 @@ def _forget_unnamed(con: duckdb.DuckDBPyConnection, rows: dict[str, dict[str, An
             con.execute("UPDATE entities SET details = ? WHERE id = ?", [kept, entity])
 
 
-MIGRATIONS: tuple[Migration, ...] = (first_tables, grants, knowledge, unlink)
+def usage(con: duckdb.DuckDBPyConnection) -> None:
+    """Create what came through each grant, by owner and day of creation, and count what is there."""
+    con.execute("""
+        CREATE TABLE usage (
+            name VARCHAR PRIMARY KEY,
+            grant_id VARCHAR NOT NULL,
+            day DATE NOT NULL,
+            stored_memories BIGINT NOT NULL,
+            stored_bytes BIGINT NOT NULL
+        )""")
+    counted = con.execute(
+        "SELECT agent_id, user_id, chat_id, grant_id, create_time::DATE, count(*), sum(text_bytes)::BIGINT"
+        " FROM memories WHERE grant_id <> '' GROUP BY ALL"
+    ).fetchall()
+    for agent_id, user_id, chat_id, grant_id, day, memories, size in counted:
+        name = usage_name(Owner(agent_id, Scope(user_id, chat_id)), grant_id, day)
+        con.execute("INSERT INTO usage VALUES (?, ?, ?, ?, ?)", [name, grant_id, day, memories, size])
+
+
+MIGRATIONS: tuple[Migration, ...] = (first_tables, grants, knowledge, unlink, usage)
 
 
 def migrate(

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ __all__ = [
     "request_name",
     "request_row",
     "rows_of",
+    "usage_name",
     "without_ids",
 ]
 
@@ -165,8 +166,17 @@ def columns_of(rows: Sequence[dict[str, Any]]) -> dict[str, NDArray[Any]]:
 def request_name(owner: Owner, method: str, request_id: str) -> str:
     """Return the key of a request: a digest, as a short key keeps the index small and says nothing of users."""
     scope = owner.scope
-    name = json.dumps([owner.agent_id, scope.user_id, scope.chat_id, method, request_id])
-    return hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+    return _digest([owner.agent_id, scope.user_id, scope.chat_id, method, request_id])
+
+
+def usage_name(owner: Owner, grant_id: str, day: date) -> str:
+    """Return the key of a row of `usage`, a digest as well."""
+    scope = owner.scope
+    return _digest([owner.agent_id, scope.user_id, scope.chat_id, grant_id, day.isoformat()])
+
+
+def _digest(parts: Sequence[str | None]) -> str:
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
 def request_row(request: RecordedRequest) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -303,13 +303,10 @@ class DuckDBStore:
         found = await self._query("SELECT id, secret, create_time FROM token_keys ORDER BY create_time, id")
         return [TokenKey(key_id, bytes.fromhex(secret), time.replace(tzinfo=UTC)) for key_id, secret, time in found]
 
-    async def grant_usage(self, day: datetime) -> dict[str, GrantUsage]:
-        found = await self._query(
-            "SELECT grant_id, count(*) FILTER (create_time >= ? AND create_time < ?), count(*), sum(text_bytes)"
-            " FROM memories WHERE grant_id <> '' GROUP BY grant_id",
-            [rows.naive(day), rows.naive(day + timedelta(days=1))],
-        )
-        return {grant_id: GrantUsage(today, count, int(size)) for grant_id, today, count, size in found}
+    async def usage(self, grant_id: str, day: date) -> GrantUsage:
+        if not self._writer.usage.knows(day):
+            await self._writer.count_day(day)
+        return self._writer.usage.of(grant_id, day)
 
     async def of_grant(
         self, grant_id: str, *, limit: int, after: Cursor | None = None, deleted: bool = False

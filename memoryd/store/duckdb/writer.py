@@ -15,7 +15,7 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, date
 
 import duckdb
 
@@ -28,6 +28,7 @@ from memoryd.store.duckdb.changes import add_recalls, write
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.opening import Opened, beside
 from memoryd.store.duckdb.reserve import RESERVE, Reserve
+from memoryd.store.duckdb.usage import UsageChanges, UsageCounts, counted_on, totals
 from memoryd.store.duckdb.vectors import VectorColumns
 from memoryd.store.recent import Heads, RecentChanges
 
@@ -75,6 +76,8 @@ class Writer:
         self._heads = Heads(Head(opened.commit_seq, newest))  # of this thread
         self.recent = RecentChanges(Head(opened.commit_seq, newest))
         """What was announced of late: it changes on the event loop alone, together with those who follow."""
+        self.usage = UsageCounts(totals(opened.connection))
+        """What came through each grant; it changes on the event loop alone."""
         self.vectors = VectorColumns(opened.connection)
         self._min_free = min_free_bytes
         self._on_fatal = on_fatal
@@ -103,6 +106,15 @@ class Writer:
     async def run(self, function: Callable[[duckdb.DuckDBPyConnection], object]) -> None:
         """Run a function between transactions."""
         await self._submit(run=function)
+
+    async def count_day(self, day: date) -> None:
+        """Let `usage` know what was created on a day."""
+        loop = asyncio.get_running_loop()
+
+        def count(con: duckdb.DuckDBPyConnection) -> None:
+            loop.call_soon_threadsafe(self.usage.begin, day, counted_on(con, day))  # in the order of the commits
+
+        await self._submit(run=count)
 
     async def _submit(
         self,
@@ -203,13 +215,14 @@ class Writer:
         if not jobs:
             return
         first = self._seq + 1
-        error = self._attempt(lambda _: self._transact([(job.changes, job.call_context) for job in jobs]))
+        usage: list[UsageChanges] = []
+        error = self._attempt(lambda _: usage.append(self._transact([(job.changes, job.call_context) for job in jobs])))
         if error is None:
             try:
                 self._opened.watermark.advance(self._seq)
             except OSError as fault:  # it is committed, so it is acknowledged; but nothing more is promised
                 self._fail(f"side file: {fault.strerror}")
-            jobs[0].loop.call_soon_threadsafe(self._acknowledge, list(jobs), first)
+            jobs[0].loop.call_soon_threadsafe(self._acknowledge, list(jobs), first, usage[0])
         elif len(jobs) == 1 or self._fatal:
             self._refuse(jobs, error)
         else:
@@ -229,8 +242,9 @@ class Writer:
                 timely.append(job)
         return timely
 
-    def _acknowledge(self, jobs: Sequence[_Job], first_seq: int) -> None:
+    def _acknowledge(self, jobs: Sequence[_Job], first_seq: int, usage: UsageChanges) -> None:
         """On the loop: tell who follows the commits, then who waits."""
+        self.usage.add(usage)
         changes = (change for job in jobs for change in job.changes)
         for seq, change in enumerate(changes, first_seq):
             applied = self.recent.add(seq, change)
@@ -300,7 +314,8 @@ class Writer:
                 " nothing was written; free some space"
             )
 
-    def _transact(self, work: Sequence[tuple[Sequence[ChangeSet], CallContext | None]]) -> None:
+    def _transact(self, work: Sequence[tuple[Sequence[ChangeSet], CallContext | None]]) -> UsageChanges:
+        """Write change sets in one transaction, and return what they change of the usage of grants."""
         changes = [change for together, _ in work for change in together]
         self._check_space([together for together, _ in work])
         con = self._con
@@ -310,7 +325,7 @@ class Writer:
             self.vectors.ensure(con, size)
         con.begin()
         try:
-            write(con, changes, self._seq + 1)
+            usage = write(con, changes, self._seq + 1)
             times = [rows.naive(entry.memory.create_time) for c in changes for entry in c.inserts]
             newest = max([time for time in (*times, self._newest) if time is not None], default=None)
             con.execute("UPDATE commits SET commit_seq = ?, newest_create_time = ?", [seq, newest])
@@ -334,6 +349,7 @@ class Writer:
         self._seq, self._newest = seq, newest
         if flushed is not None:
             flushed()
+        return usage
 
     def _fold(self, *, least_bytes: int = 0) -> None:
         """
