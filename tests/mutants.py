@@ -137,6 +137,7 @@ MUTANTS = [
     ("memoryd/model/token.py", "        signature = _mac(signature, caveat.encode())\n    return signature",
      "        pass\n    return signature", "tests/test_token.py"),
     ("memoryd/identity/grants.py", "if bucket.left < 1:", "if bucket.left < 0:", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
+    ("memoryd/identity/issuer.py", "if grant.host_id == self._host_id]", "]", "tests/test_grants.py"),
     ("memoryd/identity/grants.py", ".writes_today > quota", ".writes_today > 1 + quota", "tests/test_grants.py"),
     ("memoryd/identity/grants.py", "                self._count(grant.id, -writes)", "                pass", "tests/test_grants.py"),
     ("memoryd/identity/grants.py", "            self._count_stored(memory, -1)", "            pass", TWO),

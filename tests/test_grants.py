@@ -147,6 +147,24 @@ def test_grants_and_what_is_stored_of_them_outlive_a_kill(folder):
         daemon.stop()
 
 
+def test_the_socket_of_a_sandbox_is_opened_by_its_host_alone(folder):
+    daemon = Daemon(folder, config=NO_MODEL + '[sandbox]\nhost_id = "left"\n')
+    daemon.start()
+    try:
+        with daemon.client() as host:
+            sandbox = host.open_sandbox(spec(user_id="alice"))
+        for host_id, is_open in (("right", False), ("left", True)):
+            daemon.stop()
+            (folder / "memoryd.toml").write_text(NO_MODEL + f'[sandbox]\nhost_id = "{host_id}"\n')
+            daemon.start()
+            with daemon.client() as host:
+                (listed,) = host.grants().grants
+            assert (sandbox.directory if is_open else "") == listed.directory
+            assert os.path.isdir(sandbox.directory)  # a mount holds on to it
+    finally:
+        daemon.stop()
+
+
 def test_a_grants_memories_are_listed_and_removed_together(world):
     sandbox = world.sandbox(user_id="zoe", chat_ids=("z1",))
     other = world.sandbox(user_id="zoe", chat_ids=("z1",))

@@ -180,6 +180,7 @@ class Servers:
             grants,
             self.listeners,
             store_id=store_id,
+            host_id=sandbox.host_id,
             secret=ports.secret,
             default_quota=Quota(**{name: getattr(sandbox, name) for name in Quota.__dataclass_fields__}).checked(),
             new_id=new_id,

@@ -54,21 +54,28 @@ class Inspected:
 class GrantIssuer:
     """Who was given what, and the sockets that go with it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the wiring of its parts
         self,
         grants: Grants,
         listeners: Listeners,
         *,
         store_id: str,
+        host_id: str,
         default_quota: Quota,
         secret: bytes,
         new_id: Callable[[], str],
         random_bytes: Callable[[int], bytes],
     ) -> None:
-        """Wire the parts; `secret` signs page tokens; a quota that a grant does not name is the default one."""
+        """
+        Wire the parts.
+
+        `host_id` names this host among those that share the database; `secret` signs page tokens; a quota that a grant
+        does not name is the default one.
+        """
         self._grants = grants
         self._listeners = listeners
         self._store_id = store_id
+        self._host_id = host_id
         self._secret = secret
         self._default_quota = default_quota
         self._new_id = new_id
@@ -119,7 +126,7 @@ class GrantIssuer:
     async def open_sandbox(self, spec: GrantSpec, now: datetime) -> GrantStatus:
         """Make a grant with a socket; LimitExceeded without descriptors for it, Unavailable if it cannot be opened."""
         grant = spec.grant(self._new_id(), DEFAULT_AGENT, self._default_quota, now, listener=True)
-        return await self._open(grant, now)
+        return await self._open(replace(grant, host_id=self._host_id), now)
 
     async def _open(self, grant: Grant, now: datetime) -> GrantStatus:
         async with self._lock:
@@ -143,11 +150,12 @@ class GrantIssuer:
         return revoked
 
     async def reopen(self, now: datetime) -> list[str]:
-        """Open the sockets that are missing of grants that count; return what went wrong, in words."""
+        """Open this host's sockets that are missing of grants that count; return what went wrong, in words."""
         faults = []
         living = [grant for grant in self._grants.all() if grant.listener and not grant.refusal(now)]
         self._listeners.forget_others({grant.id for grant in living})
-        missing = [grant for grant in living if not self._listeners.is_open(grant.id)]
+        mine = [grant for grant in living if grant.host_id == self._host_id]
+        missing = [grant for grant in mine if not self._listeners.is_open(grant.id)]
         for grant in reversed(missing):  # the oldest first, should there not be room for all
             try:
                 await self._listeners.open(grant)

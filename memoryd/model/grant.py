@@ -133,6 +133,8 @@ class Grant:
     create_time: datetime
     expire_time: datetime | None = None
     revoke_time: datetime | None = None
+    host_id: str = ""
+    """Of one with a socket: the host that opened it, and alone opens it again (sandbox.host_id)."""
 
     def refusal(self, now: datetime) -> str:
         """Return why it no longer counts, in words; empty while it does."""

@@ -227,6 +227,7 @@ def grant_row(grant: Grant) -> dict[str, Any]:
         "label": grant.label,
         "expire_time": None if grant.expire_time is None else to_us(grant.expire_time),
         "revoke_time": None if grant.revoke_time is None else to_us(grant.revoke_time),
+        "host_id": grant.host_id,
     }
     return {
         "id": grant.id,
@@ -251,6 +252,7 @@ def grant_of(grant_id: str, details: str, create_time: datetime) -> Grant:
         create_time=create_time.replace(tzinfo=UTC),
         expire_time=None if expire is None else from_us(expire),
         revoke_time=None if revoke is None else from_us(revoke),
+        host_id=held.get("host_id", ""),
     )
 
 
