@@ -7,9 +7,7 @@ share would tell one of them, by the time it takes, what another has said.
 
 from __future__ import annotations
 
-from functools import cached_property
-
-from cachetools import LRUCache
+from functools import cached_property, lru_cache
 
 from memoryd.knowledge.claims.statement import Statement, statement_of
 from memoryd.knowledge.language.words import Words, words_of
@@ -41,19 +39,16 @@ class Reader:
     """Reads the texts of one owner."""
 
     def __init__(self) -> None:
-        self._kept: LRUCache[str, Reading] = LRUCache(MOST_KEPT)
+        self._read = lru_cache(MOST_KEPT)(Reading)  # of this reader alone; an LRU in C, as a text is read for each pair
 
     def __len__(self) -> int:
         """How many texts are kept."""
-        return len(self._kept)
+        return self._read.cache_info().currsize
 
     def read(self, text: str) -> Reading:
         """Return a text as it is read; one of the last thousand without reading it again."""
-        known = self._kept.get(text)
-        if known is None:
-            known = self._kept[text] = Reading(text)
-        return known
+        return self._read(text)
 
     def forget(self) -> None:
         """Keep nothing of what was read."""
-        self._kept.clear()
+        self._read.cache_clear()

@@ -44,6 +44,7 @@ LAUNCH = (
 CONFIG = '[memory]\nauto_gc = false\n[schedule]\ngc = ""\ndecay = ""\nenrichment = ""\ncompaction = ""\n'
 ID = re.compile(r"\b[a-z2-7]{26}\b")
 LABEL = re.compile(r"#(?:page-)?\d+")
+NAMESAKES = re.compile(r"(?<=may be several: )[^;]+")  # listed by their ids, which are random
 START_S = 60
 SHOWN = 12  # differences that are printed
 
@@ -146,6 +147,7 @@ class Side:
         if key.endswith("_time"):
             return _time(value)
         text = ID.sub(lambda found: self._label(found[0]), value)
+        text = NAMESAKES.sub(lambda found: ", ".join(sorted(found[0].split(", "))), text)
         return text.replace(str(self._folder), "")
 
 

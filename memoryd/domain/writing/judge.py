@@ -202,11 +202,12 @@ def _finding(new: Memory, old: Memory, neighbour: Neighbour, reader: Reader, rul
 
 def _same_speaker(one: Memory, other: Memory) -> bool:
     """Whether one and the same says "I" in both."""
-    return fold(one.narrator) == fold(other.narrator)
+    return one.narrator == other.narrator or fold(one.narrator) == fold(other.narrator)
 
 
 def _is_doubt(finding: Finding, neighbour: Neighbour) -> bool:
-    return finding.relation in {Relation.CHANGED, Relation.DOUBTFUL} and neighbour.same_people
+    doubtful = finding.relation is Relation.CHANGED or finding.relation is Relation.DOUBTFUL
+    return doubtful and neighbour.same_people
 
 
 def contested_by(

@@ -108,13 +108,13 @@ class KnownStatements:
 
     def _near_pending(self, new: Memory, vector: Vector | None) -> list[tuple[Memory, float]]:
         """Return the same of the statements that this call has added before."""
-        found = []
-        for entry in self._pending.new_entries:
+        found, claims = [], frozenset(new.claims)
+        for entry in self._pending.new_entries(new.owner):
             pending = self._pending.get(entry.memory.id) or entry.memory
-            if pending.owner != new.owner or pending.kind in NO_STATEMENTS:
+            if pending.kind in NO_STATEMENTS:
                 continue
             near = float(vector @ entry.vector) if vector is not None and entry.vector is not None else 0.0
-            if near >= LEAST_SIMILARITY or {*pending.claims} & {*new.claims}:
+            if near >= LEAST_SIMILARITY or not claims.isdisjoint(pending.claims):
                 found.append((pending, near))
         return found
 

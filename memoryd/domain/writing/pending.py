@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from memoryd.model.change import Entry
@@ -20,6 +20,7 @@ class Pending:
         self._now = now
         self._memories: dict[str, Memory] = {}
         self._new: dict[str, Entry] = {}
+        self._new_of: dict[Owner, list[Entry]] = {}
         self._of_name: dict[tuple[Owner, str | bytes], list[str]] = {}
         """Ids by key, and by text digest."""
 
@@ -37,14 +38,14 @@ class Pending:
         """Return the entry of a memory that the call adds, its vector with it; None for any other."""
         return self._new.get(memory_id)
 
-    @property
-    def new_entries(self) -> Iterable[Entry]:
-        """The entries of the memories that the call adds, as they were added."""
-        return self._new.values()
+    def new_entries(self, owner: Owner) -> Sequence[Entry]:
+        """Return the entries of the memories that the call adds for an owner, as they were added."""
+        return self._new_of.get(owner, ())
 
     def add(self, entry: Entry, digest: bytes) -> None:
         """Take in a memory that the call adds."""
         self._new[entry.memory.id] = entry
+        self._new_of.setdefault(entry.memory.owner, []).append(entry)
         self.put(entry.memory, digest)
 
     def put(self, memory: Memory, digest: bytes | None = None) -> None:
@@ -65,5 +66,5 @@ class Pending:
 
     def unsettled(self, owner: Owner) -> int:
         """Return by how many live memories the call makes an owner's more, without those that it evicts."""
-        added = sum(1 for entry in self._new.values() if entry.memory.owner == owner)
+        added = len(self.new_entries(owner))
         return added - sum(1 for m in self._memories.values() if m.owner == owner and m.supersede_time is not None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from memoryd.knowledge.claims.attributes import PLACES
 from memoryd.knowledge.claims.claim import Cardinality, Claim
 from memoryd.knowledge.claims.statement import Statement
@@ -25,11 +23,8 @@ class ClaimPair:
     def __init__(self, new: Claim, old: Claim, said: Statement) -> None:
         self.new, self.old, self.said = new, old, said
         self.attribute = new.attribute
-
-    @cached_property
-    def equal(self) -> bool:
+        self.equal = _one_value(new, old)
         """Whether both have one value, or one amount in two units."""
-        return _one_value(self.new, self.old)
 
     @property
     def denies(self) -> bool:

@@ -106,5 +106,4 @@ def _meet(said: Statement, new: Words, old: Words, attributes: Collection[str]) 
     """Whether a statement may decide anything of one that speaks of those attributes in those words."""
     if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
         return True
-    shared = {*old.content} & {*new.content}
-    return len(shared) >= TOPIC_COVERED * max(1, len({*old.content}))
+    return len(old.stems & new.stems) >= TOPIC_COVERED * max(1, len(old.stems))

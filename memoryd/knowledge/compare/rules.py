@@ -35,4 +35,7 @@ class Rule(Generic[P]):
 
 def deciding(rules: Sequence[Rule[P]], pair: P) -> Rule[P]:
     """Return the first rule that applies; the last rule of a table always does."""
-    return next(rule for rule in rules if rule.applies(pair))
+    for rule in rules:
+        if rule.applies(pair):
+            return rule
+    raise ValueError("no rule applies; the last one of a table has to")

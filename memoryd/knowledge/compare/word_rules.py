@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from memoryd.knowledge.claims.statement import Statement
 from memoryd.knowledge.compare.finding import APART, Finding, Relation
 from memoryd.knowledge.compare.rules import Rule, deciding
@@ -79,27 +77,26 @@ def same_figures(new: Words, old: Words) -> bool:
     """Whether names are the same, and numbers and days in their order."""
     if new.numbers != old.numbers or new.days != old.days:
         return False
-    return {name.text for name in new.names} == {name.text for name in old.names}
+    return new.named == old.named
 
 
 def same_shades(new: Words, old: Words) -> bool:
     """Whether both say the same of how often and whether it is past, and name the same identifiers."""
-    present = [frozenset(words.content) - words.past for words in (new, old)]
+    present = [words.stems - words.past for words in (new, old)]
     return new.shades == old.shades and not (new.past & present[1] or old.past & present[0])
 
 
 def _same_names(new: Words, old: Words) -> bool:
     """Whether the same names stand in the same places; of those that lead, the order does not matter."""
-    leads = [{name.text for name in words.names if name.leads} for words in (new, old)]
     others = [[name.text for name in words.names if not name.leads] for words in (new, old)]
-    return leads[0] == leads[1] and (others[0] == others[1])
+    return new.leading == old.leading and others[0] == others[1]
 
 
 def gained(new: Words, old: Words) -> frozenset[str]:
     """Return the stems that one text has more than another, but for paraphrases of what the other has."""
-    more = frozenset(new.content) - frozenset(old.content)
-    for group in _PARAPHRASES:
-        if more & group and group & frozenset(old.content):
+    more = new.stems - old.stems
+    for group in _PARAPHRASES if more else ():
+        if not (more.isdisjoint(group) or group.isdisjoint(old.stems)):
             more -= group
     return more
 
@@ -129,36 +126,37 @@ class WordPair:
 
     def __init__(self, said: Statement, known: Statement, new: Words, old: Words, similarity: float) -> None:
         self.said, self.known, self.new, self.old, self.similarity = said, known, new, old, similarity
-        ours, theirs = {*new.content}, {*old.content}
-        shared = len(ours & theirs)
-        self.covered = shared / max(1, len(theirs))
-        """How much of the older one's words the newer repeats."""
-        self.alike = shared / max(1, len(ours) + len(theirs) - shared)
-        """How much of all words both share."""
-        self.several = shared > 1
-        self.new_leads, self.old_leads = ({n.text for n in words.names if n.leads} for words in (new, old))
-        self.leads = self.new_leads | self.old_leads
+        self.leads = new.leading | old.leading
 
-    @cached_property
+    @property
+    def shared(self) -> int:
+        """How many words both have."""
+        return len(self.new.stems & self.old.stems)
+
+    @property
+    def covered(self) -> float:
+        """How much of the older one's words the newer repeats."""
+        return self.shared / max(1, len(self.old.stems))
+
+    @property
     def turned(self) -> bool:
         """Whether the newer one speaks of a change of what the older one says."""
-        return _turns(self.said, self.known, self.new, self.old, self.covered, self.similarity)
+        return self.said.turning and _turns(self.known, self.new, self.old, self.covered, self.similarity)
 
     @property
     def both_lead(self) -> bool:
         """Whether both begin with a name that they share."""
-        return bool(self.new_leads & self.old_leads)
+        return not self.new.leading.isdisjoint(self.old.leading)
 
     @property
     def shares_a_leader(self) -> bool:
         """Whether a name with which one begins is in both."""
-        new_names, old_names = ({name.text for name in words.names} for words in (self.new, self.old))
-        return bool(new_names & old_names & self.leads)
+        return bool(self.new.named & self.old.named & self.leads)
 
     @property
     def same_frame(self) -> bool:
         """Whether both have the same words and figures."""
-        return self.alike == 1.0 and same_figures(self.new, self.old)
+        return self.new.stems == self.old.stems and bool(self.new.stems) and same_figures(self.new, self.old)
 
     @property
     def denies(self) -> bool:
@@ -174,7 +172,7 @@ _DENIED = Finding(Relation.DOUBTFUL, "denied", "much of it is denied or excluded
 NAMED_RULES: tuple[Rule[WordPair], ...] = (
     Rule(
         "turned_without_a_name",
-        lambda p: not p.shares_a_leader and p.turned and not (p.new_leads and p.old_leads),
+        lambda p: not p.shares_a_leader and p.turned and not (p.new.leading and p.old.leading),
         _TURNED,
         (("I like opera", "Apparently I no longer like opera"),),
     ),
@@ -188,7 +186,7 @@ NAMED_RULES: tuple[Rule[WordPair], ...] = (
         "negated",
         lambda p: (
             p.same_frame
-            and p.new_leads == p.old_leads
+            and p.new.leading == p.old.leading
             and p.new.negations - p.old.negations == 1
             and (len(p.new.content) > 1 or p.similarity >= VERY_NEAR)
         ),
@@ -198,7 +196,10 @@ NAMED_RULES: tuple[Rule[WordPair], ...] = (
     Rule(
         "denied",
         lambda p: (
-            p.denies and p.several and p.covered >= COVERED_BY_DENIAL and (p.both_lead or p.covered >= MOSTLY_COVERED)
+            p.denies
+            and p.shared > 1
+            and p.covered >= COVERED_BY_DENIAL
+            and (p.both_lead or p.covered >= MOSTLY_COVERED)
         ),
         _DENIED,
         (
@@ -268,13 +269,13 @@ def by_words(
     return deciding(NAMED_RULES if pair.leads else SPEAKER_RULES, pair).decide(pair)
 
 
-def _turns(said: Statement, known: Statement, new: Words, old: Words, covered: float, similarity: float) -> bool:
+def _turns(known: Statement, new: Words, old: Words, covered: float, similarity: float) -> bool:
     """Whether a statement that speaks of a change speaks of what the older one says."""
-    if not said.turning or known.turning or similarity < TOPIC or covered < TOPIC_COVERED:
+    if known.turning or similarity < TOPIC or covered < TOPIC_COVERED:
         return False
     if _are_two(new, old) or _figures_apart(new, old):
         return False
-    return bool(({*new.content} & {*old.content}) - _COMMON)
+    return bool((new.stems & old.stems) - _COMMON)
 
 
 def _are_two(new: Words, old: Words) -> bool:
@@ -284,9 +285,8 @@ def _are_two(new: Words, old: Words) -> bool:
 
 def _figures_apart(new: Words, old: Words) -> bool:
     """Whether a name or a number tells two statements apart: order 17 is not order 18."""
-    names = [{name.text for name in words.names} for words in (new, old)]
-    numbers = [{*new.numbers}, {*old.numbers}]
-    return any(bool(one - other) and bool(other - one) for one, other in (names, numbers))
+    numbers = [frozenset(words.numbers) for words in (new, old)]
+    return any(bool(one - other) and bool(other - one) for one, other in ((new.named, old.named), numbers))
 
 
 _OF_CHANGE = frozenset(

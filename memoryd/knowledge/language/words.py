@@ -7,7 +7,7 @@ English, as are the tables; what it does not know stays content, so that other l
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memoryd.knowledge.language.names import is_first_name
 from memoryd.knowledge.language.stems import stem, word_set
@@ -163,11 +163,24 @@ class Words:
     """What a small word or ending says and a stem does not: how often, that it is past, and identifiers as they are."""
     past: frozenset[str] = frozenset()
     """Stems of the words that end in -ed."""
+    stems: frozenset[str] = field(init=False, repr=False)
+    """Those of `content`."""
+    named: frozenset[str] = field(init=False, repr=False)
+    """The names as texts."""
+    leading: frozenset[str] = field(init=False, repr=False)
+    """Those of them that lead."""
+
+    def __post_init__(self) -> None:
+        """Make once what every comparison asks for."""
+        put = object.__setattr__
+        put(self, "stems", frozenset(self.content))
+        put(self, "named", frozenset(name.text for name in self.names))
+        put(self, "leading", frozenset(name.text for name in self.names if name.leads))
 
     @property
     def meaning(self) -> frozenset[str]:
         """All that carries meaning."""
-        return frozenset((*self.content, *(name.text for name in self.names), *self.numbers, *self.days))
+        return self.stems | self.named | {*self.numbers, *self.days}
 
 
 _HOW_OFTEN = {
