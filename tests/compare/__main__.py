@@ -31,13 +31,14 @@ import memoryd.v1.memory_service_pb2  # noqa: F401  each registers its messages
 from tests.compare.script import SANDBOXES, Call, Crowd
 from tests.support import reason_of
 
-# Ids come from a seed; the counts of recalls, which are written down every 3 s, wait for the stop, as when they are
-# written would depend on the speed of the machine.
+# Ids come from a seed; those of 4 bytes (daemons, keys) from another one, as not every version draws as many. The
+# counts of recalls, written down every 3 s, wait for the stop: when they are written would depend on the machine.
 LAUNCH = (
     "import asyncio, random, runpy, secrets, sys, uuid; dice = random.Random(int(sys.argv.pop(1)));"
     " sleep = asyncio.sleep;"
     " asyncio.sleep = lambda delay, result=None: sleep(1e6 if delay == 3.0 else delay, result);"
-    " secrets.token_bytes = lambda n=32: dice.randbytes(n); secrets.token_hex = lambda n=32: dice.randbytes(n).hex();"
+    " other = random.Random(1); secrets.token_bytes = lambda n=32: (other if n == 4 else dice).randbytes(n);"
+    " secrets.token_hex = lambda n=32: secrets.token_bytes(n).hex();"
     " uuid.uuid4 = lambda: uuid.UUID(bytes=dice.randbytes(16), version=4);"
     " sys.argv[0] = 'memoryd'; runpy.run_module('memoryd', run_name='__main__', alter_sys=True)"
 )

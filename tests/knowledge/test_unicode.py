@@ -31,7 +31,10 @@ SENTENCES = (
     "my {0} is {0}", "I pay {0}$ a month", "@{0} is {0}a", "call {0}a {0}b", "my favorite {0} is {0}", "{0}{0}{0}",
     "I moved from {0} to {0}", "my password is {0}a1!{0}", "I no longer like {0}", "next {0}", "A{0} is my boss",
 )  # fmt: skip
-OLD = ("my age is 30", "I weigh 80 kg", "my favorite color is red", "I live in Berlin", "my wife Anna is 5")
+OLD = [
+    Reading(text)
+    for text in ("my age is 30", "I weigh 80 kg", "my favorite color is red", "I live in Berlin", "my wife Anna is 5")
+]
 SECRETS = SecretDetector()
 
 
@@ -43,7 +46,8 @@ def characters(*classes: str, step: int = 1) -> list[str]:
 
 def read(text: str) -> None:
     """Give a text to everything that reads texts."""
-    words_of(text), statement_of(text), telling_words(text), has_relative_time(text), speaks_of_itself(Reading(text))
+    said = Reading(text)
+    words_of(text), statement_of(text), telling_words(text), has_relative_time(text), speaks_of_itself(said)
     analyse(text), analyse_query(text)
     finders = (RegexFinder(),)
     find_entities(text, finders)
@@ -59,8 +63,8 @@ def read(text: str) -> None:
         short_forms(first), is_first_name(first), may_be_one(text, "Anna")
     is_plain(text), render_line(made), SECRETS.find(text)
     for old in OLD:
-        for new, known in ((text, old), (old, text), (text, text)):
-            compare(Reading(new), Reading(known), similarity=0.9)
+        compare(said, old, similarity=0.9), compare(old, said, similarity=0.9)
+    compare(said, Reading(text), similarity=0.9)
 
 
 CLASSES = [(("N",), 1), (("M",), 3), (("L",), 150), (("S", "P"), 6), (("Z", "C"), 1500)]
