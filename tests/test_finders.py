@@ -46,7 +46,27 @@ def _counts(done):
 def test_an_unknown_finder_is_refused_by_name_and_one_that_is_not_installed_is_left_out():
     with pytest.raises(FinderRefused, match="regex"):
         load_finders(["regxe"], model="")
-    with pytest.raises(FinderRefused):
-        load_finders(["spacy"], model="no_such_pipeline")
+    for model in ("no_such_pipeline", "no such name", "", "/dev"):  # the last is there, and no pipeline
+        with pytest.raises(FinderRefused, match=f"no pipeline '{model}'"):
+            load_finders(["spacy"], model=model)
     assert ["regex"] == [f.name for f in load_finders(["regex", "spacy"], model="no_such_pipeline", optional=True)]
     assert isinstance(load_finders(["regex"], model="")[0], RegexFinder)
+
+
+def test_spacy_is_imported_only_where_there_is_a_pipeline():
+    code = (
+        "import sys; from memoryd.entities.finders import load_finders;"
+        " load_finders(['regex', 'spacy'], model='no_such_pipeline', optional=True); print('spacy' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "False\n" == told.stdout
+
+
+def test_without_the_package_spacy_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr("memoryd.entities.finders.distribution", _not_installed)
+    with pytest.raises(FinderRefused, match=r"pip install 'memoryd\[spacy\]'"):
+        load_finders(["spacy"], model="any")
+
+
+def _not_installed(name):
+    raise PackageNotFoundError(name)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import PackageNotFoundError, distribution, entry_points
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from memoryd.errors import StartupError
@@ -228,16 +229,19 @@ class SpacyFinder:
 
     def __init__(self, model: str) -> None:
         """Load a pipeline by its package's name or its directory; FinderRefused if it cannot be had."""
-        try:
-            import spacy  # type: ignore[import-not-found,unused-ignore]
+        if not _is_installed("spacy"):
+            raise FinderRefused("the finder spacy needs the package: pip install 'memoryd[spacy]'")
+        no_pipeline = FinderRefused(
+            f"spaCy has no pipeline {model!r}; install it, or name its directory in entities.spacy_model"
+        )
+        if not (_is_installed(model) or Path(model).exists()):  # asked before the import, which takes 0.7 s of CPU
+            raise no_pipeline
+        import spacy  # type: ignore[import-not-found,unused-ignore]
 
+        try:
             self._pipeline: Any = spacy.load(model)
-        except ImportError:
-            raise FinderRefused("the finder spacy needs the package: pip install 'memoryd[spacy]'") from None
         except OSError:
-            raise FinderRefused(
-                f"spaCy has no pipeline {model!r}; install it, or name its directory in entities.spacy_model"
-            ) from None
+            raise no_pipeline from None
 
     def find(self, text: str) -> Iterable[Find]:
         """Return the named entities of the types that are kept."""
@@ -245,6 +249,14 @@ class SpacyFinder:
             kind = self._TYPES.get(span.label_)
             if kind is not None:
                 yield Find(span.start_char, span.end_char, span.text, Form.NAME, kind, 0.8)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        distribution(package)
+    except (PackageNotFoundError, ValueError):  # the latter for a name that no package can have
+        return False
+    return True
 
 
 FINDERS: dict[str, Callable[[str], Finder]] = {"regex": lambda _model: RegexFinder(), "spacy": SpacyFinder}
