@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 
 import pytest
-from memory_client import (
-    EntityType,
-)
+from memory_client import EntityType
 
 from memoryd.domain.people.enrich import enrich
 from memoryd.entities.finders import Find, FinderRefused, RegexFinder, load_finders
