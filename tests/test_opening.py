@@ -234,6 +234,12 @@ def test_a_migration_is_whole_or_not_at_all_and_keeps_a_copy(folder):
     assert f"schema {newer}" in refused(folder)
 
 
+async def test_a_new_database_does_not_say_that_something_was_purged(folder):
+    store = open_duckdb(folder)
+    assert {} == await store.jobs()
+    await store.close()
+
+
 async def test_what_came_through_grants_is_counted_in_a_database_that_did_not_count_it(folder):
     path = folder / "memory.duckdb"
     opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:4])

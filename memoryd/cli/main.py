@@ -1,4 +1,4 @@
-"""What `memoryd` does for an operator: serve, check, status, gc, and what `identity_cli` adds."""
+"""What `memoryd` does for an operator: serve, check, status, gc, and what `identity.py` and `upkeep.py` add."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def make_parser() -> argparse.ArgumentParser:
         "  memoryd status --json\n  memoryd gc --dry-run\n"
         "  memoryd sandbox open --user alice --chat team-7 --allow search,add --ttl 8h\n"
         "  memoryd audit --outcome refused --since 1h\n\n"
-        "exit codes: 0 done, 1 failed, 2 wrong usage, 70 the database failed (start again),"
+        "exit codes: 0 done, 1 failed, 2 wrong usage, 3 no memory ever had the id (verify),"
+        " 70 the database failed (start again),"
         " 75 the embedding endpoint is down"
         " (start again later),"
         " 78 refused to start (starting again would not help)",
@@ -215,7 +216,7 @@ def _status(args: argparse.Namespace) -> int:
         return 0
     print(f"memoryd {info.version}, up {str(info.uptime).partition('.')[0]}, {size(info.rss_bytes)} resident")
     print(f"store     {info.store_path}: {info.memory_count} memories, {size(info.store_bytes)},"
-          f" transaction {info.commit_seq}, schema {info.schema_version}")  # fmt: skip
+          f" transaction {info.commit_seq}, schema {info.schema_version}, id {info.store_id}")  # fmt: skip
     print(f"embedding {info.embedding_provider}, {info.embedding_dimensions} dimensions")
     print(f"index     {info.index_scopes} scopes, {size(info.index_bytes)}")
     print(f"sandboxes {info.sandbox_count} open; audit log {info.audit_path or 'switched off'}")

@@ -55,7 +55,8 @@ def add_spec(parser: argparse.ArgumentParser, *, required: bool) -> None:
             f"--{field.name.replace('_', '-')}",
             metavar="N",
             type=float if field.name == "calls_per_second" else int,
-            help=f"quota (default: sandbox.{field.name} of the configuration; 0: no limit)",
+            help=f"quota (default: sandbox.{field.name} of the configuration; 0:"
+            f" {'256' if field.name == 'connections' else 'no limit'})",
         )
 
 

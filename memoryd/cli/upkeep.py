@@ -125,9 +125,12 @@ def _compact(client: Client, args: argparse.Namespace) -> int:
 def _verify(client: Client, args: argparse.Namespace) -> int:
     with client(args) as memory, _working("searching"):
         proof = memory.verify_forgotten(args.forgotten, text=args.text)
+    stands_elsewhere = any(trace.place != "database" for trace in proof.traces)
+    known = proof.purge_time or proof.seen_time or proof.log_start_time is None or stands_elsewhere
+    code = (1 if proof.traces else 0) if known else NEVER_WAS
     if args.json:
         _json(proof)
-        return 1 if proof.traces else 0
+        return code
     for trace in proof.traces:
         print(f"{trace.place}: {trace.detail}")
     read = f"{proof.file_count} files, {size(proof.byte_count)}, the tables and the indexes"
@@ -137,12 +140,14 @@ def _verify(client: Client, args: argparse.Namespace) -> int:
     elif proof.seen_time is not None:
         print(f"the audit log, which names ids by design, knows the id since {moment(proof.seen_time)}")
     elif proof.log_start_time is None:
-        print("whether there ever was a memory of this id is not known: there is no audit log", file=sys.stderr)
-    elif all(trace.place == "database" for trace in proof.traces):
+        print(
+            "whether there ever was a memory of this id is not known: there is no audit log, or it is empty",
+            file=sys.stderr,
+        )
+    elif not known:
         print(
             f"no memory ever had this id, as far as the audit log goes back ({moment(proof.log_start_time)});"
             " is it written right?",
             file=sys.stderr,
         )
-        return NEVER_WAS
-    return 1 if proof.traces else 0
+    return code

@@ -252,7 +252,7 @@ _shtab_memoryd_sandbox_open_options=(
   "--writes-per-day[quota (default\: sandbox.writes_per_day of the configuration\; 0\: no limit)]:N:"
   "--stored-memories[quota (default\: sandbox.stored_memories of the configuration\; 0\: no limit)]:N:"
   "--stored-bytes[quota (default\: sandbox.stored_bytes of the configuration\; 0\: no limit)]:N:"
-  "--connections[quota (default\: sandbox.connections of the configuration\; 0\: no limit)]:N:"
+  "--connections[quota (default\: sandbox.connections of the configuration\; 0\: 256)]:N:"
   "--mount[where it is in there (\/run\/memory)]:DIR:"
 )
 
@@ -334,7 +334,7 @@ _shtab_memoryd_token_issue_options=(
   "--writes-per-day[quota (default\: sandbox.writes_per_day of the configuration\; 0\: no limit)]:N:"
   "--stored-memories[quota (default\: sandbox.stored_memories of the configuration\; 0\: no limit)]:N:"
   "--stored-bytes[quota (default\: sandbox.stored_bytes of the configuration\; 0\: no limit)]:N:"
-  "--connections[quota (default\: sandbox.connections of the configuration\; 0\: no limit)]:N:"
+  "--connections[quota (default\: sandbox.connections of the configuration\; 0\: 256)]:N:"
   "--grant[a grant that is there, instead of a new one]:ID:"
   "--via[only through\: shared, tcp, or the grant\'s own socket]:DOOR:"
   "--out[put it there, readable for its owner alone]:FILE:"

@@ -24,6 +24,13 @@ from memoryd.store.base import Cursor
 __all__ = ["Match", "forget_matching"]
 
 
+FIRST_FIELDS = (
+    "kinds", "subjects", "entity_ids", "tags", "metadata", "category", "event_time_from", "event_time_to",
+    "create_time_from", "create_time_to", "include_expired", "include_superseded",
+)  # fmt: skip
+"""Those of a filter when requests were hashed in the first form; later ones are not in it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """What shall go: all that is set must match."""
@@ -55,7 +62,7 @@ class Match:
     @property
     def first_form(self) -> object:
         """What the first form of request hashes was made of; see `payload`."""
-        wanted = {name: getattr(self.filter, name) for name in Filter.__dataclass_fields__}
+        wanted = {name: getattr(self.filter, name) for name in FIRST_FIELDS}
         wanted |= {
             "kinds": sorted(k.value for k in self.filter.kinds),
             "metadata": sorted(self.filter.metadata.items()),

@@ -146,7 +146,10 @@ def unlink(con: duckdb.DuckDBPyConnection) -> None:
         columns = {name: np.array(values, dtype=object) for name, values in changed.items()}  # noqa: F841  DuckDB finds it
         con.execute("UPDATE memories SET details = columns.details FROM columns WHERE memories.id = columns.id")
     con.execute("DELETE FROM uses WHERE memory_id NOT IN (SELECT id FROM memories)")
-    con.execute("INSERT OR REPLACE INTO jobs VALUES ('purge', now()::TIMESTAMP)")  # what went may lie in the file yet
+    con.execute(  # what went may lie in the file yet; nothing went where nothing ever was
+        "INSERT OR REPLACE INTO jobs SELECT 'purge', now()::TIMESTAMP"
+        " WHERE (SELECT max(commit_seq) FROM commits) > 0 OR EXISTS (FROM memories)"
+    )
     rows = {entity: json.loads(text) for entity, text in con.execute("SELECT id, details FROM entities").fetchall()}
     if rows:
         _forget_unnamed(con, rows)
