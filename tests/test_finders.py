@@ -54,6 +54,14 @@ def test_an_unknown_finder_is_refused_by_name_and_one_that_is_not_installed_is_l
     assert isinstance(load_finders(["regex"], model="")[0], RegexFinder)
 
 
+def test_a_package_that_holds_no_pipeline_or_is_broken_is_left_out(monkeypatch):
+    for model in ("spacy-legacy", "pytest"):
+        assert [] == load_finders(["spacy"], model=model, optional=True)
+    monkeypatch.setitem(sys.modules, "spacy", None)  # its import fails
+    with pytest.raises(FinderRefused, match="cannot load"):
+        load_finders(["spacy"], model="pytest")
+
+
 def test_spacy_is_imported_only_where_there_is_a_pipeline():
     code = (
         "import sys; from memoryd.entities.finders import load_finders;"

@@ -236,10 +236,12 @@ class SpacyFinder:
         )
         if not (_is_installed(model) or Path(model).exists()):  # asked before the import, which takes 0.7 s of CPU
             raise no_pipeline
-        import spacy  # type: ignore[import-not-found,unused-ignore]
-
         try:
+            import spacy  # type: ignore[import-not-found,unused-ignore]
+
             self._pipeline: Any = spacy.load(model)
+        except (ImportError, AttributeError) as error:  # a package that is broken, or holds no pipeline
+            raise FinderRefused(f"spaCy cannot load {model!r}: {error}") from None
         except OSError:
             raise no_pipeline from None
 
