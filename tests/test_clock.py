@@ -188,7 +188,7 @@ def test_the_writes_of_a_day_are_those_of_that_day(kind, folder):
 @pytest.mark.parametrize(("days", "left"), [(1, 5), (2, 0), (TEN_YEARS, 0)])
 async def test_writes_are_counted_anew_once_the_clock_is_set_back_by_more_than_a_day(days, left):
     async with ports_over(ram_store()) as ports:
-        grants = Grants(ports.store, [], [], lambda: 0.0, os.urandom)
+        grants = Grants(ports.store, [], [], lambda: 0.0, os.urandom, today=NOW.date())
         await grants.charge(grant(quota=Quota()), 5, NOW + timedelta(days=days))
         assert left == (await grants.usage(grant().id, NOW)).writes_today
 

@@ -74,7 +74,7 @@ async def test_a_delete_of_many_whose_caller_goes_is_whole_or_not_begun(monkeypa
 @pytest.mark.parametrize("content", ["I like tea", "My password is hunter2-Xk9!vQ"])
 async def test_a_grant_that_has_ended_gets_no_answer_whatever_becomes_of_the_statement(content):
     async with ports_over(ram_store()) as open_ports:
-        grants = Grants(open_ports.store, [], [], time.monotonic, os.urandom)
+        grants = Grants(open_ports.store, [], [], time.monotonic, os.urandom, today=NOW.date())
         ports = replace(open_ports, grants=grants)
         gone = Caller(user_id="alice", grant_id="g" * 26)
         with pytest.raises(Unauthenticated):

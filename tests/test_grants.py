@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import stat
@@ -27,8 +28,6 @@ from memory_client import (
 )
 
 from memoryd.domain.writing.add import add
-from memoryd.errors import LimitExceeded as NoRoom
-from memoryd.identity.grants import Grants
 from memoryd.identity.listeners import Listeners
 from memoryd.identity.socket_lease import SocketRefused
 from memoryd.model.caller import Caller
@@ -37,41 +36,6 @@ from tests.builders import NOW, ports_over, ram_store
 from tests.doors import socket_of, spec
 from tests.grants_helpers import NO_MODEL, _Server, grant
 from tests.support import Daemon
-
-
-async def test_calls_a_second_are_a_bucket_that_fills_again():
-    async with ports_over(ram_store()) as ports:
-        times = [0.0]
-        grants = Grants(ports.store, [], [], lambda: times[0], os.urandom)
-        held = grant(quota=Quota(calls_per_second=2))
-        for _ in range(2):
-            await grants.charge(held, 0, NOW)
-        with pytest.raises(NoRoom, match=r"wait 0\.50 s") as caught:
-            await grants.charge(held, 0, NOW)
-        assert "calls_per_second" == caught.value.limit
-        times[0] = 0.5
-        await grants.charge(held, 0, NOW)
-        with pytest.raises(NoRoom):
-            await grants.charge(held, 0, NOW)
-        times[0] = 1000.0
-        for _ in range(2):
-            await grants.charge(held, 0, NOW)
-        with pytest.raises(NoRoom):
-            await grants.charge(held, 0, NOW)
-
-
-async def test_writes_a_day_begin_anew_at_midnight_utc_and_never_as_a_clock_steps_back():
-    async with ports_over(ram_store()) as ports:
-        grants = Grants(ports.store, [], [], lambda: 0.0, os.urandom)
-        held = grant(quota=Quota(writes_per_day=3))
-        await grants.charge(held, 2, NOW)
-        with pytest.raises(NoRoom, match="3 writes a day"):
-            await grants.charge(held, 2, NOW)
-        await grants.charge(held, 1, NOW)
-        with pytest.raises(NoRoom):
-            await grants.charge(held, 1, NOW - timedelta(days=1))
-        await grants.charge(held, 3, NOW + timedelta(days=1))
-        assert 3 == (await grants.usage(held.id, NOW)).writes_today
 
 
 def test_what_is_over_the_stored_quota_is_rejected_item_by_item_and_said_again_the_same(world):
@@ -117,6 +81,14 @@ def test_labels_and_metadata_count_and_so_does_what_is_added_to_a_memory(world):
         assert 15 == inside.whoami().usage.stored_bytes
 
 
+def test_what_a_correction_replaces_is_not_counted_twice(world):
+    sandbox = world.sandbox(user_id="yan", chat_ids=(), quota={"stored_bytes": 24})
+    with world.inside(sandbox) as inside:
+        known = inside.add("1234567890").memory
+        assert Outcome.SUPERSEDED is inside.correct(known.id, "123456789012").outcome
+        assert 22 == inside.whoami().usage.stored_bytes
+
+
 def test_grants_and_what_is_stored_of_them_outlive_a_kill(folder):
     daemon = Daemon(folder, config=NO_MODEL)
     daemon.start()
@@ -160,6 +132,8 @@ def test_the_socket_of_a_sandbox_is_opened_by_its_host_alone(folder):
             with daemon.client() as host:
                 (listed,) = host.grants().grants
             assert (sandbox.directory if is_open else "") == listed.directory
+            served = [json.loads(line) for line in daemon.log.read_text().splitlines() if '"serving"' in line][-1]
+            assert (int(is_open), int(not is_open)) == (served["sandboxes"], served["elsewhere"])
             assert os.path.isdir(sandbox.directory)  # a mount holds on to it
     finally:
         daemon.stop()

@@ -16,6 +16,7 @@ import pytest
 from memoryd.model.change import ChangeSet
 from memoryd.model.grant import GrantUsage
 from memoryd.model.query import Filter
+from memoryd.model.scope import Scope
 from memoryd.store.duckdb import StoreRefused, rows
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
@@ -267,6 +268,23 @@ async def test_what_came_through_grants_is_counted_in_a_database_that_did_not_co
     finally:
         await store.close()
     assert (folder / "memory.duckdb.before-schema-5").exists()
+
+
+async def test_what_came_through_grants_of_many_owners_outlives_a_restart(folder):
+    made = [entry(memory("text", scope=Scope(f"u{n}"), grant_id=f"g{n % 5}", create_time=NOW)) for n in range(12)]
+    again = [
+        entry(memory("text", scope=m.scope, grant_id=m.grant_id, create_time=NOW)) for m in (e.memory for e in made)
+    ]
+    for stored in (made[:6], made[6:], again):
+        store = open_duckdb(folder)
+        await store.commit(*(ChangeSet(inserts=(one,)) for one in stored))
+        await store.close()
+    store = open_duckdb(folder)
+    try:
+        expected = [GrantUsage(count, count, 4 * count) for count in (6, 6, 4, 4, 4)]
+        assert expected == [await store.usage(f"g{n}", NOW.date()) for n in range(5)]
+    finally:
+        await store.close()
 
 
 async def test_a_database_of_the_first_schema_opens_with_all_it_holds(folder):

@@ -85,7 +85,7 @@ async def test_what_a_grant_may_store_is_counted_over_all_daemons(store, clock):
 
 async def test_the_writes_of_a_day_are_counted_over_all_daemons(store, clock):
     async with daemons(store, clock) as clients:
-        daemons_grants = [Grants(one.ports.store, [], [], lambda: 0.0, os.urandom) for one in clients]
+        daemons_grants = [Grants(one.ports.store, [], [], lambda: 0.0, os.urandom, today=NOW.date()) for one in clients]
         held = grant(quota=Quota(writes_per_day=4))
         inside = [Local(one.ports, clock, user_id="alice", grant_id=held.id) for one in clients]
         for n in range(4):

@@ -205,6 +205,7 @@ class _Daemon:
             socket=str(lease.path),
             database=str(self._places.database),
             sandboxes=len(doors.listeners),
+            elsewhere=doors.issuer.elsewhere(now_utc()),
             shared=self._config.shared.socket,
             tcp=self._config.tcp.listen,
             embedding=ports.embedder.provider,

@@ -107,7 +107,8 @@ def make_embedder(config: Config) -> Embedder:
 
 async def make_grants(store: Store) -> Grants:
     """Return the grants that the store holds."""
-    return Grants(store, await store.grants(), await store.token_keys(), time.monotonic, secrets.token_bytes)
+    known = await store.grants(), await store.token_keys()
+    return Grants(store, *known, time.monotonic, secrets.token_bytes, today=now_utc().date())
 
 
 async def make_ports(

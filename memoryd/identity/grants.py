@@ -44,15 +44,17 @@ class Grants:
         keys: Iterable[TokenKey],
         monotonic_s: Callable[[], float],
         random_bytes: Callable[[int], bytes],
+        *,
+        today: date,
     ) -> None:
-        """Begin with what the store holds, and follow its commits."""
+        """Begin with what the store holds on a day (UTC), and follow its commits."""
         self._store = store
         self._random_bytes = random_bytes
         self._grants = {grant.id: grant for grant in grants}
         self._keys = {key.id: key for key in keys}
         self._buckets: dict[str, _Bucket] = {}
         self._under_way: dict[str, int] = {}
-        self._today: date | None = None
+        self._today = today
         self._not_stored: dict[str, int] = {}
         """Writes of this day that stored nothing, or nothing yet."""
         self._rotating = asyncio.Lock()
@@ -140,20 +142,20 @@ class Grants:
             self._take_call(grant, quota.calls_per_second)
         if not writes:
             return
-        day = self._day(now)
-        self._count(grant.id, writes)  # before it is looked up: another call may come in between
-        if quota.writes_per_day and (await self.usage(grant.id, now)).writes_today > quota.writes_per_day:
-            if day == self._today:
-                self._count(grant.id, -writes)
-            raise LimitExceeded(
-                f"the grant allows {quota.writes_per_day} writes a day (UTC); wait for the next",
-                limit="writes_per_day",
-            )
+        self._day(now)
+        if quota.writes_per_day:
+            used = await self.usage(grant.id, now)
+            if used.writes_today + writes > quota.writes_per_day:
+                raise LimitExceeded(
+                    f"the grant allows {quota.writes_per_day} writes a day (UTC); wait for the next",
+                    limit="writes_per_day",
+                )
+        self._count(grant.id, writes)  # nothing waits between the look-up and this, so no other call comes in between
 
     def _day(self, now: datetime) -> date:
         """Return the day whose writes count, and begin a new one; a clock may step back a little."""
         today = now.date()
-        if self._today is None or today > self._today or today < self._today - DAY:
+        if today > self._today or today < self._today - DAY:
             self._today = today
             self._not_stored.clear()
         return self._today

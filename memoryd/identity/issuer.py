@@ -149,6 +149,12 @@ class GrantIssuer:
             await self._listeners.close(grant.id, forget=True)
         return revoked
 
+    def elsewhere(self, now: datetime) -> int:
+        """Return how many sandboxes have their socket on another host."""
+        return sum(
+            grant.listener and grant.host_id != self._host_id and not grant.refusal(now) for grant in self._grants.all()
+        )
+
     async def reopen(self, now: datetime) -> list[str]:
         """Open this host's sockets that are missing of grants that count; return what went wrong, in words."""
         faults = []

@@ -15,7 +15,7 @@ from memoryd.model.grant import GrantUsage, Permission, Quota, TokenKey
 from memoryd.model.memory import Kind, Outcome
 from memoryd.model.query import Filter
 from memoryd.model.results import GcReport
-from memoryd.model.scope import Owner
+from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
 from memoryd.store.base import Cursor, Graces
@@ -170,6 +170,21 @@ async def test_what_came_through_a_grant_is_counted_and_found_together(store):
     after = Cursor(newest[1].create_time, newest[1].id)
     assert newest[2:] == await store.of_grant("g1", limit=9, after=after)
     assert [gone.memory] == await store.of_grant("g1", limit=1, deleted=True)
+
+
+async def test_usage_of_many_owners_in_one_transaction_is_that_of_each(store):
+    owners = [Scope(f"u{n}") for n in range(12)]
+    made = [entry(memory("text", scope=scope, grant_id=f"g{n % 5}")) for n, scope in enumerate(owners)]
+    day = made[0].memory.create_time.date()
+    for entries in (
+        made[:6],
+        [entry(memory("more", scope=one.memory.scope, grant_id=one.memory.grant_id)) for one in made],
+    ):
+        await store.commit(*(ChangeSet(inserts=(one,)) for one in entries))
+    assert [5, 4, 3, 3, 3] == [(await store.usage(f"g{n}", day)).stored_memories for n in range(5)]
+    await store.commit(*(ChangeSet(purges=(one.memory,)) for one in made[:7]))  # one of them is not stored
+    assert [3, 3, 2, 2, 2] == [(await store.usage(f"g{n}", day)).stored_memories for n in range(5)]
+    assert [12, 12, 8, 8, 8] == [(await store.usage(f"g{n}", day)).stored_bytes for n in range(5)]
 
 
 async def test_usage_follows_what_grows_is_purged_and_is_not_written(store):

@@ -93,10 +93,10 @@ class WriteSession:
         offer = Offer(draft, new, digest, corrects)
         beside = Known(of_key, same_text, neighbours)
         verdict = self._judge(offer, beside)
-        known = [*of_key, *same_text, *(one.memory for one in neighbours)]
+        known = [*of_key, *same_text, *(one.memory for one in neighbours), *((corrects,) if corrects else ())]
         if caller.grant_id and not self._room.is_within_quota(verdict, known, caller):
             return "", Outcome.REJECTED, ("quota",)
-        await self._follow(verdict, [*known, *((corrects,) if corrects else ())], owner, caller.trust)
+        await self._follow(verdict, known, owner, caller.trust)
         if verdict.new is not None:
             self._newest = time
             fingerprint = ports.embedder.fingerprint if vector is not None else ""

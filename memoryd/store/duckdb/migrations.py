@@ -7,14 +7,12 @@ gave wrong answers after a crash in earlier releases of DuckDB.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from memoryd.model.scope import Owner, Scope
-from memoryd.store.duckdb.rows import usage_name
 
 if TYPE_CHECKING:
     import duckdb
@@ -201,9 +199,16 @@ def usage(con: duckdb.DuckDBPyConnection) -> None:
         "SELECT agent_id, user_id, chat_id, grant_id, create_time::DATE, count(*), sum(text_bytes)::BIGINT"
         " FROM memories WHERE grant_id <> '' GROUP BY ALL"
     ).fetchall()
-    for agent_id, user_id, chat_id, grant_id, day, memories, size in counted:
-        name = usage_name(Owner(agent_id, Scope(user_id, chat_id)), grant_id, day)
-        con.execute("INSERT INTO usage VALUES (?, ?, ?, ?, ?)", [name, grant_id, day, memories, size])
+    if not counted:
+        return
+    keys = ([agent_id, user_id, chat_id, one, day.isoformat()] for agent_id, user_id, chat_id, one, day, *_ in counted)
+    names = [hashlib.blake2b(json.dumps(key).encode(), digest_size=16).hexdigest() for key in keys]
+    _, _, _, *columns = zip(*counted, strict=True)
+    con.execute(  # at once: a statement a row takes 1.3 ms
+        "INSERT INTO usage SELECT unnest(?::VARCHAR[]), unnest(?::VARCHAR[]), unnest(?::DATE[]),"
+        " unnest(?::BIGINT[]), unnest(?::BIGINT[])",
+        [names, *map(list, columns)],
+    )
 
 
 MIGRATIONS: tuple[Migration, ...] = (first_tables, grants, knowledge, unlink, usage)

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["UsageChanges", "UsageCounts", "counted_on", "sizes_of", "totals"]
 
 FEW_IDS = 16  # below it, a look-up for each id is cheaper than a scan of the ids
+FEW_ROWS = 4  # below it, a statement for each row is cheaper than one scan (measured for 2: 1.4 against 2.3 ms)
 MOST_DAYS = 3  # whose counts are kept in memory: today, and what a clock that steps asks for
+
+Row = tuple[str, str, date, int, int]
+"""Name, grant, day, memories and bytes."""
 
 
 class UsageChanges:
@@ -47,21 +51,44 @@ class UsageChanges:
 
     def write(self, con: duckdb.DuckDBPyConnection) -> None:
         """Bring the rows up, in the open transaction; one that counts nothing any more is removed."""
-        for (name, grant_id, day), (memories, size) in self._of.items():
-            if not memories and not size:
-                continue
-            updated = con.execute(  # ON CONFLICT takes three times as long (measured: 3.3 against 1.1 ms)
-                "UPDATE usage SET stored_memories = stored_memories + ?, stored_bytes = stored_bytes + ?"
-                " WHERE name = ?",
-                [memories, size, name],
-            ).fetchall()
-            if not updated[0][0]:
-                con.execute("INSERT INTO usage VALUES (?, ?, ?, ?, ?)", [name, grant_id, day, memories, size])
+        changed: list[Row] = [(*key, memories, size) for key, (memories, size) in self._of.items() if memories or size]
+        if len(changed) < FEW_ROWS:
+            known = {name for name, _, _, memories, size in changed if _update(con, name, memories, size)}
+        else:
+            known = _update_many(con, changed)
+        missing = [row for row in changed if row[0] not in known]
+        if missing:
+            con.execute(
+                "INSERT INTO usage SELECT unnest(?::VARCHAR[]), unnest(?::VARCHAR[]), unnest(?::DATE[]),"
+                " unnest(?::BIGINT[]), unnest(?::BIGINT[])",
+                [list(column) for column in zip(*missing, strict=True)],
+            )
         fewer = [name for (name, _, _), (memories, _) in self._of.items() if memories < 0]
         if fewer:
             con.execute(
                 "DELETE FROM usage WHERE name IN (SELECT unnest(?::VARCHAR[])) AND stored_memories <= 0", [fewer]
             )
+
+
+def _update(con: duckdb.DuckDBPyConnection, name: str, memories: int, size: int) -> bool:
+    """Add to a row, and return whether there is one."""
+    updated = con.execute(  # ON CONFLICT takes three times as long (measured: 3.3 against 1.1 ms)
+        "UPDATE usage SET stored_memories = stored_memories + ?, stored_bytes = stored_bytes + ? WHERE name = ?",
+        [memories, size, name],
+    ).fetchall()
+    return bool(updated[0][0])
+
+
+def _update_many(con: duckdb.DuckDBPyConnection, changed: Sequence[Row]) -> set[str]:
+    """Add to the rows that there are, in one scan, and return their names."""
+    names, _, _, *more = zip(*changed, strict=True)
+    updated = con.execute(
+        "UPDATE usage SET stored_memories = stored_memories + memories, stored_bytes = stored_bytes + size"
+        " FROM (SELECT unnest(?::VARCHAR[]) AS changed, unnest(?::BIGINT[]) AS memories, unnest(?::BIGINT[]) AS size)"
+        " WHERE name = changed RETURNING name",
+        [list(names), *map(list, more)],
+    ).fetchall()
+    return {name for (name,) in updated}
 
 
 class UsageCounts:

@@ -78,6 +78,7 @@ class Writer:
         """What was announced of late: it changes on the event loop alone, together with those who follow."""
         self.usage = UsageCounts(totals(opened.connection))
         """What came through each grant; it changes on the event loop alone."""
+        self._counting: dict[date, asyncio.Future[None]] = {}
         self.vectors = VectorColumns(opened.connection)
         self._min_free = min_free_bytes
         self._on_fatal = on_fatal
@@ -108,7 +109,13 @@ class Writer:
         await self._submit(run=function)
 
     async def count_day(self, day: date) -> None:
-        """Let `usage` know what was created on a day."""
+        """Let `usage` know what was created on a day; who asks meanwhile waits for the same count."""
+        if day not in self._counting:
+            self._counting[day] = asyncio.ensure_future(self._count_day(day))
+            self._counting[day].add_done_callback(lambda _: self._counting.pop(day))
+        await asyncio.shield(self._counting[day])
+
+    async def _count_day(self, day: date) -> None:
         loop = asyncio.get_running_loop()
 
         def count(con: duckdb.DuckDBPyConnection) -> None:
