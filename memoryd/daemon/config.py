@@ -55,7 +55,7 @@ class SandboxConfig:
     """The sockets of sandboxes, and what a grant allows unless it says."""
 
     directory: str = _key("", "path", "where the sockets are; empty: sandboxes, beside the admin socket")
-    host_id: str = _key("", "name", "this host, if several share a database: only sockets made under it are opened")
+    host_id: str = _key("", "name", "this host, if several share a database: sockets made under another stay closed")
     calls_per_second: float = _key(100.0, "calls/s", "calls of one grant, also in one burst; 0: no limit", most=1e6)
     writes_per_day: int = _key(100_000, "writes", "a grant's adds, deletes and restores in a day of UTC; 0: no limit")
     stored_memories: int = _key(100_000, "memories", "what came through a grant and is stored; 0: no limit")

@@ -134,7 +134,7 @@ class Grant:
     expire_time: datetime | None = None
     revoke_time: datetime | None = None
     host_id: str = ""
-    """Of one with a socket: the host that opened it, and alone opens it again (sandbox.host_id)."""
+    """Of one with a socket: the host that opened it, and alone opens it again (sandbox.host_id); no message has it."""
 
     def refusal(self, now: datetime) -> str:
         """Return why it no longer counts, in words; empty while it does."""
