@@ -236,7 +236,7 @@ def servers_over(ports, folder: Path, clock, *, config: Config | None = None, au
     return Servers(
         config or Config(),
         ports,
-        grants or Grants(ports.store, [], [], time.monotonic, os.urandom),
+        grants or Grants(ports.store, [], [], time.monotonic, os.urandom, today=clock().date()),
         audit,
         store_id="test",
         sandboxes=folder / "sandboxes",

@@ -149,6 +149,7 @@ MUTANTS = [
     ("memoryd/store/duckdb/writer.py", "        if day not in self._counting:", "        if True:", "tests/test_quotas.py"),
     ("memoryd/store/duckdb/usage.py", "        if fewer:", "        if False:", "tests/test_grants.py tests/test_opening.py"),
     ("memoryd/store/duckdb/writer.py", "        self.usage.add(usage)\n", "", STORE),
+    ("memoryd/domain/writing/judge.py", "if mention.entity_id in kept)", "if True)", "tests/test_many_names.py"),
     ("memoryd/domain/writing/judge.py", "    if not _may_change(known, new):", "    if False:",
      "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
     ("memoryd/domain/writing/judge.py", "if any(held.trust.outranks(new.trust) for held in known.of_key):", "if False:",

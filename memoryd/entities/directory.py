@@ -40,8 +40,10 @@ class Directory:
         """Folded name that was given by hand, and its first word → ids."""
         self._reader: str | None = None
         self._roots: dict[str, str] | None = None
-        self._groups: dict[str, set[str]] = {}
+        self._groups: dict[str, frozenset[str]] = {}
         """Root → all that are one with it, where they are several."""
+        self._weights: dict[str, int] = {}
+        """Root → how much it weighs, of those that were asked for."""
         for row in rows:
             self.put(row)
 
@@ -61,6 +63,7 @@ class Directory:
         """Compute the merged groups again at the next question."""
         self._roots = None
         self._groups = {}
+        self._weights = {}
 
     def put(self, row: Entity) -> None:
         """Take in what was decided of an entity."""
@@ -148,6 +151,7 @@ class Directory:
 
         def find(one: str) -> str:
             while roots.get(one, one) != one:
+                roots[one] = roots.get(roots[one], roots[one])  # half the way next time
                 one = roots[one]
             return one
 
@@ -171,9 +175,10 @@ class Directory:
                 if a != b:
                     roots[a] = b
         united = {one: find(one) for one in roots}
-        self._groups = {}
+        groups: dict[str, set[str]] = {}
         for one, root in united.items():
-            self._groups.setdefault(root, {root}).add(one)
+            groups.setdefault(root, {root}).add(one)
+        self._groups = {root: frozenset(group) for root, group in groups.items()}
         return united
 
     def _weight(self, entity_id: str) -> int:
@@ -183,7 +188,10 @@ class Directory:
 
     def weight(self, entity_id: str) -> int:
         """Return how much the best trusted memory weighs that names an entity by any of its ids."""
-        return max(self._weight(one) for one in self.members(entity_id))
+        root = self.root(entity_id)
+        if root not in self._weights:
+            self._weights[root] = max(self._weight(one) for one in self.members(root))
+        return self._weights[root]
 
     def trust_weight(self, entity_id: str) -> int:
         """Return how much what is shown of an entity weighs: its memories, else what was decided by hand."""
@@ -195,7 +203,7 @@ class Directory:
     def members(self, entity_id: str) -> frozenset[str]:
         """Return all ids that are one with this one, itself too."""
         root = self.root(entity_id)
-        return frozenset(self._groups.get(root, {root}))
+        return self._groups.get(root) or frozenset((root,))
 
     def row(self, entity_id: str) -> Entity | None:
         """Return what was decided of an entity by hand."""
@@ -330,11 +338,8 @@ class Directory:
         if given:
             return given
         known = self._known.get(root)
-        own = (
-            {text: weight for form, text, weight in sorted(known.forms, key=_weight) if form is Form.NAME}
-            if known
-            else {}
-        )
+        forms = sorted(known.forms, key=_weight) if known else ()
+        own = {text: weight for form, text, weight in forms if form is Form.NAME}
         best = {text for text, weight in own.items() if weight == max(own.values())}
         names = [name for name in self.names(root) if not best or name in best]
         if names:

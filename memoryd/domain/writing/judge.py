@@ -19,6 +19,7 @@ from memoryd.knowledge.compare.comparison import compare, speaks_of_itself
 from memoryd.knowledge.compare.finding import Finding, Relation
 from memoryd.knowledge.reading import Reader
 from memoryd.model import limits
+from memoryd.model.entity import Mention
 from memoryd.model.memory import Draft, Judgement, Memory, Outcome
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
@@ -362,10 +363,10 @@ def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memor
     """
     Return a known memory after it was stated again.
 
-    Confidence rises by 0.1 to at most 1; tags, subjects and mentions are united; metadata keys are added, none
-    overwritten; the later expiry holds, and none beats any; the kind stays. LimitExceeded if that is more than one
-    memory may hold. A repetition through another door or grant is only noted and changes nothing else, so that nothing
-    is left of a grant once its memories are removed.
+    Confidence rises by 0.1 to at most 1; tags, subjects and mentions are united, mentions of MAX_MENTIONS entities at
+    most; metadata keys are added, none overwritten; the later expiry holds, and none beats any; the kind stays.
+    LimitExceeded if that is more than one memory may hold. A repetition through another door or grant is only noted and
+    changes nothing else, so that nothing is left of a grant once its memories are removed.
     """
     if known.trust.outranks(new.trust):
         return known  # lower trust does not keep it from fading
@@ -382,5 +383,12 @@ def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memor
         category=known.category or draft.category,
         key=known.key or draft.key,
         expire_time=_later(known.expire_time, new.expire_time),
-        mentions=tuple(dict.fromkeys((*known.mentions, *new.mentions))),
+        mentions=_with_mentions(known.mentions, new.mentions),
     )
+
+
+def _with_mentions(known: Sequence[Mention], new: Sequence[Mention]) -> tuple[Mention, ...]:
+    """Return the mentions of both, as long as they are of no more entities than one memory may name."""
+    named = list(dict.fromkeys(mention.entity_id for mention in (*known, *new)))
+    kept = {*named[: limits.MAX_MENTIONS], *(mention.entity_id for mention in known)}
+    return tuple(dict.fromkeys(mention for mention in (*known, *new) if mention.entity_id in kept))
