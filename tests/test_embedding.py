@@ -15,7 +15,7 @@ import pytest
 
 from memoryd.daemon.config import Config, EmbeddingConfig
 from memoryd.daemon.wiring import make_embedder
-from memoryd.embedding import onnx
+from memoryd.embedding import onnx, scheduler
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.onnx import builtin_encoder, directory_encoder
 from memoryd.embedding.scheduler import PIECE_TEXTS, ScheduledEmbedder
@@ -119,10 +119,12 @@ class SlowEncoder(HashEncoder):
 
     def __init__(self):
         self.order: list[tuple[bool, list[str]]] = []
+        self.begun: list[str] = []
         self.gate = threading.Event()
         self.gate.set()
 
     def encode(self, texts, *, query):
+        self.begun.append(texts[0])
         self.gate.wait(10)
         self.order.append((query, list(texts)))
         return super().encode(texts, query=query)
@@ -163,6 +165,56 @@ async def test_documents_get_their_turn_however_many_queries_wait_and_queries_of
     embedder.close()
     lines = [texts[0].split()[0] for _, texts in encoder.order]
     assert ["warm", "flood", "victim", "flood", "statement", "flood"] == lines[:6]
+
+
+@pytest.mark.parametrize(("text", "busy"), [("short", 2), ("long " * 100, 1)])
+async def test_a_batch_uses_all_workers_but_only_its_short_texts_keep_the_guard_from_a_query(text, busy):
+    encoder = SlowEncoder()
+    encoder.gate.clear()
+    embedder = ScheduledEmbedder(encoder, workers=2)
+    batch = asyncio.ensure_future(embedder.documents([f"{text}{n}" for n in range(100)], caller="a"))
+    await asyncio.sleep(0.05)
+    assert busy == len(encoder.begun)
+    query = asyncio.ensure_future(embedder.query("q", owner="b"))
+    await asyncio.sleep(0.05)
+    encoder.gate.set()
+    await asyncio.gather(batch, query)
+    embedder.close()
+    assert "q" in encoder.begun[:4]
+    assert 100 == sum(len(texts) for is_query, texts in encoder.order if not is_query)
+
+
+@pytest.mark.parametrize(("pause_s", "busy"), [(0.0, 2), (0.1, 2), (30.0, 1)])
+async def test_after_a_query_the_guard_waits_for_another_one(pause_s, busy, monkeypatch):
+    monkeypatch.setattr(scheduler, "PAUSE_S", pause_s)
+    encoder = SlowEncoder()
+    embedder = ScheduledEmbedder(encoder, workers=2)
+    await embedder.query("q", owner="b")
+    encoder.gate.clear()
+    batch = asyncio.ensure_future(embedder.documents([f"t{n}" for n in range(100)], caller="a"))
+    await asyncio.sleep(0.4)
+    assert ["q"] + ["t"] * busy == [text[0] for text in encoder.begun]
+    encoder.gate.set()
+    await batch
+    embedder.close()
+
+
+async def test_the_guard_takes_no_text_whose_caller_has_gone(monkeypatch):
+    monkeypatch.setattr(scheduler, "PAUSE_S", 0.0)
+    encoder = SlowEncoder()
+    encoder.gate.clear()
+    embedder = ScheduledEmbedder(encoder, workers=2)
+    busy = [asyncio.ensure_future(embedder.query(f"q{n}", owner=n)) for n in range(2)]
+    await asyncio.sleep(0.05)
+    gone = asyncio.ensure_future(embedder.documents(["gone"] * 3, caller="a"))
+    kept = asyncio.ensure_future(embedder.documents(["kept"], caller="b"))
+    await asyncio.sleep(0.05)
+    gone.cancel()
+    await asyncio.sleep(0.05)
+    encoder.gate.set()
+    await asyncio.gather(*busy, kept)
+    embedder.close()
+    assert {"q0", "q1", "kept"} == {*encoder.begun}
 
 
 async def test_vectors_come_back_in_the_order_of_their_texts():

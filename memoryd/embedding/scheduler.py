@@ -1,11 +1,11 @@
 """
 Who is embedded when: queries first, documents in small pieces, every caller in turn.
 
-One worker takes queries only, so that a search never waits behind a batch; the others prefer queries, and take
-documents every fourth time however many queries wait. Queries and documents wait in one line a caller each, and the
-lines are served round robin: queries one by one, documents in pieces of at most 8 texts and 1,024 tokens, sorted by
-length so that little is padded. (With one worker in order of arrival, a search took 426 ms at the 99th percentile
-beside one caller's batches; so scheduled, 17 ms.)
+While nobody searches every worker takes documents, so that a batch uses all cores. One worker, the guard, takes only
+short ones, so that a search never waits behind more, and none for a while after a query; the others take documents
+every fourth time however many queries wait. Queries and documents wait in one line a caller each, and the lines are
+served round robin: queries one by one, documents in pieces of at most 8 texts and 1,024 tokens, sorted by length so
+that little is padded.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ __all__ = ["ScheduledEmbedder"]
 
 PIECE_TEXTS = 8
 PIECE_TOKENS = 1024
+SHORT_TOKENS = 64  # of a piece behind which a query may wait: about 3 queries' time
+PAUSE_S = 0.1  # after a query the guard waits so long for the next one before it takes documents
 QUERIES_A_PIECE = 4  # so many queries a worker takes before documents get their turn, however many queries wait
 REMEMBERED_QUERIES = 4096  # 6 MB of vectors
 MAX_WAITING = 100_000  # texts; beyond it the daemon says that it is busy
@@ -67,6 +70,8 @@ class ScheduledEmbedder:
         self._queries: OrderedDict[Hashable, deque[_Text]] = OrderedDict()
         self._lines: OrderedDict[Hashable, deque[_Text]] = OrderedDict()
         self._waiting = 0
+        self._last_query_s = -PAUSE_S
+        """When the last query came, by the monotonic clock."""
         self._closed = False
         self._remembered: LRUCache[tuple[Hashable, str], Vector] = LRUCache(REMEMBERED_QUERIES)
         number = workers or min(2, os.cpu_count() or 1)
@@ -127,6 +132,8 @@ class ScheduledEmbedder:
             if self._closed or self._waiting + len(items) > MAX_WAITING:
                 raise Unavailable("too many texts wait to be embedded; nothing was written; retry later")
             self._waiting += len(items)
+            if lines is self._queries:
+                self._last_query_s = time.monotonic()
             # longest first within the call, so that texts of a piece are of like length
             lines.setdefault(line, deque()).extend(sorted(items, key=lambda item: -item.cost))
             self._ready.notify_all()
@@ -147,13 +154,13 @@ class ScheduledEmbedder:
 
     # --- the workers ---
 
-    def _take(self, turn: int, *, queries_only: bool) -> tuple[list[_Text], bool] | None:
+    def _take(self, turn: int, *, guard: bool) -> tuple[list[_Text], bool] | None:
         """Wait for work; return a piece and whether it is a query, or None at the end."""
         with self._ready:
             while True:
                 if self._closed:
                     return None
-                if turn % QUERIES_A_PIECE == 0 and self._lines and not queries_only:
+                if turn % QUERIES_A_PIECE == 0 and self._lines and not guard:
                     piece = self._next_piece(self._lines, most=PIECE_TEXTS)
                     if piece:
                         return piece, False
@@ -161,12 +168,37 @@ class ScheduledEmbedder:
                     piece = self._next_piece(self._queries, most=1)
                     if piece:
                         return piece, True
-                if self._lines and not queries_only:
+                pause_s = self._pause_s() if guard and self._lines else 0.0
+                piece = []
+                if guard and not pause_s:
+                    piece = self._short_piece()
+                elif self._lines and not guard:
                     piece = self._next_piece(self._lines, most=PIECE_TEXTS)
-                    if piece:
-                        return piece, False
-                    continue
-                self._ready.wait()
+                if piece:
+                    return piece, False
+                if guard or not self._lines:
+                    self._ready.wait(pause_s or None)
+
+    def _pause_s(self) -> float:
+        """Return for how long the guard still waits for another query, in seconds."""
+        return max(0.0, self._last_query_s + PAUSE_S - time.monotonic())
+
+    def _short_piece(self) -> list[_Text]:
+        """Return the last texts of the first line that ends with short ones; no line loses its turn by it."""
+        for line, waiting in list(self._lines.items()):  # within a call the longest come first
+            piece: list[_Text] = []
+            longest = 0
+            while waiting and max(longest, waiting[-1].cost) * (len(piece) + 1) <= SHORT_TOKENS:
+                item = waiting.pop()
+                self._waiting -= 1
+                if not item.job.future.cancelled():
+                    piece.append(item)
+                    longest = max(longest, item.cost)
+            if not waiting:
+                del self._lines[line]
+            if piece:
+                return piece
+        return []
 
     def _next_piece(self, lines: OrderedDict[Hashable, deque[_Text]], *, most: int) -> list[_Text]:
         """Return what the first line brings, which goes to the end; nothing if its callers have gone."""
@@ -186,9 +218,9 @@ class ScheduledEmbedder:
             lines[line] = waiting  # to the end: every caller in turn
         return piece
 
-    def _work(self, queries_only: bool) -> None:
+    def _work(self, guard: bool) -> None:
         for turn in count():
-            taken = self._take(turn, queries_only=queries_only)
+            taken = self._take(turn, guard=guard)
             if taken is None:
                 return
             piece, query = taken
