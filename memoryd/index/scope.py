@@ -22,7 +22,7 @@ from memoryd.index.listings import Listings
 from memoryd.index.postings import CorpusStats, Postings
 from memoryd.index.records import forget_unpacked, pack, unpack, unpack_once
 from memoryd.index.vectors import Vectors, similarities
-from memoryd.knowledge.reading import BYTES_A_READING, Reader
+from memoryd.knowledge.reading import Reader
 from memoryd.model import limits
 from memoryd.model.change import Entry, Recalled
 from memoryd.model.entity import Entity
@@ -118,12 +118,11 @@ class ScopeIndex:
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
         vectors = 0 if self.vectors is None else self.vectors.nbytes
-        readings = len(self.reader) * BYTES_A_READING
         return (
             vectors
             + self.postings.nbytes
             + self.columns.term_bytes
-            + readings
+            + self.reader.nbytes
             + self._record_bytes
             + self.count * BYTES_A_DOCUMENT
         )

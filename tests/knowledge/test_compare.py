@@ -8,11 +8,13 @@ import pytest
 
 from memoryd.embedding.onnx import builtin_encoder
 from memoryd.index.scope import ScopeIndex
+from memoryd.knowledge import reading
 from memoryd.knowledge.claims.statement import statement_of
 from memoryd.knowledge.compare import comparison
 from memoryd.knowledge.compare.comparison import may_stand_before
-from memoryd.knowledge.compare.finding import Finding, Relation
-from memoryd.knowledge.reading import Reading
+from memoryd.knowledge.compare.finding import APART, Finding, Relation
+from memoryd.knowledge.language.words import words_of
+from memoryd.knowledge.reading import Reader, Reading
 
 LABELS = {"changed": Relation.CHANGED, "same": Relation.SAME, "doubt": Relation.DOUBTFUL, "both": Relation.APART}
 WORDS = {relation: label for label, relation in LABELS.items()}
@@ -107,3 +109,21 @@ def test_what_was_read_is_kept_for_one_owner_until_something_of_theirs_is_erased
     assert mine.reader.read(text) is not theirs.reader.read(text)
     mine.erase({"a" * 26})
     assert (0, 1) == (len(mine.reader), len(theirs.reader))
+
+
+def test_a_text_is_not_read_again_for_a_pair_that_shares_no_word_until_something_of_its_owner_is_erased(monkeypatch):
+    read = []
+    monkeypatch.setattr(reading, "words_of", lambda text: read.append(text) or words_of(text))
+    reader = Reader()
+    texts = [f"the neighbour keeps bees number{n}" for n in range(2 * reading.MOST_KEPT)]
+    for text in texts:
+        assert {"neighbor", "keep", "bee", text.split()[-1]} == {*reader.read(text).stems}
+    new = reader.read("coffee tastes bitter")
+    for text in texts:
+        assert comparison.compare(new, reader.read(text), similarity=0.5, attributes=()) is APART
+    assert [*texts, new.text] == read
+    assert reader.nbytes > len(reader) * reading.BYTES_A_READING
+    reader.forget()
+    assert 0 == reader.nbytes
+    comparison.compare(new, reader.read(texts[0]), similarity=0.5, attributes=())
+    assert texts[0] == read[-1]

@@ -8,7 +8,7 @@ retires nothing: it only decides whether two texts without any difference that c
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from memoryd.knowledge.claims.statement import MOST_CHARACTERS, Statement
 from memoryd.knowledge.compare.attribute_rules import by_claims
@@ -52,10 +52,10 @@ def compare(
         return APART
     if not same_speaker and (speaks_of_itself(new) or speaks_of_itself(old)):
         return APART
-    said, ours, theirs = new.statement, new.words, old.words
-    if attributes is not None and similarity < NEAR and not _meet(said, ours, theirs, attributes):
+    said, ours = new.statement, new.words
+    if attributes is not None and similarity < NEAR and not _meet(said, ours, old.stems, attributes):
         return APART
-    known = old.statement
+    known, theirs = old.statement, old.words
     if said.hedged or known.hedged:
         return repeated(ours, theirs, similarity, duplicate) if said.hedged == known.hedged else APART
     finding = by_claims(said, known, same_subject=same_subject)
@@ -102,8 +102,9 @@ def may_stand_before(new: str, old: str) -> bool:
     return sorted(new.split()) != sorted(old.split())  # the same words turned round: another statement
 
 
-def _meet(said: Statement, new: Words, old: Words, attributes: Collection[str]) -> bool:
-    """Whether a statement may decide anything of one that speaks of those attributes in those words."""
+def _meet(said: Statement, new: Words, old: Sequence[str], attributes: Collection[str]) -> bool:
+    """Whether a statement may decide anything of one that speaks of those attributes in words of those stems."""
     if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
         return True
-    return len(old.stems & new.stems) >= TOPIC_COVERED * max(1, len(old.stems))
+    shared = new.stems.intersection(old)
+    return len(shared) >= TOPIC_COVERED * max(1, len(old))
