@@ -129,9 +129,9 @@ async def known_people(caller: Caller, scopes: Scopes) -> list[tuple[Owner, str,
     for owner in caller.visibility.owners:
         people = await people_of(owner, caller, scopes)
         found += [
-            (-len(people.live(root)), fold(people.name(root)), root, owner, people)
+            (-count, fold(people.name(root)), root, owner, people)
             async for root in in_turns(people.roots)
-            if people.type(root) is EntityType.PERSON and (people.live(root) or people.row(root))
+            if people.type(root) is EntityType.PERSON and ((count := len(people.live(root))) or people.row(root))
         ]
     found.sort(key=lambda one: one[:3])
     return [(owner, root, people) for *_, root, owner, people in found]

@@ -369,12 +369,11 @@ class Directory:
 
     def live(self, entity_id: str) -> dict[str, int]:
         """Return the memories that can be recalled and name an entity, with the microsecond of which they tell."""
-        return {
-            memory_id: time
-            for one in self.members(entity_id)
-            if one in self._known
-            for memory_id, time in self._known[one].live.items()
-        }
+        found: dict[str, int] = {}
+        for one in self.members(entity_id):
+            if one in self._known:
+                found.update(self._known[one].live)
+        return found
 
 
 def _names_of(row: Entity) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,27 @@ from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.times import to_us
 
-__all__ = ["KIND_CODES", "Columns", "Row"]
+__all__ = ["KIND_CODES", "Columns", "Facts", "Row"]
 
 KIND_CODES = {kind: code for code, kind in enumerate(Kind)}
 NEVER = np.iinfo(np.int64).max
 BYTES_A_TERM = 300  # a growing array and its name
-Row = tuple[int, int, int, int, bool, int]
-"""Kind, create_time, event_time and expire_time in microseconds, whether superseded, the weight of its trust."""
+Row = tuple[int, int, int, int, bool, int, float, int]
+"""
+Kind, create_time, event_time and expire_time in microseconds, whether superseded, the weight of its trust, confidence,
+recall_count.
+"""
+
+
+class Facts(NamedTuple):
+    """What some documents are chosen by: arrays of one length."""
+
+    documents: NDArray[np.int64]
+    created: NDArray[np.int64]
+    """create_time in microseconds."""
+    trusts: NDArray[np.uint8]
+    confidences: NDArray[np.float64]
+    recalls: NDArray[np.int64]
 
 
 class Columns:
@@ -39,13 +53,15 @@ class Columns:
 
     def load(self, rows: Sequence[Row]) -> None:
         """Begin with these rows, all of them alive."""
-        columns = list(zip(*rows, strict=True)) or [()] * 6
+        columns = list(zip(*rows, strict=True)) or [()] * 8
         self.kinds = _column(np.uint8, columns[0])
         self.created = _column(np.int64, columns[1])
         self._happened = _column(np.int64, columns[2])
         self._expires = _column(np.int64, columns[3])
         self._superseded = _column(np.bool_, columns[4])
         self.trusts = _column(np.uint8, columns[5])
+        self._confidences = _column(np.float64, columns[6])
+        self.recalls = _column(np.int64, columns[7])
         self.alive = _column(np.bool_, [True] * len(rows))
 
     def register(self, document: int, memory: Memory) -> Row:
@@ -65,12 +81,14 @@ class Columns:
             int(NEVER) if memory.expire_time is None else to_us(memory.expire_time),
             memory.supersede_time is not None,
             memory.trust.weight,
+            memory.confidence,
+            memory.recall_count,
         )
 
     def append(self, row: Row) -> None:
         """Add a row at the end."""
         columns = (self.kinds, self.created, self._happened, self._expires, self._superseded, self.trusts)
-        for column, value in zip(columns, row, strict=True):
+        for column, value in zip((*columns, self._confidences, self.recalls), row, strict=True):
             column.append(value)
         self.alive.append(True)
 
@@ -92,6 +110,13 @@ class Columns:
         """Whether a document is there, not superseded and not expired."""
         there = bool(self.alive.view()[document]) and not self._superseded.view()[document]
         return there and int(self._expires.view()[document]) > to_us(now)
+
+    def facts(self, documents: NDArray[np.int64], now: datetime) -> Facts:
+        """Return what the live ones of some documents are chosen by."""
+        there = self.alive.view()[documents] & ~self._superseded.view()[documents]
+        live = documents[there & (self._expires.view()[documents] > to_us(now))]
+        columns = (self.created, self.trusts, self._confidences, self.recalls)
+        return Facts(live, *(column.view()[live] for column in columns))
 
     def mask(self, alive: NDArray[np.bool_], wanted: Filter, now: datetime) -> NDArray[np.bool_]:
         """Return which of the documents that are `alive`, which is changed, pass a filter: Filter.admits by columns."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.entities.directory import Directory
-from memoryd.index.columns import KIND_CODES, Columns, Row
+from memoryd.index.columns import KIND_CODES, Columns, Facts, Row
 from memoryd.index.listings import Listings
 from memoryd.index.postings import CorpusStats, Postings
 from memoryd.index.records import forget_unpacked, pack, unpack, unpack_once
@@ -36,7 +36,7 @@ ERASED = b""  # what is left of the record of a memory that was purged
 EVERY_KIND = Filter(kinds=frozenset(Kind))
 STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
 STATEMENT_CODES = frozenset(KIND_CODES[kind] for kind in STATEMENTS.kinds)
-BYTES_A_DOCUMENT = 700  # records' and dictionaries' overhead a document, measured
+BYTES_A_DOCUMENT = 720  # records' and dictionaries' overhead a document, measured
 
 
 class ScopeIndex:
@@ -239,6 +239,7 @@ class ScopeIndex:
                     trusted_recall_time=trusted or memory.trusted_recall_time,
                 )
             )
+            self.columns.recalls.view()[document] += count
 
     # --- asking it ---
 
@@ -247,11 +248,11 @@ class ScopeIndex:
         documents = (
             document for document in self.listings.texts.get(digest, ()) if self.columns.is_live(document, now)
         )
-        return self._memories(islice(documents, limits.MOST_ALIKE))
+        return self.memories(islice(documents, limits.MOST_ALIKE))
 
     def of_key(self, key: str, now: datetime) -> list[Memory]:
         """Return the live memory of that key: none or one."""
-        return self._memories(
+        return self.memories(
             document for document in self.listings.keys.get(key, ()) if self.columns.is_live(document, now)
         )
 
@@ -264,7 +265,7 @@ class ScopeIndex:
             holders = np.concatenate([np.empty(0, dtype=np.int64), *pieces])
             found = holders if found is None else np.intersect1d(found, holders)
         alive = [] if found is None else found[self.columns.alive.view(count)[found]].tolist()
-        return self._memories(sorted(alive, reverse=True)[:limit])
+        return self.memories(sorted(alive, reverse=True)[:limit])
 
     def holds(self, memory_id: str) -> bool:
         """Whether anything of a memory is here, also what it was before it was deleted."""
@@ -274,6 +275,11 @@ class ScopeIndex:
         """Return a memory that can be recalled, also a superseded or expired one; None if it is not there."""
         document = self._documents.get(memory_id)
         return None if document is None else unpack(self._records[document])
+
+    def facts(self, ids: Iterable[str], now: datetime) -> Facts:
+        """Return what the live ones of some memories are chosen by."""
+        documents = [self._documents[one] for one in ids if one in self._documents]
+        return self.columns.facts(np.array(documents, dtype=np.int64), now)
 
     def live(self, now: datetime) -> list[Memory]:
         """Return every live memory, oldest first."""
@@ -318,7 +324,8 @@ class ScopeIndex:
         found.sort(key=lambda item: (-item[1], item[0]))
         return [(unpack(self._records[n]), cosine) for n, cosine in found]
 
-    def _memories(self, documents: Iterable[int]) -> list[Memory]:
+    def memories(self, documents: Iterable[int]) -> list[Memory]:
+        """Return the memories of some documents, oldest first."""
         return sorted((unpack(self._records[n]) for n in documents), key=lambda memory: memory.create_time)
 
     def corpus(self, terms: Sequence[str]) -> CorpusStats:

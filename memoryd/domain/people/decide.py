@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from memoryd.domain.people.profiles import live_memories, profile_of
+from memoryd.domain.people.profiles import profile_now
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.scopes import Scopes
@@ -171,7 +171,7 @@ def _written(rows: Sequence[Entity], caller: Caller) -> ChangeSet:
 async def _profile(owner: Owner, root: str, caller: Caller, ports: Ports, now: datetime) -> Profile:
     """Return what is known of an entity now."""
     people = await people_of(owner, caller, Scopes(ports))
-    return profile_of(owner, root, people, await live_memories(owner, root, people, ports, now))
+    return await profile_now(owner, root, people, ports, now)
 
 
 def _row(people: Directory, entity_id: str, owner: Owner, caller: Caller, now: datetime) -> Entity:

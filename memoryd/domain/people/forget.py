@@ -8,7 +8,7 @@ from datetime import datetime
 
 from memoryd.domain.batching import in_turns
 from memoryd.domain.forgetting.purge import not_apart, purge_of
-from memoryd.domain.people.profiles import profile_of
+from memoryd.domain.people.profiles import best_of, profile_of
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.presentation import present
@@ -52,7 +52,9 @@ async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetim
     async def decide() -> Decision[ForgottenPerson]:
         found = await _look_up(name, caller, ports)
         live = [memory for memory in found.about if memory.state_at(now) is State.LIVE]
-        profile = _as_named(profile_of(found.owner, found.root, found.people, live), found.naming, name.strip())
+        profile = _as_named(
+            profile_of(found.owner, found.root, found.people, best_of(live)), found.naming, name.strip()
+        )
         ids = {memory.id for memory in found.about}
         in_words = await _with_name((profile.name, *profile.aliases), found.owner, ports)
         left = {memory.id: memory for memory in (*found.mentioning, *(m for m in in_words if m.id not in ids))}

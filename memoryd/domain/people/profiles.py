@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.domain.batching import in_turns
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.answers import within_bytes
 from memoryd.domain.reading.page_token import number_after, read_number
@@ -13,6 +17,7 @@ from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import EVERY_KIND, find_entity, known_people
 from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import meant_by
+from memoryd.index.columns import Facts
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.entity import Profile
@@ -23,7 +28,7 @@ from memoryd.model.scope import Owner
 from memoryd.model.times import from_us
 from memoryd.model.validation import check_count
 
-__all__ = ["get_entity", "list_people", "live_memories", "profile_of"]
+__all__ = ["best_of", "get_entity", "list_people", "profile_now", "profile_of"]
 
 SUMMED_UP = 3  # statements of a summary
 SUMMARY_CHARACTERS = 300
@@ -36,8 +41,8 @@ async def list_people(caller: Caller, ports: Ports, *, page_size: int, page_toke
     start = read_number(page_token, ports.secret, bound) if page_token else 0
     ordered = await known_people(caller, Scopes(ports))
     profiles = [
-        profile_of(owner, root, people, await live_memories(owner, root, people, ports, now))
-        for owner, root, people in ordered[start : start + size]
+        await profile_now(owner, root, people, ports, now)
+        async for owner, root, people in in_turns(ordered[start : start + size])
     ]
     more = start + size < len(ordered)
     return PeoplePage(tuple(profiles), number_after(start + size, ports.secret, bound) if more else "")
@@ -47,21 +52,40 @@ async def get_entity(name: str, caller: Caller, ports: Ports, *, limit: int, now
     """Return an entity and the memories that name it, newest first; see GetEntity in the contract."""
     count = check_count(limit, "limit", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     owner, root, people = await find_entity(name, caller, ports, meant_by)
-    memories = await live_memories(owner, root, people, ports, now)
-    told = await present(within_bytes(memories[:count]), caller, ports, now)
-    return EntityMemories(profile_of(owner, root, people, memories), tuple(told))
+    newest, best = await _newest_and_best(owner, root, people, ports, now, count=count)
+    told = await present(within_bytes(newest), caller, ports, now)
+    return EntityMemories(profile_of(owner, root, people, best), tuple(told))
 
 
-def profile_of(owner: Owner, root: str, people: Directory, memories: Sequence[Memory] = ()) -> Profile:
-    """Return what is known of an entity; its summary is made of the memories that are given."""
-    seen = people.live(root)
-    name = people.name(root)
-    most = max((memory.trust.weight for memory in memories), default=0)  # no lower trust stands there unmarked
+async def profile_now(owner: Owner, root: str, people: Directory, ports: Ports, now: datetime) -> Profile:
+    """Return what is known of an entity now."""
+    _, best = await _newest_and_best(owner, root, people, ports, now, count=0)
+    return profile_of(owner, root, people, best)
+
+
+def best_of(memories: Iterable[Memory]) -> list[Memory]:
+    """Return the statements that sum an entity up: of most trust, and of those the surest, the most recalled, …"""
+    known = list(memories)
+    most = max((memory.trust.weight for memory in known), default=0)  # no lower trust stands there unmarked
     best = sorted(
-        (memory for memory in memories if memory.trust.weight == most),
+        (memory for memory in known if memory.trust.weight == most),
         key=lambda memory: (-memory.confidence, -memory.recall_count, memory.create_time),
     )
-    summary = " · ".join(memory.content.strip() for memory in best[:SUMMED_UP])
+    return best[:SUMMED_UP]
+
+
+def _best(facts: Facts) -> NDArray[np.int64]:
+    """Return the documents of `best_of`, in no order."""
+    trusted = np.flatnonzero(facts.trusts == facts.trusts.max(initial=0))
+    keys = (facts.created[trusted], -facts.recalls[trusted], -facts.confidences[trusted])
+    return facts.documents[trusted[np.lexsort(keys)[:SUMMED_UP]]]
+
+
+def profile_of(owner: Owner, root: str, people: Directory, best: Sequence[Memory]) -> Profile:
+    """Return what is known of an entity; its summary is made of the best statements."""
+    seen = people.live(root)
+    name = people.name(root)
+    summary = " · ".join(memory.content.strip() for memory in best)
     merged = [row.id for row in people.rows if row.merged_into and people.root(row.id) == root]
     return Profile(
         id=root,
@@ -78,13 +102,17 @@ def profile_of(owner: Owner, root: str, people: Directory, memories: Sequence[Me
     )
 
 
-async def live_memories(owner: Owner, root: str, people: Directory, ports: Ports, now: datetime) -> list[Memory]:
-    """Return the live memories that name an entity, newest first."""
+async def _newest_and_best(
+    owner: Owner, root: str, people: Directory, ports: Ports, now: datetime, *, count: int
+) -> tuple[list[Memory], list[Memory]]:
+    """Return the `count` newest live memories that name an entity, newest first, and the best ones."""
     index = await ports.indexes.get(owner)
     if index is None:
-        found = await ports.store.naming(owner, people.members(root))
-    else:
-        known = (index.memory(memory_id) for memory_id in people.live(root))
-        found = sorted((m for m in known if m is not None), key=lambda m: (m.create_time, m.id), reverse=True)
-    every = Filter(kinds=EVERY_KIND)
-    return [memory for memory in found if every.admits(memory, now)]
+        every = Filter(kinds=EVERY_KIND)
+        named = await ports.store.naming(owner, people.members(root))
+        live = [memory for memory in named if every.admits(memory, now)]
+        return live[:count], best_of(live)
+    facts = index.facts(people.live(root), now)
+    latest = facts.documents[np.argsort(-facts.created)[:count]]
+    newest = sorted(index.memories(latest.tolist()), key=lambda memory: (memory.create_time, memory.id), reverse=True)
+    return newest, best_of(index.memories(_best(facts).tolist()))
