@@ -105,7 +105,7 @@ MUTANTS = [
     ("memoryd/index/scope.py", "            self.columns.recalls.view()[document] += count\n", "", "tests/test_many_names.py"),
     ("memoryd/index/columns.py", " & (self._expires.view()[documents] > to_us(now))", "", "tests/test_many_names.py"),
     ("memoryd/domain/people/profiles.py", "-facts.recalls[trusted]", "facts.recalls[trusted]", "tests/test_many_names.py"),
-    ("memoryd/embedding/scheduler.py", "if guard and not pause_s:", "if guard:", "tests/test_embedding.py"),
+    ("memoryd/embedding/scheduler.py", "if guard and not pause_s and", "if guard and", "tests/test_embedding.py"),
     ("memoryd/embedding/scheduler.py", "<= SHORT_TOKENS:", "<= PIECE_TOKENS:", "tests/test_embedding.py"),
     ("memoryd/knowledge/reading.py", "        self._stems.clear()\n", "", "tests/knowledge/test_compare.py"),
     ("memoryd/embedding/scheduler.py", "known = self._remembered.get((owner, text))",

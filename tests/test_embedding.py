@@ -167,9 +167,10 @@ async def test_documents_get_their_turn_however_many_queries_wait_and_queries_of
     assert ["warm", "flood", "victim", "flood", "statement", "flood"] == lines[:6]
 
 
-@pytest.mark.parametrize(("text", "busy"), [("short", 2), ("long " * 100, 1)])
-async def test_a_batch_uses_all_workers_but_only_its_short_texts_keep_the_guard_from_a_query(text, busy):
+@pytest.mark.parametrize(("text", "local", "busy"), [("short", True, 2), ("long " * 100, True, 1), ("short", False, 1)])
+async def test_a_batch_uses_all_workers_but_only_its_short_texts_keep_the_guard_from_a_query(text, local, busy):
     encoder = SlowEncoder()
+    encoder.local = local
     encoder.gate.clear()
     embedder = ScheduledEmbedder(encoder, workers=2)
     batch = asyncio.ensure_future(embedder.documents([f"{text}{n}" for n in range(100)], caller="a"))

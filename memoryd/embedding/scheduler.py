@@ -2,10 +2,10 @@
 Who is embedded when: queries first, documents in small pieces, every caller in turn.
 
 While nobody searches every worker takes documents, so that a batch uses all cores. One worker, the guard, takes only
-short ones, so that a search never waits behind more, and none for a while after a query; the others take documents
-every fourth time however many queries wait. Queries and documents wait in one line a caller each, and the lines are
-served round robin: queries one by one, documents in pieces of at most 8 texts and 1,024 tokens, sorted by length so
-that little is padded.
+short ones, so that a search never waits behind more; none for a while after a query; and none at all where the encoder
+is elsewhere. The others take documents every fourth time however many queries wait. Queries and documents wait in one
+line a caller each, and the lines are served round robin: queries one by one, documents in pieces of at most 8 texts and
+1,024 tokens, sorted by length so that little is padded.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class ScheduledEmbedder:
                         return piece, True
                 pause_s = self._pause_s() if guard and self._lines else 0.0
                 piece = []
-                if guard and not pause_s:
+                if guard and not pause_s and self._encoder.local:  # elsewhere, an answer takes as long as a query's
                     piece = self._short_piece()
                 elif self._lines and not guard:
                     piece = self._next_piece(self._lines, most=PIECE_TEXTS)
