@@ -181,6 +181,7 @@ async def test_a_batch_uses_all_workers_but_only_its_short_texts_keep_the_guard_
     encoder.gate.set()
     await asyncio.gather(batch, query)
     embedder.close()
+    assert 0 == embedder._waiting
     assert "q" in encoder.begun[:4]
     assert 100 == sum(len(texts) for is_query, texts in encoder.order if not is_query)
 
@@ -215,6 +216,7 @@ async def test_the_guard_takes_no_text_whose_caller_has_gone(monkeypatch):
     encoder.gate.set()
     await asyncio.gather(*busy, kept)
     embedder.close()
+    assert 0 == embedder._waiting
     assert {"q0", "q1", "kept"} == {*encoder.begun}
 
 

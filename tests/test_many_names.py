@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from memoryd.entities.directory import Directory
 from memoryd.model import limits
 from memoryd.model.change import ChangeSet
 from memoryd.model.entity import EntityType, Form, Mention
@@ -79,3 +80,26 @@ async def test_of_many_statements_the_best_sum_a_person_up_and_the_newest_are_sh
                 assert [one.id for one in newest[:limit]] == [one.id for one in told.memories]
                 assert profiles[name] == told.entity
             assert " · ".join(one.content for one in best[:3]) == told.entity.summary
+
+
+async def test_whom_a_statement_is_about_is_never_left_out_for_those_whom_it_only_names(clock):
+    firsts, lasts = ("Anna", "Bob", "Cleo", "Dan", "Eva"), ("Ray", "Lee", "Fox", "Day", "Kay")
+    names = [f"{first} {last}" for first in firsts for last in lasts]
+    text = ", ".join(names[: limits.MAX_MENTIONS]) + " met"
+    async with ports_over(ram_store()) as ports:
+        alice = Local(ports, clock, user_id="alice")
+        await alice.add(text)
+        await alice.add(text, subjects=["Victor Hill"])
+        assert [text] == [one.content for one in (await alice.entity("Victor Hill")).memories]
+        await alice.add(f"{text} again", subjects=["Walter Hill"])
+        assert 1 == (await alice.forget_person("Walter Hill")).purged_count
+
+
+def test_a_view_of_people_sees_at_once_that_higher_trust_names_somebody():
+    people = Directory()
+    called = [Mention("e1", name, Form.NAME, EntityType.PERSON, True) for name in ("Evil Sarah", "Sarah Connor")]
+    people.add(memory("of a sandbox", mentions=(called[0],), trust=Trust.SANDBOX))
+    view = people.seen_by("alice")
+    assert ["Evil Sarah"] == view.names("e1")
+    people.add(memory("of the host", mentions=(called[1],), trust=Trust.HOST))
+    assert ["Sarah Connor"] == view.names("e1") == people.names("e1")

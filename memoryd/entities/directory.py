@@ -42,15 +42,16 @@ class Directory:
         self._roots: dict[str, str] | None = None
         self._groups: dict[str, frozenset[str]] = {}
         """Root → all that are one with it, where they are several."""
-        self._weights: dict[str, int] = {}
-        """Root → how much it weighs, of those that were asked for."""
+        self._changes = [0]  # how often it changed; its views share it
+        self._weights: dict[tuple[int, str], int] = {}
+        """Changes so far and root → how much it weighs, of those that were asked for."""
         for row in rows:
             self.put(row)
 
     def seen_by(self, reader: str) -> Directory:
         """Return it as one reader sees it, not to be kept: "my wife" is the reader's; "" is an unknown reader."""
         seen = copy(self)
-        seen._reader = fold(reader)  # noqa: SLF001  its own
+        seen._reader, seen._weights = fold(reader), {}  # noqa: SLF001  its own
         return seen
 
     def __len__(self) -> int:
@@ -63,6 +64,7 @@ class Directory:
         """Compute the merged groups again at the next question."""
         self._roots = None
         self._groups = {}
+        self._changes[0] += 1
         self._weights = {}
 
     def put(self, row: Entity) -> None:
@@ -188,10 +190,10 @@ class Directory:
 
     def weight(self, entity_id: str) -> int:
         """Return how much the best trusted memory weighs that names an entity by any of its ids."""
-        root = self.root(entity_id)
-        if root not in self._weights:
-            self._weights[root] = max(self._weight(one) for one in self.members(root))
-        return self._weights[root]
+        place = self._changes[0], self.root(entity_id)
+        if place not in self._weights:
+            self._weights[place] = max(self._weight(one) for one in self.members(entity_id))
+        return self._weights[place]
 
     def trust_weight(self, entity_id: str) -> int:
         """Return how much what is shown of an entity weighs: its memories, else what was decided by hand."""

@@ -238,12 +238,14 @@ class SpacyFinder:
             raise no_pipeline
         try:
             import spacy  # type: ignore[import-not-found,unused-ignore]
-
+        except Exception as error:  # noqa: BLE001  compiled packages that do not fit each other raise what they like
+            raise FinderRefused(f"spaCy cannot be imported: {error}") from None
+        try:
             self._pipeline: Any = spacy.load(model)
-        except (ImportError, AttributeError) as error:  # a package that is broken, or holds no pipeline
-            raise FinderRefused(f"spaCy cannot load {model!r}: {error}") from None
         except OSError:
             raise no_pipeline from None
+        except Exception as error:  # noqa: BLE001  a package that is broken, or holds no pipeline
+            raise FinderRefused(f"spaCy cannot load {model!r}: {error}") from None
 
     def find(self, text: str) -> Iterable[Find]:
         """Return the named entities of the types that are kept."""

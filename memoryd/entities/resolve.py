@@ -60,7 +60,10 @@ def mentions_among(
         return ()
     taken: set[str] = set()
     mentions: list[Mention] = []
-    for group in groups[: limits.MAX_MENTIONS]:
+    if len(groups) > limits.MAX_MENTIONS:  # whom the caller names is not left out for those in the text
+        extra = groups[len(_groups(finds, ())) :][: limits.MAX_MENTIONS]
+        groups = [*groups[: limits.MAX_MENTIONS - len(extra)], *extra]
+    for group in groups:
         resolved = _resolve(group, directory, taken, weight)
         if resolved is None:
             continue

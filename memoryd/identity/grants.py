@@ -142,7 +142,7 @@ class Grants:
             self._take_call(grant, quota.calls_per_second)
         if not writes:
             return
-        self._day(now)
+        day = self._day(now)
         if quota.writes_per_day:
             used = await self.usage(grant.id, now)
             if used.writes_today + writes > quota.writes_per_day:
@@ -150,7 +150,8 @@ class Grants:
                     f"the grant allows {quota.writes_per_day} writes a day (UTC); wait for the next",
                     limit="writes_per_day",
                 )
-        self._count(grant.id, writes)  # nothing waits between the look-up and this, so no other call comes in between
+        if day == self._today:  # it may have ended while its writes were counted
+            self._count(grant.id, writes)  # nothing waits after the look-up, so no other call comes in between
 
     def _day(self, now: datetime) -> date:
         """Return the day whose writes count, and begin a new one; a clock may step back a little."""

@@ -8,7 +8,7 @@ what another has said.
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from functools import cached_property, lru_cache, partial
 
 from cachetools import FIFOCache
@@ -19,9 +19,13 @@ from memoryd.knowledge.language.words import Words, words_of
 __all__ = ["Reader", "Reading"]
 
 MOST_KEPT = 1024  # texts of one owner; a statement is compared with some twenty others
-MOST_STEMS_KEPT = 16_384  # texts of one owner whose stems are kept
 BYTES_A_READING = 3000  # of a text of a hundred characters, measured
-BYTES_OF_STEMS = 600  # of such a text, with the text itself
+MOST_BYTES_OF_STEMS = 10 << 20  # of the texts of one owner
+
+
+def _bytes_of(stems: Sequence[str]) -> int:
+    """Return about how many bytes the stems of a text occupy, with the text itself; rather too many."""
+    return 200 + 70 * len(stems) + 2 * sum(map(len, stems))
 
 
 class Reading:
@@ -55,7 +59,7 @@ class Reader:
     """Reads the texts of one owner."""
 
     def __init__(self) -> None:
-        self._stems: FIFOCache[str, tuple[str, ...]] = FIFOCache(MOST_STEMS_KEPT)
+        self._stems: FIFOCache[str, tuple[str, ...]] = FIFOCache(MOST_BYTES_OF_STEMS, getsizeof=_bytes_of)
         # of this reader alone; an LRU in C, as a text is read for each pair
         self._read = lru_cache(MOST_KEPT)(partial(Reading, stems=self._stems))
 
@@ -66,7 +70,7 @@ class Reader:
     @property
     def nbytes(self) -> int:
         """Bytes that what is kept occupies, estimated."""
-        return len(self) * BYTES_A_READING + len(self._stems) * BYTES_OF_STEMS
+        return len(self) * BYTES_A_READING + int(self._stems.currsize)
 
     def read(self, text: str) -> Reading:
         """Return a text as it is read; one of the last thousand without reading it again."""

@@ -255,6 +255,7 @@ IDENTITY: dict[str, Callable[[], object]] = {
 KNOWLEDGE: dict[str, Callable[[], object]] = {
     "judged": lambda: knowledge.judged_adds(300),
     "upkeep": knowledge.upkeep,
+    "crowd": lambda: knowledge.crowd(3000),
 }
 """What concerns knowledge: see tests/bench/knowledge.py."""
 
@@ -266,7 +267,7 @@ def main() -> None:
         "--only",
         default="",
         help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million,"
-        "identity,listeners,flood,judged,upkeep",
+        "identity,listeners,flood,judged,upkeep,crowd",
     )
     args = parser.parse_args()
     wanted = set(args.only.split(",")) if args.only else set()

@@ -98,6 +98,52 @@ def upkeep() -> None:
     _while_searching("evicted", f"[memory]\nmax_entries = {SCOPE}\ndelete_grace_days = 0.0\nauto_gc = false\n", _evict)
 
 
+CROWD = [f"{name} {surname}" for name, surname in zip(NAMES, [*SURNAMES, "Stone", "Thoma"], strict=True)]
+
+
+def crowd(count: int) -> None:
+    """Memories that all name the same 20 people, and one who asks for these while somebody else searches."""
+    from tests.bench.__main__ import timed_search
+
+    folder = Path(tempfile.mkdtemp(prefix="memoryd-bench-"))
+    daemon = Daemon(folder, config='[embedding]\nprovider = "none"\n')
+    daemon.start()
+    _fill(daemon, "searcher", 2000)
+    took: dict[str, list[float]] = {"ListPeople": [], "GetEntity": [], "BuildContext": []}
+    done = threading.Event()
+    with daemon.client("crowd", timeout_s=300) as client, daemon.channel() as channel:
+        for start in range(0, count, 50):
+            client.add_batch([Draft(content=f"{', '.join(CROWD)} met, day {start + n}") for n in range(50)])
+        stub = memory_service_pb2_grpc.MemoryServiceStub(channel)
+        queries = statements(800, seed=9)
+        quiet = [timed_search(stub, query, "searcher")[0] for query in queries[:400]]
+        asked: dict[str, Callable[[], object]] = {
+            "ListPeople": client.people,
+            "GetEntity": lambda: client.entity(CROWD[0]),
+            "BuildContext": lambda: client.context(f"When did {CROWD[0]} meet {CROWD[1]}?"),
+        }
+
+        def ask() -> None:
+            while not done.is_set():
+                for name, call in asked.items():
+                    began = time.perf_counter()
+                    call()
+                    took[name].append((time.perf_counter() - began) * 1e3)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        busy = [timed_search(stub, query, "searcher")[0] for query in queries[400:]]
+        done.set()
+        thread.join()
+    for name, times in took.items():
+        row(f"{name}, {count} memories of the same {len(CROWD)} people", times)
+    row("Search of another user, quiet", quiet)
+    row("Search of another user meanwhile", busy)
+    one("  ratio of the p99s", quantile(busy, 0.99) / quantile(quiet, 0.99), "×", "≤ 3")
+    daemon.stop()
+    shutil.rmtree(folder)
+
+
 SCOPE = 10_000
 EVICTED = 1_000
 

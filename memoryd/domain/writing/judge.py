@@ -8,7 +8,7 @@ settles is new.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -383,12 +383,14 @@ def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memor
         category=known.category or draft.category,
         key=known.key or draft.key,
         expire_time=_later(known.expire_time, new.expire_time),
-        mentions=_with_mentions(known.mentions, new.mentions),
+        mentions=_with_mentions(known.mentions, new.mentions, draft.subjects),
     )
 
 
-def _with_mentions(known: Sequence[Mention], new: Sequence[Mention]) -> tuple[Mention, ...]:
-    """Return the mentions of both, as long as they are of no more entities than one memory may name."""
-    named = list(dict.fromkeys(mention.entity_id for mention in (*known, *new)))
-    kept = {*named[: limits.MAX_MENTIONS], *(mention.entity_id for mention in known)}
-    return tuple(dict.fromkeys(mention for mention in (*known, *new) if mention.entity_id in kept))
+def _with_mentions(known: Sequence[Mention], new: Sequence[Mention], subjects: Iterable[str]) -> tuple[Mention, ...]:
+    """Return the mentions of both, of as many entities as one memory may name; those of its subjects come first."""
+    both, about = dict.fromkeys((*known, *new)), {fold(subject) for subject in subjects}
+    named = dict.fromkeys(mention.entity_id for mention in sorted(both, key=lambda one: fold(one.text) not in about))
+    most = max(limits.MAX_MENTIONS, len({mention.entity_id for mention in known}))
+    kept = {*list(named)[:most]}
+    return tuple(mention for mention in both if mention.entity_id in kept)
