@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check lint types architecture bench eval compare crash attack mutants lock wheel clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval compare crash attack mutants lock wheel clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,7 +45,7 @@ other-python:  ## Try another Python: make other-python PYTHON=python3.13 (a par
 	$(OTHER)/bin/pip install -q --no-deps --no-build-isolation -e .
 	$(OTHER)/bin/python -m pytest tests/knowledge tests/test_token.py tests/test_client.py tests/test_cli.py
 
-check: $(READY) lint types architecture stubs-check client-check completion-check  ## Everything but the tests
+check: $(READY) lint types architecture stubs-check client-check completion-check graph-check  ## Everything but the tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -86,6 +86,12 @@ completion-check: $(READY)
 
 client-check: $(READY)
 	$(BIN)/python client/generate_sync.py --check
+
+graph: $(READY)  ## Write the graphs of the packaged model that multiply in integers
+	$(BIN)/python -m memoryd.embedding.generate_graph
+
+graph-check: $(READY)
+	$(BIN)/python -m memoryd.embedding.generate_graph --check
 
 bench: $(READY)  ## Measure latency, throughput, memory and start-up (minutes)
 	$(BIN)/python -m tests.bench $(ARGS)

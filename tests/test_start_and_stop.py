@@ -254,7 +254,7 @@ def test_the_server_never_loads_the_hub_nor_the_client_the_server():
         )
 
     server = loaded(
-        "import memoryd.daemon.serve\nfrom memoryd.embedding.onnx import builtin_encoder\nbuiltin_encoder()"
+        "import memoryd.daemon.serve\nfrom memoryd.embedding.packaged import builtin_encoder\nbuiltin_encoder()"
     )
     assert "huggingface_hub" not in server
     assert "duckdb" in server

@@ -118,7 +118,9 @@ class IndexConfig:
 class EmbeddingConfig:
     """What turns text into vectors."""
 
-    provider: str = _key("builtin", "name", "builtin, openai, none, or a directory in the Hugging Face layout")
+    provider: str = _key(
+        "builtin", "name", "builtin, builtin-float, openai, none, or a directory in the Hugging Face layout"
+    )
     dimensions: int = _key(0, "numbers", "length of a vector; 0: the model's")
     url: str = _key("", "URL", "of openai: the endpoint, up to and with /v1")
     model: str = _key("", "name", "of openai: the model")

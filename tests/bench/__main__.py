@@ -22,7 +22,7 @@ from pathlib import Path
 
 from memory_client import Draft, MemoryClient
 
-from memoryd.embedding.onnx import builtin_encoder
+from memoryd.embedding.packaged import builtin_encoder
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.v1 import memory_service_pb2_grpc
 from tests.bench import identity, knowledge

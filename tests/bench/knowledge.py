@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memory_client import Draft, Kind
 
-from memoryd.embedding.onnx import builtin_encoder
+from memoryd.embedding.packaged import builtin_encoder
 from memoryd.v1 import memory_service_pb2_grpc
 from tests.bench.report import cpu_s, one, quantile, row
 from tests.support import Daemon

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from memoryd.daemon.wiring import new_id
-from memoryd.embedding.onnx import builtin_encoder
+from memoryd.embedding.packaged import builtin_encoder
 from memoryd.index.analysis import analyse, indexed_text
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.memory import Memory

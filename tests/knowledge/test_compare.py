@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.embedding.onnx import builtin_encoder
+from memoryd.embedding.packaged import builtin_encoder
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge import reading
 from memoryd.knowledge.claims.statement import statement_of
