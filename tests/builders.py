@@ -215,16 +215,17 @@ class Local:
 
 
 @asynccontextmanager
-async def ports_over(store, config: Config | None = None):
-    """Ports over a store, with the hash encoder."""
-    embedder = ScheduledEmbedder(HashEncoder(), workers=1)
+async def ports_over(store, config: Config | None = None, *, encoder=None, close=True):
+    """Ports over a store, with the hash encoder or another one."""
+    embedder = ScheduledEmbedder(encoder or HashEncoder(), workers=1)
     ports = await make_ports(config or Config(), store, embedder)
     try:
         yield ports
     finally:
         embedder.close()
         ports.indexes.close()
-        await store.close()
+        if close:
+            await store.close()
 
 
 def servers_over(ports, folder: Path, clock, *, config: Config | None = None, audit=None, grants=None) -> Servers:

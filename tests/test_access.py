@@ -51,6 +51,7 @@ NEEDS = {
     "AdminService/RunGc": "host",
     "AdminService/RunDecay": "host",
     "AdminService/RunEnrichment": "host",
+    "AdminService/RunReembedding": "host",
     "AdminService/CompactStore": "host",
     "AdminService/VerifyForgotten": "host",
 }
@@ -89,6 +90,7 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
     "AdminService/RunGc": lambda w: {},
     "AdminService/RunDecay": lambda w: {},
     "AdminService/RunEnrichment": lambda w: {},
+    "AdminService/RunReembedding": lambda w: {},
     "AdminService/CompactStore": lambda w: {},
     "AdminService/VerifyForgotten": lambda w: {"id": "a" * 26},
 }
@@ -129,8 +131,8 @@ def test_whatever_changes_something_is_marked_so():
         "MemoryService/RestoreMemory", "MemoryService/DeleteMemories", "MemoryService/CorrectMemory",
         "MemoryService/ConfirmMemory", "EntityService/RenameEntity", "EntityService/MergeEntities",
         "EntityService/UnmergeEntity", "EntityService/ForgetPerson", "AdminService/RunDecay",
-        "AdminService/RunEnrichment", "AdminService/CompactStore", "AdminService/RunGc", "GrantService/OpenSandbox",
-        "GrantService/RevokeGrant",
+        "AdminService/RunEnrichment", "AdminService/RunReembedding", "AdminService/CompactStore",
+        "AdminService/RunGc", "GrantService/OpenSandbox", "GrantService/RevokeGrant",
         "GrantService/IssueToken", "GrantService/RotateTokenKeys", "GrantService/DeleteGrantMemories",
     }  # fmt: skip
     assert isinstance(RULES["AdminService/RunGc"], Rule)

@@ -109,7 +109,7 @@ async def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
     ]
     change = ChangeSet(inserts=(Entry(stays), Entry(ended), Entry(other)), entities=tuple(rows))
     opened.connection.begin()
-    write(opened.connection, [change], 1)
+    write(opened.connection, [change], 1, ())
     opened.connection.execute("INSERT INTO uses VALUES (?, ?, 1, NULL)", [gone, NOW.replace(tzinfo=None)])
     opened.connection.commit()
     opened.close()

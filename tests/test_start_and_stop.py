@@ -154,23 +154,6 @@ def test_the_log_is_json_without_content(folder):
     assert "plugh" not in text
 
 
-def test_another_model_leaves_the_words_and_says_so(folder):
-    with running(folder) as daemon, daemon.client() as memory:
-        memory.add("I like tea")
-    with running(folder, config="[embedding]\ndimensions = 128\n") as daemon, daemon.client() as memory:
-        assert ["vector"] == [leg.value for leg in memory.search("tea").unavailable_legs]
-        assert "I like tea" == memory.search("tea").hits[0].memory.content
-        assert "another model" in memory.server_info().warnings[0]
-        memory.add("I like coffee")  # without a vector, so that the first model's stay usable
-    with running(folder, config=NO_MODEL) as daemon, daemon.client() as memory:
-        assert {"I like tea", "I like coffee"} == {hit.memory.content for hit in memory.search("like").hits}
-        assert ["vector"] == [leg.value for leg in memory.search("tea").unavailable_legs]
-    with running(folder, config="") as daemon, daemon.client() as memory:
-        assert () == memory.search("tea").unavailable_legs
-        assert "I like tea" == memory.search("something hot to drink").hits[0].memory.content
-        assert "1 memories have no vector" in memory.server_info().warnings[0]
-
-
 def test_garbage_is_collected_at_start_and_by_command(folder):
     settings = "[memory]\ndelete_grace_days = 0.0\nauto_gc = {}\n"
     with running(folder, config=NO_MODEL + settings.format("false")) as daemon, daemon.client() as memory:

@@ -41,6 +41,7 @@ from memoryd.model.results import (
     Page,
     PeoplePage,
     Proof,
+    Reembedding,
     SearchResult,
     ServerInfo,
     Stats,
@@ -322,6 +323,10 @@ class MemoryClient:
     def run_enrichment(self, *, dry_run: bool = False) -> Enriched:
         """Look again for entities with every finder (admin socket only)."""
         return self._send(knowledge_calls.run_enrichment(dry_run=dry_run))
+
+    def run_reembedding(self, *, dry_run: bool = False) -> Reembedding:
+        """Begin to give every memory a vector of the model in use, and return how far it is (admin socket only)."""
+        return self._send(knowledge_calls.run_reembedding(dry_run=dry_run))
 
     def compact_store(self) -> Compaction:
         """Rewrite the database without the bytes of what was purged (admin socket only)."""

@@ -23,6 +23,7 @@ from memoryd.model.results import (
     Merged,
     PeoplePage,
     Proof,
+    Reembedding,
     Trace,
 )
 from memoryd.v1 import admin_service_pb2, entity_service_pb2, memory_service_pb2
@@ -200,6 +201,20 @@ def run_enrichment(*, dry_run: bool) -> Call[Enriched]:
 
     return Call(
         "AdminService", "RunEnrichment", pb.RunEnrichmentRequest(dry_run=dry_run), pb.RunEnrichmentResponse, parse
+    )
+
+
+def run_reembedding(*, dry_run: bool) -> Call[Reembedding]:
+    """RunReembedding."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> Reembedding:
+        return Reembedding(
+            answer.pending_count, answer.embedded_count, answer.failed_count, answer.running, answer.fault
+        )
+
+    return Call(
+        "AdminService", "RunReembedding", pb.RunReembeddingRequest(dry_run=dry_run), pb.RunReembeddingResponse, parse
     )
 
 

@@ -217,7 +217,8 @@ def _status(args: argparse.Namespace) -> int:
     print(f"memoryd {info.version}, up {str(info.uptime).partition('.')[0]}, {size(info.rss_bytes)} resident")
     print(f"store     {info.store_path}: {info.memory_count} memories, {size(info.store_bytes)},"
           f" transaction {info.commit_seq}, schema {info.schema_version}, id {info.store_id}")  # fmt: skip
-    print(f"embedding {info.embedding_provider}, {info.embedding_dimensions} dimensions")
+    embedded = info.memory_count - info.unembedded_count
+    print(f"embedding {info.embedding_provider}, {info.embedding_dimensions} dimensions, {embedded} memories embedded")
     print(f"index     {info.index_scopes} scopes, {size(info.index_bytes)}")
     print(f"sandboxes {info.sandbox_count} open; audit log {info.audit_path or 'switched off'}")
     for warning in info.warnings:

@@ -1,4 +1,4 @@
-"""What `memoryd` does to look after the store: decay, enrich, compact, verify."""
+"""What `memoryd` does to look after the store: decay, enrich, reembed, compact, verify."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from typing import Any
 
 from memory_cli.output import as_json, moment, size
 
+from memoryd.model.results import Reembedding
+
 __all__ = ["add_upkeep_commands"]
 
 Client = Callable[[argparse.Namespace], Any]
 TICK_S = 0.5
+BAR = 40  # characters
 NEVER_WAS = 3  # exit code: no memory ever had that id
 
 
@@ -44,6 +47,12 @@ def add_upkeep_commands(commands: Any, common: argparse.ArgumentParser, client: 
         "enrich", "look again for the people and things that facts name", "  memoryd enrich --dry-run\n", _enrich
     )
     enrich.add_argument("--dry-run", action="store_true", help="only count")
+    reembed = command(
+        "reembed", "give every memory a vector of the model in use; it goes on if you stop watching",
+        "  memoryd reembed --dry-run\n  memoryd reembed\n  memoryd reembed --no-wait\n", _reembed,
+    )  # fmt: skip
+    reembed.add_argument("--dry-run", action="store_true", help="only tell how many have none, and how far it is")
+    reembed.add_argument("--no-wait", action="store_true", help="begin, and return at once")
     command("compact", "rewrite the database without the bytes of what was purged", "  memoryd compact\n", _compact)
     verify = command(
         "verify", "prove that nothing is left of a purged memory",
@@ -108,6 +117,37 @@ def _enrich(client: Client, args: argparse.Namespace) -> int:
     else:
         print(f"looked at {done.examined_count} facts, linked {done.linked_count} entities")
     return 0
+
+
+def _reembed(client: Client, args: argparse.Namespace) -> int:
+    with client(args) as memory:
+        known = memory.run_reembedding(dry_run=args.dry_run)
+        while known.running and not args.no_wait and not args.dry_run:
+            _show_share(known)
+            time.sleep(TICK_S)
+            known = memory.run_reembedding(dry_run=True)
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+    if args.json:
+        _json(known)
+    else:
+        print(f"{known.embedded_count} memories embedded, {known.pending_count} to go"
+              + (", goes on in the background" if known.running else ""))  # fmt: skip
+    if known.failed_count or known.fault:
+        why = known.fault or "the model could not embed their texts; the next pass tries again"
+        print(f"{known.failed_count} failed: {why}", file=sys.stderr)
+    return 1 if known.failed_count else 0
+
+
+def _show_share(known: Reembedding) -> None:
+    """Draw a bar on a terminal; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        return
+    total = known.embedded_count + known.pending_count
+    share = known.embedded_count / total if total else 1.0
+    bar = "#" * round(BAR * share)
+    why = f"  pauses: {known.fault}" if known.fault else ""
+    print(f"\r\033[K[{bar:<{BAR}}] {known.embedded_count}/{total}{why}", end="", file=sys.stderr, flush=True)
 
 
 def _compact(client: Client, args: argparse.Namespace) -> int:

@@ -122,6 +122,7 @@ class EmbeddingConfig:
         "builtin", "name", "builtin, builtin-float, openai, none, or a directory in the Hugging Face layout"
     )
     dimensions: int = _key(0, "numbers", "length of a vector; 0: the model's")
+    reembed: bool = _key(default=True, unit="", meaning="after a change of model, re-embed in the background")
     url: str = _key("", "URL", "of openai: the endpoint, up to and with /v1")
     model: str = _key("", "name", "of openai: the model")
     api_key_file: str = _key("", "path", "of openai: a file that holds the key; empty: no key is sent")

@@ -38,6 +38,7 @@ from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
 from memoryd.model.change import ChangeSet
+from memoryd.model.results import Reembedding
 from memoryd.paths import Places
 from memoryd.store.duckdb import DuckDBStore, Opened, StoreRefused, open_store
 
@@ -211,12 +212,13 @@ class _Daemon:
             embedding=ports.embedder.provider,
             ready_s=round(time.monotonic() - self._began, 3),
         )
-        if ports.vector_refusal:
-            log.warning("vectors_not_searched", reason=ports.vector_refusal)
         for fault in self._faults:
             log.warning("sandbox_not_open", reason=fault)
         notify(self._env, "READY=1")
         self._start(self._flush_recalls(ports))
+        self._start(doors.reembedder.serve())
+        if self._config.embedding.reembed:
+            doors.reembedder.start()
         self._start(self._tend(doors, audit))
         interval = watchdog_interval_s(self._env)
         if interval is not None:
@@ -282,11 +284,11 @@ class _Daemon:
 
     async def _describe(self, ports: Ports, doors: Servers, audit: AuditLog | None) -> dict[str, Any]:
         info = await ports.store.info()
-        warnings = [*([ports.vector_refusal] if ports.vector_refusal else []), *self._faults]
+        warnings = [*self._faults]
         warnings += [info.damage] if info.damage else []
         warnings += _clock_warnings(ports, info.newest_create_time)
-        if ports.embedder.fingerprint and not ports.vector_refusal and info.unembedded_count:
-            warnings.append(f"{info.unembedded_count} memories have no vector and are found by their words only")
+        embedding = await doors.reembedder.progress()
+        warnings += _embedding_warnings(embedding)
         if audit is not None and audit.fault:
             warnings.append(f"the audit log cannot be written: {audit.fault}")
         if ports.indexes.faults:
@@ -312,6 +314,7 @@ class _Daemon:
             "warnings": warnings,
             "rss_bytes": _rss_bytes(),
             "sandbox_count": len(doors.listeners),
+            "unembedded_count": embedding.pending_count,
             "audit_path": "" if self._places.audit is None else str(self._places.audit),
         }
 
@@ -326,6 +329,17 @@ def _clock_warnings(ports: Ports, newest: datetime | None) -> list[str]:
             " wrong once or is now; create_time goes on from there, and all else follows the clock"
         )
     return warnings
+
+
+def _embedding_warnings(known: Reembedding) -> list[str]:
+    if not known.pending_count:
+        return []
+    how = "their turn comes" if known.running else "you run: memoryd reembed"
+    why = f"; it pauses: {known.fault}" if known.fault else ""
+    none = (
+        f"{known.pending_count} memories have no vector of the model in use, and are found by their words until {how}"
+    )
+    return [none + why]
 
 
 def _trim() -> None:

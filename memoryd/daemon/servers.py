@@ -25,6 +25,7 @@ from memoryd.audit.reading import Sighting, sighting_of
 from memoryd.daemon.config import Config, ConfigError
 from memoryd.daemon.wiring import new_id
 from memoryd.domain.ports import Ports
+from memoryd.domain.writing.reembed import Reembedder
 from memoryd.identity.authentication import Authenticator, VerifiedTokens
 from memoryd.identity.grants import Grants
 from memoryd.identity.issuer import GrantIssuer
@@ -32,6 +33,7 @@ from memoryd.identity.listeners import Listeners, most_connections, raise_descri
 from memoryd.identity.socket_lease import SocketLease
 from memoryd.model import limits
 from memoryd.model.grant import Door, Grant, Quota
+from memoryd.model.results import Reembedding
 from memoryd.service.admin import AdminService
 from memoryd.service.context import ContextService
 from memoryd.service.entity import EntityService
@@ -69,6 +71,14 @@ HANDSHAKE_MS = 5000  # who has not said hello by then is not waited for
 IDLE_MS = 60 * 1000  # a connection without calls for so long is closed, but for the host's; a client makes a new one
 AGE_MS = 60 * 60 * 1000  # of connections over TCP, so that a caller who drips cannot stay for ever
 AGE_GRACE_MS = 60 * 1000
+
+
+def _tell(event: str, known: Reembedding) -> None:
+    """Write down that re-embedding begins, pauses or ends; where there is nothing to do, nothing."""
+    if known.pending_count or known.embedded_count:
+        write = log.warning if known.fault else log.info
+        write(event, pending=known.pending_count, embedded=known.embedded_count, failed=known.failed_count,
+              fault=known.fault)  # fmt: skip
 
 
 def make_server(connections: int, calls: int, *options: tuple[str, int]) -> grpc.aio.Server:
@@ -186,13 +196,16 @@ class Servers:
             new_id=new_id,
             random_bytes=secrets.token_bytes,
         )
+        self.reembedder = Reembedder(ports, clock, _tell)
         services = (
             MemoryService(ports),
             EntityService(ports),
             ContextService(ports),
             IdentityService(grants),
             GrantService(ports, grants, self.issuer),
-            AdminService(ports, self.issuer, config.sandbox.ended_grace_days, describe, _look_up(audit)),
+            AdminService(
+                ports, self.issuer, self.reembedder, config.sandbox.ended_grace_days, describe, _look_up(audit)
+            ),
         )
         self._methods: Mapping[str, Method] = {
             method.path: method

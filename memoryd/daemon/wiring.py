@@ -128,14 +128,6 @@ async def make_ports(
     Without `grants`, everybody is the host.
     """
     info = await store.info()
-    refusal = ""
-    strangers = [fingerprint for fingerprint in info.fingerprints if fingerprint != embedder.fingerprint]
-    if embedder.fingerprint and strangers:
-        refusal = (
-            f"the store holds vectors of another model ({', '.join(item[:8] for item in strangers)}) than"
-            f" embedding.provider {embedder.provider!r} makes ({embedder.fingerprint[:8]}): searches use words only;"
-            " set embedding.provider back to the model that the store was filled with"
-        )
     indexes = ScopeIndexes(
         store,
         budget_bytes=config.index.memory_bytes,
@@ -170,7 +162,6 @@ async def make_ports(
         new_id=new_id,
         secret=info.secret,
         policy=policy,
-        vector_refusal=refusal,
         grants=grants or NoGrants(),
         finders=fast,
         accurate_finders=accurate,

@@ -121,8 +121,6 @@ class Ports:
     new_id: Callable[[], str]
     secret: bytes
     policy: Policy = Policy()
-    vector_refusal: str = ""
-    """Why vectors are not searched, in words for the operator; empty where they are."""
     locks: Locks = field(default_factory=Locks)
     """By owner, and by grant where its quota counts several owners together."""
     request_locks: Locks = field(default_factory=Locks)

@@ -71,8 +71,14 @@ class Embedder(Protocol):
         """
         ...
 
-    async def documents(self, texts: Sequence[str], *, caller: Hashable) -> list[Vector | None]:
-        """Return one vector a text, in order; None where there is no model. Callers take turns. Raises Unavailable."""
+    async def documents(
+        self, texts: Sequence[str], *, caller: Hashable, background: bool = False
+    ) -> list[Vector | None]:
+        """
+        Return one vector a text, in order; None where there is no model.
+
+        Callers take turns; what is done in the background comes after all of them. Raises Unavailable.
+        """
         ...
 
     def forget_queries(self) -> None:
@@ -99,7 +105,13 @@ class NoEmbedder:
         """There is no vector."""
         return None
 
-    async def documents(self, texts: Sequence[str], *, caller: Hashable) -> list[Vector | None]:  # noqa: ARG002
+    async def documents(
+        self,
+        texts: Sequence[str],
+        *,
+        caller: Hashable,  # noqa: ARG002
+        background: bool = False,  # noqa: ARG002
+    ) -> list[Vector | None]:
         """There are no vectors."""
         return [None] * len(texts)
 

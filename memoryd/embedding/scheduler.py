@@ -5,7 +5,8 @@ While nobody searches every worker takes documents, so that a batch uses all cor
 short ones, so that a search never waits behind more; none for a while after a query; and none at all where the encoder
 is elsewhere. The others take documents every fourth time however many queries wait. Queries and documents wait in one
 line a caller each, and the lines are served round robin: queries one by one, documents in pieces of at most 32 texts
-and 1,024 tokens, sorted by length, as texts of one length go together.
+and 1,024 tokens, sorted by length, as texts of one length go together. What is done in the background has lines of its
+own, which are served while the others are empty.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = ["ScheduledEmbedder"]
 
 PIECE_TEXTS = 32  # texts of one length are run together, so a piece of many is faster: 0.9 of the time of 8
 PIECE_TOKENS = 1024
+BACKGROUND_TOKENS = 256  # of a piece behind which other documents may wait
 SHORT_TOKENS = 64  # of a piece behind which a query may wait: about 3 queries' time
 PAUSE_S = 0.1  # after a query the guard waits so long for the next one before it takes documents
 QUERIES_A_PIECE = 4  # so many queries a worker takes before documents get their turn, however many queries wait
@@ -60,6 +62,10 @@ class _Job:
     missing: int = 0
 
 
+Lines = OrderedDict[Hashable, deque[_Text]]
+"""What waits, by caller, in the order of their turns."""
+
+
 class ScheduledEmbedder:
     """Runs an encoder in worker threads."""
 
@@ -67,8 +73,10 @@ class ScheduledEmbedder:
         """Start the workers; by default one a core, at most two."""
         self._encoder = encoder
         self._ready = threading.Condition()
-        self._queries: OrderedDict[Hashable, deque[_Text]] = OrderedDict()
-        self._lines: OrderedDict[Hashable, deque[_Text]] = OrderedDict()
+        self._queries: Lines = OrderedDict()
+        self._lines: Lines = OrderedDict()
+        self._background: Lines = OrderedDict()
+        """Documents whose turn comes where there are no others."""
         self._waiting = 0
         self._last_query_s = -PAUSE_S
         """When the last query came, by the monotonic clock."""
@@ -111,9 +119,12 @@ class ScheduledEmbedder:
         """Drop the queries whose vectors are kept."""
         self._remembered.clear()
 
-    async def documents(self, texts: Sequence[str], *, caller: Hashable) -> list[Vector | None]:
+    async def documents(
+        self, texts: Sequence[str], *, caller: Hashable, background: bool = False
+    ) -> list[Vector | None]:
         """Return one vector a text, in order; see Embedder.documents."""
-        return await self._submit(texts, self._lines, caller) if texts else []
+        lines = self._background if background else self._lines
+        return await self._submit(texts, lines, caller) if texts else []
 
     async def ping(self) -> None:
         """Return when a worker has embedded something; of an endpoint elsewhere, when the workers live."""
@@ -122,9 +133,7 @@ class ScheduledEmbedder:
         elif not all(thread.is_alive() for thread in self._threads):
             raise Unavailable("an embedding worker has ended")
 
-    async def _submit(
-        self, texts: Sequence[str], lines: OrderedDict[Hashable, deque[_Text]], line: Hashable
-    ) -> list[Vector | None]:
+    async def _submit(self, texts: Sequence[str], lines: Lines, line: Hashable) -> list[Vector | None]:
         loop = asyncio.get_running_loop()
         job = _Job(loop, loop.create_future(), [None] * len(texts), len(texts))
         items = [_Text(text, self._encoder.cost(text), job, n) for n, text in enumerate(texts)]
@@ -143,9 +152,10 @@ class ScheduledEmbedder:
         """Drop what waits and stop the workers."""
         with self._ready:
             self._closed = True
-            dropped = [item for line in (*self._queries.values(), *self._lines.values()) for item in line]
-            self._queries.clear()
-            self._lines.clear()
+            dropped = []
+            for lines in (self._queries, self._lines, self._background):
+                dropped += [item for line in lines.values() for item in line]
+                lines.clear()
             self._ready.notify_all()
         for item in dropped:
             self._fail(item.job, Unavailable("the daemon is shutting down; nothing was written"))
@@ -168,24 +178,28 @@ class ScheduledEmbedder:
                     piece = self._next_piece(self._queries, most=1)
                     if piece:
                         return piece, True
-                pause_s = self._pause_s() if guard and self._lines else 0.0
-                piece = []
-                if guard and not pause_s and self._encoder.local:  # elsewhere, an answer takes as long as a query's
-                    piece = self._short_piece()
-                elif self._lines and not guard:
-                    piece = self._next_piece(self._lines, most=PIECE_TEXTS)
+                lines = self._lines or self._background
+                pause_s = self._pause_s() if guard and lines else 0.0
+                piece = [] if pause_s else self._documents(lines, guard=guard)
                 if piece:
                     return piece, False
-                if guard or not self._lines:
+                if guard or not lines:
                     self._ready.wait(pause_s or None)
+
+    def _documents(self, lines: Lines, *, guard: bool) -> list[_Text]:
+        """Return a piece of the documents that are next, as long as this worker may take."""
+        if guard:  # of an encoder elsewhere nothing: its answer takes as long as a query's
+            return self._short_piece(lines) if self._encoder.local else []
+        tokens = PIECE_TOKENS if lines is self._lines else BACKGROUND_TOKENS
+        return self._next_piece(lines, most=PIECE_TEXTS, tokens=tokens) if lines else []
 
     def _pause_s(self) -> float:
         """Return for how long the guard still waits for another query, in seconds."""
         return max(0.0, self._last_query_s + PAUSE_S - time.monotonic())
 
-    def _short_piece(self) -> list[_Text]:
+    def _short_piece(self, lines: Lines) -> list[_Text]:
         """Return the last texts of the first line that ends with short ones; no line loses its turn by it."""
-        for line, waiting in list(self._lines.items()):  # within a call the longest come first
+        for line, waiting in list(lines.items()):  # within a call the longest come first
             piece: list[_Text] = []
             longest = 0
             while waiting and max(longest, waiting[-1].cost) * (len(piece) + 1) <= SHORT_TOKENS:
@@ -195,19 +209,19 @@ class ScheduledEmbedder:
                     piece.append(item)
                     longest = max(longest, item.cost)
             if not waiting:
-                del self._lines[line]
+                del lines[line]
             if piece:
                 return piece
         return []
 
-    def _next_piece(self, lines: OrderedDict[Hashable, deque[_Text]], *, most: int) -> list[_Text]:
+    def _next_piece(self, lines: Lines, *, most: int, tokens: int = PIECE_TOKENS) -> list[_Text]:
         """Return what the first line brings, which goes to the end; nothing if its callers have gone."""
         line, waiting = lines.popitem(last=False)
         piece: list[_Text] = []
         longest = 0
         while waiting and len(piece) < most:
             item = waiting[0]
-            if piece and max(longest, item.cost) * (len(piece) + 1) > PIECE_TOKENS:
+            if piece and max(longest, item.cost) * (len(piece) + 1) > tokens:
                 break
             waiting.popleft()
             self._waiting -= 1

@@ -232,6 +232,8 @@ class ScopeIndexes:
             index.insert(entry)
         for entry in change.updates:
             index.update(entry)
+        for embedding in change.embeddings:
+            index.embed(embedding)
         index.erase({memory.id for memory in change.purges})
         for entity in change.entities:
             index.people.put(entity)

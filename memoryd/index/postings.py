@@ -173,6 +173,15 @@ class Postings:
             documents = documents[: np.searchsorted(documents, count)]  # what was appended meanwhile is not seen
             yield documents, np.frombuffer(late[1].tobytes(), dtype=np.uint8)[: len(documents)]
 
+    def holding(self, terms: Sequence[str], count: int) -> NDArray[np.int64]:
+        """Return those of the first count documents in which all of some terms occur; none where there are no terms."""
+        found: NDArray[np.int64] | None = None
+        for term in terms:
+            pieces = [documents.astype(np.int64) for documents, _ in self.pieces(term, count)]
+            holders = np.concatenate([np.empty(0, dtype=np.int64), *pieces])
+            found = holders if found is None else np.intersect1d(found, holders)
+        return np.empty(0, dtype=np.int64) if found is None else found
+
     def holders(self, term: str, documents: Sequence[int]) -> set[int]:
         """Return those of some documents in which a term occurs."""
         if not len(documents):

@@ -24,7 +24,7 @@ from memoryd.index.records import forget_unpacked, pack, unpack, unpack_once
 from memoryd.index.vectors import Vectors, similarities
 from memoryd.knowledge.reading import Reader
 from memoryd.model import limits
-from memoryd.model.change import Entry, Recalled
+from memoryd.model.change import Embedding, Entry, Recalled
 from memoryd.model.entity import Entity
 from memoryd.model.filter_terms import filter_terms_of
 from memoryd.model.memory import Kind, Memory
@@ -99,7 +99,7 @@ class ScopeIndex:
             self._contested.add(document)
         return self.columns.register(document, memory)
 
-    def _usable(self, entry: Entry) -> NDArray[np.float32] | None:
+    def _usable(self, entry: Entry | Embedding) -> NDArray[np.float32] | None:
         return entry.vector if entry.fingerprint == self.fingerprint else None
 
     def _stack(self, entries: Sequence[Entry]) -> NDArray[np.float32]:
@@ -144,11 +144,19 @@ class ScopeIndex:
         """Replace a memory by its newer form; a deleted one leaves the index, a restored one enters it again."""
         document = self._documents.get(entry.memory.id)
         if entry.vector is None and document is not None and self.vectors is not None:
-            entry = replace(entry, vector=self.vectors.row(document).copy(), fingerprint=self.fingerprint)
+            row = self.vectors.row(document)
+            if row.any():
+                entry = replace(entry, vector=row.copy(), fingerprint=self.fingerprint)
         with self._moving:
             self.remove(entry.memory.id)
             if entry.memory.delete_time is None:
                 self.insert(entry)
+
+    def embed(self, embedding: Embedding) -> None:
+        """Take a new vector of a memory; one that is not there is fine."""
+        document = self._documents.get(embedding.memory_id)
+        if document is not None and self.vectors is not None:
+            self.vectors.put(document, self._usable(embedding))
 
     def remove(self, memory_id: str) -> None:
         """Forget a memory; one that is not there is fine."""
@@ -258,13 +266,8 @@ class ScopeIndex:
 
     def with_words(self, terms: Sequence[str], *, limit: int) -> list[Memory]:
         """Return the newest memories that can be recalled, hidden ones too, and hold all of some words."""
-        count = self.count
-        found: NDArray[np.int64] | None = None
-        for term in terms:
-            pieces = [documents.astype(np.int64) for documents, _ in self.postings.pieces(term, count)]
-            holders = np.concatenate([np.empty(0, dtype=np.int64), *pieces])
-            found = holders if found is None else np.intersect1d(found, holders)
-        alive = [] if found is None else found[self.columns.alive.view(count)[found]].tolist()
+        found = self.postings.holding(terms, self.count)
+        alive = found[self.columns.alive.view(self.count)[found]].tolist()
         return self.memories(sorted(alive, reverse=True)[:limit])
 
     def holds(self, memory_id: str) -> bool:

@@ -8,6 +8,7 @@ that could still be among the best is compared exactly.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Any
 
 import numkong
@@ -86,13 +87,15 @@ class _Block:
             codes[some], self.scales[some], self.losses[some] = _quantise(self.exact[some])
         self.codes = codes
 
-    def append(self, vector: Floats | None) -> None:
-        place = self.count
+    def put(self, place: int, vector: Floats | None) -> None:
         self.exact[place] = 0.0 if vector is None else vector
         if self.codes is not None:
             row = slice(place, place + 1)
             self.codes[row], self.scales[row], self.losses[row] = _quantise(self.exact[row])
-        self.count = place + 1
+
+    def append(self, vector: Floats | None) -> None:
+        self.put(self.count, vector)
+        self.count += 1
 
 
 class Vectors:
@@ -108,6 +111,8 @@ class Vectors:
         self.dimensions = dimensions
         loaded = np.empty((0, dimensions), dtype=np.float32) if rows is None else rows
         self._blocks = [_Block(0, loaded, len(loaded))]
+        self.missing = int((~loaded.any(axis=1)).sum())
+        """Rows without a vector, those of documents that are dead among them."""
         self._compressed = False
         if len(loaded) > INT8_FROM:
             self._compress()
@@ -115,6 +120,11 @@ class Vectors:
     def __len__(self) -> int:
         last = self._blocks[-1]
         return last.start + last.count
+
+    @property
+    def mostly_missing(self) -> bool:
+        """Whether most documents have no vector."""
+        return 2 * self.missing > len(self)
 
     @property
     def nbytes(self) -> int:
@@ -147,8 +157,21 @@ class Vectors:
                 last.compress()
             self._blocks.append(last)
         last.append(vector)
+        self.missing += vector is None
         if not self._compressed and len(self) > INT8_FROM:
             self._compress()
+
+    def put(self, document: int, vector: Floats | None) -> None:
+        """
+        Give a document another vector, or none.
+
+        In its place: a search that goes on at the same time may see half of it.
+        """
+        place = bisect_right(self._blocks, document, key=lambda block: block.start) - 1
+        block = self._blocks[place]
+        before = block.exact[document - block.start].any()
+        block.put(document - block.start, vector)
+        self.missing += int(before) - (vector is not None)
 
     def erase(self, documents: NDArray[np.int64]) -> None:
         """Make the vectors of some documents zeros."""

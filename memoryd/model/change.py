@@ -22,7 +22,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PURGE", "Applied", "ChangeSet", "Entry", "Head", "Recalled", "RecordedRequest", "Snapshot", "Tombstone"]
+__all__ = [
+    "PURGE",
+    "Applied",
+    "ChangeSet",
+    "Embedding",
+    "Entry",
+    "Head",
+    "Recalled",
+    "RecordedRequest",
+    "Snapshot",
+    "Tombstone",
+]
 
 
 PURGE = "purge"
@@ -40,6 +51,17 @@ class Entry:
     """The embedding, shape (dimensions,), of length 1. None: it has none, or (in an update) it is unchanged."""
     fingerprint: str = ""
     """What made the vector; vectors of two fingerprints are never compared."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedding:
+    """A vector that a memory gets in place of the one that it has, if any."""
+
+    owner: Owner
+    memory_id: str
+    vector: NDArray[np.float32]
+    """Shape (dimensions,), of length 1."""
+    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +111,8 @@ class ChangeSet:
     """What must not be learnt again."""
     lift: tuple[Tombstone, ...] = ()
     """What may be learnt again."""
+    embeddings: tuple[Embedding, ...] = ()
+    """New vectors of known memories; of one that is gone it changes nothing. No content: `ids` leaves them out."""
     jobs: Mapping[str, datetime] = field(default_factory=dict)
     """When jobs ran, by name."""
     jobs_before: Mapping[str, datetime | None] = field(default_factory=dict)
@@ -117,6 +141,8 @@ class ChangeSet:
             yield entry.memory.owner
         for memory in self.purges:
             yield memory.owner
+        for embedding in self.embeddings:
+            yield embedding.owner
         for entity in (*self.entities, *self.forget_entities):
             yield entity.owner
         for tombstone in (*self.tombstones, *self.lift):
@@ -159,6 +185,7 @@ class ChangeSet:
             inserts=tuple(entry for entry in self.inserts if entry.memory.owner == owner),
             updates=tuple(entry for entry in self.updates if entry.memory.owner == owner),
             purges=tuple(memory for memory in self.purges if memory.owner == owner),
+            embeddings=tuple(embedding for embedding in self.embeddings if embedding.owner == owner),
             request=request if request is not None and request.owner == owner else None,
             entities=tuple(entity for entity in self.entities if entity.owner == owner),
             forget_entities=tuple(entity for entity in self.forget_entities if entity.owner == owner),
@@ -177,6 +204,12 @@ class ChangeSet:
             *self.forget_grants,
             *(entity.id for entity in (*self.entities, *self.forget_entities)),
         )
+
+    @property
+    def vector_sizes(self) -> frozenset[int]:
+        """The dimensions of every vector that it writes."""
+        new = (entry.vector for entry in self.inserts if entry.vector is not None)
+        return frozenset(map(len, (*new, *(embedding.vector for embedding in self.embeddings))))
 
     @property
     def purged_ids(self) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ __all__ = [
     "Page",
     "PeoplePage",
     "Proof",
+    "Reembedding",
     "SearchResult",
     "ServerInfo",
     "Stats",
@@ -283,6 +284,17 @@ class Enriched:
 
 
 @dataclass(frozen=True, slots=True)
+class Reembedding:
+    """How far the re-embedding is; fields as in RunReembeddingResponse."""
+
+    pending_count: int = 0
+    embedded_count: int = 0
+    failed_count: int = 0
+    running: bool = False
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Compaction:
     """What a compaction did: bytes before and after, and for how long writes waited."""
 
@@ -337,4 +349,5 @@ class ServerInfo:
     rss_bytes: int
     sandbox_count: int
     audit_path: str
+    unembedded_count: int
     warnings: tuple[str, ...]

@@ -11,6 +11,7 @@ from memoryd.domain.forgetting.decay import forget_faded
 from memoryd.domain.forgetting.verify import compact, verify_forgotten
 from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
+from memoryd.domain.writing.reembed import Reembedder
 from memoryd.identity.issuer import GrantIssuer
 from memoryd.model import limits
 from memoryd.model.change import ChangeSet
@@ -29,6 +30,7 @@ class AdminService:
         self,
         ports: Ports,
         issuer: GrantIssuer,
+        reembedder: Reembedder,
         ended_grace_days: float,
         describe: Callable[[], Awaitable[dict[str, Any]]],
         look_up: Callable[[str], Sighting] = lambda _: Sighting(),
@@ -41,6 +43,7 @@ class AdminService:
         self._look_up = look_up
         self._ports = ports
         self._issuer = issuer
+        self._reembedder = reembedder
         self._ended_grace_days = ended_grace_days
         self._describe = describe
 
@@ -89,6 +92,19 @@ class AdminService:
             examined_count=done.examined_count,
             linked_count=done.linked_count,
             skipped=done.skipped,
+            dry_run=request.dry_run,
+        )
+
+    async def RunReembedding(self, request: pb.RunReembeddingRequest, call: Call) -> pb.RunReembeddingResponse:  # noqa: ARG002  it is asked of the host
+        if not request.dry_run:
+            self._reembedder.start()
+        known = await self._reembedder.progress()
+        return pb.RunReembeddingResponse(
+            pending_count=known.pending_count,
+            embedded_count=known.embedded_count,
+            failed_count=known.failed_count,
+            running=known.running,
+            fault=known.fault,
             dry_run=request.dry_run,
         )
 

@@ -70,6 +70,7 @@ RULES: Mapping[str, Rule] = {
     "AdminService/RunGc": _HOST_WRITES,
     "AdminService/RunDecay": _HOST_WRITES,
     "AdminService/RunEnrichment": _HOST_WRITES,
+    "AdminService/RunReembedding": _HOST_WRITES,
     "AdminService/CompactStore": _HOST_WRITES,
     "AdminService/VerifyForgotten": _HOST,
     "GrantService/OpenSandbox": _HOST_WRITES,

@@ -81,10 +81,8 @@ class StoreInfo:
     commit_seq: int
     store_bytes: int
     memory_count: int
-    unembedded_count: int
-    """Memories without a vector."""
-    fingerprints: tuple[str, ...]
-    """Every fingerprint that a vector in it carries."""
+    fingerprints: Mapping[str, int]
+    """How many memories have a vector of each fingerprint; of "", how many have none."""
     newest_create_time: datetime | None
     """The latest ever given, also to a memory that was purged since."""
     secret: bytes
@@ -271,6 +269,14 @@ class MaintenanceStore(CommitLog, Protocol):
 
     async def unenriched(self, *, limit: int) -> list[Memory]:
         """Return at most limit live facts without enrich_time, of all owners, oldest first."""
+        ...
+
+    async def unembedded(self, fingerprint: str, *, limit: int, after: str = "") -> list[Memory]:
+        """
+        Return at most limit memories without a vector of that fingerprint, by id past the given one.
+
+        They are of all owners and in every state.
+        """
         ...
 
     async def jobs(self) -> dict[str, datetime]:

@@ -276,6 +276,10 @@ class RamStore:
         found = [entry.memory for memory_id, entry in sorted(self._entries.items()) if memory_id > after]
         return [m for m in found if m.delete_time is None and m.supersede_time is None][:limit]
 
+    async def unembedded(self, fingerprint: str, *, limit: int, after: str = "") -> list[Memory]:
+        found = sorted(memory_id for memory_id, entry in self._entries.items() if entry.fingerprint != fingerprint)
+        return [self._entries[memory_id].memory for memory_id in found if memory_id > after][:limit]
+
     async def jobs(self) -> dict[str, datetime]:
         return dict(self._jobs)
 
@@ -324,8 +328,7 @@ class RamStore:
             commit_seq=self._seq,
             store_bytes=0,
             memory_count=len(self._entries),
-            unembedded_count=sum(entry.vector is None for entry in self._entries.values()),
-            fingerprints=tuple(sorted({e.fingerprint for e in self._entries.values() if e.vector is not None})),
+            fingerprints=Counter(entry.fingerprint for entry in self._entries.values()),
             newest_create_time=self._newest,
             secret=self._secret,
         )
@@ -375,6 +378,11 @@ def _entries_after(known: dict[str, Entry], change: ChangeSet) -> dict[str, Entr
                 trusted_recall_time=old.memory.trusted_recall_time,
             )
             entries[memory.id] = Entry(memory, entry.terms, old.vector, old.fingerprint)
+    for embedding in change.embeddings:
+        known_as = entries.get(embedding.memory_id)
+        if known_as is not None:
+            made = replace(known_as, vector=embedding.vector, fingerprint=embedding.fingerprint)
+            entries[embedding.memory_id] = made
     for memory in change.purges:
         entries.pop(memory.id, None)
     return entries

@@ -112,8 +112,9 @@ class RecentChanges:
     def _keep(self, owner: Owner, applied: Applied) -> None:
         change = replace(applied.change, request=None)  # nobody follows requests, and their ids may be purged elsewhere
         applied = replace(applied, change=change)
-        rows = len(change.entities) + len(change.tombstones) + len(change.lift)
+        rows = len(change.entities) + len(change.tombstones) + len(change.lift) + len(change.embeddings)
         size = BYTES_A_CHANGE + rows * BYTES_A_ROW + sum(map(_bytes_of, (*change.inserts, *change.updates)))
+        size += sum(embedding.vector.nbytes for embedding in change.embeddings)
         self._number += 1
         self._kept[self._number] = (owner, applied, size)
         self._of.setdefault(owner, deque()).append(self._number)

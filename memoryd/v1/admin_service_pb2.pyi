@@ -55,6 +55,7 @@ class GetServerInfoResponse(google.protobuf.message.Message):
     RSS_BYTES_FIELD_NUMBER: builtins.int
     SANDBOX_COUNT_FIELD_NUMBER: builtins.int
     AUDIT_PATH_FIELD_NUMBER: builtins.int
+    UNEMBEDDED_COUNT_FIELD_NUMBER: builtins.int
     version: builtins.str
     """The version of memoryd."""
     store_path: builtins.str
@@ -85,6 +86,8 @@ class GetServerInfoResponse(google.protobuf.message.Message):
     """Sockets of sandboxes that are open."""
     audit_path: builtins.str
     """The audit log. Empty: there is none."""
+    unembedded_count: builtins.int
+    """Memories without a vector of the model in use, in every state. Zero where there is no model."""
     @property
     def uptime(self) -> google.protobuf.duration_pb2.Duration:
         """How long it has been running."""
@@ -113,10 +116,11 @@ class GetServerInfoResponse(google.protobuf.message.Message):
         rss_bytes: builtins.int = ...,
         sandbox_count: builtins.int = ...,
         audit_path: builtins.str = ...,
+        unembedded_count: builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["uptime", b"uptime"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["audit_path", b"audit_path", "commit_seq", b"commit_seq", "embedding_dimensions", b"embedding_dimensions", "embedding_fingerprint", b"embedding_fingerprint", "embedding_provider", b"embedding_provider", "index_bytes", b"index_bytes", "index_scopes", b"index_scopes", "memory_count", b"memory_count", "rss_bytes", b"rss_bytes", "sandbox_count", b"sandbox_count", "schema_version", b"schema_version", "store_bytes", b"store_bytes", "store_id", b"store_id", "store_path", b"store_path", "uptime", b"uptime", "version", b"version", "warnings", b"warnings"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["audit_path", b"audit_path", "commit_seq", b"commit_seq", "embedding_dimensions", b"embedding_dimensions", "embedding_fingerprint", b"embedding_fingerprint", "embedding_provider", b"embedding_provider", "index_bytes", b"index_bytes", "index_scopes", b"index_scopes", "memory_count", b"memory_count", "rss_bytes", b"rss_bytes", "sandbox_count", b"sandbox_count", "schema_version", b"schema_version", "store_bytes", b"store_bytes", "store_id", b"store_id", "store_path", b"store_path", "unembedded_count", b"unembedded_count", "uptime", b"uptime", "version", b"version", "warnings", b"warnings"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___GetServerInfoResponse: typing_extensions.TypeAlias = GetServerInfoResponse
@@ -319,6 +323,64 @@ class RunEnrichmentResponse(google.protobuf.message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___RunEnrichmentResponse: typing_extensions.TypeAlias = RunEnrichmentResponse
+
+@typing.final
+class RunReembeddingRequest(google.protobuf.message.Message):
+    """How to re-embed."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    dry_run: builtins.bool
+    """Only tell how far it is; begin nothing."""
+    def __init__(
+        self,
+        *,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___RunReembeddingRequest: typing_extensions.TypeAlias = RunReembeddingRequest
+
+@typing.final
+class RunReembeddingResponse(google.protobuf.message.Message):
+    """How far it is."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PENDING_COUNT_FIELD_NUMBER: builtins.int
+    EMBEDDED_COUNT_FIELD_NUMBER: builtins.int
+    FAILED_COUNT_FIELD_NUMBER: builtins.int
+    RUNNING_FIELD_NUMBER: builtins.int
+    FAULT_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    pending_count: builtins.int
+    """Memories without a vector of the model in use, in every state."""
+    embedded_count: builtins.int
+    """Memories that got one since the pass began."""
+    failed_count: builtins.int
+    """Memories whose text could not be embedded in this pass; the next one tries again."""
+    running: builtins.bool
+    """Whether a pass is under way."""
+    fault: builtins.str
+    """Why it pauses. Empty: it does not."""
+    dry_run: builtins.bool
+    """Whether nothing was begun because dry_run was set."""
+    def __init__(
+        self,
+        *,
+        pending_count: builtins.int = ...,
+        embedded_count: builtins.int = ...,
+        failed_count: builtins.int = ...,
+        running: builtins.bool = ...,
+        fault: builtins.str = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run", "embedded_count", b"embedded_count", "failed_count", b"failed_count", "fault", b"fault", "pending_count", b"pending_count", "running", b"running"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___RunReembeddingResponse: typing_extensions.TypeAlias = RunReembeddingResponse
 
 @typing.final
 class CompactStoreRequest(google.protobuf.message.Message):

@@ -55,6 +55,11 @@ class AdminServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_admin__service__pb2.RunEnrichmentRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.RunEnrichmentResponse.FromString,
                 _registered_method=True)
+        self.RunReembedding = channel.unary_unary(
+                '/memoryd.v1.AdminService/RunReembedding',
+                request_serializer=memoryd_dot_v1_dot_admin__service__pb2.RunReembeddingRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.RunReembeddingResponse.FromString,
+                _registered_method=True)
         self.CompactStore = channel.unary_unary(
                 '/memoryd.v1.AdminService/CompactStore',
                 request_serializer=memoryd_dot_v1_dot_admin__service__pb2.CompactStoreRequest.SerializeToString,
@@ -105,6 +110,15 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RunReembedding(self, request, context):
+        """Begins to give every memory a vector of the model in use, in the background, unless that is under way, and returns
+        at once how far it is. Until its turn has come a memory is found by its words; after a restart it goes on where it
+        was. Idempotent. The caller must be on the admin socket.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CompactStore(self, request, context):
         """Writes the database anew without the bytes of what was purged, and takes the new file's place. Calls go on
         meanwhile; writes wait for a moment at the end. Idempotent. The caller must be on the admin socket.
@@ -144,6 +158,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.RunEnrichment,
                     request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.RunEnrichmentRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_admin__service__pb2.RunEnrichmentResponse.SerializeToString,
+            ),
+            'RunReembedding': grpc.unary_unary_rpc_method_handler(
+                    servicer.RunReembedding,
+                    request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.RunReembeddingRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_admin__service__pb2.RunReembeddingResponse.SerializeToString,
             ),
             'CompactStore': grpc.unary_unary_rpc_method_handler(
                     servicer.CompactStore,
@@ -265,6 +284,33 @@ class AdminService(object):
             '/memoryd.v1.AdminService/RunEnrichment',
             memoryd_dot_v1_dot_admin__service__pb2.RunEnrichmentRequest.SerializeToString,
             memoryd_dot_v1_dot_admin__service__pb2.RunEnrichmentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RunReembedding(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.AdminService/RunReembedding',
+            memoryd_dot_v1_dot_admin__service__pb2.RunReembeddingRequest.SerializeToString,
+            memoryd_dot_v1_dot_admin__service__pb2.RunReembeddingResponse.FromString,
             options,
             channel_credentials,
             insecure,

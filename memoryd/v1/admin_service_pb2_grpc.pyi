@@ -44,6 +44,11 @@ class AdminServiceStub:
     Idempotent. The caller must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now;
     retry with backoff.
     """
+    RunReembedding: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunReembeddingRequest, memoryd.v1.admin_service_pb2.RunReembeddingResponse]
+    """Begins to give every memory a vector of the model in use, in the background, unless that is under way, and returns
+    at once how far it is. Until its turn has come a memory is found by its words; after a restart it goes on where it
+    was. Idempotent. The caller must be on the admin socket.
+    """
     CompactStore: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.CompactStoreRequest, memoryd.v1.admin_service_pb2.CompactStoreResponse]
     """Writes the database anew without the bytes of what was purged, and takes the new file's place. Calls go on
     meanwhile; writes wait for a moment at the end. Idempotent. The caller must be on the admin socket.
@@ -75,6 +80,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Looks again, with every finder of entities.strategies.accurate, for the entities of facts that name few.
     Idempotent. The caller must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now;
     retry with backoff.
+    """
+    RunReembedding: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.RunReembeddingRequest, memoryd.v1.admin_service_pb2.RunReembeddingResponse]  # type: ignore[assignment]
+    """Begins to give every memory a vector of the model in use, in the background, unless that is under way, and returns
+    at once how far it is. Until its turn has come a memory is found by its words; after a restart it goes on where it
+    was. Idempotent. The caller must be on the admin socket.
     """
     CompactStore: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.CompactStoreRequest, memoryd.v1.admin_service_pb2.CompactStoreResponse]  # type: ignore[assignment]
     """Writes the database anew without the bytes of what was purged, and takes the new file's place. Calls go on
@@ -128,6 +138,17 @@ class AdminServiceServicer(metaclass=abc.ABCMeta):
         """Looks again, with every finder of entities.strategies.accurate, for the entities of facts that name few.
         Idempotent. The caller must be on the admin socket. Errors: UNAVAILABLE (UNAVAILABLE): the store cannot write now;
         retry with backoff.
+        """
+
+    @abc.abstractmethod
+    def RunReembedding(
+        self,
+        request: memoryd.v1.admin_service_pb2.RunReembeddingRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.admin_service_pb2.RunReembeddingResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.RunReembeddingResponse]]:
+        """Begins to give every memory a vector of the model in use, in the background, unless that is under way, and returns
+        at once how far it is. Until its turn has come a memory is found by its words; after a restart it goes on where it
+        was. Idempotent. The caller must be on the admin socket.
         """
 
     @abc.abstractmethod

@@ -8,7 +8,7 @@
 _shtab_memoryd_sandbox_subparsers=(open list close)
 _shtab_memoryd_grant_subparsers=(list memories forget)
 _shtab_memoryd_token_subparsers=(issue attenuate inspect revoke rotate)
-_shtab_memoryd_subparsers=(serve check status gc decay enrich compact verify sandbox grant token audit completion)
+_shtab_memoryd_subparsers=(serve check status gc decay enrich reembed compact verify sandbox grant token audit completion)
 
 _shtab_memoryd_serve_option_strings=(-h --help --config --data-dir --socket)
 _shtab_memoryd_check_option_strings=(-h --help --config --data-dir --socket --json --adopt --accept-loss)
@@ -16,6 +16,7 @@ _shtab_memoryd_status_option_strings=(-h --help --config --data-dir --socket --j
 _shtab_memoryd_gc_option_strings=(-h --help --config --data-dir --socket --dry-run --clock-is-right --json)
 _shtab_memoryd_decay_option_strings=(-h --help --config --data-dir --socket --json --dry-run)
 _shtab_memoryd_enrich_option_strings=(-h --help --config --data-dir --socket --json --dry-run)
+_shtab_memoryd_reembed_option_strings=(-h --help --config --data-dir --socket --json --dry-run --no-wait)
 _shtab_memoryd_compact_option_strings=(-h --help --config --data-dir --socket --json)
 _shtab_memoryd_verify_option_strings=(-h --help --config --data-dir --socket --json --forgotten --text)
 _shtab_memoryd_sandbox_open_option_strings=(-h --help --config --data-dir --socket --json --user --chat --agent --allow --ttl --label --calls-per-second --writes-per-day --stored-memories --stored-bytes --connections --mount)
@@ -42,7 +43,7 @@ _shtab_memoryd_token_pos_0_choices=(issue attenuate inspect revoke rotate)
 _shtab_memoryd_audit___door_choices=(admin sandbox shared tcp daemon)
 _shtab_memoryd_audit___outcome_choices=(OK refused NOT_FOUND INVALID_ARGUMENT ABORTED UNAVAILABLE INTERNAL CANCELLED DATA_LOSS PERMISSION_DENIED RESOURCE_EXHAUSTED UNAUTHENTICATED UNIMPLEMENTED)
 _shtab_memoryd_completion_pos_0_choices=(bash zsh fish)
-_shtab_memoryd_pos_0_choices=(serve check status gc decay enrich compact verify sandbox grant token audit completion)
+_shtab_memoryd_pos_0_choices=(serve check status gc decay enrich reembed compact verify sandbox grant token audit completion)
 
 _shtab_memoryd_serve__h_nargs=0
 _shtab_memoryd_serve___help_nargs=0
@@ -66,6 +67,11 @@ _shtab_memoryd_enrich__h_nargs=0
 _shtab_memoryd_enrich___help_nargs=0
 _shtab_memoryd_enrich___json_nargs=0
 _shtab_memoryd_enrich___dry_run_nargs=0
+_shtab_memoryd_reembed__h_nargs=0
+_shtab_memoryd_reembed___help_nargs=0
+_shtab_memoryd_reembed___json_nargs=0
+_shtab_memoryd_reembed___dry_run_nargs=0
+_shtab_memoryd_reembed___no_wait_nargs=0
 _shtab_memoryd_compact__h_nargs=0
 _shtab_memoryd_compact___help_nargs=0
 _shtab_memoryd_compact___json_nargs=0

@@ -49,7 +49,7 @@ function _shtab_memoryd_using
   test "$_shtab_memoryd_cmdpath" = "$argv"
 end
 
-set -g _shtab_memoryd_commands serve check status gc decay enrich compact verify sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
+set -g _shtab_memoryd_commands serve check status gc decay enrich reembed compact verify sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
 set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --label --limit --mount --out --outcome --rpc --since --socket --stored-bytes --stored-memories --text --token-file --ttl --until --user --via --writes-per-day
 
 complete -c memoryd -e
@@ -98,6 +98,14 @@ complete -c memoryd -n '_shtab_memoryd_using enrich' -l data-dir -x -d 'where th
 complete -c memoryd -n '_shtab_memoryd_using enrich' -l socket -x -d 'the admin socket'
 complete -c memoryd -n '_shtab_memoryd_using enrich' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using enrich' -l dry-run -d 'only count'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a reembed -d 'Give every memory a vector of the model in use; it goes on if you stop watching.'
+complete -c memoryd -n '_shtab_memoryd_using reembed' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using reembed' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using reembed' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using reembed' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using reembed' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using reembed' -l dry-run -d 'only tell how many have none, and how far it is'
+complete -c memoryd -n '_shtab_memoryd_using reembed' -l no-wait -d 'begin, and return at once'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a compact -d 'Rewrite the database without the bytes of what was purged.'
 complete -c memoryd -n '_shtab_memoryd_using compact' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using compact' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'

@@ -17,6 +17,7 @@ _shtab_memoryd_commands() {
     enrich:'Look again for the people and things that facts name.'
     gc:'erase what is past its grace'
     grant:'look at grants, and clean up what came through one'
+    reembed:'Give every memory a vector of the model in use; it goes on if you stop watching.'
     sandbox:'open, list and close the sockets of sandboxes'
     serve:'run the daemon in the foreground'
     status:'ask the running daemon how it fares'
@@ -204,6 +205,19 @@ _shtab_memoryd_grant_memories_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_grant_memories_defaults_added=0
+
+_shtab_memoryd_reembed_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  "--dry-run[only tell how many have none, and how far it is]"
+  "--no-wait[begin, and return at once]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_reembed_defaults_added=0
 
 _shtab_memoryd_sandbox_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -407,6 +421,7 @@ _shtab_memoryd() {
         enrich) _arguments -C -s $_shtab_memoryd_enrich_options ;;
         gc) _arguments -C -s $_shtab_memoryd_gc_options ;;
         grant) _shtab_memoryd_grant ;;
+        reembed) _arguments -C -s $_shtab_memoryd_reembed_options ;;
         sandbox) _shtab_memoryd_sandbox ;;
         serve) _arguments -C -s $_shtab_memoryd_serve_options ;;
         status) _arguments -C -s $_shtab_memoryd_status_options ;;

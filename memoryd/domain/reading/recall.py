@@ -61,8 +61,9 @@ async def recall(
         vector, embedding_s = await embedding
     finally:
         embedding.cancel()
-    missing = [Leg.VECTOR] if vector is None else []
     ready = [index for index in indexes if index is not None]
+    unembedded = any(index.vectors is not None and index.vectors.mostly_missing for index in ready)
+    missing = [Leg.VECTOR] if vector is None or unembedded else []
     if len(ready) < len(indexes):  # a scope larger than the memory budget: the store answers, without its words
         missing.append(Leg.KEYWORD)
         found = await _from_store(query, caller, ports, vector, now)
@@ -94,8 +95,6 @@ def _asked(query: Query, vector: Vector | None, telling: list[str], now: datetim
 
 async def _vector(query: Query, caller: Caller, ports: Ports) -> tuple[Vector | None, float]:
     """Return the vector of a query, None where there is none in time, and the seconds that it took."""
-    if ports.vector_refusal:
-        return None, 0.0
     began = time.perf_counter()
     try:
         async with asyncio.timeout(EMBEDDING_PATIENCE_S):

@@ -77,9 +77,7 @@ class _Statements(Write[list[AddResult]]):
             embedded_text(d.source.speaker, d.content) for n, d in enumerate(self.drafts) if n not in self._declined
         ]
         made: list[Vector | None] = [None] * len(texts)
-        if (
-            texts and not self.ports.vector_refusal
-        ):  # vectors of a second model would keep the first from being searched
+        if texts:
             embedding = self.ports.embedder.documents(texts, caller=self.caller.turn)
             made = list(await abandonable(embedding))
         each = iter(made)

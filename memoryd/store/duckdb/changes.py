@@ -10,11 +10,12 @@ from typing import Any
 import duckdb
 
 from memoryd.errors import Contended
-from memoryd.model.change import PURGE, ChangeSet, Recalled, Tombstone
+from memoryd.model.change import PURGE, ChangeSet, Embedding, Recalled, Tombstone
 from memoryd.model.scope import Owner
 from memoryd.store.base import check_jobs
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.usage import UsageChanges, sizes_of
+from memoryd.store.duckdb.vectors import column_of
 
 __all__ = ["add_recalls", "jobs_of", "write"]
 
@@ -51,11 +52,32 @@ def _update(con: duckdb.DuckDBPyConnection, updated: Sequence[dict[str, Any]]) -
     con.execute(f"UPDATE memories SET {assigned} FROM columns WHERE memories.id = columns.id")
 
 
-def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], first_seq: int) -> UsageChanges:
+def _embed(
+    con: duckdb.DuckDBPyConnection, embeddings: Sequence[tuple[int, Embedding]], dimensions: Sequence[int]
+) -> None:
+    """Give memories new vectors, by commit; `dimensions` are those of the columns, of which all others are emptied."""
+    for size in {len(embedding.vector) for _, embedding in embeddings}:
+        made = [
+            {"id": one.memory_id, "vector": one.vector, "fingerprint": one.fingerprint, "commit_seq": seq}
+            for seq, one in embeddings
+            if len(one.vector) == size
+        ]
+        columns = rows.columns_of(made)  # noqa: F841  DuckDB finds it by its name
+        emptied = "".join(f", {column_of(other)} = NULL" for other in dimensions if other != size)
+        con.execute(
+            f"UPDATE memories SET {column_of(size)} = columns.vector::FLOAT[{size}],"
+            f" fingerprint = columns.fingerprint, commit_seq = columns.commit_seq{emptied}"
+            " FROM columns WHERE memories.id = columns.id"
+        )
+
+
+def write(
+    con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], first_seq: int, dimensions: Sequence[int]
+) -> UsageChanges:
     """
     Write change sets, numbered from `first_seq` on, in the open transaction; Contended as of CommitLog.commit.
 
-    Returns what they change of the usage of grants.
+    `dimensions` are those of the vector columns. Returns what they change of the usage of grants.
     """
     usage = UsageChanges()
     inserts = [rows.entry_row(entry, seq) for seq, change in enumerate(changes, first_seq) for entry in change.inserts]
@@ -69,27 +91,11 @@ def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], first_se
         if change.forget_requests_before is not None:
             con.execute("DELETE FROM requests WHERE create_time < ?", [rows.naive(change.forget_requests_before)])
             con.execute("DELETE FROM uses WHERE memory_id NOT IN (SELECT id FROM memories)")
-        for grant in change.grants:
-            row = rows.grant_row(grant)
-            con.execute(
-                "INSERT INTO grants (id, details, create_time) VALUES (?, ?, ?)"
-                " ON CONFLICT (id) DO UPDATE SET details = excluded.details",
-                [row["id"], row["details"], row["create_time"]],
-            )
-        if change.forget_grants:
-            gone = list(change.forget_grants)
-            con.execute("DELETE FROM grants WHERE id IN (SELECT unnest(?::VARCHAR[]))", [gone])
-        if change.token_keys is not None:
-            kept = [key.id for key in change.token_keys]
-            con.execute("DELETE FROM token_keys WHERE id NOT IN (SELECT unnest(?::VARCHAR[]))", [kept])
-            for key in change.token_keys:
-                con.execute(
-                    "INSERT INTO token_keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                    [key.id, key.secret.hex(), rows.naive(key.create_time)],
-                )
+        _write_grants(con, change)
         if change.jobs_before:
             check_jobs(change, jobs_of(con))
         _write_knowledge(con, change)
+    _embed(con, [(seq, one) for seq, change in enumerate(changes, first_seq) for one in change.embeddings], dimensions)
     usage.write(con)
     requests = [rows.request_row(change.request) for change in changes if change.request is not None]
     if requests:
@@ -98,6 +104,27 @@ def write(con: duckdb.DuckDBPyConnection, changes: Sequence[ChangeSet], first_se
         except duckdb.ConstraintException:
             raise Contended("a request_id is taken; nothing was written: try again") from None
     return usage
+
+
+def _write_grants(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
+    for grant in change.grants:
+        row = rows.grant_row(grant)
+        con.execute(
+            "INSERT INTO grants (id, details, create_time) VALUES (?, ?, ?)"
+            " ON CONFLICT (id) DO UPDATE SET details = excluded.details",
+            [row["id"], row["details"], row["create_time"]],
+        )
+    if change.forget_grants:
+        gone = list(change.forget_grants)
+        con.execute("DELETE FROM grants WHERE id IN (SELECT unnest(?::VARCHAR[]))", [gone])
+    if change.token_keys is not None:
+        kept = [key.id for key in change.token_keys]
+        con.execute("DELETE FROM token_keys WHERE id NOT IN (SELECT unnest(?::VARCHAR[]))", [kept])
+        for key in change.token_keys:
+            con.execute(
+                "INSERT INTO token_keys VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                [key.id, key.secret.hex(), rows.naive(key.create_time)],
+            )
 
 
 def _count(con: duckdb.DuckDBPyConnection, change: ChangeSet, usage: UsageChanges) -> None:

@@ -282,6 +282,10 @@ class DuckDBStore:
         )
         return await self._memories(queries.select_memories(source) + " ORDER BY m.id", [after])
 
+    async def unembedded(self, fingerprint: str, *, limit: int, after: str = "") -> list[Memory]:
+        source = f"(SELECT * FROM memories WHERE fingerprint <> ? AND id > ? ORDER BY id LIMIT {int(limit)})"
+        return await self._memories(queries.select_memories(source) + " ORDER BY m.id", [fingerprint, after])
+
     async def unenriched(self, *, limit: int) -> list[Memory]:
         source = (
             "(SELECT * FROM memories WHERE kind = 'fact' AND delete_time IS NULL AND supersede_time IS NULL"
@@ -327,23 +331,19 @@ class DuckDBStore:
             secret=self._opened.secret,
         )
         try:
-            counted = await self._query("SELECT count(*), count(*) FILTER (fingerprint = '') FROM memories")
             newest = (await self._query("SELECT newest_create_time FROM commits"))[0][0]
-            fingerprints = await self._query(
-                "SELECT DISTINCT fingerprint FROM memories WHERE fingerprint <> '' ORDER BY fingerprint",
-            )
+            made_by = "SELECT fingerprint, count(*) FROM memories GROUP BY fingerprint ORDER BY fingerprint"
+            fingerprints = dict(await self._query(made_by))
         except StoreDamaged:
             return known(
                 memory_count=0,
-                unembedded_count=0,
-                fingerprints=(),
+                fingerprints={},
                 newest_create_time=None,
                 damage=self._writer.damage,
             )
         return known(
-            memory_count=counted[0][0],
-            unembedded_count=counted[0][1],
-            fingerprints=tuple(row[0] for row in fingerprints),
+            memory_count=sum(fingerprints.values()),
+            fingerprints=fingerprints,
             newest_create_time=None if newest is None else newest.replace(tzinfo=UTC),
             damage=self._writer.damage,
         )

@@ -327,12 +327,11 @@ class Writer:
         self._check_space([together for together, _ in work])
         con = self._con
         seq = self._seq + len(changes)
-        sizes = {len(entry.vector) for c in changes for entry in c.inserts if entry.vector is not None}
-        for size in sizes.difference(self.vectors.dimensions):
+        for size in frozenset().union(*(change.vector_sizes for change in changes)).difference(self.vectors.dimensions):
             self.vectors.ensure(con, size)
         con.begin()
         try:
-            usage = write(con, changes, self._seq + 1)
+            usage = write(con, changes, self._seq + 1, self.vectors.dimensions)
             times = [rows.naive(entry.memory.create_time) for c in changes for entry in c.inserts]
             newest = max([time for time in (*times, self._newest) if time is not None], default=None)
             con.execute("UPDATE commits SET commit_seq = ?, newest_create_time = ?", [seq, newest])
