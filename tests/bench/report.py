@@ -7,6 +7,22 @@ import statistics
 from pathlib import Path
 
 TICK = os.sysconf("SC_CLK_TCK")
+HEAD = (
+    "| what | × RPC | × embedding | min | p50 | p95 | p99 | unit | CPU ms/call | goal |\n"
+    "|---|---:|---:|---:|---:|---:|---:|---|---:|---|"
+)
+_base: dict[str, float] = {}
+
+
+def compare_with(*, rpc_ms: float, embedding_ms: float) -> None:
+    """From now on show the medians as multiples of an empty RPC and of the embedding of a query, of this run."""
+    _base.update(rpc=rpc_ms, embedding=embedding_ms)
+
+
+def _multiples(value: float, unit: str) -> str:
+    if unit != "ms" or not _base:
+        return " | "
+    return f"{value / _base['rpc']:.1f} | {value / _base['embedding']:.1f}"
 
 
 def cpu_s(pid: int) -> float:
@@ -31,11 +47,11 @@ def row(name: str, values: list[float], *, unit: str = "ms", goal: str = "", cpu
     cells = [min(values), statistics.median(values), quantile(values, 0.95), quantile(values, 0.99)]
     digits = 3 if max(cells) < 1 else 2
     print(
-        f"| {name} | {' | '.join(f'{cell:.{digits}f}' for cell in cells)} | {unit} |"
+        f"| {name} | {_multiples(cells[1], unit)} | {' | '.join(f'{cell:.{digits}f}' for cell in cells)} | {unit} |"
         f" {'' if cpu is None else f'{cpu:.2f}'} | {goal} |",
         flush=True,
     )
 
 
 def one(name: str, value: float, unit: str, goal: str = "") -> None:
-    print(f"| {name} | | {value:.2f} | | | {unit} | | {goal} |", flush=True)
+    print(f"| {name} | {_multiples(value, unit)} | | {value:.2f} | | | {unit} | | {goal} |", flush=True)

@@ -78,7 +78,7 @@ def fill(database: Path, scopes: dict[str, int], *, others: int = 0, vectors: bo
             if encoder is not None:
                 columns.ensure(opened.connection, encoder.dimensions)
             opened.connection.execute("BEGIN")
-            write(opened.connection, [ChangeSet(inserts=tuple(entries))], opened.commit_seq)
+            write(opened.connection, [ChangeSet(inserts=tuple(entries))], opened.commit_seq, columns.dimensions)
             opened.connection.execute("COMMIT")
     if others:
         fingerprint = encoder.fingerprint if encoder else ""
