@@ -182,13 +182,19 @@ class Postings:
             found = holders if found is None else np.intersect1d(found, holders)
         return np.empty(0, dtype=np.int64) if found is None else found
 
-    def holders(self, term: str, documents: Sequence[int]) -> set[int]:
-        """Return those of some documents in which a term occurs."""
-        if not len(documents):
-            return set()
-        wanted = np.asarray(sorted(documents), dtype=np.int32)
-        pieces = (found for found, _ in self.pieces(term, int(wanted[-1]) + 1))
-        return {int(one) for found in pieces for one in wanted[np.isin(wanted, found)]}
+    def holders(self, terms: Sequence[str], documents: Collection[int]) -> list[set[int]]:
+        """Return for each term those of some documents in which it occurs."""
+        wanted = np.array(sorted(documents), dtype=np.int32)
+        count = int(wanted[-1]) + 1 if len(wanted) else 0
+        held: list[set[int]] = []
+        for term in terms:
+            rows: set[int] = set()
+            for found, _ in self.pieces(term, count):
+                places = np.searchsorted(found, wanted)  # both are in order
+                places[places == len(found)] = 0
+                rows.update(wanted[found[places] == wanted].tolist() if len(found) else ())
+            held.append(rows)
+        return held
 
     def frequencies(self, terms: Sequence[str], count: int, alive: NDArray[np.bool_] | None) -> tuple[int, ...]:
         """Return in how many of the first count documents each term occurs; only those alive, where that is given."""

@@ -359,12 +359,12 @@ class ScopeIndex:
 
     def alike(self, rows: Collection[int], *, floor: float) -> list[tuple[int, list[int]]]:
         """Return statements of these documents, each with the older ones of at least that cosine, nearest first."""
-        statements = [row for row in rows if self.columns.kinds.view()[row] in STATEMENT_CODES]
+        kinds = self.columns.kinds.view()
+        statements = [row for row in rows if kinds[row] in STATEMENT_CODES]
         if self.vectors is None or len(statements) < 2:  # noqa: PLR2004  a pair
             return []
-        chosen = np.array(
-            sorted(statements, key=lambda row: (int(self.columns.created.view()[row]), row)), dtype=np.int64
-        )
+        rows_in_order = np.array(sorted(statements), dtype=np.int64)
+        chosen = rows_in_order[np.argsort(self.columns.created.view()[rows_in_order], kind="stable")]
         older = np.tril(similarities(self.vectors.rows(chosen)), -1)  # of each its cosines with those before it
         return [
             (int(chosen[n]), [int(chosen[m]) for m in np.argsort(-older[n], kind="stable") if older[n, m] >= floor])

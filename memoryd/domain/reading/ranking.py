@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -194,24 +195,31 @@ class _WordsAsked:
     """Which candidates hold the words of a question."""
 
     def __init__(self, index: ScopeIndex, known: Mapping[int, Candidate], asked: Asked, stats: CorpusStats) -> None:
-        self._known = known
+        self._index, self._known, self._asked, self._stats = index, known, asked, stats
         self._exact = index.says(asked.digest)
-        mass = sum(stats.idf) or 1.0
-        held = [
-            (term, idf / mass, index.postings.holders(term, list(known)))
-            for term, idf in zip(asked.question.terms, stats.idf, strict=True)
-        ]
-        self._telling = [rows for term, _, rows in held if term in asked.telling]
-        self._plain = [(share, rows) for term, share, rows in held if term not in asked.telling]
+
+    @cached_property
+    def _held(self) -> tuple[list[set[int]], list[tuple[float, set[int]]]]:
+        """Who holds the terms that tell instances apart, and who the others, with their shares; few searches ask."""
+        terms = self._asked.question.terms
+        mass = sum(self._stats.idf) or 1.0
+        rows_of = self._index.postings.holders(terms, self._known.keys())
+        held = list(zip(terms, self._stats.idf, rows_of, strict=True))
+        telling = [rows for term, _, rows in held if term in self._asked.telling]
+        return telling, [(idf / mass, rows) for term, idf, rows in held if term not in self._asked.telling]
 
     def of_older_alone(self, older: int, newer: int) -> bool:
         """Whether the older one is what was meant: it says just the question, or alone holds what tells them apart."""
-        if older in self._exact or any(older in rows and newer not in rows for rows in self._telling):
+        if older in self._exact:
             return True
-        return sum(share for share, rows in self._plain if older in rows and newer not in rows) > MOST_OWN
+        telling, plain = self._held
+        if any(older in rows and newer not in rows for rows in telling):
+            return True
+        return sum(share for share, rows in plain if older in rows and newer not in rows) > MOST_OWN
 
     def of_both(self, older: int, newer: int) -> bool:
         """Whether both are about what was asked, and not just about the same person."""
-        if any(older in rows for _, rows in self._plain):
-            return any(older in rows and newer in rows for _, rows in self._plain)
+        _, plain = self._held
+        if any(older in rows for _, rows in plain):
+            return any(older in rows and newer in rows for _, rows in plain)
         return self._known[newer].similarity >= self._known[older].similarity - NEAR_ENOUGH
