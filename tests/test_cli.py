@@ -67,6 +67,13 @@ def test_a_terminal_without_unicode_and_a_full_disk_are_no_crash(daemon, memory,
     assert (1, b"memory: cannot write: No space left on device\n") == (full.returncode, full.stderr)
     closed = subprocess.run(["bash", "-c", "memory add - <&-"], env=env, capture_output=True, check=False)
     assert (2, b"memory: standard input is closed\n") == (closed.returncode, closed.stderr)
+    for mute in (f"{command} >&-", f"{command} 2>&-", f"{command} >&- 2>&-", f"{command} | true"):
+        done = subprocess.run(["bash", "-c", mute], env=env, capture_output=True, check=False)
+        assert (0, b"") == (done.returncode, done.stderr), mute
+    wrong = subprocess.run(["memory", "serch", "x"], env=env, capture_output=True, check=False)
+    assert (2, True) == (wrong.returncode, b"invalid choice: 'serch'" in wrong.stderr)
+    shown = subprocess.run(["memory", "search", "--help"], env=env, capture_output=True, check=False)
+    assert (0, True, b"") == (shown.returncode, shown.stdout.startswith(b"usage: memory search"), shown.stderr)
 
 
 def test_json_has_the_names_of_the_contract(memory):

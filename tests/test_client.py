@@ -6,7 +6,9 @@ import os
 import socket
 import subprocess
 import sys
+import typing
 
+import memory_client
 import pytest
 from memory_client import AsyncMemoryClient, Draft, Filter, InvalidArgument, Kind, MemoryClient
 from memory_client.endpoint import Identity
@@ -116,9 +118,9 @@ def test_what_the_client_says_itself_is_no_answer_of_the_daemon(folder):
         for above in (folder, folder.parent):
             above.chmod(above.stat().st_mode | 0o011)
         program = (
-            "import os, memory_client, time, grpc, google.rpc.status_pb2, google.rpc.error_details_pb2\n"
+            "import os, memory_client, time, grpc, random, google.rpc.status_pb2, google.rpc.error_details_pb2\n"
             f"client = memory_client.MemoryClient('unix://{place}', user_id='x', timeout_s=20)\n"
-            "os.setgid(65534); os.setuid(65534)\n"
+            "memory_client.MemorydError; os.setgid(65534); os.setuid(65534)\n"
             "for _ in range(2):\n"
             "    began = time.monotonic()\n"
             "    try:\n        client.get('abcdefgh')\n"
@@ -136,3 +138,30 @@ def test_a_purge_by_filter_is_not_sent_twice():
         return delete_matching(Identity("default", "alice", ""), **{**given, **more}).retryable
 
     assert (True, False, True) == (asked(), asked(purge=True), asked(purge=True, dry_run=True))
+
+
+def test_every_name_of_the_client_is_there_and_no_other():
+    for name in memory_client.__all__:
+        assert getattr(memory_client, name) is not None
+        assert name in dir(memory_client)
+    with pytest.raises(AttributeError, match="no attribute 'Memories'"):
+        memory_client.Memories  # noqa: B018
+
+
+def test_what_a_sandbox_calls_tells_its_types_as_tools_are_made_of_them():
+    for name in ("add", "search", "page", "get", "delete", "restore", "stats", "context", "history", "correct"):
+        assert typing.get_type_hints(getattr(MemoryClient, name))["return"]
+
+
+def test_a_search_imports_nothing_of_the_host():
+    program = (
+        "import sys; sys.argv = ['memory', 'search', 'tea', '--endpoint', 'unix:///nowhere', '--user', 'x']\n"
+        "from memory_cli.main import main\nassert main() == 6\nprint(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {"grpc", "memory_client.client", "memoryd.v1.memory_service_pb2"} <= {*done.stdout.split()}
+    assert not {
+        "hashlib", "uuid", "numpy", "memory_client.aio", "memory_client.admin_calls", "memory_client.grant_calls",
+        "memory_client.knowledge_calls", "memoryd.model.grant", "memoryd.model.reports", "memoryd.v1.admin_service_pb2",
+        "memoryd.v1.grant_service_pb2", "memoryd.v1.entity_service_pb2",
+    } & {*done.stdout.split()}  # fmt: skip

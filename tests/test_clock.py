@@ -22,7 +22,7 @@ from memoryd.identity.grants import Grants
 from memoryd.model.change import ChangeSet
 from memoryd.model.grant import Quota
 from memoryd.model.memory import Kind, Source
-from memoryd.model.results import GcReport
+from memoryd.model.reports import GcReport
 from tests.builders import Local, entry, memory, open_duckdb, ports_over, ram_store
 from tests.grants_helpers import grant
 from tests.support import Daemon

@@ -85,9 +85,9 @@ def test_the_command_and_the_client_of_another_user_say_the_same(private):
     if os.getuid():
         pytest.skip("needs root, to become another user")
     code = (
-        "import os, memory_client\nos.setgid(65534); os.setuid(65534)\n"
-        "try:\n    memory_client.MemoryClient(user_id='x')\n"
-        "except memory_client.PermissionDenied as error:\n    print(error)"
+        "import os\nfrom memory_client import MemoryClient, PermissionDenied\nos.setgid(65534); os.setuid(65534)\n"
+        "try:\n    MemoryClient(user_id='x')\n"
+        "except PermissionDenied as error:\n    print(error)"
     )
     env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": str(private.folder.parent)}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)

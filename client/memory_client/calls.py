@@ -6,8 +6,7 @@ The two clients only differ in how they send it.
 
 from __future__ import annotations
 
-import random
-import uuid
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -16,17 +15,8 @@ from memory_client.endpoint import Identity
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model.memory import Draft, Memory
 from memoryd.model.query import Filter
-from memoryd.model.results import (
-    AddResult,
-    BuiltContext,
-    Deleted,
-    GcReport,
-    Page,
-    SearchResult,
-    ServerInfo,
-    Stats,
-)
-from memoryd.v1 import admin_service_pb2, context_service_pb2, memory_service_pb2
+from memoryd.model.results import AddResult, BuiltContext, Deleted, Page, SearchResult, Stats
+from memoryd.v1 import context_service_pb2, memory_service_pb2
 from memoryd.wire.memory import (
     draft_to_pb,
     filter_to_pb,
@@ -59,6 +49,8 @@ _BACKOFF_S = (0.05, 0.25)
 
 def backoff_s(attempt: int) -> float:
     """Return how long to wait after a failed attempt, counted from 0: half to all of its time, so that many spread."""
+    import random  # on retries only, as the command's start counts
+
     return _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)] * random.uniform(0.5, 1.0)  # noqa: S311  no secret
 
 
@@ -121,7 +113,7 @@ def build(make: Callable[[], Any], identity: Identity | None = None) -> Any:
 
 def request_id_of(given: str) -> str:
     """Return the id that was given, or a new one."""
-    return given or str(uuid.uuid4())
+    return given or os.urandom(16).hex()
 
 
 def memory_call(
@@ -269,37 +261,3 @@ def context(
         )
 
     return Call("ContextService", "BuildContext", build(make, identity), pb.BuildContextResponse, parse)
-
-
-def server_info() -> Call[ServerInfo]:
-    """GetServerInfo."""
-    pb = admin_service_pb2
-
-    def parse(answer: Any) -> ServerInfo:
-        names = [name for name in ServerInfo.__dataclass_fields__ if name not in {"uptime", "warnings"}]
-        return ServerInfo(
-            uptime=answer.uptime.ToTimedelta(),
-            warnings=tuple(answer.warnings),
-            **{name: getattr(answer, name) for name in names},
-        )
-
-    return Call("AdminService", "GetServerInfo", pb.GetServerInfoRequest(), pb.GetServerInfoResponse, parse)
-
-
-def run_gc(*, dry_run: bool, clock_is_right: bool) -> Call[GcReport]:
-    """RunGc."""
-    pb = admin_service_pb2
-
-    def parse(answer: Any) -> GcReport:
-        return GcReport(
-            answer.expired_count,
-            answer.superseded_count,
-            answer.deleted_count,
-            answer.request_count,
-            answer.dry_run,
-            answer.grant_count,
-            answer.held,
-        )
-
-    request = pb.RunGcRequest(dry_run=dry_run, clock_is_right=clock_is_right)
-    return Call("AdminService", "RunGc", request, pb.RunGcResponse, parse)

@@ -11,7 +11,8 @@ from memory_client.calls import Call, build, count, stamped
 from memory_client.endpoint import Identity
 from memoryd.errors import InvalidArgument
 from memoryd.model.grant import Door, Grant, GrantSpec, GrantStatus, GrantUsage, Permission, Quota
-from memoryd.model.results import ForgottenGrant, Page
+from memoryd.model.reports import ForgottenGrant
+from memoryd.model.results import Page
 from memoryd.v1 import grant_service_pb2, identity_service_pb2
 from memoryd.wire.grant import (
     DOOR,

@@ -9,24 +9,14 @@ from memory_client.endpoint import Identity
 from memoryd.model.entity import Profile
 from memoryd.model.memory import Source
 from memoryd.model.query import Filter
-from memoryd.model.results import (
-    AddResult,
-    Compaction,
-    Confirmed,
-    Decayed,
-    DeletedMany,
-    Enriched,
+from memoryd.model.reports import (
     EntityMemories,
-    Faded,
     ForgottenPerson,
-    History,
     Merged,
     PeoplePage,
-    Proof,
-    Reembedding,
-    Trace,
 )
-from memoryd.v1 import admin_service_pb2, entity_service_pb2, memory_service_pb2
+from memoryd.model.results import AddResult, Confirmed, DeletedMany, History
+from memoryd.v1 import entity_service_pb2, memory_service_pb2
 from memoryd.wire.entity import profile_from_pb
 from memoryd.wire.memory import filter_to_pb, memory_from_pb, result_from_pb, source_to_pb, time_from_pb
 
@@ -179,63 +169,3 @@ def forget_person(identity: Identity, name: str, *, dry_run: bool) -> Call[Forgo
         )
 
     return Call("EntityService", "ForgetPerson", request, pb.ForgetPersonResponse, parse, retryable=False)
-
-
-def run_decay(*, dry_run: bool) -> Call[Decayed]:
-    """RunDecay."""
-    pb = admin_service_pb2
-
-    def parse(answer: Any) -> Decayed:
-        faded = tuple(Faded(item.id, item.owner, item.confidence) for item in answer.faded)
-        return Decayed(answer.examined_count, answer.decayed_count, faded, answer.dry_run, answer.held)
-
-    return Call("AdminService", "RunDecay", pb.RunDecayRequest(dry_run=dry_run), pb.RunDecayResponse, parse)
-
-
-def run_enrichment(*, dry_run: bool) -> Call[Enriched]:
-    """RunEnrichment."""
-    pb = admin_service_pb2
-
-    def parse(answer: Any) -> Enriched:
-        return Enriched(answer.examined_count, answer.linked_count, answer.skipped, answer.dry_run)
-
-    return Call(
-        "AdminService", "RunEnrichment", pb.RunEnrichmentRequest(dry_run=dry_run), pb.RunEnrichmentResponse, parse
-    )
-
-
-def run_reembedding(*, dry_run: bool) -> Call[Reembedding]:
-    """RunReembedding."""
-    pb = admin_service_pb2
-
-    def parse(answer: Any) -> Reembedding:
-        return Reembedding(
-            answer.pending_count, answer.embedded_count, answer.failed_count, answer.running, answer.fault
-        )
-
-    return Call(
-        "AdminService", "RunReembedding", pb.RunReembeddingRequest(dry_run=dry_run), pb.RunReembeddingResponse, parse
-    )
-
-
-def compact_store() -> Call[Compaction]:
-    """CompactStore."""
-    pb = admin_service_pb2
-
-    def parse(answer: Any) -> Compaction:
-        return Compaction(answer.before_bytes, answer.after_bytes, answer.pause.ToTimedelta(), tuple(answer.backups))
-
-    return Call("AdminService", "CompactStore", pb.CompactStoreRequest(), pb.CompactStoreResponse, parse)
-
-
-def verify_forgotten(memory_id: str, text: str) -> Call[Proof]:
-    """VerifyForgotten."""
-    pb = admin_service_pb2
-
-    def parse(answer: Any) -> Proof:
-        traces = tuple(Trace(trace.place, trace.detail) for trace in answer.traces)
-        times = (time_from_pb(answer, name) for name in ("log_start_time", "seen_time", "purge_time"))
-        return Proof(traces, answer.file_count, answer.byte_count, *times)
-
-    request = build(lambda: pb.VerifyForgottenRequest(id=memory_id, text=text))
-    return Call("AdminService", "VerifyForgotten", request, pb.VerifyForgottenResponse, parse)

@@ -12,7 +12,7 @@ from typing import Any
 
 from memory_cli.output import as_json, moment, size
 
-from memoryd.model.results import Reembedding
+from memoryd.model.reports import Reembedding
 
 __all__ = ["add_upkeep_commands"]
 

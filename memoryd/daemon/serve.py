@@ -38,7 +38,7 @@ from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
 from memoryd.model.change import ChangeSet
-from memoryd.model.results import Reembedding
+from memoryd.model.reports import Reembedding
 from memoryd.paths import Places
 from memoryd.store.duckdb import DuckDBStore, Opened, StoreRefused, open_store
 

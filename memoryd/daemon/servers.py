@@ -33,7 +33,7 @@ from memoryd.identity.listeners import Listeners, most_connections, raise_descri
 from memoryd.identity.socket_lease import SocketLease
 from memoryd.model import limits
 from memoryd.model.grant import Door, Grant, Quota
-from memoryd.model.results import Reembedding
+from memoryd.model.reports import Reembedding
 from memoryd.service.admin import AdminService
 from memoryd.service.context import ContextService
 from memoryd.service.entity import EntityService

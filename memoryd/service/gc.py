@@ -8,7 +8,7 @@ from datetime import datetime
 from memoryd.domain.forgetting.collect import collect
 from memoryd.domain.ports import Ports
 from memoryd.identity.issuer import GrantIssuer
-from memoryd.model.results import GcReport
+from memoryd.model.reports import GcReport
 
 __all__ = ["run_gc"]
 

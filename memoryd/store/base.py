@@ -21,7 +21,8 @@ from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
-from memoryd.model.results import Compaction, GcReport, Stats
+from memoryd.model.reports import Compaction, GcReport
+from memoryd.model.results import Stats
 from memoryd.model.scope import Owner, Visibility
 
 if TYPE_CHECKING:

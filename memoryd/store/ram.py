@@ -31,7 +31,8 @@ from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import Kind, Memory, State
 from memoryd.model.query import Filter
-from memoryd.model.results import Compaction, GcReport, MemoryCount, Stats
+from memoryd.model.reports import Compaction, GcReport
+from memoryd.model.results import MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import text_digest
 from memoryd.store.base import Cursor, Graces, StoreInfo, check_jobs, check_owners

@@ -18,7 +18,7 @@ from memory_cli.people import forget, people, person
 
 # The client, and with it gRPC, is imported once a command needs it: --help and completion stay instant.
 
-__all__ = ["main"]
+__all__ = ["main", "run"]
 
 EXIT_CODES = {
     "INVALID_ARGUMENT": 2,
@@ -140,8 +140,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    parser = make_parser()
     words = sys.argv[1:] if argv is None else argv
+    parser = make_parser(*words[:1])
     refuse_empty(parser, words)
     args = parser.parse_args(words)
     code = 0
@@ -199,5 +199,34 @@ def _failed(error: Any, *, said: bool = False) -> int:
     return EXIT_CODES.get(error.code, 1)
 
 
+def run() -> None:
+    """
+    Run the command as a process of its own, and end it without taking the interpreter and gRPC apart.
+
+    Everything is written and every connection closed by then; the rest takes a sixth of the command's time.
+    """
+    code = 1
+    try:
+        code = main()
+    except SystemExit as asked:  # argparse: --help, or words that it does not know
+        code = _code_of(asked)
+    except BaseException:  # noqa: BLE001  shown as the interpreter would
+        sys.excepthook(*sys.exc_info())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:  # as it is where the shell has closed it
+                stream.flush()
+        except OSError:
+            code = code or 1
+    os._exit(code)
+
+
+def _code_of(asked: SystemExit) -> int:
+    if asked.code is None or isinstance(asked.code, int):
+        return asked.code or 0
+    print(asked.code, file=sys.stderr)
+    return 1
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -128,8 +128,8 @@ def _filters(parser: argparse.ArgumentParser, *, all_states: bool = False) -> No
         group.add_argument(name, action="store_true", help=argparse.SUPPRESS if all_states else text)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command."""
+def make_parser(first: str = "") -> argparse.ArgumentParser:
+    """Return the parser of the whole command; or, for a first word that is a command, of that one and its like."""
     parser = _Parser(
         prog="memory",
         description="Remember, recall and forget, as the user and in the chat that the environment names.",
@@ -138,7 +138,9 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=_Parser, prog=parser.prog
+    )
     common = _common()
 
     def command(name: str, summary: str, examples: str) -> argparse.ArgumentParser:
@@ -151,12 +153,11 @@ def make_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 
-    _add_add(command)
-    _add_looking(command)
-    _add_deleting(command)
-    _add_deciding(command)
-    _add_people(command)
-    _add_telling(command)
+    like = [add for names, add in _COMMANDS.items() if first in names.split()]
+    for add in like or _COMMANDS.values():
+        add(command)
+    if like:
+        return parser
     completion = commands.add_parser(
         "completion",
         help="print the completion script of a shell",
@@ -310,3 +311,14 @@ def _add_telling(command: Command) -> None:
 
     command("stats", "count what is remembered", "  memory stats\n")
     command("whoami", "show which identity and which daemon this is", "  memory whoami\n")
+
+
+_COMMANDS = {
+    "add": _add_add,
+    "search list get": _add_looking,
+    "undelete delete": _add_deleting,
+    "correct confirm history": _add_deciding,
+    "people person forget": _add_people,
+    "context stats whoami": _add_telling,
+}
+"""What adds which commands: making all of them takes 5 ms, and one is wanted."""

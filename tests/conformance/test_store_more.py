@@ -14,7 +14,7 @@ from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.grant import GrantUsage, Permission, Quota, TokenKey
 from memoryd.model.memory import Kind, Outcome
 from memoryd.model.query import Filter
-from memoryd.model.results import GcReport
+from memoryd.model.reports import GcReport
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest

@@ -14,7 +14,7 @@ from memoryd.domain.ports import Ports
 from memoryd.model import limits
 from memoryd.model.change import ChangeSet
 from memoryd.model.memory import Memory
-from memoryd.model.results import GcReport
+from memoryd.model.reports import GcReport
 from memoryd.store.base import Graces
 
 __all__ = ["collect"]

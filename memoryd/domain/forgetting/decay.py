@@ -11,7 +11,7 @@ from memoryd.domain.forgetting.forget import forgetting_change
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.model.memory import Memory
-from memoryd.model.results import Decayed, Faded
+from memoryd.model.reports import Decayed, Faded
 from memoryd.model.trust import Trust
 
 __all__ = ["forget_faded"]

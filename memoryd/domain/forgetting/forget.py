@@ -20,7 +20,8 @@ from memoryd.errors import NotFound, TrustTooLow
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry, RecordedRequest
 from memoryd.model.memory import Memory
-from memoryd.model.results import Deleted, ForgottenGrant
+from memoryd.model.reports import ForgottenGrant
+from memoryd.model.results import Deleted
 from memoryd.model.trust import Trust
 from memoryd.store.base import Cursor
 

@@ -13,7 +13,7 @@ from memoryd.domain.ports import Ports
 from memoryd.errors import InvalidArgument
 from memoryd.model.change import PURGE, ChangeSet
 from memoryd.model.limits import ID_LENGTH, MAX_CONTENT_BYTES
-from memoryd.model.results import Compaction, Proof, Trace
+from memoryd.model.reports import Compaction, Proof, Trace
 from memoryd.model.validation import check_id, check_text
 
 __all__ = ["COMPACTION", "compact", "verify_forgotten"]

@@ -21,7 +21,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.entity import Entity, EntityType, Form, Mention, Profile
 from memoryd.model.memory import Memory
-from memoryd.model.results import Merged
+from memoryd.model.reports import Merged
 from memoryd.model.scope import Owner
 from memoryd.model.validation import check_text, fold
 

@@ -14,7 +14,7 @@ from memoryd.entities.finders import Find, find_entities
 from memoryd.entities.resolve import mentions_among
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.memory import Memory, State
-from memoryd.model.results import Enriched
+from memoryd.model.reports import Enriched
 from memoryd.model.validation import fold
 
 __all__ = ["enrich"]

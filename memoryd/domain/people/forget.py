@@ -24,7 +24,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.entity import Entity, Profile
 from memoryd.model.memory import Memory, State
-from memoryd.model.results import ForgottenPerson
+from memoryd.model.reports import ForgottenPerson
 from memoryd.model.scope import Owner
 
 __all__ = ["forget_person"]

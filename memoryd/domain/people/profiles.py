@@ -23,7 +23,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.entity import Profile
 from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
-from memoryd.model.results import EntityMemories, PeoplePage
+from memoryd.model.reports import EntityMemories, PeoplePage
 from memoryd.model.scope import Owner
 from memoryd.model.times import from_us
 from memoryd.model.validation import check_count

@@ -20,7 +20,7 @@ from memoryd.errors import MemorydError, Unavailable
 from memoryd.index.analysis import embedded_text
 from memoryd.model.change import ChangeSet, Embedding
 from memoryd.model.memory import Memory
-from memoryd.model.results import Reembedding
+from memoryd.model.reports import Reembedding
 
 __all__ = ["Reembedder"]
 

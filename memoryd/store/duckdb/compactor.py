@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from memoryd.errors import Unavailable
-from memoryd.model.results import Compaction
+from memoryd.model.reports import Compaction
 from memoryd.store.duckdb.compact import COPY, catch_up, copy_to, detach, swap
 from memoryd.store.duckdb.opening import STORAGE_VERSION, Opened, StoreRefused, beside
 from memoryd.store.duckdb.readers import Readers

@@ -22,7 +22,8 @@ from memoryd.model.filter_terms import entity_terms
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import Kind, Memory, State
 from memoryd.model.query import Filter
-from memoryd.model.results import Compaction, GcReport, MemoryCount, Stats
+from memoryd.model.reports import Compaction, GcReport
+from memoryd.model.results import MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.base import Cursor, Graces, StoreInfo, check_owners
 from memoryd.store.duckdb import queries, rows

@@ -1,0 +1,114 @@
+"""AdminService, as values; see calls.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memory_client.calls import Call, build
+from memoryd.model.reports import (
+    Compaction,
+    Decayed,
+    Enriched,
+    Faded,
+    GcReport,
+    Proof,
+    Reembedding,
+    ServerInfo,
+    Trace,
+)
+from memoryd.v1 import admin_service_pb2
+from memoryd.wire.memory import time_from_pb
+
+
+def server_info() -> Call[ServerInfo]:
+    """GetServerInfo."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> ServerInfo:
+        names = [name for name in ServerInfo.__dataclass_fields__ if name not in {"uptime", "warnings"}]
+        return ServerInfo(
+            uptime=answer.uptime.ToTimedelta(),
+            warnings=tuple(answer.warnings),
+            **{name: getattr(answer, name) for name in names},
+        )
+
+    return Call("AdminService", "GetServerInfo", pb.GetServerInfoRequest(), pb.GetServerInfoResponse, parse)
+
+
+def run_gc(*, dry_run: bool, clock_is_right: bool) -> Call[GcReport]:
+    """RunGc."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> GcReport:
+        return GcReport(
+            answer.expired_count,
+            answer.superseded_count,
+            answer.deleted_count,
+            answer.request_count,
+            answer.dry_run,
+            answer.grant_count,
+            answer.held,
+        )
+
+    request = pb.RunGcRequest(dry_run=dry_run, clock_is_right=clock_is_right)
+    return Call("AdminService", "RunGc", request, pb.RunGcResponse, parse)
+
+
+def run_decay(*, dry_run: bool) -> Call[Decayed]:
+    """RunDecay."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> Decayed:
+        faded = tuple(Faded(item.id, item.owner, item.confidence) for item in answer.faded)
+        return Decayed(answer.examined_count, answer.decayed_count, faded, answer.dry_run, answer.held)
+
+    return Call("AdminService", "RunDecay", pb.RunDecayRequest(dry_run=dry_run), pb.RunDecayResponse, parse)
+
+
+def run_enrichment(*, dry_run: bool) -> Call[Enriched]:
+    """RunEnrichment."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> Enriched:
+        return Enriched(answer.examined_count, answer.linked_count, answer.skipped, answer.dry_run)
+
+    return Call(
+        "AdminService", "RunEnrichment", pb.RunEnrichmentRequest(dry_run=dry_run), pb.RunEnrichmentResponse, parse
+    )
+
+
+def run_reembedding(*, dry_run: bool) -> Call[Reembedding]:
+    """RunReembedding."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> Reembedding:
+        return Reembedding(
+            answer.pending_count, answer.embedded_count, answer.failed_count, answer.running, answer.fault
+        )
+
+    return Call(
+        "AdminService", "RunReembedding", pb.RunReembeddingRequest(dry_run=dry_run), pb.RunReembeddingResponse, parse
+    )
+
+
+def compact_store() -> Call[Compaction]:
+    """CompactStore."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> Compaction:
+        return Compaction(answer.before_bytes, answer.after_bytes, answer.pause.ToTimedelta(), tuple(answer.backups))
+
+    return Call("AdminService", "CompactStore", pb.CompactStoreRequest(), pb.CompactStoreResponse, parse)
+
+
+def verify_forgotten(memory_id: str, text: str) -> Call[Proof]:
+    """VerifyForgotten."""
+    pb = admin_service_pb2
+
+    def parse(answer: Any) -> Proof:
+        traces = tuple(Trace(trace.place, trace.detail) for trace in answer.traces)
+        times = (time_from_pb(answer, name) for name in ("log_start_time", "seen_time", "purge_time"))
+        return Proof(traces, answer.file_count, answer.byte_count, *times)
+
+    request = build(lambda: pb.VerifyForgottenRequest(id=memory_id, text=text))
+    return Call("AdminService", "VerifyForgotten", request, pb.VerifyForgottenResponse, parse)

@@ -1,0 +1,192 @@
+"""What the daemon tells operators and the host: of people, of grants, of its upkeep and of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from memoryd.model.entity import Profile
+from memoryd.model.memory import Memory
+
+__all__ = [
+    "Compaction",
+    "Decayed",
+    "Enriched",
+    "EntityMemories",
+    "Faded",
+    "ForgottenGrant",
+    "ForgottenPerson",
+    "GcReport",
+    "Merged",
+    "PeoplePage",
+    "Proof",
+    "Reembedding",
+    "ServerInfo",
+    "Trace",
+]
+
+_OWN = {"internal": True}  # a field that the daemon keeps for itself
+
+
+@dataclass(frozen=True, slots=True)
+class GcReport:
+    """What garbage collection erased, or would."""
+
+    expired_count: int = 0
+    superseded_count: int = 0
+    deleted_count: int = 0
+    request_count: int = 0
+    dry_run: bool = False
+    grant_count: int = 0
+    held: str = ""
+    """Why nothing was erased, or would be; empty unless the clock is in doubt."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeoplePage:
+    """People, those named most often first, and the token of the next page; empty at the end."""
+
+    people: tuple[Profile, ...]
+    next_page_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityMemories:
+    """An entity and the memories that name it, newest first."""
+
+    entity: Profile
+    memories: tuple[Memory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The entity that two are now, and the id to take the first out by again."""
+
+    entity: Profile
+    merged_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenPerson:
+    """The receipt of a person who was forgotten, or would be; fields as in ForgetPersonResponse."""
+
+    entity: Profile
+    purged_ids: tuple[str, ...]
+    purged_count: int
+    mentioning_ids: tuple[str, ...] = ()
+    purge_time: datetime | None = None
+    backups: tuple[str, ...] = ()
+    dry_run: bool = False
+    memories: tuple[Memory, ...] = ()
+    mentioning_memories: tuple[Memory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenGrant:
+    """How many memories of a grant went, what they had replaced, and until when they can be restored."""
+
+    deleted_count: int
+    superseded_ids: tuple[str, ...] = ()
+    purge_time: datetime | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Faded:
+    """A memory that has faded: whose it is (a user or a chat), and what its confidence has become."""
+
+    id: str
+    owner: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decayed:
+    """What has faded and was forgotten, or would be, least confidence first; fields as in RunDecayResponse."""
+
+    examined_count: int
+    decayed_count: int
+    faded: tuple[Faded, ...]
+    dry_run: bool = False
+    held: str = ""
+    """Why nothing went, or would go; empty unless the clock is in doubt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enriched:
+    """What looking again for entities has found, or why nothing was done; fields as in RunEnrichmentResponse."""
+
+    examined_count: int = 0
+    linked_count: int = 0
+    skipped: str = ""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reembedding:
+    """How far the re-embedding is; fields as in RunReembeddingResponse."""
+
+    pending_count: int = 0
+    embedded_count: int = 0
+    failed_count: int = 0
+    running: bool = False
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a compaction did: bytes before and after, and for how long writes waited."""
+
+    before_bytes: int
+    after_bytes: int
+    pause: timedelta
+    backups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Where something of a purged memory was found, and what removes it."""
+
+    place: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """
+    Every trace of a purged memory (none: it is gone), and how much was read to find it.
+
+    The times are the audit log's: when it begins, when it first names the id, when the memory was purged; None where
+    it does not say.
+    """
+
+    traces: tuple[Trace, ...]
+    file_count: int
+    byte_count: int
+    log_start_time: datetime | None = None
+    seen_time: datetime | None = None
+    purge_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """What runs, on which data, and how it fares; fields as in `admin_service.proto`."""
+
+    version: str
+    uptime: timedelta
+    store_path: str
+    store_id: str
+    schema_version: int
+    commit_seq: int
+    store_bytes: int
+    memory_count: int
+    embedding_provider: str
+    embedding_fingerprint: str
+    embedding_dimensions: int
+    index_scopes: int
+    index_bytes: int
+    rss_bytes: int
+    sandbox_count: int
+    audit_path: str
+    unembedded_count: int
+    warnings: tuple[str, ...]
