@@ -110,6 +110,41 @@ def test_who_was_refused_is_told_apart_and_counts_do_not_wait_for_the_next_refus
     log.close()
 
 
+def test_what_a_grant_reads_within_a_minute_is_two_lines_with_their_count_and_ids(folder):
+    log = AuditLog(folder / "a.jsonl")
+    for n in range(1000):
+        read = made_call(0, rpc="GetMemory", grant_id="g", ids=[f"m{n % 400}"], time=NOW + timedelta(milliseconds=n))
+        log.note(read, "OK")
+    log.note(made_call(0, rpc="GetMemory", grant_id="g", user_id="bob", ids=["b"]), "OK")
+    log.note(made_call(0, rpc="GetMemory", ids=["h"]), "OK")
+    log.note(made_call(0, rpc="GetMemory", ids=["h"]), "OK")  # the host's, one by one
+    log.tell_repeats(NOW + timedelta(seconds=59))
+    assert [["m0"], ["b"], ["h"], ["h"]] == [record["ids"] for record in records(folder / "a.jsonl")]
+    log.tell_repeats(NOW + timedelta(seconds=61))
+    told = records(folder / "a.jsonl")[4:]
+    assert [("GetMemory", "OK", "g", 999, 999)] == [
+        (one["rpc"], one["outcome"], one["grant_id"], one["repeated"], one["id_count"]) for one in told
+    ]
+    assert [f"m{n}" for n in range(1, 11)] == told[0]["ids"]
+    log.note(made_call(70, rpc="GetMemory", grant_id="g", ids=["m1"]), "OK")
+    assert ["m1"] == records(folder / "a.jsonl")[5]["ids"]
+    log.close()
+
+
+def test_writes_through_a_grant_are_told_one_by_one_and_what_is_left_at_the_end_is_told(folder):
+    log = AuditLog(folder / "a.jsonl")
+    for n in range(3):
+        made, change = made_call(0, grant_id="g"), ChangeSet(inserts=(entry(f"text {n}"),))
+        log.record([([change], made)])()
+        log.note(made, "OK")
+    for dry_run in (True, False, True):
+        log.note(made_call(0, rpc="DeleteMemories", grant_id="g", dry_run=dry_run), "OK")
+    log.close()
+    told = [(one["rpc"], one.get("dry_run", False), one.get("repeated", 0)) for one in records(folder / "a.jsonl")]
+    assert [("AddMemory", False, 0)] * 3 == told[:3]
+    assert [("DeleteMemories", True, 0), ("DeleteMemories", False, 0), ("DeleteMemories", True, 1)] == told[3:]
+
+
 def test_a_commit_waits_until_its_line_is_on_disk_and_a_disk_that_fails_stops_the_next(folder, monkeypatch):
     log = AuditLog(folder / "a.jsonl")
     work = [([ChangeSet(inserts=(entry("x"),))], made_call())]

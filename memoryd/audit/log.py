@@ -4,7 +4,8 @@ The audit log: who did what to which memories, and what came of it; never what t
 One JSON object a line, in a file that is only appended to. The line of a write is there before the write is committed,
 and on disk before it is acknowledged; every other line is there before its call is answered. A file that has grown to
 `max_bytes` is put aside under the time of its end, and the oldest of those beyond `keep_files` are removed. Refusals
-that repeat each other within a second become one line with their count, so that nobody can flood out what happened.
+that repeat each other within a second become one line with their count, and so do the reads of a grant within a minute,
+so that nobody can flood out what happened.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from memoryd.audit.reading import audit_files
+from memoryd.audit.repeats import Repeats
 from memoryd.errors import Unavailable
 from memoryd.model import limits
 from memoryd.model.call_context import CallContext
@@ -28,8 +30,9 @@ from memoryd.model.times import rfc3339
 
 __all__ = ["AuditLog"]
 
-REPEAT = timedelta(seconds=1)  # refusals alike within it are one line
-MAX_REPEATS = 4096  # kinds of refusals that are counted at once
+REFUSALS = timedelta(seconds=1)  # refusals alike within it are one line
+READS = timedelta(minutes=1)  # and what a grant reads within it, or asks for with nothing to write
+MAX_KINDS = 4096  # that are counted at once, of each
 
 
 class AuditLog:
@@ -63,7 +66,8 @@ class AuditLog:
         self._torn = False
         self._flusher = ThreadPoolExecutor(1, "audit-flush")
         self._suspect = False  # a flush has failed since the last that did not
-        self._repeats: dict[tuple[str, ...], tuple[datetime, int, CallContext]] = {}
+        self._refusals = Repeats(REFUSALS, most=MAX_KINDS)
+        self._reads = Repeats(READS, most=MAX_KINDS)
         with self._lock:
             self._append([])
 
@@ -106,33 +110,22 @@ class AuditLog:
         if outcome == "OK" and written is not None and written >= {*call_context.ids, call_context.token_id}:
             return
         most = limits.MAX_AUDITED_READ_IDS if written is None else limits.MAX_AUDITED_IDS
-        line = self._line(call_context, outcome, reason, call_context.ids, most, field=field)
         with self._lock:
-            lines = self._repeated_before(call_context.time - REPEAT)
-            if outcome == "OK":
-                self._append([*lines, line])
-                return
-            who = (
-                call_context.grant_id,
-                call_context.token_id,
-                call_context.agent_id,
-                call_context.user_id,
-                call_context.chat_id,
-            )
-            key = (call_context.door, call_context.listener, *who, call_context.rpc, outcome, reason)
-            known = self._repeats.get(key)
-            if known is not None:
-                self._repeats[key] = (known[0], known[1] + 1, call_context)
-            else:
-                if len(self._repeats) < MAX_REPEATS:
-                    self._repeats[key] = (call_context.time, 0, call_context)
-                lines.append(line)
+            lines = self._repeated_before(call_context.time)
+            kind = (*_who(call_context), call_context.rpc, outcome, reason, call_context.dry_run, call_context.purge)
+            if outcome != "OK":
+                counted = self._refusals.is_counted(kind, call_context, outcome, reason)
+            else:  # the host's own are told one by one, and so is what was written
+                is_read = written is None and call_context.grant_id
+                counted = bool(is_read) and self._reads.is_counted(kind, call_context, outcome, reason)
+            if not counted:
+                lines.append(self._line(call_context, outcome, reason, call_context.ids, most, field=field))
             self._append(lines)
 
     def tell_repeats(self, now: datetime) -> None:
-        """Write down how often refusals have repeated whose second is over; to be called now and then."""
+        """Write down how often refusals and reads have repeated whose time is over; to be called now and then."""
         with self._lock:
-            self._append(self._repeated_before(now - REPEAT))
+            self._append(self._repeated_before(now))
 
     def check_writable(self) -> None:
         """Raise Unavailable while the log has to be written and cannot."""
@@ -158,19 +151,16 @@ class AuditLog:
                 os.close(self._handle)
                 self._handle = -1
 
-    def _repeated_before(self, end: datetime | None) -> list[bytes]:
-        """Return the lines of refusals that began by then (None: all), and reset the counts."""
-        lines = []
-        while self._repeats:
-            key, (began, count, call_context) = next(
-                iter(self._repeats.items())
-            )  # the oldest: they are in order of time
-            if end is not None and began > end:
-                break
-            del self._repeats[key]
-            if count:
-                lines.append(self._line(call_context, key[-2], key[-1], (), 0, repeated=count))
-        return lines
+    def _repeated_before(self, now: datetime | None) -> list[bytes]:
+        """Return the lines of what has repeated and whose time is over by now (None: all), and reset the counts."""
+        return [
+            self._line(
+                one.last, one.outcome, one.reason, list(one.ids), limits.MAX_AUDITED_READ_IDS, repeated=one.count,
+                id_count=one.id_count,
+            )
+            for kinds in (self._refusals, self._reads)
+            for one in kinds.ended(now)
+        ]  # fmt: skip
 
     def _line(
         self, call_context: CallContext, outcome: str, reason: str, ids: Sequence[str], most: int, **more: Any
@@ -278,6 +268,19 @@ class AuditLog:
     def _until(self, flushed: Future[None]) -> None:
         """Wait for the flush of what is committed by now."""
         self._is_flushed(flushed)
+
+
+def _who(call_context: CallContext) -> tuple[str, ...]:
+    """Return who called, and through which door."""
+    return (
+        call_context.door,
+        call_context.listener,
+        call_context.grant_id,
+        call_context.token_id,
+        call_context.agent_id,
+        call_context.user_id,
+        call_context.chat_id,
+    )
 
 
 def _nothing() -> None:
