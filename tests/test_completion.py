@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from memoryd.domain import batching
 from memoryd.domain.completion import run_to_completion
 from memoryd.domain.forgetting.sweep import Match, forget_matching
 from memoryd.domain.reading.presentation import present
@@ -103,7 +104,7 @@ async def test_a_store_that_closes_refuses_reads_at_once(folder):
     await asyncio.gather(closing, store.close())
 
 
-async def test_long_labels_are_searched_for_secrets_in_a_thread_and_long_lists_are_shown_in_turns(clock):
+async def test_long_labels_are_searched_for_secrets_in_a_thread_and_long_lists_are_shown_in_turns(clock, monkeypatch):
     """What a sandbox may send must not hold up the loop, on which everybody is served."""
     seen = []
 
@@ -129,7 +130,11 @@ async def test_long_labels_are_searched_for_secrets_in_a_thread_and_long_lists_a
         task = asyncio.create_task(others())
         await asyncio.sleep(0)
         before = len(turns)
-        await present([memory(f"number {n}") for n in range(320)], CALLER, ports, NOW)
-        assert len(turns) - before >= 9
+        await present([memory(f"number {n}") for n in range(32)], CALLER, ports, NOW)
+        assert len(turns) - before < 32  # short ones share a turn
+        monkeypatch.setattr(batching, "TURN_S", 0.0)
+        before = len(turns)
+        await present([memory(f"number {n}") for n in range(32)], CALLER, ports, NOW)
+        assert len(turns) - before >= 32
         going.set()
         await task

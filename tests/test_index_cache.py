@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,6 +12,7 @@ import pytest
 
 from memoryd.daemon.config import Config, IndexConfig
 from memoryd.domain.reading.ranking import best_of
+from memoryd.entities import directory
 from memoryd.index import records
 from memoryd.index.analysis import analyse, analyse_query
 from memoryd.index.cache import ScopeIndexes
@@ -18,8 +20,9 @@ from memoryd.index.records import forget_unpacked
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.search import candidates
 from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.query import Filter
-from memoryd.model.scope import Owner
+from memoryd.model.scope import Owner, Scope
 from tests.builders import (
     ALICE,
     NOW,
@@ -195,6 +198,48 @@ async def test_the_least_used_scopes_go_when_the_budget_is_spent():
     assert 2 == indexes.scopes
     assert indexes.nbytes <= size * 2.5
     indexes.close()
+
+
+async def test_the_sum_of_the_sizes_is_that_of_what_is_in_memory_whatever_comes_and_goes():
+    store = ram_store()
+    owners = [Owner("default", Scope(user_id=f"u{n}")) for n in range(12)]
+    mentioned = [named(f"Ana {n}", owners[n % 12].scope) for n in range(120)]
+    for n, owner in enumerate(owners):
+        await store.commit(ChangeSet(inserts=tuple(mentioned[n::12])))
+        assert owner == mentioned[n].memory.owner
+    one = indexes_over(store)
+    await one.get(owners[0])
+    indexes = indexes_over(store, budget_bytes=5 * one.nbytes)
+    store.on_commit(indexes.apply)
+    dice = random.Random(5)
+    for step in range(200):
+        owner = dice.choice(owners)
+        what = dice.randrange(3)
+        if what == 0:
+            await indexes.get(owner)
+        elif what == 1:
+            await store.commit(ChangeSet(inserts=(named(f"Bea {step}", owner.scope),)))
+        elif (index := indexes.ready(owner)) is not None and len(index):
+            await store.commit(ChangeSet(purges=(index.live(LATER)[0],)))
+        assert indexes.nbytes == sum(index.nbytes for index in indexes._ready.values()) == sum(indexes._sizes.values())
+        assert indexes.nbytes <= 5 * one.nbytes
+    assert 1 < indexes.scopes < 12
+    for indexed in (one, indexes):
+        indexed.close()
+
+
+def named(name: str, scope: Scope) -> Entry:
+    mention = Mention(name.rjust(26), name, Form.NAME, EntityType.PERSON, about=True)
+    return entry(f"{name} was here", scope=scope, mentions=(mention,))
+
+
+def test_what_names_take_is_counted_until_the_last_memory_that_names_them_is_gone():
+    index = ScopeIndex([[named(f"Ana {n % 10}", ALICE) for n in range(100)]])
+    assert 10 * directory.BYTES_AN_ENTITY + 100 * directory.BYTES_A_MENTION == index.people.nbytes < index.nbytes
+    index.erase({one.id for one in index.live(LATER)[10:]})
+    assert 10 * (directory.BYTES_AN_ENTITY + directory.BYTES_A_MENTION) == index.people.nbytes
+    index.erase({one.id for one in index.live(LATER)})
+    assert 0 == index.people.nbytes
 
 
 async def test_a_scope_larger_than_the_budget_is_searched_by_the_store_and_says_so(folder, clock):

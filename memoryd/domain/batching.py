@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable
 from typing import TypeVar
 
@@ -17,12 +18,14 @@ Each statement scans the ids of all memories, so that larger slices take less ti
 longer: with 512 of 10,000 a third less, and the p99 of searches doubles (measured by `make bench`).
 """
 READ_AT_ONCE = 1024  # memories: a scan is of the whole table, whatever of it is read
-AT_ONCE = 32  # items between two pauses: a millisecond
+TURN_S = 0.002  # after so long others get their turn
 
 
 async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield items, and pause between some."""
-    for n, item in enumerate(items):
-        if n % AT_ONCE == AT_ONCE - 1:
-            await asyncio.sleep(0)
+    """Yield items, and pause after each turn's time, however long an item takes."""
+    began = time.perf_counter()
+    for item in items:
         yield item
+        if time.perf_counter() - began >= TURN_S:
+            await asyncio.sleep(0)
+            began = time.perf_counter()

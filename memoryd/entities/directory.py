@@ -6,12 +6,11 @@ It follows every change of its scope, so a name is known exactly as long as a me
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Mapping
 from copy import copy
-from typing import TypeVar
 
-from memoryd.entities.known_entity import KnownEntity, Said
+from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within
 from memoryd.knowledge.language.names import fullest
 from memoryd.knowledge.language.relations import ONE_AT_A_TIME
 from memoryd.model.entity import Entity, EntityType, Form, Mention
@@ -21,7 +20,8 @@ from memoryd.model.validation import fold
 
 __all__ = ["Directory"]
 
-T = TypeVar("T")
+BYTES_AN_ENTITY = 2000  # measured: 36,000 entities that one memory each names took 74 MiB
+BYTES_A_MENTION = 210  # 60,000 mentions of 20 entities took 12.5 MiB
 
 
 class Directory:
@@ -29,6 +29,7 @@ class Directory:
 
     def __init__(self, rows: Iterable[Entity] = ()) -> None:
         self._of_memory: dict[str, tuple[tuple[Mention, ...], bool, int]] = {}
+        self._mentions = 0
         self._known: dict[str, KnownEntity] = {}
         self._called: dict[str, Counter[tuple[str, int]]] = {}
         """Folded name, handle or address → the ids that memories call so, with how much their trust weighs."""
@@ -53,6 +54,11 @@ class Directory:
         seen = copy(self)
         seen._reader, seen._weights = fold(reader), {}  # noqa: SLF001  its own
         return seen
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it occupies, estimated."""
+        return len(self._known) * BYTES_AN_ENTITY + self._mentions * BYTES_A_MENTION
 
     def __len__(self) -> int:
         """How many ids memories name."""
@@ -93,6 +99,7 @@ class Directory:
         live = memory.supersede_time is None
         weight = memory.trust.weight
         self._of_memory[memory.id] = (memory.mentions, live, weight)
+        self._mentions += len(memory.mentions)
         for mention in memory.mentions:
             known = self._known.setdefault(mention.entity_id, KnownEntity())
             known.types[mention.type] += 1
@@ -118,10 +125,11 @@ class Directory:
         mentions, live, weight = self._of_memory.pop(memory_id, ((), False, 0))
         if mentions:
             self._changed()
+        self._mentions -= len(mentions)
         for mention in mentions:
             known = self._known[mention.entity_id]
-            _drop(known.types, mention.type)
-            _drop(known.weights, weight)
+            drop(known.types, mention.type)
+            drop(known.weights, weight)
             known.live.pop(memory_id, None)
             if mention.form is Form.RELATION:
                 if live:
@@ -129,14 +137,14 @@ class Directory:
                     told.pop(memory_id, None)
                     if not told:
                         known.relations.pop(mention.text, None)
-                    _drop_within(self._related, mention.text, mention.entity_id)
+                    drop_within(self._related, mention.text, mention.entity_id)
             else:
-                _drop(known.forms, (mention.form, mention.text, weight))
-                _drop_within(self._called, fold(mention.text), (mention.entity_id, weight))
+                drop(known.forms, (mention.form, mention.text, weight))
+                drop_within(self._called, fold(mention.text), (mention.entity_id, weight))
                 if mention.form is Form.NAME:
-                    _drop_within(self._first_names, fold(mention.text).split()[0], mention.entity_id)
+                    drop_within(self._first_names, fold(mention.text).split()[0], mention.entity_id)
             if mention.same_as:
-                _drop(self._same, (mention.same_as, mention.entity_id, weight))
+                drop(self._same, (mention.same_as, mention.entity_id, weight))
             if not known.types:
                 del self._known[mention.entity_id]
 
@@ -369,13 +377,10 @@ class Directory:
             return EntityType.PERSON
         return max(counts, key=lambda kind: counts[kind]) if counts else EntityType.OTHER
 
-    def live(self, entity_id: str) -> dict[str, int]:
+    def live(self, entity_id: str) -> Mapping[str, int]:
         """Return the memories that can be recalled and name an entity, with the microsecond of which they tell."""
-        found: dict[str, int] = {}
-        for one in self.members(entity_id):
-            if one in self._known:
-                found.update(self._known[one].live)
-        return found
+        known = [self._known[one].live for one in self.members(entity_id) if one in self._known]
+        return known[0] if len(known) == 1 else dict(ChainMap(*known))
 
 
 def _names_of(row: Entity) -> set[str]:
@@ -386,15 +391,3 @@ def _names_of(row: Entity) -> set[str]:
 
 def _weight(form: tuple[Form, str, int]) -> int:
     return form[2]
-
-
-def _drop_within(counters: dict[str, Counter[T]], name: str, key: T) -> None:
-    _drop(counters[name], key)
-    if not counters[name]:
-        del counters[name]
-
-
-def _drop(counter: Counter[T], key: T) -> None:
-    counter[key] -= 1
-    if counter[key] <= 0:
-        del counter[key]

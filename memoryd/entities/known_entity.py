@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from memoryd.model.entity import EntityType, Form
 
-__all__ = ["KnownEntity", "Said"]
+__all__ = ["KnownEntity", "Said", "drop", "drop_within"]
+
+T = TypeVar("T")
 
 
 class Said(NamedTuple):
@@ -33,3 +35,17 @@ class KnownEntity:
         """Relation → the live memories that say it."""
         self.live: dict[str, int] = {}
         """The memories that can be recalled and name it, with the time of which they tell."""
+
+
+def drop(counter: Counter[T], key: T) -> None:
+    """Count a key once less, and not at all where it was the last."""
+    counter[key] -= 1
+    if counter[key] <= 0:
+        del counter[key]
+
+
+def drop_within(counters: dict[str, Counter[T]], name: str, key: T) -> None:
+    """Do so in the counter of a name, and drop the name with its last key."""
+    drop(counters[name], key)
+    if not counters[name]:
+        del counters[name]

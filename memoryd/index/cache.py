@@ -19,7 +19,6 @@ from memoryd.model.scope import Owner
 
 __all__ = ["Commits", "ScopeIndexes"]
 
-CHECK_EVERY = 1024  # memories that come between two looks at the budget
 ON_LOOP = 20_000  # documents that are searched on the loop itself (≤ 1 ms); above, in the search pool
 MOST_ERASED = 256  # purges of one commit that are erased in place (36 ms of 100,000); with more an index is rebuilt
 MOST_LOADS = 4  # of one index in one call: where others purge all the time, the store is asked instead
@@ -62,7 +61,8 @@ class ScopeIndexes:
         self._loader = ThreadPoolExecutor(1, "index-load")
         self._searchers = ThreadPoolExecutor(2, "index-search")
         self._oversized: dict[Owner, int] = {}  # by owner: its last purge by then
-        self._unchecked = 0
+        self._sizes: dict[Owner, int] = {}
+        self._total = 0  # of the sizes
         self.faults = 0
 
     @property
@@ -72,8 +72,8 @@ class ScopeIndexes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they take, estimated."""
-        return sum(index.nbytes for index in self._ready.values())
+        """Bytes that they take, estimated; of each as of its last use or change."""
+        return self._total
 
     def close(self) -> None:
         """Stop the threads."""
@@ -108,6 +108,7 @@ class ScopeIndexes:
             if index.commit_seq >= head.commit_seq:
                 if owner in self._ready:
                     self._ready.move_to_end(owner)
+                    self._measure(owner, index)
                 return index
             if loads >= MOST_LOADS:
                 return None
@@ -140,6 +141,7 @@ class ScopeIndexes:
                 self._oversized[owner] = seen
                 return None
             self._ready[owner] = index
+            self._measure(owner, index)
             for applied in self._missed[owner]:
                 self._follow(owner, applied)
             self._evict(keep=owner)
@@ -156,7 +158,7 @@ class ScopeIndexes:
         if self._ready.get(owner) is not index:
             return
         if missed is None:
-            del self._ready[owner]
+            self._drop(owner)
             for callback in self._when_lost:
                 callback()
             return
@@ -178,15 +180,23 @@ class ScopeIndexes:
         index.commit_seq = snapshot.commit_seq
         return index if index.nbytes <= self._budget else None
 
+    def _measure(self, owner: Owner, index: ScopeIndex) -> None:
+        """Bring the sum of the sizes up to what an index takes now."""
+        size = index.nbytes
+        self._total += size - self._sizes.get(owner, 0)
+        self._sizes[owner] = size
+
+    def _drop(self, owner: Owner) -> None:
+        if self._ready.pop(owner, None) is not None:
+            self._total -= self._sizes.pop(owner)
+
     def _evict(self, keep: Owner) -> None:
-        sizes = {owner: index.nbytes for owner, index in self._ready.items()}
-        total = sum(sizes.values())
-        for owner, size in sizes.items():
-            if total <= self._budget:
+        """Drop those least used until the others fit."""
+        while self._total > self._budget:
+            oldest = next((owner for owner in self._ready if owner != keep), None)
+            if oldest is None:
                 return
-            if owner != keep:
-                del self._ready[owner]
-                total -= size
+            self._drop(oldest)
 
     def apply(self, applied: Applied) -> None:
         """Bring the index of an owner up to a commit."""
@@ -205,25 +215,23 @@ class ScopeIndexes:
         change = applied.change
         if applied.after > index.commit_seq:  # it has missed one before, which is fetched with this one …
             if change.purges or change.forget_entities:
-                del self._ready[owner]  # … but what is purged is gone at once
+                self._drop(owner)  # … but what is purged is gone at once
             return
         try:
             if len(change.purges) > MOST_ERASED:
-                del self._ready[owner]
+                self._drop(owner)
                 return
             self._bring(index, applied)
             if index.nbytes > self._budget:
                 index.reader.forget()  # what can be read again goes before what has to be loaded again
-            if index.wasteful or index.nbytes > self._budget:
-                del self._ready[owner]
+            self._measure(owner, index)
+            if index.wasteful or self._sizes[owner] > self._budget:
+                self._drop(owner)
         except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
             self.faults += 1
-            self._ready.pop(owner, None)
+            self._drop(owner)
             self._on_fault(type(error).__name__)
-        self._unchecked += len(applied.change.inserts)
-        if self._unchecked >= CHECK_EVERY and self._ready:
-            self._unchecked = 0
-            self._evict(keep=next(reversed(self._ready)))
+        self._evict(keep=owner)
 
     @staticmethod
     def _bring(index: ScopeIndex, applied: Applied) -> None:

@@ -122,7 +122,7 @@ class ScopeIndex:
             vectors
             + self.postings.nbytes
             + self.columns.term_bytes
-            + self.reader.nbytes
+            + (self.reader.nbytes + self.people.nbytes)
             + self._record_bytes
             + self.count * BYTES_A_DOCUMENT
         )

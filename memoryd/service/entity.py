@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memoryd.domain.batching import in_turns
 from memoryd.domain.people import decide, profiles
 from memoryd.domain.people.forget import forget_person
 from memoryd.domain.ports import Ports
@@ -26,14 +27,16 @@ class EntityService:
         )
         call.touched([profile.id for profile in page.people])
         return pb.ListPeopleResponse(
-            people=[profile_to_pb(profile) for profile in page.people], next_page_token=page.next_page_token
+            people=[profile_to_pb(profile) async for profile in in_turns(page.people)],
+            next_page_token=page.next_page_token,
         )
 
     async def GetEntity(self, request: pb.GetEntityRequest, call: Call) -> pb.GetEntityResponse:
         found = await profiles.get_entity(request.name, call.caller, self._ports, limit=request.limit, now=call.now)
         call.touched([found.entity.id, *(memory.id for memory in found.memories)])
         return pb.GetEntityResponse(
-            entity=profile_to_pb(found.entity), memories=[memory_to_pb(memory) for memory in found.memories]
+            entity=profile_to_pb(found.entity),
+            memories=[memory_to_pb(memory) async for memory in in_turns(found.memories)],
         )
 
     async def RenameEntity(self, request: pb.RenameEntityRequest, call: Call) -> pb.RenameEntityResponse:
@@ -61,8 +64,8 @@ class EntityService:
             mentioning_ids=receipt.mentioning_ids[: limits.MAX_NAMED_IDS],
             backups=self._ports.store.backups(),
             dry_run=request.dry_run,
-            memories=[memory_to_pb(memory) for memory in receipt.memories],
-            mentioning_memories=[memory_to_pb(memory) for memory in receipt.mentioning_memories],
+            memories=[memory_to_pb(memory) async for memory in in_turns(receipt.memories)],
+            mentioning_memories=[memory_to_pb(memory) async for memory in in_turns(receipt.mentioning_memories)],
         )
         set_time(response, "purge_time", receipt.purge_time)
         return response

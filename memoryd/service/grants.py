@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memoryd.domain.batching import in_turns
 from memoryd.domain.forgetting.forget import forget_grant
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.browse import page_of_grant
@@ -87,7 +88,8 @@ class GrantService:
         )
         call.touched([memory.id for memory in page.memories])
         return pb.ListGrantMemoriesResponse(
-            memories=[memory_to_pb(memory) for memory in page.memories], next_page_token=page.next_page_token
+            memories=[memory_to_pb(memory) async for memory in in_turns(page.memories)],
+            next_page_token=page.next_page_token,
         )
 
     async def DeleteGrantMemories(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memoryd.domain.batching import in_turns
 from memoryd.domain.forgetting import forget, sweep
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading import browse
@@ -49,7 +50,7 @@ class MemoryService:
             _drafts(request), call.caller, self._ports, now=call.now, request_id=request.request_id
         )
         call.touched(_ids(results))
-        return pb.BatchAddMemoriesResponse(results=[result_to_pb(result) for result in results])
+        return pb.BatchAddMemoriesResponse(results=[result_to_pb(result) async for result in in_turns(results)])
 
     async def SearchMemories(self, request: pb.SearchMemoriesRequest, call: Call) -> pb.SearchMemoriesResponse:
         query = Query(
@@ -63,7 +64,8 @@ class MemoryService:
         call.note_embedding(found.embedding_s)
         call.touched([hit.memory.id for hit in found.hits])
         return pb.SearchMemoriesResponse(
-            hits=[hit_to_pb(hit) for hit in found.hits], unavailable_legs=legs_to_pb(found.unavailable_legs)
+            hits=[hit_to_pb(hit) async for hit in in_turns(found.hits)],
+            unavailable_legs=legs_to_pb(found.unavailable_legs),
         )
 
     async def ListMemories(self, request: pb.ListMemoriesRequest, call: Call) -> pb.ListMemoriesResponse:
@@ -77,7 +79,8 @@ class MemoryService:
         )
         call.touched([memory.id for memory in page.memories])
         return pb.ListMemoriesResponse(
-            memories=[memory_to_pb(memory) for memory in page.memories], next_page_token=page.next_page_token
+            memories=[memory_to_pb(memory) async for memory in in_turns(page.memories)],
+            next_page_token=page.next_page_token,
         )
 
     async def GetMemory(self, request: pb.GetMemoryRequest, call: Call) -> pb.GetMemoryResponse:
@@ -128,7 +131,7 @@ class MemoryService:
         response = pb.DeleteMemoriesResponse(
             deleted_ids=gone.deleted_ids[: limits.MAX_NAMED_IDS],
             deleted_count=gone.deleted_count,
-            memories=[memory_to_pb(memory) for memory in gone.memories],
+            memories=[memory_to_pb(memory) async for memory in in_turns(gone.memories)],
             dry_run=request.dry_run,
             backups=self._ports.store.backups() if request.purge and not request.dry_run else [],
         )
@@ -139,7 +142,7 @@ class MemoryService:
         found = await history(request.id, call.caller, self._ports, now=call.now)
         call.touched([memory.id for memory in found.memories])
         return pb.GetMemoryHistoryResponse(
-            memories=[memory_to_pb(memory) for memory in found.memories], missing_ids=found.missing_ids
+            memories=[memory_to_pb(memory) async for memory in in_turns(found.memories)], missing_ids=found.missing_ids
         )
 
     async def CorrectMemory(self, request: pb.CorrectMemoryRequest, call: Call) -> pb.CorrectMemoryResponse:

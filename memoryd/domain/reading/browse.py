@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 
+from memoryd.domain.batching import in_turns
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.answers import within_bytes
 from memoryd.domain.reading.page_token import page_token_after, read_page_token
@@ -31,7 +32,7 @@ async def page(caller: Caller, ports: Ports, *, wanted: Filter, page_size: int, 
     scopes = Scopes(ports)
     meant = await resolve_subjects(wanted, caller, scopes)
     found = await ports.store.page(caller.visibility, meant, now=now, limit=size + 1, after=after)
-    one = _page(found, size, ports.secret, bound, now)
+    one = _page(found, size, ports.secret, bound)
     return Page(tuple(await present(one.memories, caller, ports, now, scopes=scopes)), one.next_page_token)
 
 
@@ -42,22 +43,18 @@ async def page_of_grant(
     size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     bound = hashlib.blake2b(f"grant {grant_id} {deleted}".encode(), digest_size=16).digest()
     after = read_page_token(page_token, ports.secret, bound) if page_token else None
-    return _page(
-        await ports.store.of_grant(grant_id, limit=size + 1, after=after, deleted=deleted),
-        size,
-        ports.secret,
-        bound,
-        now,
-    )
+    found = await ports.store.of_grant(grant_id, limit=size + 1, after=after, deleted=deleted)
+    one = _page(found, size, ports.secret, bound)
+    return Page(tuple([memory.as_of(now) async for memory in in_turns(one.memories)]), one.next_page_token)
 
 
-def _page(found: list[Memory], size: int, secret: bytes, bound: bytes, now: datetime) -> Page:
+def _page(found: list[Memory], size: int, secret: bytes, bound: bytes) -> Page:
     """Return what fits of what was found, one more than the page has, and the token of the rest."""
     kept = within_bytes(found[:size])
     token = (
         "" if len(kept) == len(found) else page_token_after(Cursor(kept[-1].create_time, kept[-1].id), secret, bound)
     )
-    return Page(tuple(memory.as_of(now) for memory in kept), token)
+    return Page(tuple(kept), token)
 
 
 def _bound_to(caller: Caller, wanted: Filter) -> bytes:

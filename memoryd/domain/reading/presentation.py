@@ -25,19 +25,19 @@ async def present(
 ) -> list[Memory]:
     """Return memories with their state now and what a caller needs to understand them."""
     days = ports.policy.date_after_days
-    times = [said_time(memory, now, days) async for memory in in_turns(memories)]  # a text takes up to 5 ms
     scopes = scopes or Scopes(ports)
     named = any(memory.mentions for memory in memories)
     owners = dict.fromkeys(memory.owner for memory in memories) if named else ()
     people = {owner: (await scopes.people(owner)).seen_by(caller.reads_as(owner)) for owner in owners}
+    names = {owner: _Names(known) for owner, known in people.items()}
     return [
         replace(
-            _with_entity_names(memory, people[memory.owner]) if memory.mentions else memory,
+            _with_entity_names(memory, names[memory.owner]) if memory.mentions else memory,
             state=memory.state_at(now),
             said_by=said_by(memory, caller),
-            said_time=time,
+            said_time=said_time(memory, now, days),
         )
-        for memory, time in zip(memories, times, strict=True)
+        async for memory in in_turns(memories)
     ]
 
 
@@ -46,23 +46,32 @@ async def present_one(memory: Memory, caller: Caller, ports: Ports, now: datetim
     return (await present([memory], caller, ports, now))[0]
 
 
-def _with_entity_names(memory: Memory, people: Directory) -> Memory:
+class _Names(dict[str, str]):
+    """What entities are called, worked out when it is first asked; of one that has no name, its id."""
+
+    def __init__(self, people: Directory) -> None:
+        super().__init__()
+        self.root = people.root
+        self._name = people.name
+
+    def __missing__(self, root: str) -> str:
+        name = self[root] = self._name(root)
+        return name
+
+
+def _with_entity_names(memory: Memory, names: _Names) -> Memory:
     """Return a memory with the present names of its entities, as subjects and as refs."""
     refs: dict[str, EntityRef] = {}
     for mention in memory.mentions:
-        root = people.root(mention.entity_id)
+        root = names.root(mention.entity_id)
         known = refs.get(root)
         about = mention.about or (known is not None and known.about)
-        refs[root] = EntityRef(root, _name(people, root, mention.text), about)
-    meant = {fold(m.text): people.root(m.entity_id) for m in memory.mentions}
-    names = [refs[meant[fold(said)]].name if fold(said) in meant else said for said in memory.subjects]
-    names += [ref.name for ref in refs.values() if ref.about]
-    return replace(memory, subjects=tuple(dict.fromkeys(names)), entities=tuple(refs.values()))
-
-
-def _name(people: Directory, root: str, otherwise: str) -> str:
-    name = people.name(root)
-    return otherwise if name == root else name
+        name = names[root]
+        refs[root] = EntityRef(root, mention.text if name == root else name, about)
+    meant = {fold(m.text): names.root(m.entity_id) for m in memory.mentions} if memory.subjects else {}
+    called = [refs[meant[fold(said)]].name if fold(said) in meant else said for said in memory.subjects]
+    called += [ref.name for ref in refs.values() if ref.about]
+    return replace(memory, subjects=tuple(dict.fromkeys(called)), entities=tuple(refs.values()))
 
 
 def said_by(memory: Memory, caller: Caller) -> str:
