@@ -25,9 +25,11 @@ def server_info() -> Call[ServerInfo]:
     pb = admin_service_pb2
 
     def parse(answer: Any) -> ServerInfo:
-        names = [name for name in ServerInfo.__dataclass_fields__ if name not in {"uptime", "warnings"}]
+        made = {"uptime", "max_loop_lag", "warnings"}
+        names = [name for name in ServerInfo.__dataclass_fields__ if name not in made]
         return ServerInfo(
             uptime=answer.uptime.ToTimedelta(),
+            max_loop_lag=answer.max_loop_lag.ToTimedelta(),
             warnings=tuple(answer.warnings),
             **{name: getattr(answer, name) for name in names},
         )

@@ -220,6 +220,8 @@ def _status(args: argparse.Namespace) -> int:
     embedded = info.memory_count - info.unembedded_count
     print(f"embedding {info.embedding_provider}, {info.embedding_dimensions} dimensions, {embedded} memories embedded")
     print(f"index     {info.index_scopes} scopes, {size(info.index_bytes)}")
+    waited_ms = info.max_loop_lag.total_seconds() * 1e3
+    print(f"waiting   {waited_ms:.0f} ms at the most for the event loop, in the last minute")
     print(f"sandboxes {info.sandbox_count} open; audit log {info.audit_path or 'switched off'}")
     for warning in info.warnings:
         print(f"warning   {warning}")

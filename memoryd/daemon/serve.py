@@ -28,6 +28,7 @@ from google.protobuf.duration_pb2 import Duration
 from memoryd.audit.log import AuditLog
 from memoryd.daemon.config import Config
 from memoryd.daemon.jobs import collect_at_start, look_at_clock, run_job
+from memoryd.daemon.loop_lag import LoopLag
 from memoryd.daemon.schedule import due_jobs, expressions_of, first_seen, misdated
 from memoryd.daemon.servers import Servers
 from memoryd.daemon.systemd import feed_watchdog, notify, watchdog_interval_s
@@ -71,6 +72,7 @@ class _Daemon:
         self._tasks: list[asyncio.Task[None]] = []
         self._store: DuckDBStore | None = None
         self._serving = False
+        self._lag = LoopLag(lambda late_s: log.warning("loop_blocked", duration_s=round(late_s, 3)))
         self._faults: list[str] = []  # sockets of sandboxes that could not be opened again
 
     def _on_fatal(self, fault: str) -> None:
@@ -216,6 +218,7 @@ class _Daemon:
             log.warning("sandbox_not_open", reason=fault)
         notify(self._env, "READY=1")
         self._start(self._flush_recalls(ports))
+        self._start(self._lag.watch())
         self._start(doors.reembedder.serve())
         if self._config.embedding.reembed:
             doors.reembedder.start()
@@ -295,8 +298,9 @@ class _Daemon:
             warnings.append(f"{ports.indexes.faults} indexes were dropped after a fault and rebuilt; see the log")
         if ports.faults.count:
             warnings.append(f"{ports.faults.count} faults in reading statements, which were stored; see the log")
-        uptime = Duration()
+        uptime, lag = Duration(), Duration()
         uptime.FromTimedelta(timedelta(seconds=time.monotonic() - self._began))
+        lag.FromTimedelta(timedelta(seconds=self._lag.largest_s()))
         return {
             "version": self._version,
             "uptime": uptime,
@@ -314,6 +318,7 @@ class _Daemon:
             "warnings": warnings,
             "rss_bytes": _rss_bytes(),
             "sandbox_count": len(doors.listeners),
+            "max_loop_lag": lag,
             "unembedded_count": embedding.pending_count,
             "audit_path": "" if self._places.audit is None else str(self._places.audit),
         }

@@ -189,4 +189,5 @@ class ServerInfo:
     sandbox_count: int
     audit_path: str
     unembedded_count: int
+    max_loop_lag: timedelta
     warnings: tuple[str, ...]

@@ -56,6 +56,7 @@ class GetServerInfoResponse(google.protobuf.message.Message):
     SANDBOX_COUNT_FIELD_NUMBER: builtins.int
     AUDIT_PATH_FIELD_NUMBER: builtins.int
     UNEMBEDDED_COUNT_FIELD_NUMBER: builtins.int
+    MAX_LOOP_LAG_FIELD_NUMBER: builtins.int
     version: builtins.str
     """The version of memoryd."""
     store_path: builtins.str
@@ -96,6 +97,10 @@ class GetServerInfoResponse(google.protobuf.message.Message):
     def warnings(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """What an operator should look at, in words. Empty: all is well."""
 
+    @property
+    def max_loop_lag(self) -> google.protobuf.duration_pb2.Duration:
+        """For how long the event loop, on which everybody is served, kept a call waiting at the most, in the last minute."""
+
     def __init__(
         self,
         *,
@@ -117,10 +122,11 @@ class GetServerInfoResponse(google.protobuf.message.Message):
         sandbox_count: builtins.int = ...,
         audit_path: builtins.str = ...,
         unembedded_count: builtins.int = ...,
+        max_loop_lag: google.protobuf.duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["uptime", b"uptime"]
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["max_loop_lag", b"max_loop_lag", "uptime", b"uptime"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["audit_path", b"audit_path", "commit_seq", b"commit_seq", "embedding_dimensions", b"embedding_dimensions", "embedding_fingerprint", b"embedding_fingerprint", "embedding_provider", b"embedding_provider", "index_bytes", b"index_bytes", "index_scopes", b"index_scopes", "memory_count", b"memory_count", "rss_bytes", b"rss_bytes", "sandbox_count", b"sandbox_count", "schema_version", b"schema_version", "store_bytes", b"store_bytes", "store_id", b"store_id", "store_path", b"store_path", "unembedded_count", b"unembedded_count", "uptime", b"uptime", "version", b"version", "warnings", b"warnings"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["audit_path", b"audit_path", "commit_seq", b"commit_seq", "embedding_dimensions", b"embedding_dimensions", "embedding_fingerprint", b"embedding_fingerprint", "embedding_provider", b"embedding_provider", "index_bytes", b"index_bytes", "index_scopes", b"index_scopes", "max_loop_lag", b"max_loop_lag", "memory_count", b"memory_count", "rss_bytes", b"rss_bytes", "sandbox_count", b"sandbox_count", "schema_version", b"schema_version", "store_bytes", b"store_bytes", "store_id", b"store_id", "store_path", b"store_path", "unembedded_count", b"unembedded_count", "uptime", b"uptime", "version", b"version", "warnings", b"warnings"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___GetServerInfoResponse: typing_extensions.TypeAlias = GetServerInfoResponse
