@@ -8,7 +8,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.batching import in_turns
+from memoryd.domain.batching import in_turns, let_others
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.answers import within_bytes
 from memoryd.domain.reading.page_token import number_after, read_number
@@ -52,7 +52,9 @@ async def get_entity(name: str, caller: Caller, ports: Ports, *, limit: int, now
     """Return an entity and the memories that name it, newest first; see GetEntity in the contract."""
     count = check_count(limit, "limit", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     owner, root, people = await find_entity(name, caller, ports, meant_by)
+    await let_others()
     newest, best = await _newest_and_best(owner, root, people, ports, now, count=count)
+    await let_others()
     told = await present(within_bytes(newest), caller, ports, now)
     return EntityMemories(profile_of(owner, root, people, best), tuple(told))
 

@@ -12,6 +12,7 @@ import re
 import unicodedata
 from datetime import datetime, tzinfo
 
+from memoryd.domain.batching import in_turns, let_others
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.recall import recall
 from memoryd.domain.scopes import Scopes
@@ -151,7 +152,9 @@ async def build_context(
     scopes = Scopes(ports)
     found = await recall(query, caller, ports, now=now, counted=False, kept=kept, scopes=scopes)
     memories = [hit.memory for hit in found.hits]
+    await let_others()
     sections = await _people(query.text, caller, ports, scopes, tokens * BYTES_A_TOKEN // SHARE_OF_PEOPLE)
+    await let_others()
     room = tokens * BYTES_A_TOKEN - sum(len(section.text.encode()) + 1 for section in sections)
     if sum(len(memory.content) for memory in memories) <= INLINE_CHARACTERS:
         lines, shown = _fitting(memories, room, policy.zone)
@@ -184,7 +187,7 @@ async def _people(prompt: str, caller: Caller, ports: Ports, scopes: Scopes, roo
     known.sort(key=lambda one: ((id(one[2]), one[1]) not in named, -one[2].trust_weight(one[1])))
     lines, items = [], []
     left = room - len(f"{PEOPLE_HEADING}\n\n".encode())
-    for _, root, people in known[:MOST_PEOPLE]:
+    async for _, root, people in in_turns(known[:MOST_PEOPLE]):
         trust = _TRUSTS[people.trust_weight(root)]
         line = render_person(people.name(root), people.relations(root), people.aliases(root), trust)
         size = len(line.encode()) + 1

@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from datetime import datetime
 
+from memoryd.domain.batching import let_others
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.presentation import present
 from memoryd.domain.reading.ranking import KEYWORD_WEIGHT, VECTOR_WEIGHT, WEIGHTS, Asked, Found, depth_of, search
@@ -30,6 +31,7 @@ from memoryd.model.validation import text_digest
 
 __all__ = ["recall"]
 
+FEW = 10  # hits that are shown at once
 KEPT = 5  # every fifth place of an answer is for higher trust than a sandbox's, where that answers too
 EMBEDDING_PATIENCE_S = 2.0  # a search goes on by words when its vector takes longer
 
@@ -70,6 +72,8 @@ async def recall(
     else:
         asked = _asked(query, vector, telling, now, kept)
         found = await ports.indexes.run(ready, lambda: search(ready, asked, explain=query.explain))
+        if len(found) > FEW:
+            await let_others()
     memories = await present([hit.memory for hit in found], caller, ports, now, scopes=scopes)
     hits = [_hit(hit, memory, query) for hit, memory in zip(found, memories, strict=True)]
     if counted:
