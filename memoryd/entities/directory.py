@@ -13,22 +13,21 @@ from copy import copy
 from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within
 from memoryd.knowledge.language.names import fullest
 from memoryd.knowledge.language.relations import ONE_AT_A_TIME
-from memoryd.model.entity import Entity, EntityType, Form, Mention
+from memoryd.model.entity import Entity, EntityType, Form
 from memoryd.model.memory import Memory
 from memoryd.model.times import to_us
 from memoryd.model.validation import fold
 
 __all__ = ["Directory"]
 
-BYTES_AN_ENTITY = 2000  # measured: 36,000 entities that one memory each names took 74 MiB
-BYTES_A_MENTION = 210  # 60,000 mentions of 20 entities took 12.5 MiB
+BYTES_AN_ENTITY = 2000  # measured: 36,000 entities that one memory each names took 71 MiB
+BYTES_A_MENTION = 70  # 60,000 mentions of 20 entities took 3.8 MiB
 
 
 class Directory:
     """The entities of one owner."""
 
     def __init__(self, rows: Iterable[Entity] = ()) -> None:
-        self._of_memory: dict[str, tuple[tuple[Mention, ...], bool, int]] = {}
         self._mentions = 0
         self._known: dict[str, KnownEntity] = {}
         self._called: dict[str, Counter[tuple[str, int]]] = {}
@@ -98,7 +97,6 @@ class Directory:
         self._changed()  # who is one follows from how much those weigh who name them
         live = memory.supersede_time is None
         weight = memory.trust.weight
-        self._of_memory[memory.id] = (memory.mentions, live, weight)
         self._mentions += len(memory.mentions)
         for mention in memory.mentions:
             known = self._known.setdefault(mention.entity_id, KnownEntity())
@@ -120,21 +118,22 @@ class Directory:
             if mention.same_as:
                 self._same[mention.same_as, mention.entity_id, weight] += 1
 
-    def remove(self, memory_id: str) -> None:
-        """Forget what a memory named."""
-        mentions, live, weight = self._of_memory.pop(memory_id, ((), False, 0))
-        if mentions:
-            self._changed()
-        self._mentions -= len(mentions)
-        for mention in mentions:
+    def remove(self, memory: Memory) -> None:
+        """Forget what a memory names; it has been added, as it is now."""
+        if not memory.mentions:
+            return
+        self._changed()
+        live, weight = memory.supersede_time is None, memory.trust.weight
+        self._mentions -= len(memory.mentions)
+        for mention in memory.mentions:
             known = self._known[mention.entity_id]
             drop(known.types, mention.type)
             drop(known.weights, weight)
-            known.live.pop(memory_id, None)
+            known.live.pop(memory.id, None)
             if mention.form is Form.RELATION:
                 if live:
                     told = known.relations.get(mention.text, {})
-                    told.pop(memory_id, None)
+                    told.pop(memory.id, None)
                     if not told:
                         known.relations.pop(mention.text, None)
                     drop_within(self._related, mention.text, mention.entity_id)

@@ -164,10 +164,10 @@ class ScopeIndex:
         if document is None:
             return
         self._former[memory_id] = (*self._former.get(memory_id, ()), document)
-        links = unpack_once(self._records[document]).links
-        if links:
-            self._former_links[memory_id] = links | self._former_links.get(memory_id, frozenset())
-        self.people.remove(memory_id)
+        memory = unpack_once(self._records[document])
+        if memory.links:
+            self._former_links[memory_id] = memory.links | self._former_links.get(memory_id, frozenset())
+        self.people.remove(memory)
         self._contested.discard(document)
         self.columns.alive.view()[document] = False
         self._dead += 1

@@ -22,6 +22,7 @@ __all__ = ["Heads", "RecentChanges"]
 MOST_BYTES = 16 << 20  # of change sets that are kept, all owners together
 MOST_HEADS = 65_536  # owners whose number is known exactly: 20 MB
 BYTES_AN_ENTRY = 1024  # of objects around a text and a vector, measured roughly
+BYTES_A_MENTION = 150
 BYTES_A_CHANGE = 1024
 BYTES_A_ROW = 512  # of an entity or a tombstone
 
@@ -144,4 +145,5 @@ def _latest(*times: datetime | None) -> datetime | None:
 
 def _bytes_of(entry: Entry) -> int:
     vector = 0 if entry.vector is None else entry.vector.nbytes
-    return BYTES_AN_ENTRY + len(entry.memory.content) + len(entry.terms) + vector
+    names = len(entry.memory.mentions) * BYTES_A_MENTION
+    return BYTES_AN_ENTRY + len(entry.memory.content) + len(entry.terms) + vector + names

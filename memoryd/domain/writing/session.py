@@ -68,7 +68,7 @@ class WriteSession:
         self.known = KnownStatements(ports, indexes, self._pending, now)
         self._room = Room(ports, indexes, self._pending, now, used=used)
         self._lifted: list[Tombstone] = []
-        self._provisional: list[tuple[Directory, str]] = []
+        self._provisional: list[tuple[Directory, Memory]] = []
 
     async def consider(
         self, draft: Draft, owner: Owner, caller: Caller, vector: Vector | None, *, corrects: Memory | None = None
@@ -103,7 +103,7 @@ class WriteSession:
             self._pending.add(Entry(verdict.new, "", vector, fingerprint), digest)
             if self._several:
                 people.add(verdict.new)
-                self._provisional.append((people, new.id))
+                self._provisional.append((people, verdict.new))
         if draft.source.channel != EXTRACTION:
             self._lifted += lifted
         return verdict.memory.id, verdict.outcome, verdict.superseded_ids
@@ -165,8 +165,8 @@ class WriteSession:
 
     def end(self) -> None:
         """Take back what only this call has seen of its own statements."""
-        for people, memory_id in self._provisional:
-            people.remove(memory_id)
+        for people, memory in self._provisional:
+            people.remove(memory)
         self._provisional.clear()
 
     def memory(self, memory_id: str) -> Memory:
