@@ -181,6 +181,18 @@ async def test_a_model_that_is_down_is_waited_for_and_the_reason_is_told(store, 
         assert "the endpoint is down" == told[1][1].fault
 
 
+async def test_a_fault_of_our_own_ends_the_pass_is_told_and_the_next_one_begins(store, clock, monkeypatch):
+    await store.commit(ChangeSet(inserts=(entry("statement"),)))
+    async with with_model(store, OtherEncoder(), clock, close=True) as (_, _, passed, told):
+        with monkeypatch.context() as broken:
+            broken.setattr(reembed, "embedded_text", lambda *_: 1 / 0)
+            known = await passed()
+            assert (1, "ZeroDivisionError") == (known.pending_count, known.fault)
+            assert "reembedding_failed" == told[-1][0]
+        known = await passed()
+        assert (0, 1, "") == (known.pending_count, known.embedded_count, known.fault)
+
+
 async def test_another_daemon_before_the_same_store_learns_of_new_vectors(store, clock):
     await store.commit(ChangeSet(inserts=tuple(entry(f"tea {n}") for n in range(5))))
     async with (

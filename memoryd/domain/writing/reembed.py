@@ -73,12 +73,14 @@ class Reembedder:
             self._running = True
             self._wanted.clear()
             self._done = self._failed = 0
+            self._fault = ""
             try:
                 self._tell("reembedding", await self.progress())
                 await self._pass()
                 self._tell("reembedded", await self.progress())
-            except MemorydError as error:
-                self._fault = str(error)
+            except Exception as error:  # noqa: BLE001  the next pass that is asked for tries again
+                self._fault = str(error) if isinstance(error, MemorydError) else type(error).__name__
+                self._tell("reembedding_failed", Reembedding(0, self._done, self._failed, fault=self._fault))
             finally:
                 self._running = False
 
