@@ -8,6 +8,7 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -16,6 +17,7 @@ from memory_client import Draft, Filter, MemorydError
 from memoryd.daemon.config import Config
 from memoryd.daemon.wiring import make_ports
 from memoryd.domain.forgetting.collect import collect
+from memoryd.domain.writing.reembed import Reembedder
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.model.change import Head
 from memoryd.store.recent import RecentChanges
@@ -29,6 +31,13 @@ FILTERS = st.builds(
 )
 
 
+class OtherEncoder(HashEncoder):
+    """Another model."""
+
+    fingerprint = "other-40"
+    dimensions = 40
+
+
 class Life(RuleBasedStateMachine):
     """Everything is done to both; both must answer the same."""
 
@@ -40,6 +49,7 @@ class Life(RuleBasedStateMachine):
         self.numbers = {"ram": 0, "duckdb": 0}
         self.ports = {}
         self.known: list[str] = []
+        self.encoder = HashEncoder()
         self._open("ram", ram_store())
         self._open("duckdb", open_duckdb(self.folder))
 
@@ -52,7 +62,7 @@ class Life(RuleBasedStateMachine):
         self.ports[name] = ports
 
     def _embedder(self):
-        return ScheduledEmbedder(HashEncoder(), workers=1)
+        return ScheduledEmbedder(self.encoder, workers=1)
 
     def _close(self, name) -> None:
         ports = self.ports[name]
@@ -137,6 +147,32 @@ class Life(RuleBasedStateMachine):
         self._open("duckdb", open_duckdb(self.folder))
         ram = self.ports["ram"].store  # it forgets what the other one does: which owner has come how far
         ram._recent = RecentChanges(Head(ram._seq, ram._newest))
+
+    @rule(encoder=st.sampled_from([HashEncoder(), OtherEncoder()]), pages=st.integers(0, 4))
+    def change_model(self, encoder, pages):
+        """Another model, and as much of embedding anew as was done before the next thing happened."""
+        self.encoder = encoder
+        self.ports["ram"].embedder.close()
+        self.ports["ram"].indexes.close()
+        self._open("ram", self.ports["ram"].store)
+        self.restart()
+        for ports in self.ports.values():
+            self.loop.run_until_complete(self._embed_pages(ports, pages))
+
+    async def _embed_pages(self, ports, pages):
+        reembedder = Reembedder(ports, lambda: self.now, lambda *_: None)
+        for _ in range(pages):
+            page = await ports.store.unembedded(self.encoder.fingerprint, limit=3)
+            if page:
+                await reembedder._write(await reembedder._embedded(page))
+
+    @invariant()
+    def vectors_agree(self):
+        infos = [self.loop.run_until_complete(ports.store.info()) for ports in self.ports.values()]
+        assert dict(infos[0].fingerprints) == dict(infos[1].fingerprints)
+        for entry in self.ports["ram"].store._entries.values():
+            made = {HashEncoder.fingerprint: HashEncoder(), OtherEncoder.fingerprint: OtherEncoder()}[entry.fingerprint]
+            assert np.allclose(made.encode([entry.memory.content], query=False)[0], entry.vector, atol=1e-6)
 
     @invariant()
     def counts_agree(self):
