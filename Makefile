@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval compare crash attack mutants lock wheel clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval compare compare-others crash attack mutants lock wheel clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -99,6 +99,14 @@ bench: $(READY)  ## Measure latency, throughput, memory and start-up (minutes)
 eval: $(READY)  ## Score retrieval: make eval DATA=folder-with-eval_retrieval.py [SETS=locomo,…]
 	@test -n "$(DATA)" || { echo "usage: make eval DATA=<folder that holds eval_retrieval.py> [SETS=locomo,beam-100k]"; exit 2; }
 	$(BIN)/python -m tests.eval $(DATA) --sets "$(or $(SETS),locomo)"
+
+.venv-others/.ready: tests/others/requirements.lock
+	$(PYTHON) -m venv .venv-others
+	.venv-others/bin/pip install -q --require-hashes --no-deps -r tests/others/requirements.lock
+	@touch $@
+
+compare-others: $(READY) .venv-others/.ready  ## Search and add beside chromadb, lancedb and mem0, in an environment of its own
+	$(BIN)/python -m tests.others .venv-others/bin/python $(ARGS)
 
 crash: $(READY)  ## Kill the daemon 500 times and look for what it lost (about 20 minutes)
 	MEMORYD_KILLS=500 $(BIN)/python -m pytest tests/test_crash.py
