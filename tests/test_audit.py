@@ -122,12 +122,30 @@ def test_what_a_grant_reads_within_a_minute_is_two_lines_with_their_count_and_id
     assert [["m0"], ["b"], ["h"], ["h"]] == [record["ids"] for record in records(folder / "a.jsonl")]
     log.tell_repeats(NOW + timedelta(seconds=61))
     told = records(folder / "a.jsonl")[4:]
-    assert [("GetMemory", "OK", "g", 999, 999)] == [
-        (one["rpc"], one["outcome"], one["grant_id"], one["repeated"], one["id_count"]) for one in told
+    assert [("GetMemory", "OK", "g", 999, 999), *[("GetMemory", "OK", "g", 0, 0)] * 3] == [
+        (one["rpc"], one["outcome"], one["grant_id"], one.get("repeated", 0), one.get("id_count", 0)) for one in told
     ]
-    assert [f"m{n}" for n in range(1, 11)] == told[0]["ids"]
+    assert {f"m{n}" for n in range(400)} == {one for record in told for one in record["ids"]}  # none is left out
+    assert all(len(record["ids"]) <= 100 for record in told)
     log.note(made_call(70, rpc="GetMemory", grant_id="g", ids=["m1"]), "OK")
-    assert ["m1"] == records(folder / "a.jsonl")[5]["ids"]
+    assert ["m1"] == records(folder / "a.jsonl")[-1]["ids"]
+    log.close()
+
+
+def test_counts_that_cannot_be_written_are_told_later_and_a_clock_set_back_ends_them(folder, monkeypatch):
+    log = AuditLog(folder / "a.jsonl")
+    for n in range(5):
+        log.note(made_call(n, rpc="GetMemory", grant_id="g", ids=[f"m{n}"]), "OK")
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda *_: 0)
+        log.tell_repeats(NOW + timedelta(seconds=70))
+    assert 1 == len(records(folder / "a.jsonl"))
+    log.tell_repeats(NOW + timedelta(seconds=71))
+    assert 4 == records(folder / "a.jsonl")[1]["repeated"]
+    for _ in range(3):
+        log.note(made_call(80, rpc="GetMemory", grant_id="g"), "OK")
+    log.tell_repeats(NOW - timedelta(hours=1))
+    assert 2 == records(folder / "a.jsonl")[3]["repeated"]
     log.close()
 
 

@@ -111,7 +111,7 @@ class AuditLog:
             return
         most = limits.MAX_AUDITED_READ_IDS if written is None else limits.MAX_AUDITED_IDS
         with self._lock:
-            lines = self._repeated_before(call_context.time)
+            self._append_with_repeats(call_context.time)
             kind = (*_who(call_context), call_context.rpc, outcome, reason, call_context.dry_run, call_context.purge)
             if outcome != "OK":
                 counted = self._refusals.is_counted(kind, call_context, outcome, reason)
@@ -119,13 +119,12 @@ class AuditLog:
                 is_read = written is None and call_context.grant_id
                 counted = bool(is_read) and self._reads.is_counted(kind, call_context, outcome, reason)
             if not counted:
-                lines.append(self._line(call_context, outcome, reason, call_context.ids, most, field=field))
-            self._append(lines)
+                self._append([self._line(call_context, outcome, reason, call_context.ids, most, field=field)])
 
     def tell_repeats(self, now: datetime) -> None:
         """Write down how often refusals and reads have repeated whose time is over; to be called now and then."""
         with self._lock:
-            self._append(self._repeated_before(now))
+            self._append_with_repeats(now)
 
     def check_writable(self) -> None:
         """Raise Unavailable while the log has to be written and cannot."""
@@ -143,7 +142,7 @@ class AuditLog:
     def close(self) -> None:
         """Write what is still counted, and let go of the file."""
         with self._lock:
-            self._append(self._repeated_before(None))
+            self._append_with_repeats(None)
         self._flusher.submit(self._flush).result()
         self._flusher.shutdown()
         with self._lock:
@@ -151,16 +150,20 @@ class AuditLog:
                 os.close(self._handle)
                 self._handle = -1
 
-    def _repeated_before(self, now: datetime | None) -> list[bytes]:
-        """Return the lines of what has repeated and whose time is over by now (None: all), and reset the counts."""
-        return [
-            self._line(
-                one.last, one.outcome, one.reason, list(one.ids), limits.MAX_AUDITED_READ_IDS, repeated=one.count,
-                id_count=one.id_count,
-            )
+    def _append_with_repeats(self, now: datetime | None) -> None:
+        """Append the lines of what has repeated and whose time is over by now (None: all). The lock is held."""
+        most = limits.MAX_AUDITED_IDS
+        over = [
+            self._line(one.last, one.outcome, one.reason, ids[n : n + most], most, **counts)
             for kinds in (self._refusals, self._reads)
             for one in kinds.ended(now)
-        ]  # fmt: skip
+            for ids in (list(one.ids),)
+            for n in range(0, max(1, len(ids)), most)
+            for counts in ({"repeated": one.count, "id_count": one.id_count} if n == 0 else {"repeated": 0},)
+        ]
+        if not self._append(over):  # what cannot be written now is told with the next
+            for kinds in (self._refusals, self._reads):
+                kinds.forget(now)
 
     def _line(
         self, call_context: CallContext, outcome: str, reason: str, ids: Sequence[str], most: int, **more: Any

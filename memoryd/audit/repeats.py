@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from memoryd.model import limits
 from memoryd.model.call_context import CallContext
 
 __all__ = ["Repeated", "Repeats"]
+
+MOST_IDS = 500  # of one kind; then its time is over
 
 
 @dataclass(slots=True)
@@ -22,17 +24,22 @@ class Repeated:
     last: CallContext
     count: int = 0
     ids: dict[str, None] = field(default_factory=dict)
-    """The first of them, each once."""
+    """The first of each call, each once."""
     id_count: int = 0
     """All of them, counted with each call."""
 
-    def add(self, call_context: CallContext, ids: Sequence[str]) -> None:
-        """Count another call."""
-        self.last = call_context
+    def add(self, call_context: CallContext) -> None:
+        """Count another call, with the first of what it touched."""
+        ids = call_context.ids
+        self.last = _told(call_context)
         self.count += 1
         self.id_count += len(ids)
-        for touched in ids[: limits.MAX_AUDITED_READ_IDS - len(self.ids)]:
-            self.ids[touched] = None
+        self.ids |= dict.fromkeys(ids[: limits.MAX_AUDITED_READ_IDS])
+
+
+def _told(call_context: CallContext) -> CallContext:
+    """Return what a line says of a call, without what it has answered."""
+    return replace(call_context, ids=[], changes=[])
 
 
 class Repeats:
@@ -43,25 +50,34 @@ class Repeats:
         self._window = window
         self._most = most
         self._kinds: dict[Hashable, Repeated] = {}
+        self._full: dict[Hashable, None] = {}
 
     def is_counted(self, kind: Hashable, call_context: CallContext, outcome: str, reason: str) -> bool:
         """Count a call, if it is not the first of its kind; else the caller has to tell it."""
         known = self._kinds.get(kind)
         if known is not None:
-            known.add(call_context, call_context.ids)
+            known.add(call_context)
+            if len(known.ids) >= MOST_IDS:
+                self._full[kind] = None
             return True
         if len(self._kinds) < self._most:
-            self._kinds[kind] = Repeated(call_context.time, outcome, reason, call_context)
+            self._kinds[kind] = Repeated(call_context.time, outcome, reason, _told(call_context))
         return False
 
     def ended(self, now: datetime | None) -> list[Repeated]:
-        """Return what was counted of the kinds whose time is over by now (None: of all), and forget these."""
-        over = []
-        while self._kinds:
-            kind, known = next(iter(self._kinds.items()))  # the oldest: they are in order of time
-            if now is not None and known.began > now - self._window:
-                break
+        """Return what was counted of the kinds that are full or whose time is over by now (None: of all)."""
+        return [self._kinds[kind] for kind in self._over(now) if self._kinds[kind].count]
+
+    def forget(self, now: datetime | None) -> None:
+        """Drop what `ended` returns; to be called once it is written."""
+        for kind in self._over(now):
             del self._kinds[kind]
-            if known.count:
-                over.append(known)
-        return over
+        self._full.clear()
+
+    def _over(self, now: datetime | None) -> list[Hashable]:
+        over = dict(self._full)
+        for kind, known in self._kinds.items():
+            if now is not None and now - self._window < known.began <= now:
+                break  # they are in order of time; what began after now did so before the clock was set back
+            over[kind] = None
+        return list(over)
