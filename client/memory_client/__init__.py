@@ -192,13 +192,19 @@ _MODULES = (
 )
 
 
+_PARTS = ("admin_calls", "aio", "calls", "client", "credentials", "endpoint", "failures", "grant_calls",
+          "knowledge_calls")  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
-    """Return one of the names above; see PEP 562."""
+    """Return one of the names above, or a module of the package; see PEP 562."""
     if name in __all__:
         for module in map(import_module, _MODULES):
             if name in vars(module):
                 globals()[name] = vars(module)[name]
                 return globals()[name]
+    if name in _PARTS:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -48,7 +48,7 @@ def parse_past(text: str) -> datetime:
 
 def refuse_empty(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     """End with an error if an option is given an empty value, as by a variable of the shell that is not set."""
-    for word, following in zip(argv, [*argv[1:], "-"], strict=True):
+    for word, following in zip(argv, [*argv, "-"][1:], strict=True):
         if word == "--":
             return
         option, separator, value = word.partition("=")
