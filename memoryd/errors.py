@@ -57,6 +57,7 @@ __all__ = [
     "ScopeMismatch",
     "StartupError",
     "StoreDamaged",
+    "TextRefused",
     "TimedOut",
     "TrustTooLow",
     "Unauthenticated",
@@ -188,6 +189,10 @@ class Unavailable(MemorydError):
 
 class Contended(Unavailable):
     """Others changed the scope while the call decided what to write. Nothing was written; the daemon decides again."""
+
+
+class TextRefused(Unavailable):
+    """The model cannot embed this text; others it can."""
 
 
 class StoreDamaged(MemorydError):

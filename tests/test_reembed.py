@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import subprocess
 import time
 from contextlib import asynccontextmanager, suppress
 
-import duckdb
 import numpy as np
 import pytest
 
 from memoryd.domain.writing import reembed
 from memoryd.domain.writing.reembed import Reembedder
-from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.scheduler import ScheduledEmbedder
-from memoryd.errors import Unavailable
+from memoryd.errors import TextRefused, Unavailable
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors
 from memoryd.model.change import ChangeSet, Embedding
-from memoryd.model.memory import Draft
 from memoryd.model.results import Leg
 from memoryd.model.scope import Owner
 from tests.builders import ALICE, BOB, NOW, HashEncoder, Local, entry, memory, open_duckdb, ports_over, ram_store
 from tests.index_helpers import OWNER, ask, question
 from tests.shared_store import StoreView
-from tests.support import Daemon, running
-
-OTHER_MODEL = "[embedding]\ndimensions = 128\n"
-NO_MODEL = '[embedding]\nprovider = "none"\n'
 
 
 class OtherEncoder(HashEncoder):
@@ -46,7 +37,7 @@ class OtherEncoder(HashEncoder):
             self.down -= 1
             raise Unavailable("the endpoint is down")
         if self.cannot and any(self.cannot in text for text in texts):
-            raise Unavailable("the endpoint answered 400")
+            raise TextRefused("the endpoint answered 400")
         return super().encode(texts, query=query)
 
 
@@ -175,22 +166,76 @@ async def test_a_text_that_cannot_be_embedded_is_counted_and_holds_nobody_up(sto
 async def test_a_model_that_is_down_is_waited_for_and_the_reason_is_told(store, clock, monkeypatch):
     monkeypatch.setattr(reembed, "FIRST_PAUSE_S", 0.05)
     await store.commit(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(3))))
-    async with with_model(store, OtherEncoder(down=8), clock, close=True) as (_, _, passed, told):
+    async with with_model(store, OtherEncoder(down=2), clock, close=True) as (_, _, passed, told):
         assert 0 == (await passed()).pending_count
         assert ["reembedding", "reembedding_paused", "reembedding_paused", "reembedded"] == [one for one, _ in told]
         assert "the endpoint is down" == told[1][1].fault
 
 
-async def test_a_fault_of_our_own_ends_the_pass_is_told_and_the_next_one_begins(store, clock, monkeypatch):
+async def test_a_fault_of_our_own_and_one_of_the_store_are_told_and_the_pass_goes_on(store, clock, monkeypatch):
+    monkeypatch.setattr(reembed, "FIRST_PAUSE_S", 0.05)
     await store.commit(ChangeSet(inserts=(entry("statement"),)))
     async with with_model(store, OtherEncoder(), clock, close=True) as (_, _, passed, told):
-        with monkeypatch.context() as broken:
-            broken.setattr(reembed, "embedded_text", lambda *_: 1 / 0)
-            known = await passed()
-            assert (1, "ZeroDivisionError") == (known.pending_count, known.fault)
-            assert "reembedding_failed" == told[-1][0]
+        faults = [ZeroDivisionError(), Unavailable("the store has a fault")]
+        read, wrong = store.unembedded, store.info
+
+        async def failing(*args, **more):
+            if faults:
+                raise faults.pop()
+            return await read(*args, **more)
+
+        async def no_info():
+            monkeypatch.setattr(store, "info", wrong)
+            raise Unavailable("the store has a fault")
+
+        monkeypatch.setattr(store, "unembedded", failing)
+        monkeypatch.setattr(store, "info", no_info)
         known = await passed()
         assert (0, 1, "") == (known.pending_count, known.embedded_count, known.fault)
+        paused = [one.fault for event, one in told if event == "reembedding_paused"]
+        assert ["the store has a fault", "the store has a fault", "ZeroDivisionError"] == paused
+
+
+async def test_an_outage_beside_a_refused_text_leaves_no_other_memory_without_a_vector(store, clock, monkeypatch):
+    monkeypatch.setattr(reembed, "FIRST_PAUSE_S", 0.02)
+    await store.commit(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(200))))
+
+    class Flaky(OtherEncoder):
+        calls = 0
+
+        def encode(self, texts, *, query):
+            self.calls += 1
+            if self.calls % 5 == 0:
+                raise Unavailable("the endpoint answered 503")
+            return super().encode(texts, query=query)
+
+    async with with_model(store, Flaky(cannot="statement 17 "), clock, close=True) as (_, _, passed, _):
+        assert 0 == (await passed()).pending_count
+    await store.close()
+
+
+async def test_a_pause_ends_when_a_pass_is_asked_for(store, clock, monkeypatch):
+    monkeypatch.setattr(reembed, "FIRST_PAUSE_S", 60.0)
+    await store.commit(ChangeSet(inserts=(entry("statement"),)))
+    async with with_model(store, OtherEncoder(down=1), clock, close=True) as (_, _, passed, _):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await passed()
+        assert 0 == (await passed()).pending_count
+
+
+async def test_what_was_deleted_or_changed_before_its_turn_leaves_no_gap_in_what_is_told(store, clock):
+    made = [entry(f"tea {n}") for n in range(20)]
+    await store.commit(ChangeSet(inserts=tuple(made)))
+    async with with_model(store, OtherEncoder(), clock, close=True) as (_, alice, passed, _):
+        await alice.search("tea")
+        for one in made[:11]:
+            await alice.delete(one.memory.id)
+        for one in made[11:15]:
+            await alice.confirm(one.memory.id)
+        assert (Leg.VECTOR,) == (await alice.search("tea")).unavailable_legs
+        await passed()
+        assert () == (await alice.search("tea")).unavailable_legs
 
 
 async def test_another_daemon_before_the_same_store_learns_of_new_vectors(store, clock):
@@ -264,7 +309,7 @@ def test_an_index_whose_rows_get_new_vectors_answers_like_one_that_was_built_wit
         index.embed(Embedding(known.owner, known.id, vector, "new"))
     index.embed(Embedding(OWNER, "nobody", new[0], "new"))
     assert 0 == index.vectors.missing
-    assert not index.vectors.mostly_missing
+    assert not index.mostly_unembedded
     built = ScopeIndex(
         [[type(one)(known, "", vector, "new") for known, vector in zip(memories, new, strict=True)]],
         dimensions=8,
@@ -283,9 +328,9 @@ def test_rows_without_a_vector_are_counted():
     held = Vectors(2, np.array([[1, 0], [0, 0]], dtype=np.float32))
     held.append(None)
     held.append(np.array([0, 1], dtype=np.float32))
-    assert (2, False) == (held.missing, held.mostly_missing)
+    assert 2 == held.missing
     held.put(0, None)
-    assert (3, True) == (held.missing, held.mostly_missing)
+    assert 3 == held.missing
     held.put(2, np.array([0, 1], dtype=np.float32))
     held.put(2, np.array([1, 0], dtype=np.float32))
     assert 2 == held.missing
@@ -309,88 +354,3 @@ async def test_what_is_done_in_the_background_comes_after_all_other_documents():
     await asyncio.gather(*works)
     embedder.close()
     assert ["first", "query", "new0", "new1", "new2", "old", "old", "old", "old"] == order
-
-
-# --- as its users run it ---
-
-
-def until_embedded(client, deadline_s=60):
-    deadline = time.monotonic() + deadline_s
-    while client.server_info().unembedded_count and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return client.server_info()
-
-
-def test_a_daemon_with_another_model_embeds_anew_in_the_background_and_back_again(folder):
-    with running(folder) as daemon, daemon.client() as host:
-        host.add("I like tea")
-        assert 0 == host.server_info().unembedded_count
-    for config in (OTHER_MODEL, NO_MODEL, "[embedding]\nprovider = 'builtin-float'\n", "[embedding]\n"):
-        with running(folder, config=config) as daemon, daemon.client() as host:
-            info = until_embedded(host)
-            assert () == info.warnings
-            legs = host.search("something hot to drink").unavailable_legs
-            assert ([Leg.VECTOR] if config == NO_MODEL else []) == list(legs)
-            assert "I like tea" == host.search("tea").hits[0].memory.content
-            if config != NO_MODEL:
-                assert host.search("something hot to drink").hits[0].similarity > 0.2
-            host.add(f"I like {['coffee', 'cocoa', 'water', 'milk'][host.server_info().memory_count - 1]}")
-    connection = duckdb.connect(str(daemon.database), read_only=True)
-    assert [(5, 5, 0)] == connection.execute(
-        "SELECT count(*), count(vector_384), count(vector_128) FROM memories"
-    ).fetchall()
-    connection.close()
-
-
-def test_it_goes_on_after_a_kill_and_each_memory_ends_with_its_vector(folder):
-    texts = [f"{'very ' * (n % 9)}short statement {n} of many about tea" for n in range(1_200)]
-    with running(folder, config=NO_MODEL) as daemon, daemon.client() as host:
-        for n in range(0, len(texts), 100):
-            host.add_batch([Draft(content=text) for text in texts[n : n + 100]])
-        count = host.server_info().memory_count
-    daemon = Daemon(folder, config="[embedding]\n")
-    left, kills = count, 0
-    while left and kills < 20:
-        daemon.start()
-        with daemon.client() as host:
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline and (found := host.server_info().unembedded_count) == left:
-                time.sleep(0.005)
-        daemon.kill()
-        left, kills = found, kills + 1
-    assert 0 == left
-    assert kills > 1
-    store = open_duckdb(folder)
-    made = asyncio.run(vectors_of(store, OWNER))
-    asyncio.run(store.close())
-    assert count == len(made)
-    encoder = builtin_encoder()
-    assert {encoder.fingerprint} == {fingerprint for fingerprint, _ in made.values()}
-    expected = encoder.encode(list(made), query=False)
-    assert np.array_equal(expected, np.stack([vector for _, vector in made.values()]))
-
-
-def test_the_command_shows_begins_and_waits(folder):
-    def memoryd(*words):
-        told = subprocess.run(daemon.command(*words), capture_output=True, text=True, check=False, timeout=60)
-        assert "Traceback" not in told.stderr
-        return told
-
-    with running(folder, config=NO_MODEL) as daemon, daemon.client() as host:
-        host.add_batch([Draft(content=f"statement {n} about tea") for n in range(5)])
-        assert "0 memories embedded, 0 to go" == memoryd("reembed").stdout.strip()  # there is no model
-    with running(folder, config="[embedding]\nreembed = false\n") as daemon, daemon.client() as host:
-        assert "run: memoryd reembed" in host.server_info().warnings[0]
-        assert "5 memories have no vector" in memoryd("status").stdout
-        assert "0 memories embedded, 5 to go" == memoryd("reembed", "--dry-run").stdout.strip()
-        assert 5 == host.server_info().unembedded_count
-        told = memoryd("reembed", "--json")
-        assert 0 == told.returncode
-        assert (5, 0, False) == tuple(
-            json.loads(told.stdout)[name] for name in ("embedded_count", "pending_count", "running")
-        )
-        assert () == host.server_info().warnings
-        assert host.search("something hot to drink").hits[0].similarity > 0.2
-    log = daemon.log.read_text()
-    assert "reembedded" in log
-    assert "statement 3" not in log

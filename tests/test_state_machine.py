@@ -164,7 +164,8 @@ class Life(RuleBasedStateMachine):
         for _ in range(pages):
             page = await ports.store.unembedded(self.encoder.fingerprint, limit=3)
             if page:
-                await reembedder._write(await reembedder._embedded(page))
+                purges = {memory.owner: await reembedder._purge_seq(memory.owner) for memory in page}
+                await reembedder._write(await reembedder._embedded(page), purges)
 
     @invariant()
     def vectors_agree(self):

@@ -136,7 +136,7 @@ def _reembed(client: Client, args: argparse.Namespace) -> int:
     if known.failed_count or known.fault:
         why = known.fault or "the model could not embed their texts; the next pass tries again"
         print(f"{known.failed_count} failed: {why}", file=sys.stderr)
-    return 1 if known.failed_count else 0
+    return 1 if known.failed_count or known.fault else 0
 
 
 def _show_share(known: Reembedding) -> None:

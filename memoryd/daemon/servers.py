@@ -75,7 +75,7 @@ AGE_GRACE_MS = 60 * 1000
 
 def _tell(event: str, known: Reembedding) -> None:
     """Write down that re-embedding begins, pauses or ends; where there is nothing to do, nothing."""
-    if known.pending_count or known.embedded_count or known.fault:
+    if known.pending_count or known.embedded_count or known.failed_count or known.fault:
         write = log.warning if known.fault else log.info
         write(event, pending=known.pending_count, embedded=known.embedded_count, failed=known.failed_count,
               fault=known.fault)  # fmt: skip

@@ -14,7 +14,7 @@ import urllib3
 from numpy.typing import NDArray
 
 from memoryd.embedding.base import ModelRefused, ModelUnavailable
-from memoryd.errors import Unavailable
+from memoryd.errors import TextRefused, Unavailable
 
 __all__ = ["HttpEncoder"]
 
@@ -96,8 +96,9 @@ class HttpEncoder:
             raise Unavailable(f"the embedding endpoint cannot be reached ({type(error).__name__})") from None
         if status not in HTTP_OK:
             if status in ENDPOINT_IS_DOWN or status >= HTTP_SERVER_ERROR:
-                self._leave_alone()  # any other code is the fault of these texts, not of everyone's
-            raise Unavailable(f"the embedding endpoint answered {status}")
+                self._leave_alone()
+                raise Unavailable(f"the embedding endpoint answered {status}")
+            raise TextRefused(f"the embedding endpoint answered {status}")  # of these texts alone
         return bytes(data)
 
     def _send(self, body: bytes, headers: dict[str, str]) -> urllib3.BaseHTTPResponse:

@@ -26,12 +26,13 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from memoryd.embedding.base import Encoder
-from memoryd.errors import MemorydError, Unavailable
+from memoryd.errors import MemorydError, TextRefused, Unavailable
 
 __all__ = ["ScheduledEmbedder"]
 
 PIECE_TEXTS = 32  # texts of one length are run together, so a piece of many is faster: 0.9 of the time of 8
 PIECE_TOKENS = 1024
+BACKGROUND_TURNS = 16  # every so often it has a piece even where all others wait
 BACKGROUND_TOKENS = 256  # of a piece behind which other documents may wait
 SHORT_TOKENS = 64  # of a piece behind which a query may wait: about 3 queries' time
 PAUSE_S = 0.1  # after a query the guard waits so long for the next one before it takes documents
@@ -170,10 +171,9 @@ class ScheduledEmbedder:
             while True:
                 if self._closed:
                     return None
-                if turn % QUERIES_A_PIECE == 0 and self._lines and not guard:
-                    piece = self._next_piece(self._lines, most=PIECE_TEXTS)
-                    if piece:
-                        return piece, False
+                piece = [] if guard else self._due(turn)
+                if piece:
+                    return piece, False
                 while self._queries:
                     piece = self._next_piece(self._queries, most=1)
                     if piece:
@@ -185,6 +185,14 @@ class ScheduledEmbedder:
                     return piece, False
                 if guard or not lines:
                     self._ready.wait(pause_s or None)
+
+    def _due(self, turn: int) -> list[_Text]:
+        """Return a piece of the documents whose turn has come before the queries'."""
+        if turn % QUERIES_A_PIECE == 0 and self._lines:
+            return self._next_piece(self._lines, most=PIECE_TEXTS)
+        if turn % BACKGROUND_TURNS == BACKGROUND_TURNS - 1 and self._background:
+            return self._next_piece(self._background, most=PIECE_TEXTS, tokens=BACKGROUND_TOKENS)
+        return []
 
     def _documents(self, lines: Lines, *, guard: bool) -> list[_Text]:
         """Return a piece of the documents that are next, as long as this worker may take."""
@@ -205,7 +213,7 @@ class ScheduledEmbedder:
             while waiting and max(longest, waiting[-1].cost) * (len(piece) + 1) <= SHORT_TOKENS:
                 item = waiting.pop()
                 self._waiting -= 1
-                if not item.job.future.cancelled():
+                if not item.job.future.done():
                     piece.append(item)
                     longest = max(longest, item.cost)
             if not waiting:
@@ -225,7 +233,7 @@ class ScheduledEmbedder:
                 break
             waiting.popleft()
             self._waiting -= 1
-            if not item.job.future.cancelled():
+            if not item.job.future.done():
                 piece.append(item)
                 longest = max(longest, item.cost)
         if waiting:
@@ -246,7 +254,7 @@ class ScheduledEmbedder:
                 continue
             except Exception as error:  # noqa: BLE001  a worker outlives every text
                 for job in {id(item.job): item.job for item in piece}.values():
-                    self._fail(job, Unavailable(f"the text could not be embedded ({type(error).__name__})"))
+                    self._fail(job, TextRefused(f"the text could not be embedded ({type(error).__name__})"))
                 continue
             for item, vector in zip(piece, vectors, strict=True):
                 item.job.vectors[item.place] = vector

@@ -105,8 +105,7 @@ class ScopeIndex:
     def _stack(self, entries: Sequence[Entry]) -> NDArray[np.float32]:
         rows = np.zeros((len(entries), self.dimensions), dtype=np.float32)
         for n, entry in enumerate(entries):
-            vector = self._usable(entry)
-            if vector is not None:
+            if (vector := self._usable(entry)) is not None:
                 rows[n] = vector
         return rows
 
@@ -117,15 +116,14 @@ class ScopeIndex:
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
+        held = self.postings.nbytes + self.columns.term_bytes + self.reader.nbytes + self.people.nbytes
         vectors = 0 if self.vectors is None else self.vectors.nbytes
-        return (
-            vectors
-            + self.postings.nbytes
-            + self.columns.term_bytes
-            + (self.reader.nbytes + self.people.nbytes)
-            + self._record_bytes
-            + self.count * BYTES_A_DOCUMENT
-        )
+        return vectors + held + self._record_bytes + self.count * BYTES_A_DOCUMENT
+
+    @property
+    def mostly_unembedded(self) -> bool:
+        """Whether most memories have no vector of the model in use."""
+        return self.vectors is not None and 2 * self.vectors.missing > len(self)
 
     # --- changing it (one thread) ---
 
@@ -170,6 +168,8 @@ class ScopeIndex:
         self.people.remove(memory)
         self._contested.discard(document)
         self.columns.alive.view()[document] = False
+        if self.vectors is not None:
+            self.vectors.forget(document)
         self._dead += 1
         length = int(self.postings.lengths.view()[document])
         self._length_sum -= length

@@ -112,7 +112,7 @@ class Vectors:
         loaded = np.empty((0, dimensions), dtype=np.float32) if rows is None else rows
         self._blocks = [_Block(0, loaded, len(loaded))]
         self.missing = int((~loaded.any(axis=1)).sum())
-        """Rows without a vector, those of documents that are dead among them."""
+        """Rows without a vector, of documents that are not dead."""
         self._compressed = False
         if len(loaded) > INT8_FROM:
             self._compress()
@@ -121,10 +121,9 @@ class Vectors:
         last = self._blocks[-1]
         return last.start + last.count
 
-    @property
-    def mostly_missing(self) -> bool:
-        """Whether most documents have no vector."""
-        return 2 * self.missing > len(self)
+    def forget(self, document: int) -> None:
+        """Count a document no more, as it is dead."""
+        self.missing -= not self.row(document).any()
 
     @property
     def nbytes(self) -> int:

@@ -64,8 +64,7 @@ async def recall(
     finally:
         embedding.cancel()
     ready = [index for index in indexes if index is not None]
-    unembedded = any(index.vectors is not None and index.vectors.mostly_missing for index in ready)
-    missing = [Leg.VECTOR] if vector is None or unembedded else []
+    missing = [Leg.VECTOR] if vector is None or any(index.mostly_unembedded for index in ready) else []
     if len(ready) < len(indexes):  # a scope larger than the memory budget: the store answers, without its words
         missing.append(Leg.KEYWORD)
         found = await _from_store(query, caller, ports, vector, now)

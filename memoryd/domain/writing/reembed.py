@@ -8,7 +8,8 @@ come a memory is found by its words; its old vector is compared with nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
-from memoryd.errors import MemorydError, Unavailable
+from memoryd.errors import MemorydError, TextRefused
 from memoryd.index.analysis import embedded_text
 from memoryd.model.change import ChangeSet, Embedding
 from memoryd.model.memory import Memory
 from memoryd.model.reports import Reembedding
+from memoryd.model.scope import Owner
 
 __all__ = ["Reembedder"]
 
@@ -28,6 +30,8 @@ Vector = NDArray[np.float32]
 
 PAGE = 256  # memories of one transaction: 13 to 19 ms of the writer, measured in 20,000 and 100,000 memories
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0  # where nothing can be embedded or written now
+PART = 32  # memories that are embedded together: where one of them is refused, or the model fails, the others are not
+OWNERS = 16  # of one transaction, as the locks of all are held until it is written
 LINE = "reembedding"  # the caller by whose name the texts wait
 
 
@@ -41,8 +45,8 @@ class Reembedder:
         self._tell = tell
         self._wanted = asyncio.Event()
         self._running = False
-        self._done = self._failed = 0
-        self._fault = ""
+        self._done = self._failed = self._writing = 0
+        self._fault = self._after = ""
 
     @property
     def running(self) -> bool:
@@ -59,11 +63,14 @@ class Reembedder:
 
     async def progress(self) -> Reembedding:
         """Return how far it is."""
-        return Reembedding(await self.pending(), self._done, self._failed, self.running, self._fault)
+        return self._told(await self.pending())
+
+    def _told(self, pending: int = 0) -> Reembedding:
+        return Reembedding(pending, self._done, self._failed, self.running, self._fault)
 
     def start(self) -> None:
-        """Let `serve` begin a pass, unless one is under way or there is no model."""
-        if self._ports.embedder.fingerprint and not self._running:
+        """Let `serve` begin a pass unless one is under way, or end its pause; nothing where there is no model."""
+        if self._ports.embedder.fingerprint:
             self._wanted.set()
 
     async def serve(self) -> None:
@@ -75,62 +82,107 @@ class Reembedder:
             self._done = self._failed = 0
             self._fault = ""
             try:
-                self._tell("reembedding", await self.progress())
                 await self._pass()
-                self._tell("reembedded", await self.progress())
-            except Exception as error:  # noqa: BLE001  the next pass that is asked for tries again
-                self._fault = str(error) if isinstance(error, MemorydError) else type(error).__name__
-                self._tell("reembedding_failed", Reembedding(0, self._done, self._failed, fault=self._fault))
+                self._tell("reembedded", self._told())
             finally:
                 self._running = False
 
     async def _pass(self) -> None:
-        fingerprint = self._ports.embedder.fingerprint
-        after = ""
+        """Go through all memories; whatever goes wrong is told and waited for, as it may be the store or the model."""
+        self._after = ""
         pause_s = FIRST_PAUSE_S
+        begun = False
         while True:
             try:
-                page = await self._ports.store.unembedded(fingerprint, limit=PAGE, after=after)
-                if not page:
+                if not begun:
+                    self._tell("reembedding", await self.progress())
+                    begun = True
+                if not await self._page():
+                    self._fault = ""
                     return
-                made = await self._embedded(page)
-                await self._write(made)
-            except MemorydError as error:
-                self._fault = str(error)
-                self._tell("reembedding_paused", await self.progress())
-                await asyncio.sleep(pause_s)
+            except Exception as error:  # noqa: BLE001  also a fault of our own may be over at the next try
+                self._fault = str(error) if isinstance(error, MemorydError) else type(error).__name__
+                self._tell("reembedding_paused", self._told())
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wanted.wait(), pause_s)
+                self._wanted.clear()
                 pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
-                continue
-            self._fault, pause_s, after = "", FIRST_PAUSE_S, page[-1].id
-            self._done += len(made)
-            self._failed += len(page) - len(made)
+            else:
+                self._fault, pause_s = "", FIRST_PAUSE_S
 
-    async def _embedded(self, page: Sequence[Memory]) -> list[Embedding]:
-        """Return the new vectors of a page, without those that cannot be made; Unavailable if none can."""
-        texts = [embedded_text(memory.source.speaker, memory.content) for memory in page]
+    async def _page(self) -> bool:
+        """
+        Embed and write the next memories; False if there are none.
+
+        What was made is written also where a part could not be made now; that is raised then, and asked for again.
+        """
+        fingerprint = self._ports.embedder.fingerprint
+        page = await self._ports.store.unembedded(fingerprint, limit=PAGE, after=self._after)
+        if not page:
+            return False
+        purges = {owner: await self._purge_seq(owner) for owner in {memory.owner for memory in page}}
+        parts = [page[n : n + PART] for n in range(0, len(page), PART)]
+        answers = await asyncio.gather(*map(self._embedded, parts), return_exceptions=True)
+        made: list[Embedding] = []
+        fault: BaseException | None = None
+        after, failed = self._after, 0
+        for part, answer in zip(parts, answers, strict=True):
+            if isinstance(answer, BaseException):
+                fault = fault or answer
+                continue
+            made += answer
+            if fault is None:
+                after = part[-1].id
+                failed += len(part) - len(answer)
+        by_owner = sorted(made, key=lambda one: repr(one.owner))
+        owners = list(dict.fromkeys(one.owner for one in by_owner))
+        for n in range(0, len(owners), OWNERS):
+            some = {*owners[n : n + OWNERS]}
+            await self._write([one for one in by_owner if one.owner in some], purges)
+        self._after = after
+        self._failed += failed
+        if fault is not None:
+            raise fault
+        return True
+
+    async def _purge_seq(self, owner: Owner) -> int:
+        return (await self._ports.store.head(owner)).purge_seq
+
+    async def _embedded(self, part: Sequence[Memory]) -> list[Embedding]:
+        """Return the new vectors of some memories, without those whose text the model refuses."""
+        texts = [embedded_text(memory.source.speaker, memory.content) for memory in part]
         try:
             vectors = await self._ports.embedder.documents(texts, caller=LINE, background=True)
-        except Unavailable as error:
-            vectors = [await self._alone(text) for text in texts]  # one text may keep all from being embedded
-            if not any(vector is not None for vector in vectors):
-                raise error from None
+        except TextRefused:  # one text keeps all from being embedded
+            vectors = [await self._alone(text) for text in texts]
         fingerprint = self._ports.embedder.fingerprint
         return [
             Embedding(memory.owner, memory.id, vector, fingerprint)
-            for memory, vector in zip(page, vectors, strict=True)
+            for memory, vector in zip(part, vectors, strict=True)
             if vector is not None
         ]
 
     async def _alone(self, text: str) -> Vector | None:
         try:
             return (await self._ports.embedder.documents([text], caller=LINE, background=True))[0]
-        except Unavailable:
+        except TextRefused:
             return None
 
-    async def _write(self, made: Sequence[Embedding]) -> None:
-        owners = {embedding.owner for embedding in made}
+    async def _write(self, made: Sequence[Embedding], purges: Mapping[Owner, int]) -> None:
+        """Write vectors of memories that are still there, under the locks of their owners."""
 
         async def decide() -> Decision[None]:
-            return Decision(ChangeSet(embeddings=tuple(made)), no_answer)
+            kept: list[Embedding] = []
+            for owner in {one.owner for one in made}:
+                mine = [one for one in made if one.owner == owner]
+                if await self._purge_seq(owner) != purges[owner]:  # something was purged since they were read
+                    known = await self._ports.store.entries(owner, [one.memory_id for one in mine])
+                    there = {entry.memory.id for entry in known}
+                    mine = [one for one in mine if one.memory_id in there]
+                kept += mine
+            self._writing = len(kept)
+            return Decision(ChangeSet(embeddings=tuple(kept)) if kept else None, no_answer)
 
+        owners = {one.owner for one in made}
         await decide_and_commit(owners, decide, self._ports, now=self._clock(), grant_id="")
+        self._done += self._writing

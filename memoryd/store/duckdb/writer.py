@@ -306,7 +306,8 @@ class Writer:
     def _check_space(self, commits: Sequence[Sequence[ChangeSet]]) -> None:
         changes = [change for together in commits for change in together]
         free = self._free_bytes()
-        if any(change.inserts or any(grant.revoke_time is None for grant in change.grants) for change in changes):
+        grown = any(change.inserts or change.embeddings for change in changes)
+        if grown or any(grant.revoke_time is None for change in changes for grant in change.grants):
             needed = self._min_free
         elif all(any(map(_deletes, together)) for together in commits):
             needed = min(self._min_free, LEAST_FREE_BYTES)
