@@ -29,6 +29,7 @@ from memoryd.v1 import identity_service_pb2, identity_service_pb2_grpc, memory_s
 from memoryd.v1 import memory_service_pb2 as pb
 from tests.bench import embedding, identity, knowledge
 from tests.bench.report import HEAD, compare_with, cpu_s, one, quantile, row, rss_mb
+from tests.bench.scaling import scaling
 from tests.bench.seed import fill, sentences
 from tests.support import Daemon
 
@@ -296,8 +297,9 @@ def main() -> None:
         "--only",
         default="",
         help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million,"
-        "identity,listeners,flood,judged,upkeep,crowd,embedding,reembed",
+        "identity,listeners,flood,judged,upkeep,crowd,embedding,reembed,scaling",
     )
+    parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")
     args = parser.parse_args()
     wanted = set(args.only.split(",")) if args.only else set()
 
@@ -307,7 +309,8 @@ def main() -> None:
     load = os.getloadavg()
     print(f"cores {os.cpu_count()}, load average {load[0]:.2f} {load[1]:.2f} {load[2]:.2f}\n")
     print(HEAD)
-    parts = IDENTITY | KNOWLEDGE | EMBEDDING
+    growing = {"scaling": lambda: scaling(quick=args.quick, chart=args.chart)}
+    parts = IDENTITY | KNOWLEDGE | EMBEDDING | growing
     if not wanted or wanted - set(parts):
         memories(on, quick=args.quick)
     for name, steps in parts.items():
