@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 BEHAVIOUR, STORE, INDEX = (
     "tests/conformance/test_behaviour.py tests/conformance/test_repeating_and_searching.py tests/conformance/test_paging_and_forgetting.py",
     "tests/conformance/test_store.py tests/conformance/test_store_more.py",
-    "tests/test_index.py tests/test_index_cache.py",
+    "tests/test_index.py tests/test_index_cache.py tests/test_index_commits.py",
 )
 TWO = "tests/test_two_daemons.py"
 ACCESS, ORDER = "tests/test_access.py tests/test_access_order.py", "tests/test_order.py"
@@ -72,8 +72,8 @@ MUTANTS = [
      "alive &= self._expires.view(count) >= to_us(now)", INDEX),
     ("memoryd/index/scope.py", "        self.columns.alive.view()[document] = False\n", "", INDEX),
     ("memoryd/index/columns.py", "        if unwanted:", "        if False:", INDEX),
-    ("memoryd/index/cache.py", "if index is None or applied.commit_seq <= index.commit_seq:",
-     "if index is None or applied.commit_seq < index.commit_seq:", INDEX),
+    ("memoryd/index/cache.py", "if applied.commit_seq <= index.commit_seq:",
+     "if applied.commit_seq < index.commit_seq:", INDEX),
     ("memoryd/index/cache.py", "if applied.after > index.commit_seq:", "if False:", INDEX),
     ("memoryd/index/cache.py", "            if change.purges or change.forget_entities:\n                self._drop",
      "            if False:\n                self._drop", TWO),
@@ -107,6 +107,10 @@ MUTANTS = [
     ("memoryd/domain/people/profiles.py", "-facts.recalls[trusted]", "facts.recalls[trusted]", "tests/test_many_names.py"),
     ("memoryd/embedding/scheduler.py", "[] if pause_s else self._documents(lines, guard=guard)", "self._documents(lines, guard=guard)", "tests/test_embedding.py"),
     ("memoryd/embedding/scheduler.py", "lines = self._lines or self._background", "lines = self._background or self._lines", "tests/test_reembed.py"),
+    ("memoryd/index/cache.py", "            if owner in self._pending:\n", "            if False:\n", "tests/test_index_commits.py"),
+    ("memoryd/index/cache.py", "        elif erases:\n            self._drop(owner)\n", "        elif erases:\n            pass\n", "tests/test_index_commits.py"),
+    ("memoryd/index/cache.py", "                    if time.perf_counter() - began >= TURN_S:", "                    if False:", "tests/test_index_commits.py"),
+    ("memoryd/index/records.py", "values[RECALL_COUNT] += count", "values[RECALL_COUNT] = count", "tests/test_index.py"),
     ("memoryd/index/cache.py", "self._total -= self._sizes.pop(owner)", "self._sizes.pop(owner)", "tests/test_index_cache.py"),
     ("memoryd/entities/directory.py", "self._mentions -= len(memory.mentions)", "self._mentions -= 0", "tests/test_index_cache.py"),
     ("memoryd/knowledge/reading.py", "self._bytes -= self._sizes.pop(self._number - MOST_KEPT, 0)", "self._bytes -= 0", "tests/knowledge/test_compare.py"),
@@ -300,7 +304,7 @@ def main() -> int:
     for number, (name, old, new, tests) in enumerate(MUTANTS, 1):
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / "copy"
-            shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", "build"))
+            shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", "__pycache__", "build"))
             text = (copy / name).read_text()
             if text.count(old) < 1:
                 print(f"{number:>2} {name}: what it replaces is gone: {old!r}")

@@ -12,10 +12,10 @@ import pytest
 
 from memoryd.daemon.config import Config, IndexConfig
 from memoryd.domain.reading.ranking import best_of
+from memoryd.domain.reading.recall import write_recalls
 from memoryd.entities import directory
 from memoryd.index import records
 from memoryd.index.analysis import analyse, analyse_query
-from memoryd.index.cache import ScopeIndexes
 from memoryd.index.records import forget_unpacked
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.search import candidates
@@ -26,7 +26,6 @@ from memoryd.model.scope import Owner, Scope
 from tests.builders import (
     ALICE,
     NOW,
-    HashEncoder,
     Local,
     entry,
     memory,
@@ -34,154 +33,8 @@ from tests.builders import (
     ports_over,
     ram_store,
 )
-from tests.index_helpers import LATER, OWNER, ask, question, random_entries
-
-
-class ReadBy:
-    """A store whose snapshots are read by a function."""
-
-    def __init__(self, store, read) -> None:
-        self.read_owner, self.head, self.changes = read, store.head, store.changes
-
-
-def indexes_over(store, **more) -> ScopeIndexes:
-    options = {"budget_bytes": 1 << 30, "dimensions": 32, "fingerprint": HashEncoder.fingerprint}
-    return ScopeIndexes(store, on_fault=lambda _: None, **{**options, **more})
-
-
-async def test_many_callers_of_a_cold_scope_cause_one_load():
-    store, loads = ram_store(), []
-    await store.commit(ChangeSet(inserts=(entry(),)))
-
-    def read(owner, build):
-        loads.append(owner)
-        return store.read_owner(owner, build)
-
-    indexes = indexes_over(ReadBy(store, read))
-    found = await asyncio.gather(*(indexes.get(OWNER) for _ in range(64)))
-    indexes.close()
-    assert ([OWNER], 1) == (loads, len(set(map(id, found))))
-
-
-async def test_what_is_added_during_a_load_is_found():
-    store, loop = ram_store(), asyncio.get_running_loop()
-    await store.commit(ChangeSet(inserts=(entry("before"),)))
-
-    def read(owner, build):
-        def slow(snapshot):
-            chunks = [list(chunk) for chunk in snapshot.chunks]  # the snapshot is taken …
-            for text in ("during", "during too"):  # … and then others write
-                asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(inserts=(entry(text),))), loop).result(9)
-            return build(replace(snapshot, chunks=chunks))
-
-        return store.read_owner(owner, slow)
-
-    indexes = indexes_over(ReadBy(store, read))
-    store.on_commit(indexes.apply)
-    index = await indexes.get(OWNER)
-    await store.commit(ChangeSet(inserts=(entry("after"),)))
-    indexes.close()
-    assert {"before", "during", "during too", "after"} == {
-        hit.memory.content for hit in ask(index, question(HashEncoder().encode(["x"], query=True)[0]))
-    }
-
-
-async def test_an_index_that_has_missed_a_commit_follows_no_later_one_before_it():
-    store, seen = ram_store(), []
-    store.on_commit(seen.append)
-    indexes = indexes_over(store)
-    index = await indexes.get(OWNER)
-    made = [entry("first"), entry("second")]
-    for one in made:
-        await store.commit(ChangeSet(inserts=(one,)))
-    indexes.apply(seen[1])
-    assert (0, [True] * 2) == (len(index), [(await indexes.get(OWNER)).holds(one.memory.id) for one in made])
-    indexes.close()
-
-
-async def test_what_is_purged_during_a_load_is_not_found_and_costs_no_second_load():
-    store, loop, loads = ram_store(), asyncio.get_running_loop(), []
-    gone = entry("gone")
-    await store.commit(ChangeSet(inserts=(entry("kept"), gone)))
-
-    def read(owner, build):
-        def slow(snapshot):
-            loads.append(owner)
-            chunks = [list(chunk) for chunk in snapshot.chunks]
-            purge = store.commit(ChangeSet(purges=(gone.memory,)))
-            asyncio.run_coroutine_threadsafe(purge, loop).result(9)
-            return build(replace(snapshot, chunks=chunks))
-
-        return store.read_owner(owner, slow)
-
-    indexes = indexes_over(ReadBy(store, read))
-    store.on_commit(indexes.apply)
-    index = await indexes.get(OWNER)
-    indexes.close()
-    assert (1, 1, False) == (len(loads), len(index), index.holds(gone.memory.id))
-
-
-async def test_the_purges_of_one_daemon_cost_it_no_load(folder, clock, monkeypatch):
-    async with ports_over(open_duckdb(folder)) as ports:
-        alice, loads, read = Local(ports, clock, user_id="alice"), [], ports.store.read_owner
-        monkeypatch.setattr(ports.store, "read_owner", lambda *given: loads.append(1) or read(*given))
-        made = [(await alice.add(f"apple number{n} apart")).memory for n in range(40)]
-
-        async def search():
-            for _ in range(200):
-                await alice.search("apple")
-                await asyncio.sleep(0)
-
-        searching = asyncio.create_task(search())
-        await asyncio.gather(*(alice.delete(memory.id, purge=True) for memory in made[1:]))
-        await searching
-        assert (1, 1) == (len(loads), len((await alice.search("apple")).hits))
-
-
-async def test_where_others_purge_during_every_load_the_store_is_asked_instead():
-    store, loop, loads = ram_store(), asyncio.get_running_loop(), []
-    await store.commit(ChangeSet(inserts=(entry("kept"),)))
-
-    def read(owner, build):
-        def slow(snapshot):
-            loads.append(owner)
-            chunks = [list(chunk) for chunk in snapshot.chunks]
-            asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(purges=(memory(),))), loop).result(9)
-            return build(replace(snapshot, chunks=chunks))
-
-        return store.read_owner(owner, slow)
-
-    indexes = indexes_over(ReadBy(store, read))  # and is told of no commit
-    assert (None, 4) == (await indexes.get(OWNER), len(loads))
-    indexes.close()
-
-
-async def test_a_commit_that_the_snapshot_holds_is_not_applied_again():
-    store = ram_store()
-    made = entry("once")
-    seen = []
-    store.on_commit(seen.append)
-    await store.commit(ChangeSet(inserts=(made,)))
-    indexes = indexes_over(store)
-    index = await indexes.get(OWNER)
-    indexes.apply(seen[0])
-    indexes.close()
-    assert 1 == len(index)
-
-
-async def test_an_index_that_fails_is_dropped_and_built_anew(clock, folder, monkeypatch):
-    async with ports_over(open_duckdb(folder)) as ports:
-        alice = Local(ports, clock, user_id="alice")
-        await alice.add("before the fault")
-        original = ScopeIndex.insert
-
-        def fail(self, _):
-            raise MemoryError("planted")
-
-        monkeypatch.setattr(ScopeIndex, "insert", fail)
-        result = await alice.add("during the fault")  # acknowledged all the same
-        monkeypatch.setattr(ScopeIndex, "insert", original)
-        assert (1, result.memory.id) == (ports.indexes.faults, (await alice.search("during")).hits[0].memory.id)
+from tests.index_helpers import LATER, ask, question, random_entries
+from tests.test_index_commits import indexes_over
 
 
 async def test_the_least_used_scopes_go_when_the_budget_is_spent():
@@ -276,8 +129,7 @@ async def test_a_hit_carries_the_recalls_that_were_written_down(folder, clock):
         alice = Local(ports, clock, user_id="alice")
         made = (await alice.add("apple")).memory
         recalls = {made.owner: {made.id: (clock.now, 3, None)}}
-        await ports.store.note_recalls(recalls)
-        ports.indexes.note_recalls(recalls)
+        await write_recalls(recalls, ports)
         assert 3 == (await alice.search("apple")).hits[0].memory.recall_count == (await alice.get(made.id)).recall_count
 
 

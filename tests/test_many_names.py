@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from memoryd.domain.reading.recall import write_recalls
 from memoryd.entities.directory import Directory
 from memoryd.model import limits
 from memoryd.model.change import ChangeSet
@@ -62,8 +63,7 @@ async def test_of_many_statements_the_best_sum_a_person_up_and_the_newest_are_sh
             ChangeSet(updates=tuple(entry(one) for one in made.values() if one.confidence == 0.95))
         )
         recalls = {one: (NOW, chance.randrange(1, 5), None) for one in chance.sample(ids, 30)}
-        await ports.store.note_recalls({made[ids[0]].owner: recalls})
-        ports.indexes.note_recalls({made[ids[0]].owner: recalls})
+        await write_recalls({made[ids[0]].owner: recalls}, ports)
         for one, (_, count, _) in recalls.items():
             made[one] = replace(made[one], recall_count=made[one].recall_count + count, recall_time=NOW)
         profiles = {profile.name: profile for profile in (await alice.people()).people}

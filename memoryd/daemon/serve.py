@@ -35,6 +35,7 @@ from memoryd.daemon.systemd import feed_watchdog, notify, watchdog_interval_s
 from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, now_utc, uptime_s
 from memoryd.domain.clock import AHEAD, CLOCK_SEEN, ClockWatch
 from memoryd.domain.ports import Ports
+from memoryd.domain.reading.recall import write_recalls
 from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
@@ -368,8 +369,7 @@ async def _self_check(ports: Ports) -> None:
 async def _flush(ports: Ports) -> None:
     recalls = ports.recalls.take()
     try:
-        await ports.store.note_recalls(recalls)
-        ports.indexes.note_recalls(recalls)
+        await write_recalls(recalls, ports)
     except Exception as error:  # noqa: BLE001  counts of recalls may be lost, a search may not fail for them
         log.warning("recalls_not_counted", error=type(error).__name__, count=sum(map(len, recalls.values())))
 

@@ -1,20 +1,24 @@
 """
 Which scopes are in memory: loaded once for all who wait, kept true by every commit, evicted by bytes.
 
-A commit is pushed (`apply`). What an index has missed, as it was being loaded or others made the commit, is fetched
-when it is asked for next. All of this happens on the event loop's thread, but for the reading of snapshots.
+A commit is pushed (`apply`). One that takes long is brought in by turns, in which others are served; who asks for the
+index meanwhile waits for it, so that nobody decides on half a commit. What an index has missed, as it was being loaded
+or others made the commit, is fetched when it is asked for next. All of this happens on the event loop's thread, but
+for the reading of snapshots.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from memoryd.index.scope import BYTES_A_DOCUMENT, ScopeIndex
-from memoryd.model.change import Applied, Head, Recalled, Snapshot
+from memoryd.model.change import Applied, ChangeSet, Head, Snapshot
 from memoryd.model.scope import Owner
 
 __all__ = ["Commits", "ScopeIndexes"]
@@ -22,6 +26,9 @@ __all__ = ["Commits", "ScopeIndexes"]
 ON_LOOP = 20_000  # documents that are searched on the loop itself (≤ 1 ms); above, in the search pool
 MOST_ERASED = 256  # purges of one commit that are erased in place (36 ms of 100,000); with more an index is rebuilt
 MOST_LOADS = 4  # of one index in one call: where others purge all the time, the store is asked instead
+AT_ONCE = 4096  # characters of terms, or as much work, that are brought in at once: about 1 ms
+ROW_COST = 100  # of a memory, beside its terms, as characters
+TURN_S = 0.001  # of bringing in, after which others are served
 T = TypeVar("T")
 
 
@@ -41,6 +48,14 @@ class Commits(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class _Pending:
+    """Commits that an index has not followed yet, and who brings it up to them."""
+
+    commits: deque[Applied]
+    task: asyncio.Task[None] = field(init=False)
+
+
 class ScopeIndexes:
     """The indexes of the owners in use."""
 
@@ -56,6 +71,7 @@ class ScopeIndexes:
         self._ready: OrderedDict[Owner, ScopeIndex] = OrderedDict()
         self._loading: dict[Owner, asyncio.Task[ScopeIndex | None]] = {}
         self._missed: dict[Owner, list[Applied]] = {}  # while an index is loaded
+        self._pending: dict[Owner, _Pending] = {}
         self._when_fetched: list[Callable[[Applied], None]] = []
         self._when_lost: list[Callable[[], None]] = []
         self._loader = ThreadPoolExecutor(1, "index-load")
@@ -76,7 +92,9 @@ class ScopeIndexes:
         return self._total
 
     def close(self) -> None:
-        """Stop the threads."""
+        """Stop the threads, and what is being brought in."""
+        for pending in self._pending.values():
+            pending.task.cancel()
         self._loader.shutdown(cancel_futures=True)
         self._searchers.shutdown(cancel_futures=True)
 
@@ -104,6 +122,9 @@ class ScopeIndexes:
                 index = await self._loaded(owner)
                 if index is None:
                     return None
+            if owner in self._pending:
+                await asyncio.shield(self._pending[owner].task)
+                continue
             head = await self._commits.head(owner)
             if index.commit_seq >= head.commit_seq:
                 if owner in self._ready:
@@ -143,7 +164,7 @@ class ScopeIndexes:
             self._ready[owner] = index
             self._measure(owner, index)
             for applied in self._missed[owner]:
-                self._follow(owner, applied)
+                self._take(owner, applied)
             self._evict(keep=owner)
             return index
         finally:
@@ -163,7 +184,7 @@ class ScopeIndexes:
                 callback()
             return
         for applied in missed:
-            self._follow(owner, applied)
+            self._take(owner, applied)
             for follow in self._when_fetched:
                 follow(applied)
 
@@ -189,6 +210,7 @@ class ScopeIndexes:
     def _drop(self, owner: Owner) -> None:
         if self._ready.pop(owner, None) is not None:
             self._total -= self._sizes.pop(owner)
+        self._pending.pop(owner, None)  # its task sees that the index is gone
 
     def _evict(self, keep: Owner) -> None:
         """Drop those least used until the others fit."""
@@ -199,18 +221,50 @@ class ScopeIndexes:
             self._drop(oldest)
 
     def apply(self, applied: Applied) -> None:
-        """Bring the index of an owner up to a commit."""
+        """Bring the index of an owner up to a commit, at once or by turns; what is purged is gone at once."""
         owner = applied.change.decided_of
         if owner is None:
             return
         if owner in self._missed:
             self._missed[owner].append(applied)
-        self._follow(owner, applied)
+        self._take(owner, applied)
 
-    def _follow(self, owner: Owner, applied: Applied) -> None:
-        """Bring an index up to the next commit; one that fails is dropped and rebuilt at its next use."""
+    def _take(self, owner: Owner, applied: Applied) -> None:
         index = self._ready.get(owner)
-        if index is None or applied.commit_seq <= index.commit_seq:
+        if index is None:
+            return
+        pending = self._pending.get(owner)
+        erases = bool(applied.change.purges or applied.change.forget_entities)
+        if pending is None and (erases or _cost(applied.change) <= AT_ONCE):
+            for _ in self._follow(owner, index, applied):
+                pass
+        elif pending is None:
+            pending = self._pending[owner] = _Pending(deque([applied]))
+            pending.task = asyncio.get_running_loop().create_task(self._by_turns(owner, index, pending))
+        elif erases:
+            self._drop(owner)
+        else:
+            pending.commits.append(applied)
+
+    async def _by_turns(self, owner: Owner, index: ScopeIndex, pending: _Pending) -> None:
+        """Bring an index up to what is pending, unless it is dropped meanwhile."""
+        try:
+            while pending.commits and self._ready.get(owner) is index:
+                began = time.perf_counter()
+                for _ in self._follow(owner, index, pending.commits[0]):
+                    if time.perf_counter() - began >= TURN_S:
+                        await asyncio.sleep(0)
+                        if self._ready.get(owner) is not index:
+                            return
+                        began = time.perf_counter()
+                pending.commits.popleft()
+        finally:
+            if self._pending.get(owner) is pending:
+                del self._pending[owner]
+
+    def _follow(self, owner: Owner, index: ScopeIndex, applied: Applied) -> Iterator[None]:
+        """Bring an index up to the next commit, step by step; one that fails is dropped and rebuilt at its next use."""
+        if applied.commit_seq <= index.commit_seq:
             return
         change = applied.change
         if applied.after > index.commit_seq:  # it has missed one before, which is fetched with this one …
@@ -221,7 +275,7 @@ class ScopeIndexes:
             if len(change.purges) > MOST_ERASED:
                 self._drop(owner)
                 return
-            self._bring(index, applied)
+            yield from self._bring(index, applied)
             if index.nbytes > self._budget:
                 index.reader.forget()  # what can be read again goes before what has to be loaded again
             self._measure(owner, index)
@@ -234,14 +288,17 @@ class ScopeIndexes:
         self._evict(keep=owner)
 
     @staticmethod
-    def _bring(index: ScopeIndex, applied: Applied) -> None:
+    def _bring(index: ScopeIndex, applied: Applied) -> Iterator[None]:
         change = applied.change
         for entry in change.inserts:
             index.insert(entry)
+            yield
         for entry in change.updates:
             index.update(entry)
+            yield
         for embedding in change.embeddings:
             index.embed(embedding)
+            yield
         index.erase({memory.id for memory in change.purges})
         for entity in change.entities:
             index.people.put(entity)
@@ -258,15 +315,14 @@ class ScopeIndexes:
         """Return the owner's index if it is in memory."""
         return self._ready.get(owner)
 
-    def note_recalls(self, recalls: Mapping[Owner, Mapping[str, Recalled]]) -> None:
-        """Bring the counts of recalls in the indexes up to what was written down."""
-        for owner, noted in recalls.items():
-            index = self._ready.get(owner)
-            if index is not None:
-                index.note_recalls(noted)
-
     async def run(self, indexes: Sequence[ScopeIndex], search: Callable[[], T]) -> T:
         """Run a search of these indexes: small ones on the loop, large ones in the search pool."""
         if sum(index.count for index in indexes) <= ON_LOOP:
             return search()
         return await asyncio.get_running_loop().run_in_executor(self._searchers, search)
+
+
+def _cost(change: ChangeSet) -> int:
+    """Return how much work it is to bring a change in, in characters of terms."""
+    entries = (*change.inserts, *change.updates)
+    return sum(ROW_COST + len(entry.terms) for entry in entries) + len(change.embeddings) * ROW_COST

@@ -10,13 +10,14 @@ import marshal
 from datetime import datetime
 from functools import lru_cache
 
+from memoryd.model.change import Recalled
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.memory import Judgement, Kind, Memory, Source
 from memoryd.model.scope import Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
 
-__all__ = ["forget_unpacked", "pack", "unpack", "unpack_once"]
+__all__ = ["forget_unpacked", "pack", "unpack", "unpack_once", "with_recalls"]
 
 _NO_SOURCE = Source()
 _KINDS = {kind.value: kind for kind in Kind}
@@ -57,6 +58,20 @@ def pack(memory: Memory) -> bytes:
         _us(memory.enrich_time), memory.author,
         None if memory.supersede_trust is None else memory.supersede_trust.value,
     ))  # fmt: skip
+
+
+RECALL_TIME, RECALL_COUNT, TRUSTED_RECALL_TIME = 19, 20, 28  # their places in a record
+
+
+def with_recalls(packed: bytes, recalled: Recalled) -> bytes:
+    """Return a record with more recalls, a tenth of the work of making the memory of it."""
+    values = list(marshal.loads(packed))  # noqa: S302  made by pack() in this process
+    time, count, trusted = recalled
+    values[RECALL_TIME] = to_us(time)
+    values[RECALL_COUNT] += count
+    if trusted is not None:
+        values[TRUSTED_RECALL_TIME] = to_us(trusted)
+    return marshal.dumps(tuple(values))
 
 
 MOST_KEPT_BYTES = 1024  # of a record that is kept unpacked: 4,096 of them are 10 MB

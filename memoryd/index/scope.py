@@ -8,7 +8,7 @@ may search it at the same time, each over the documents that were there when it 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -20,7 +20,7 @@ from memoryd.entities.directory import Directory
 from memoryd.index.columns import KIND_CODES, Columns, Facts, Row
 from memoryd.index.listings import Listings
 from memoryd.index.postings import CorpusStats, Postings
-from memoryd.index.records import forget_unpacked, pack, unpack, unpack_once
+from memoryd.index.records import forget_unpacked, pack, unpack, unpack_once, with_recalls
 from memoryd.index.vectors import Vectors, similarities
 from memoryd.knowledge.reading import Reader
 from memoryd.model import limits
@@ -233,20 +233,12 @@ class ScopeIndex:
         """Whether a quarter of it is dead, so that rebuilding it pays."""
         return self._dead > 256 and self._dead * 4 > self.count  # noqa: PLR2004  a few hundred dead cost nothing
 
-    def note_recalls(self, recalls: Mapping[str, Recalled]) -> None:
-        """Add to recall_count and move the recall times on."""
-        for memory_id in recalls.keys() & self._documents.keys():
-            document = self._documents[memory_id]
-            memory = unpack(self._records[document])
-            time, count, trusted = recalls[memory_id]
-            self._records[document] = pack(
-                replace(
-                    memory,
-                    recall_time=time,
-                    recall_count=memory.recall_count + count,
-                    trusted_recall_time=trusted or memory.trusted_recall_time,
-                )
-            )
+    def note_recalls(self, memory_id: str, recalled: Recalled) -> None:
+        """Add to the recall_count of a memory and move its recall times on; nothing if it is not here."""
+        document = self._documents.get(memory_id)
+        if document is not None:
+            _, count, _ = recalled
+            self._records[document] = with_recalls(self._records[document], recalled)
             self.columns.recalls.view()[document] += count
 
     # --- asking it ---

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from memoryd.domain.batching import let_others
+from memoryd.domain.batching import in_turns, let_others
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.presentation import present
 from memoryd.domain.reading.ranking import KEYWORD_WEIGHT, VECTOR_WEIGHT, WEIGHTS, Asked, Found, depth_of, search
@@ -23,17 +24,28 @@ from memoryd.index.analysis import analyse_query
 from memoryd.index.question import Question
 from memoryd.knowledge.language.words import telling_words
 from memoryd.model.caller import Caller
+from memoryd.model.change import Recalled
 from memoryd.model.memory import Memory
 from memoryd.model.query import Query
 from memoryd.model.results import Hit, Leg, LegScore, SearchResult
+from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
 
-__all__ = ["recall"]
+__all__ = ["recall", "write_recalls"]
 
 FEW = 10  # hits that are shown at once
 KEPT = 5  # every fifth place of an answer is for higher trust than a sandbox's, where that answers too
 EMBEDDING_PATIENCE_S = 2.0  # a search goes on by words when its vector takes longer
+
+
+async def write_recalls(recalls: Mapping[Owner, Mapping[str, Recalled]], ports: Ports) -> None:
+    """Write down how often memories were recalled, then bring the indexes up to it, in turns with all others."""
+    await ports.store.note_recalls(recalls)
+    ready = [(ports.indexes.ready(owner), noted) for owner, noted in recalls.items()]
+    each = ((index, *one) for index, noted in ready if index is not None for one in noted.items())
+    async for index, memory_id, recalled in in_turns(each):
+        index.note_recalls(memory_id, recalled)
 
 
 async def recall(
