@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from memoryd.domain import batching
+from memoryd import turns
 from memoryd.domain.completion import run_to_completion
 from memoryd.domain.forgetting.sweep import Match, forget_matching
 from memoryd.domain.reading.presentation import present
@@ -120,21 +120,21 @@ async def test_long_labels_are_searched_for_secrets_in_a_thread_and_long_lists_a
         await add_batch([labelled, labelled], CALLER, ports, now=NOW)
         assert [True, False, False] == seen
 
-        turns, going = [], asyncio.Event()
+        served, going = [], asyncio.Event()
 
         async def others():
             while not going.is_set():
-                turns.append(1)
+                served.append(1)
                 await asyncio.sleep(0)
 
         task = asyncio.create_task(others())
         await asyncio.sleep(0)
-        before = len(turns)
+        before = len(served)
         await present([memory(f"number {n}") for n in range(32)], CALLER, ports, NOW)
-        assert len(turns) - before < 32  # short ones share a turn
-        monkeypatch.setattr(batching, "TURN_S", 0.0)
-        before = len(turns)
+        assert len(served) - before < 32  # short ones share a turn
+        monkeypatch.setattr(turns, "TURN_S", 0.0)
+        before = len(served)
         await present([memory(f"number {n}") for n in range(32)], CALLER, ports, NOW)
-        assert len(turns) - before >= 32
+        assert len(served) - before >= 32
         going.set()
         await task

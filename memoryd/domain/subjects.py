@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from memoryd.domain.batching import in_turns
 from memoryd.domain.ports import Ports
 from memoryd.domain.scopes import Scopes
 from memoryd.entities.directory import Directory
@@ -19,6 +18,7 @@ from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner
 from memoryd.model.validation import check_text, fold
+from memoryd.turns import in_turns
 
 __all__ = [
     "EVERY_KIND",

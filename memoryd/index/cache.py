@@ -10,7 +10,6 @@ for the reading of snapshots.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from typing import Protocol, TypeVar
 from memoryd.index.scope import BYTES_A_DOCUMENT, ScopeIndex
 from memoryd.model.change import Applied, ChangeSet, Head, Snapshot
 from memoryd.model.scope import Owner
+from memoryd.turns import Turn
 
 __all__ = ["Commits", "ScopeIndexes"]
 
@@ -28,7 +28,6 @@ MOST_ERASED = 256  # purges of one commit that are erased in place (36 ms of 100
 MOST_LOADS = 4  # of one index in one call: where others purge all the time, the store is asked instead
 AT_ONCE = 4096  # characters of terms, or as much work, that are brought in at once: about 1 ms
 ROW_COST = 100  # of a memory, beside its terms, as characters
-TURN_S = 0.001  # of bringing in, after which others are served
 T = TypeVar("T")
 
 
@@ -250,13 +249,12 @@ class ScopeIndexes:
         """Bring an index up to what is pending, unless it is dropped meanwhile."""
         try:
             while pending.commits and self._ready.get(owner) is index:
-                began = time.perf_counter()
+                turn = Turn()
                 for _ in self._follow(owner, index, pending.commits[0]):
-                    if time.perf_counter() - began >= TURN_S:
-                        await asyncio.sleep(0)
+                    if turn.is_over:
+                        await turn.next()
                         if self._ready.get(owner) is not index:
                             return
-                        began = time.perf_counter()
                 pending.commits.popleft()
         finally:
             if self._pending.get(owner) is pending:

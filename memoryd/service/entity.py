@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from memoryd.domain.batching import in_turns
 from memoryd.domain.people import decide, profiles
 from memoryd.domain.people.forget import forget_person
 from memoryd.domain.ports import Ports
 from memoryd.model import limits
 from memoryd.service.gate import Call
+from memoryd.turns import in_turns
 from memoryd.v1 import entity_service_pb2 as pb
 from memoryd.wire.entity import profile_to_pb
 from memoryd.wire.memory import memory_to_pb, set_time

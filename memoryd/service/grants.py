@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memoryd.domain.batching import in_turns
 from memoryd.domain.forgetting.forget import forget_grant
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.browse import page_of_grant
@@ -12,6 +11,7 @@ from memoryd.identity.issuer import GrantIssuer
 from memoryd.model import limits
 from memoryd.model.validation import check_text
 from memoryd.service.gate import Call
+from memoryd.turns import in_turns
 from memoryd.v1 import grant_service_pb2 as pb
 from memoryd.wire.grant import grant_to_pb, spec_from_pb, status_to_pb
 from memoryd.wire.memory import memory_to_pb, set_time, time_from_pb

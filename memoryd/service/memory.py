@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memoryd.domain.batching import in_turns
 from memoryd.domain.forgetting import forget, sweep
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading import browse
@@ -16,6 +15,7 @@ from memoryd.model.memory import Draft
 from memoryd.model.query import Query
 from memoryd.model.results import AddResult
 from memoryd.service.gate import Call
+from memoryd.turns import in_turns
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.wire.memory import (
     draft_from_pb,

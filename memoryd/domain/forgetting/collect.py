@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from memoryd.domain.batching import READ_AT_ONCE, SLICE, in_turns
+from memoryd.domain.batching import READ_AT_ONCE, SLICE
 from memoryd.domain.clock import AHEAD
 from memoryd.domain.forgetting.purge import purge_of
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
@@ -16,6 +16,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.memory import Memory
 from memoryd.model.reports import GcReport
 from memoryd.store.base import Graces
+from memoryd.turns import in_turns
 
 __all__ = ["collect"]
 

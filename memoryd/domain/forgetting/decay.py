@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from memoryd.domain.batching import READ_AT_ONCE, SLICE, in_turns
+from memoryd.domain.batching import READ_AT_ONCE, SLICE
 from memoryd.domain.decay import PRESETS, confidence_at, fades
 from memoryd.domain.forgetting.forget import forgetting_change
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
@@ -13,6 +13,7 @@ from memoryd.domain.ports import Ports
 from memoryd.model.memory import Memory
 from memoryd.model.reports import Decayed, Faded
 from memoryd.model.trust import Trust
+from memoryd.turns import in_turns
 
 __all__ = ["forget_faded"]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from memoryd.domain.batching import READ_AT_ONCE, SLICE, in_turns
+from memoryd.domain.batching import READ_AT_ONCE, SLICE
 from memoryd.domain.forgetting.purge import purge_of
 from memoryd.domain.hiding import hidden
 from memoryd.domain.idempotency import IdempotentRequest
@@ -24,6 +24,7 @@ from memoryd.model.reports import ForgottenGrant
 from memoryd.model.results import Deleted
 from memoryd.model.trust import Trust
 from memoryd.store.base import Cursor
+from memoryd.turns import in_turns
 
 __all__ = ["forget", "forget_grant", "forget_slice", "forgetting_change"]
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memoryd.domain.batching import in_turns
 from memoryd.domain.forgetting.purge import not_apart, purge_of
 from memoryd.domain.people.profiles import best_of, profile_of
 from memoryd.domain.pipeline import Decision, decide_and_commit
@@ -26,6 +25,7 @@ from memoryd.model.entity import Entity, Profile
 from memoryd.model.memory import Memory, State
 from memoryd.model.reports import ForgottenPerson
 from memoryd.model.scope import Owner
+from memoryd.turns import in_turns
 
 __all__ = ["forget_person"]
 

@@ -8,7 +8,6 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.batching import in_turns, let_others
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.answers import within_bytes
 from memoryd.domain.reading.page_token import number_after, read_number
@@ -27,6 +26,7 @@ from memoryd.model.reports import EntityMemories, PeoplePage
 from memoryd.model.scope import Owner
 from memoryd.model.times import from_us
 from memoryd.model.validation import check_count
+from memoryd.turns import in_turns, let_others
 
 __all__ = ["best_of", "get_entity", "list_people", "profile_now", "profile_of"]
 

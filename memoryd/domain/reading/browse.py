@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 
-from memoryd.domain.batching import in_turns
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.answers import within_bytes
 from memoryd.domain.reading.page_token import page_token_after, read_page_token
@@ -20,6 +19,7 @@ from memoryd.model.query import Filter
 from memoryd.model.results import Page, Stats
 from memoryd.model.validation import check_count, check_id
 from memoryd.store.base import Cursor
+from memoryd.turns import in_turns
 
 __all__ = ["find", "get", "page", "page_of_grant", "stats"]
 

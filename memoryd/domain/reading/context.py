@@ -12,7 +12,6 @@ import re
 import unicodedata
 from datetime import datetime, tzinfo
 
-from memoryd.domain.batching import in_turns, let_others
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.recall import recall
 from memoryd.domain.scopes import Scopes
@@ -27,6 +26,7 @@ from memoryd.model.query import Filter, Query
 from memoryd.model.results import BuiltContext, ContextItem, ContextSection
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count, check_text
+from memoryd.turns import in_turns, let_others
 
 __all__ = ["build_context", "render_line", "render_person", "token_count"]
 

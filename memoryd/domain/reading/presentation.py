@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from memoryd.domain.batching import in_turns
 from memoryd.domain.ports import Ports
 from memoryd.domain.scopes import Scopes
 from memoryd.entities.directory import Directory
@@ -16,6 +15,7 @@ from memoryd.model.entity import EntityRef
 from memoryd.model.memory import UNKNOWN, USER_WORDS, VOUCHED, Memory
 from memoryd.model.trust import Trust
 from memoryd.model.validation import fold
+from memoryd.turns import in_turns
 
 __all__ = ["present", "present_one", "said_by", "said_time"]
 

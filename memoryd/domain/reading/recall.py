@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from memoryd.domain.batching import in_turns, let_others
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.presentation import present
 from memoryd.domain.reading.ranking import KEYWORD_WEIGHT, VECTOR_WEIGHT, WEIGHTS, Asked, Found, depth_of, search
@@ -31,6 +30,7 @@ from memoryd.model.results import Hit, Leg, LegScore, SearchResult
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
+from memoryd.turns import in_turns, let_others
 
 __all__ = ["recall", "write_recalls"]
 

@@ -26,6 +26,7 @@ from memoryd.model.grant import GrantUsage
 from memoryd.model.memory import Draft, Memory, Outcome, State
 from memoryd.model.results import AddResult
 from memoryd.model.scope import Owner
+from memoryd.turns import in_turns
 
 __all__ = ["add", "add_batch", "check_changeable", "correct"]
 
@@ -121,9 +122,7 @@ class _Statements(Write[list[AddResult]]):
         session = WriteSession(self.ports, indexes, self.now, heads=heads, used=used, count=len(self.drafts))
         outcomes: list[Recorded] = []
         try:
-            for n in range(len(self.drafts)):
-                if n:
-                    await asyncio.sleep(0)  # a batch takes its time; others get theirs
+            async for n in in_turns(range(len(self.drafts))):
                 if n in self._declined:
                     outcomes.append(("", Outcome.REJECTED, (self._declined[n],)))
                 else:

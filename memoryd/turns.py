@@ -1,0 +1,55 @@
+"""Long work on the event loop, in turns between which others are served first."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable
+from typing import TypeVar
+
+__all__ = ["Turn", "in_turns", "let_others"]
+
+T = TypeVar("T")
+TURN_S = 0.001  # after so long others are served
+MOST_ROUNDS = 8  # of the event loop in which others go on, before it is this work's turn again
+IDLE_S = 0.00005  # a round that is over sooner has served nobody
+
+
+async def let_others() -> None:
+    """
+    Let others go on as long as they have something to do at once, for a few rounds of the event loop.
+
+    A short call takes many small steps. If long work went on after each of them, the call would wait for a turn a step.
+    """
+    for _ in range(MOST_ROUNDS):
+        began = time.perf_counter()
+        await asyncio.sleep(0)
+        if time.perf_counter() - began < IDLE_S:
+            return
+
+
+class Turn:
+    """A turn of long work: how long it has lasted."""
+
+    def __init__(self) -> None:
+        """Begin."""
+        self._began = time.perf_counter()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether others are to be served now."""
+        return time.perf_counter() - self._began >= TURN_S
+
+    async def next(self) -> None:
+        """Let others go on, and begin the next turn."""
+        await let_others()
+        self._began = time.perf_counter()
+
+
+async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield items, and pause after each turn's time, however long an item takes."""
+    turn = Turn()
+    for item in items:
+        yield item
+        if turn.is_over:
+            await turn.next()
