@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
+import weakref
 from dataclasses import replace
 from datetime import timedelta
 
@@ -51,6 +53,21 @@ async def test_the_least_used_scopes_go_when_the_budget_is_spent():
     assert 2 == indexes.scopes
     assert indexes.nbytes <= size * 2.5
     indexes.close()
+
+
+def test_an_index_that_nobody_uses_is_gone_at_once_with_what_it_has_read():
+    known = named("Ana", ALICE)
+    index = ScopeIndex([random_entries(100), [known]], dimensions=64, fingerprint="f")
+    assert index.reader.read("Ana likes tea").words.stems
+    assert {"a"} == index.people.members("a")
+    ask(index, question(np.ones(64, dtype=np.float32), ["w1"]))
+    gone = [weakref.ref(index), weakref.ref(index.reader), weakref.ref(index.people)]
+    gc.disable()  # so that only what is in no circle goes
+    try:
+        del index
+        assert [None, None, None] == [one() for one in gone]
+    finally:
+        gc.enable()
 
 
 async def test_the_sum_of_the_sizes_is_that_of_what_is_in_memory_whatever_comes_and_goes():

@@ -63,33 +63,26 @@ class Reading:
         return tuple(self.words.stems) if known is None else known
 
 
-class Reader:
-    """Reads the texts of one owner."""
+class _Maker:
+    """
+    Makes the readings of one owner, and counts their bytes.
+
+    It does not know the cache of readings, so that none of this is a circle: an index that is evicted is gone at once.
+    """
 
     def __init__(self) -> None:
-        self._stems: FIFOCache[str, tuple[str, ...]] = FIFOCache(MOST_BYTES_OF_STEMS, getsizeof=_bytes_of)
+        self.stems: FIFOCache[str, tuple[str, ...]] = FIFOCache(MOST_BYTES_OF_STEMS, getsizeof=_bytes_of)
+        self.nbytes = 0  # of the readings, without their stems
         self._number = 0
         self._sizes: dict[int, int] = {}
         """By number: bytes of the readings that were made last, as many as are kept."""
-        self._bytes = 0  # the sum of them
-        # of this reader alone; an LRU in C, as a text is read for each pair
-        self._read = lru_cache(MOST_KEPT)(self._new)
 
-    def __len__(self) -> int:
-        """How many texts are kept."""
-        return self._read.cache_info().currsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that what is kept occupies, estimated."""
-        return self._bytes + int(self._stems.currsize)
-
-    def _new(self, text: str) -> Reading:
+    def make(self, text: str) -> Reading:
         self._number += 1
-        self._bytes -= self._sizes.pop(self._number - MOST_KEPT, 0)
+        self.nbytes -= self._sizes.pop(self._number - MOST_KEPT, 0)
         self._sizes[self._number] = 0
         self._grow(self._number, BYTES_A_READING)
-        return Reading(text, self._stems, partial(self._take, self._number))
+        return Reading(text, self.stems, partial(self._take, self._number))
 
     def _take(self, number: int, words: Words) -> None:
         """Count the words of a reading."""
@@ -98,7 +91,30 @@ class Reader:
     def _grow(self, number: int, size: int) -> None:
         if number in self._sizes:
             self._sizes[number] += size
-            self._bytes += size
+            self.nbytes += size
+
+    def forget(self) -> None:
+        self._sizes.clear()
+        self.nbytes = 0
+        self.stems.clear()
+
+
+class Reader:
+    """Reads the texts of one owner."""
+
+    def __init__(self) -> None:
+        self._maker = _Maker()
+        # of this reader alone; an LRU in C, as a text is read for each pair
+        self._read = lru_cache(MOST_KEPT)(self._maker.make)
+
+    def __len__(self) -> int:
+        """How many texts are kept."""
+        return self._read.cache_info().currsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that what is kept occupies, estimated."""
+        return self._maker.nbytes + int(self._maker.stems.currsize)
 
     def read(self, text: str) -> Reading:
         """Return a text as it is read; one of the last thousand without reading it again."""
@@ -107,6 +123,4 @@ class Reader:
     def forget(self) -> None:
         """Keep nothing of what was read."""
         self._read.cache_clear()
-        self._sizes.clear()
-        self._bytes = 0
-        self._stems.clear()
+        self._maker.forget()

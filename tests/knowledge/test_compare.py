@@ -122,8 +122,8 @@ def test_a_text_is_not_read_again_for_a_pair_that_shares_no_word_until_something
     for text in texts:
         assert comparison.compare(new, reader.read(text), similarity=0.5, attributes=()) is APART
     assert [*texts, new.text] == read
-    assert 200 * len(texts) < reader._stems.currsize <= reading.MOST_BYTES_OF_STEMS
-    readings = reader.nbytes - reader._stems.currsize
+    assert 200 * len(texts) < reader._maker.stems.currsize <= reading.MOST_BYTES_OF_STEMS
+    readings = reader.nbytes - reader._maker.stems.currsize
     assert readings <= reading.MOST_KEPT * (reading.BYTES_A_READING + 5 * reading.BYTES_A_WORD)  # and none of the first
     assert readings >= reading.MOST_KEPT * reading.BYTES_A_READING
     reader.forget()

@@ -3,7 +3,7 @@ Decides what happens when a statement is offered: the order of judgement, each s
 
 Nothing here reads the clock, the disk or a request; all three are handed in. The caller's own key decides first, then
 the exact text, then what the words say of the statements beside it: retire, contest, or strengthen. What none of them
-settles is new.
+settles is new. Texts are read on the way, which takes a while, so it goes in turns.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from memoryd.model.memory import Draft, Judgement, Memory, Outcome
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_metadata, check_subjects, check_tags, fold, text_digest
+from memoryd.turns import in_turns
 
 __all__ = [
     "REINFORCEMENT",
@@ -91,12 +92,12 @@ class Verdict:
         return self.new or self.changed[0]
 
 
-def judge(offer: Offer, known: Known, reader: Reader, *, now: datetime, rules: Rules) -> Verdict:
+async def judge(offer: Offer, known: Known, reader: Reader, *, now: datetime, rules: Rules) -> Verdict:
     """Return what becomes of an offer beside what is known: the first step that decides, decides."""
     return (
         _by_key(offer, known, now)
         or _by_text(offer, known, reader, now)
-        or _by_meaning(offer, known, reader, now, rules)
+        or await _by_meaning(offer, known, reader, now, rules)
         or Verdict(Outcome.INSERTED, offer.new)
     )
 
@@ -157,12 +158,12 @@ def _by_text(offer: Offer, known: Known, reader: Reader, now: datetime) -> Verdi
 # --- the meaning ---
 
 
-def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime, rules: Rules) -> Verdict | None:
+async def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime, rules: Rules) -> Verdict | None:
     """What the words say of the statements beside it: some are retired, some contested, or one is strengthened."""
     new = offer.new
     retired: list[tuple[Memory, Judgement]] = []
     contested: list[tuple[Memory, Judgement]] = []
-    for neighbour in sorted(known.neighbours, key=lambda one: -one.similarity):
+    async for neighbour in in_turns(sorted(known.neighbours, key=lambda one: -one.similarity)):
         held = neighbour.memory
         finding = _finding(new, held, neighbour, reader, rules)
         if finding.relation is Relation.SAME:
@@ -211,12 +212,12 @@ def _is_doubt(finding: Finding, neighbour: Neighbour) -> bool:
     return doubtful and neighbour.same_people
 
 
-def contested_by(
+async def contested_by(
     back: Memory, neighbours: Sequence[Neighbour], reader: Reader, rules: Rules
 ) -> list[tuple[Memory, Judgement]]:
     """Return what a memory that comes back contests of what is live beside it, the nearest, each with the reason."""
     found = []
-    for one in sorted(neighbours, key=lambda one: -one.similarity):
+    async for one in in_turns(sorted(neighbours, key=lambda one: -one.similarity)):
         held = one.memory
         newer, older = (held, back) if held.create_time > back.create_time else (back, held)
         finding = _finding(newer, older, one, reader, rules)

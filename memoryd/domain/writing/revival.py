@@ -61,7 +61,7 @@ async def _contested(
         vector = entry.vector if entry.fingerprint == ports.embedder.fingerprint else None
         with ports.faults.spared("judging"):
             neighbours = [one for one in await known.neighbours(back, vector) if one.memory.id not in gone]
-            for held, why in contested_by(back, neighbours, known.reader(back.owner), ports.policy.rules):
+            for held, why in await contested_by(back, neighbours, known.reader(back.owner), ports.policy.rules):
                 reasons.setdefault(held.id, why)
     ids = {heir.memory.id for heir in heirs}
     others = await ports.store.entries(back.owner, [one for one in reasons if one not in ids])

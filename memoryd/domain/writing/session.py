@@ -92,7 +92,7 @@ class WriteSession:
         new = replace(new, create_time=time, event_time=draft.event_time or happened)
         offer = Offer(draft, new, digest, corrects)
         beside = Known(of_key, same_text, neighbours)
-        verdict = self._judge(offer, beside)
+        verdict = await self._judge(offer, beside)
         known = [*of_key, *same_text, *(one.memory for one in neighbours), *((corrects,) if corrects else ())]
         if caller.grant_id and not self._room.is_within_quota(verdict, known, caller):
             return "", Outcome.REJECTED, ("quota",)
@@ -144,12 +144,12 @@ class WriteSession:
             new = replace(new, claims=tuple(dict.fromkeys(claim.attribute for claim in claims)))
         return new  # noqa: RET504  a fault leaves it as it was
 
-    def _judge(self, offer: Offer, beside: Known) -> Verdict:
+    async def _judge(self, offer: Offer, beside: Known) -> Verdict:
         """Return what becomes of a statement; of one whose words cannot be judged, what its key decides."""
         verdict: Verdict | None = None
         with self._ports.faults.spared("judging"):
             reader = self.known.reader(offer.new.owner)
-            verdict = judge(offer, beside, reader, now=self._now, rules=self._ports.policy.rules)
+            verdict = await judge(offer, beside, reader, now=self._now, rules=self._ports.policy.rules)
         return verdict or unread(offer, beside, now=self._now)
 
     async def _follow(self, verdict: Verdict, known: Sequence[Memory], owner: Owner, trust: Trust) -> None:
