@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
-import gc
 import os
 import resource
 import secrets
@@ -27,6 +25,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from memoryd.audit.log import AuditLog
 from memoryd.daemon.config import Config
+from memoryd.daemon.garbage import Garbage
 from memoryd.daemon.jobs import collect_at_start, look_at_clock, run_job
 from memoryd.daemon.loop_lag import LoopLag
 from memoryd.daemon.schedule import due_jobs, expressions_of, first_seen, misdated
@@ -200,9 +199,7 @@ class _Daemon:
     async def _until_stopped(self, ports: Ports, doors: Servers, lease: SocketLease, audit: AuditLog | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._on_signal)
-        gc.collect()
-        gc.freeze()  # what start-up made stays; the collector need not look at it again
-        _trim()
+        garbage = Garbage()
         log.info(
             "serving",
             daemon=self._id,
@@ -220,6 +217,7 @@ class _Daemon:
         notify(self._env, "READY=1")
         self._start(self._flush_recalls(ports))
         self._start(self._lag.watch())
+        self._start(garbage.collect())
         self._start(doors.reembedder.serve())
         if self._config.embedding.reembed:
             doors.reembedder.start()
@@ -346,12 +344,6 @@ def _embedding_warnings(known: Reembedding) -> list[str]:
         f"{known.pending_count} memories have no vector of the model in use, and are found by their words until {how}"
     )
     return [none + why]
-
-
-def _trim() -> None:
-    """Hand freed memory back to the system; loading a model takes more than it keeps."""
-    with contextlib.suppress(OSError, AttributeError):  # a C library other than glibc has no malloc_trim
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _rss_bytes() -> int:
