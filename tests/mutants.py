@@ -232,6 +232,7 @@ MUTANTS = [
     ("memoryd/knowledge/compare/attribute_rules.py", "lambda p: p.is_of_another_aspect", "lambda p: False",
      "tests/knowledge/test_compare.py"),
     ("memoryd/domain/writing/revival.py", "    if back.kind not in NO_STATEMENTS:", "    if False:", KNOWLEDGE),
+    ("memoryd/domain/writing/evict.py", "            least = sorted(least)[:most]", "            least = least[:most]", "tests/test_turns.py"),
     ("memoryd/domain/writing/evict.py", "not memory.trust.outranks(trust) and not", "not", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
     ("memoryd/domain/people/decide.py", "if people.type(one) is EntityType.PERSON]", "if False]", PEOPLE),
     ("memoryd/daemon/wiring.py", "    forget_unpacked()\n", "", "tests/test_forgotten.py tests/test_purged_links.py"),

@@ -90,7 +90,7 @@ async def test_the_sum_of_the_sizes_is_that_of_what_is_in_memory_whatever_comes_
         elif what == 1:
             await store.commit(ChangeSet(inserts=(named(f"Bea {step}", owner.scope),)))
         elif (index := indexes.ready(owner)) is not None and len(index):
-            await store.commit(ChangeSet(purges=(index.live(LATER)[0],)))
+            await store.commit(ChangeSet(purges=(next(index.live(LATER)),)))
         assert indexes.nbytes == sum(index.nbytes for index in indexes._ready.values()) == sum(indexes._sizes.values())
         assert indexes.nbytes <= 5 * one.nbytes
     assert 1 < indexes.scopes < 12
@@ -106,7 +106,7 @@ def named(name: str, scope: Scope) -> Entry:
 def test_what_names_take_is_counted_until_the_last_memory_that_names_them_is_gone():
     index = ScopeIndex([[named(f"Ana {n % 10}", ALICE) for n in range(100)]])
     assert 10 * directory.BYTES_AN_ENTITY + 100 * directory.BYTES_A_MENTION == index.people.nbytes < index.nbytes
-    index.erase({one.id for one in index.live(LATER)[10:]})
+    index.erase({one.id for one in [*index.live(LATER)][10:]})
     assert 10 * (directory.BYTES_AN_ENTITY + directory.BYTES_A_MENTION) == index.people.nbytes
     index.erase({one.id for one in index.live(LATER)})
     assert 0 == index.people.nbytes

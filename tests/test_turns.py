@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 
 from memoryd import turns
 from memoryd.domain.rules import Rules
+from memoryd.domain.writing import evict
 from memoryd.domain.writing.judge import Known, Neighbour, Offer, contested_by, judge
+from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.reading import Reader
 from memoryd.model.memory import Draft, Outcome
+from memoryd.model.trust import Trust
 from memoryd.turns import TURN_S, in_turns
-from tests.builders import NOW, memory
+from tests.builders import NOW, entry, memory, ports_over, ram_store
 
 
 def busy(duration_s: float) -> None:
@@ -60,11 +64,8 @@ async def test_two_long_works_both_go_on():
     assert min(counts.values()) > 30
 
 
-async def test_what_a_statement_is_compared_with_is_read_in_turns(monkeypatch):
-    monkeypatch.setattr(turns, "TURN_S", 0.0)  # as if each text took long to read
-    held = [memory(f"Person {n} lives in Lisbon") for n in range(30)]
-    new = memory("Ana lives in Porto")
-    beside = Known(neighbours=[Neighbour(one, 0.5, same_subject=False, same_people=False) for one in held])
+async def rounds_during(work) -> tuple[int, object]:
+    """Return how many rounds of the loop others had while some work was done, and its result."""
     rounds, over = 0, False
 
     async def others() -> None:
@@ -74,12 +75,36 @@ async def test_what_a_statement_is_compared_with_is_read_in_turns(monkeypatch):
             await asyncio.sleep(0)
 
     beat = asyncio.create_task(others())
-    offer = Offer(Draft(content="Ana lives in Porto"), new, b"")
-    rules = Rules()
-    assert Outcome.INSERTED is (await judge(offer, beside, Reader(), now=NOW, rules=rules)).outcome
-    judged = rounds
-    assert [] == await contested_by(new, beside.neighbours, Reader(), rules)
+    done = await work
     over = True
     await beat
-    assert judged >= 30
-    assert rounds >= judged + 30
+    return rounds, done
+
+
+async def test_what_a_statement_is_compared_with_is_read_in_turns(monkeypatch):
+    monkeypatch.setattr(turns, "TURN_S", 0.0)  # as if each text took long to read
+    held = [memory(f"Person {n} lives in Lisbon") for n in range(30)]
+    new = memory("Ana lives in Porto")
+    beside = Known(neighbours=[Neighbour(one, 0.5, same_subject=False, same_people=False) for one in held])
+    offer = Offer(Draft(content="Ana lives in Porto"), new, b"")
+    rounds, verdict = await rounds_during(judge(offer, beside, Reader(), now=NOW, rules=Rules()))
+    assert Outcome.INSERTED is verdict.outcome
+    assert rounds >= 30
+    rounds, contested = await rounds_during(contested_by(new, beside.neighbours, Reader(), Rules()))
+    assert [] == contested
+    assert rounds >= 30
+
+
+async def test_who_goes_for_a_new_memory_is_the_least_of_all_and_they_are_compared_in_turns(monkeypatch):
+    monkeypatch.setattr(turns, "TURN_S", 0.0)
+    monkeypatch.setattr(evict, "AHEAD", 3)
+    dice = random.Random(4)
+    entries = [entry(f"number{n}", confidence=dice.random(), trust=dice.choice([*Trust])) for n in range(300)]
+    async with ports_over(ram_store()) as ports:
+        index = ScopeIndex([entries])
+        chosen = evict.least_valuable(index, ports, 5, set(), NOW, trust=Trust.HOST)
+        rounds, victims = await rounds_during(chosen)
+    decay = ports.policy.rules.decay
+    best_last = sorted((one.memory for one in entries), key=lambda one: evict.worth(one, NOW, decay))
+    assert [one.id for one in best_last[:5]] == [one.id for one in victims]
+    assert rounds >= 300

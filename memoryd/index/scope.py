@@ -8,7 +8,7 @@ may search it at the same time, each over the documents that were there when it 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -276,9 +276,10 @@ class ScopeIndex:
         documents = [self._documents[one] for one in ids if one in self._documents]
         return self.columns.facts(np.array(documents, dtype=np.int64), now)
 
-    def live(self, now: datetime) -> list[Memory]:
-        """Return every live memory, oldest first."""
-        return [unpack(self._records[int(n)]) for n in np.flatnonzero(self.mask(EVERY_KIND, now))]
+    def live(self, now: datetime) -> Iterator[Memory]:
+        """Yield every memory that is live now, oldest first; none that is erased before its turn comes."""
+        memories = map(self.memory_at, np.flatnonzero(self.mask(EVERY_KIND, now)).tolist())
+        return (memory for memory in memories if memory is not None)
 
     def live_count(self, now: datetime) -> int:
         """How many live memories there are."""

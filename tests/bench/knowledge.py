@@ -97,7 +97,8 @@ def judged_adds(count: int) -> None:
 def upkeep() -> None:
     """10,000 memories are decayed, or evicted, and collected, while somebody else searches."""
     _while_searching("decayed", "[memory]\ndelete_grace_days = 0.0\nauto_gc = false\n", _decay)
-    _while_searching("evicted", f"[memory]\nmax_entries = {SCOPE}\ndelete_grace_days = 0.0\nauto_gc = false\n", _evict)
+    cap = SCOPE * 7 // 10  # nearly three of ten supersede another and do not count
+    _while_searching("evicted", f"[memory]\nmax_entries = {cap}\ndelete_grace_days = 0.0\nauto_gc = false\n", _evict)
 
 
 CROWD = [f"{name} {surname}" for name, surname in zip(NAMES, [*SURNAMES, "Stone", "Thoma"], strict=True)]

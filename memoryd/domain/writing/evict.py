@@ -11,10 +11,15 @@ from memoryd.domain.ports import Ports
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.memory import Memory, State
 from memoryd.model.trust import Trust
+from memoryd.turns import in_turns
 
 __all__ = ["evicted", "least_valuable", "worth"]
 
-AHEAD = 64  # victims that are chosen at a time; one more memory then costs a look, no sorting
+AHEAD, SHARE_AHEAD = 64, 64
+"""
+Victims are chosen for so many evictions at a time, and one more for so many memories: all of the scope are compared for
+it, so that one eviction costs as much as comparing 64 memories, however many there are.
+"""
 
 
 def worth(memory: Memory, now: datetime, decay: str) -> tuple[int, float, datetime, datetime]:
@@ -27,23 +32,21 @@ def worth(memory: Memory, now: datetime, decay: str) -> tuple[int, float, dateti
     )
 
 
-def least_valuable(
+async def least_valuable(
     index: ScopeIndex, ports: Ports, count: int, kept: Collection[str], now: datetime, *, trust: Trust
 ) -> list[Memory]:
     """
     Return `count` memories to evict for a new one of this trust; fewer if the rest is protected, kept, or above it.
 
     Protection by lower trust does not hold against higher trust. Who is chosen stays in the queue until that is
-    committed (`Ports.follow`).
+    committed (`Ports.follow`). The caller holds the lock of the owner; a large scope is compared in turns.
     """
-    decay = ports.policy.rules.decay
     queue = ports.victims.setdefault(index, [])
     victims: list[Memory] = []
     for fresh in (False, True):
         if fresh:
-            live = [memory for memory in index.live(now) if _may_go(memory, trust)]
-            live.sort(key=lambda memory: worth(memory, now, decay))
-            queue[:] = [memory.id for memory in live[: AHEAD + count + len(kept)]]
+            most = AHEAD + len(index) // SHARE_AHEAD + count + len(kept)
+            queue[:] = await _least(index, most, now, ports.policy.rules.decay, trust)
         victims = []
         ended: set[str] = set()
         for memory_id in queue:
@@ -59,6 +62,17 @@ def least_valuable(
         if len(victims) == count:
             break
     return victims
+
+
+async def _least(index: ScopeIndex, most: int, now: datetime, decay: str, trust: Trust) -> list[str]:
+    """Return the ids of at most so many memories that may go for one of this trust, the least valuable first."""
+    least: list[tuple[tuple[int, float, datetime, datetime], str]] = []
+    async for memory in in_turns(index.live(now)):
+        if _may_go(memory, trust):
+            least.append((worth(memory, now, decay), memory.id))
+        if len(least) >= 4 * most:
+            least = sorted(least)[:most]
+    return [memory_id for _, memory_id in sorted(least)[:most]]
 
 
 def _may_go(memory: Memory, trust: Trust) -> bool:

@@ -59,7 +59,7 @@ class Room:
         self._added, self._added_bytes = added, size
         return True
 
-    def make(self, verdict: Verdict, owner: Owner, trust: Trust) -> list[Memory]:
+    async def make(self, verdict: Verdict, owner: Owner, trust: Trust) -> list[Memory]:
         """
         Evict the least valuable memories above the cap of a scope; return them as they were.
 
@@ -75,7 +75,7 @@ class Room:
         if overflow <= 0:
             return []
         kept = {*(memory.id for memory in self._pending), *(memory.id for memory in verdict.changed), *self._evicted}
-        victims = least_valuable(index, ports, overflow, kept, self._now, trust=trust)
+        victims = await least_valuable(index, ports, overflow, kept, self._now, trust=trust)
         if len(victims) < overflow:
             raise LimitExceeded(
                 f"the scope holds {cap} memories (memory.max_entries), all of them protected or of higher trust;"

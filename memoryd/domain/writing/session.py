@@ -155,7 +155,7 @@ class WriteSession:
     async def _follow(self, verdict: Verdict, known: Sequence[Memory], owner: Owner, trust: Trust) -> None:
         """Take in what a verdict changes, and what is evicted for it; who goes is contested by nobody any more."""
         before = {memory.id: memory for memory in known}
-        gone = self._room.make(verdict, owner, trust) if verdict.new is not None else []
+        gone = await self._room.make(verdict, owner, trust) if verdict.new is not None else []
         for memory in verdict.changed:
             self._pending.put(memory)
         gone += [before.get(memory.id, memory) for memory in verdict.changed if memory.supersede_time is not None]
