@@ -25,8 +25,10 @@ from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import mentions_of
 from memoryd.index.analysis import analyse, indexed_text
 from memoryd.index.scope import ScopeIndex
+from memoryd.knowledge.claims.claim import Claim
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry, Head, RecordedRequest, Tombstone
+from memoryd.model.entity import Mention
 from memoryd.model.grant import GrantUsage
 from memoryd.model.memory import AT_ONCE, Draft, Memory, Outcome
 from memoryd.model.scope import Owner
@@ -87,9 +89,6 @@ class WriteSession:
         neighbours: list[Neighbour] = []
         with ports.faults.spared("finding neighbours"):
             neighbours = await self.known.neighbours(new, vector) if draft.kind not in NO_STATEMENTS else []
-        time = self._next_time()
-        happened = time if time - self._now < AT_ONCE else self._now  # later only where the clock was wrong once
-        new = replace(new, create_time=time, event_time=draft.event_time or happened)
         offer = Offer(draft, new, digest, corrects)
         beside = Known(of_key, same_text, neighbours)
         verdict = await self._judge(offer, beside)
@@ -98,7 +97,7 @@ class WriteSession:
             return "", Outcome.REJECTED, ("quota",)
         await self._follow(verdict, known, owner, caller.trust)
         if verdict.new is not None:
-            self._newest = time
+            self._newest = new.create_time
             fingerprint = ports.embedder.fingerprint if vector is not None else ""
             self._pending.add(Entry(verdict.new, "", vector, fingerprint), digest)
             if self._several:
@@ -134,15 +133,23 @@ class WriteSession:
             draft, owner, ports.new_id(), self._now, trust=caller.trust, grant_id=caller.grant_id, author=author or ""
         )
         statement = draft.kind not in NO_STATEMENTS
+        mentions: tuple[Mention, ...] = ()
+        claims: tuple[Claim, ...] = ()
         with ports.faults.spared("reading names"):
             text, finders = (draft.content, ports.finders) if statement else ("", ())
             people = self.known.people(owner).seen_by(new.narrator)
             mentions = mentions_of(text, draft.subjects, people, finders, ports.new_id, weight=caller.trust.weight)
-            new = replace(new, mentions=mentions)
         with ports.faults.spared("reading claims"):
             claims = self.known.reader(owner).read(draft.content).statement.claims if statement else ()
-            new = replace(new, claims=tuple(dict.fromkeys(claim.attribute for claim in claims)))
-        return new  # noqa: RET504  a fault leaves it as it was
+        time = self._next_time()
+        happened = time if time - self._now < AT_ONCE else self._now  # later only where the clock was wrong once
+        return replace(
+            new,
+            mentions=mentions,
+            claims=tuple(dict.fromkeys(claim.attribute for claim in claims)),
+            create_time=time,
+            event_time=draft.event_time or happened,
+        )
 
     async def _judge(self, offer: Offer, beside: Known) -> Verdict:
         """Return what becomes of a statement; of one whose words cannot be judged, what its key decides."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from memoryd.knowledge.claims.attributes import PLACES, PREDICATES
 from memoryd.knowledge.claims.claim import Cardinality, Claim
@@ -23,24 +24,42 @@ from memoryd.knowledge.language.words import UPPER, plain
 __all__ = ["MOST_CHARACTERS", "Statement", "statement_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statement:
-    """A text with what it claims."""
+    """A text with what it claims. How it says so is read when it is asked for: most statements are never compared."""
 
     text: str
     claims: tuple[Claim, ...]
-    changing: bool
-    """Whether it says that something changed: now, switched, no longer, new …"""
-    hedged: bool
-    """Whether it is a question, a wish, a guess, or not meant so."""
-    turning: bool
-    """Whether it says so in words that leave no other reading: anymore, no longer, moved off, cancelled …"""
-    limited: bool
-    """Whether it is limited to a time, to somebody, or to a part: in the evening, for my mother, not always."""
-    adding: bool
-    """Whether it speaks of something beside what was said: also, another, too."""
-    happened: bool
-    """Whether it tells of something that happened once, so that another such thing may have happened too."""
+
+    @cached_property
+    def changing(self) -> bool:
+        """Whether it says that something changed: now, switched, no longer, new …"""
+        return bool(_CHANGING.search(self.text))
+
+    @cached_property
+    def hedged(self) -> bool:
+        """Whether it is a question, a wish, a guess, or not meant so."""
+        return bool(_HEDGED.search(self.text))
+
+    @cached_property
+    def turning(self) -> bool:
+        """Whether it says so in words that leave no other reading: anymore, no longer, moved off, cancelled …"""
+        return bool(_TURNING.search(self.text)) and not _NOT_ENDED.search(self.text)
+
+    @cached_property
+    def limited(self) -> bool:
+        """Whether it is limited to a time, to somebody, or to a part: in the evening, for my mother, not always."""
+        return bool(_NARROW.search(self.text))
+
+    @cached_property
+    def adding(self) -> bool:
+        """Whether it speaks of something beside what was said: also, another, too."""
+        return bool(_ADDING.search(self.text))
+
+    @cached_property
+    def happened(self) -> bool:
+        """Whether it tells of something that happened once, so that another such thing may have happened too."""
+        return bool(_HAPPENED.search(self.text)) and not _HABITUAL.search(self.text)
 
 
 _HEDGED = re.compile(
@@ -186,24 +205,13 @@ _PAST = re.compile(r"^(?:lived|worked|liked|loved|enjoyed|drove|was|were|had)\b"
 def statement_of(text: str) -> Statement:
     """Return what a text claims; nothing where no rule reads it."""
     if len(text) > MOST_CHARACTERS:
-        return Statement(
-            text, (), changing=False, hedged=False, turning=False, limited=False, adding=False, happened=False
-        )
+        return Statement("", ())
     written = plain(text)
     found: list[Claim] = []
     for clause in _CLAUSE.split(written)[:MOST_CLAUSES]:
         if clause and len(clause) <= MOST_CLAUSE_CHARACTERS:
             found += _claims(clause.strip(" .!,"))
-    return Statement(
-        written,
-        tuple(found),
-        bool(_CHANGING.search(written)),
-        bool(_HEDGED.search(written)),
-        bool(_TURNING.search(written)) and not _NOT_ENDED.search(written),
-        bool(_NARROW.search(written)),
-        bool(_ADDING.search(written)),
-        bool(_HAPPENED.search(written)) and not _HABITUAL.search(written),
-    )
+    return Statement(written, tuple(found))
 
 
 def _claims(clause: str) -> list[Claim]:
