@@ -1,8 +1,8 @@
 """
 Write the plain client from the one for asyncio, so that the two cannot differ.
 
-    python client/generate_sync.py            writes client/memory_client/client.py
-    python client/generate_sync.py --check    fails if that file is stale
+    python client/generate_sync.py            writes client.py and conversations.py of client/memory_client
+    python client/generate_sync.py --check    fails if one of them is stale
 """
 
 from __future__ import annotations
@@ -12,14 +12,20 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent / "memory_client"
-SOURCE, TARGET = HERE / "aio.py", HERE / "client.py"
-HEADER = "# Generated from aio.py by `make client`: change that file instead.\n"
+FILES = {"aio.py": "client.py", "aio_conversations.py": "conversations.py"}
+HEADER = "# Generated from {} by `make client`: change that file instead.\n"
 REPLACED = (
     (r'"""The client for asyncio; `client` is generated from it."""', '"""The client for plain code."""'),
+    (
+        r'"""The client\'s methods for conversations; `conversations` is generated from it."""',
+        '"""The plain client\'s methods for conversations."""',
+    ),
     (r"^import asyncio\n", ""),
     (r"\basync (def|with|for) ", r"\1 "),
     (r"\bawait ", ""),
     (r"\bAsyncMemoryClient\b", "MemoryClient"),
+    (r"\bAsyncConversations\b", "Conversations"),
+    (r"\baio_conversations\b", "conversations"),
     (r"\bAsyncIterator\b", "Iterator"),
     (r"\b__a(enter|exit)__\b", r"__\1__"),
     (r"\basyncio\.sleep\b", "time.sleep"),
@@ -27,24 +33,27 @@ REPLACED = (
 )
 
 
-def generated() -> str:
-    """Return the text of the plain client."""
-    text = SOURCE.read_text(encoding="utf-8")
+def generated() -> dict[Path, str]:
+    """Return the texts of the plain client's files."""
+    texts = {source: (HERE / source).read_text(encoding="utf-8") for source in FILES}
     for pattern, replacement in REPLACED:
-        text, count = re.subn(pattern, replacement, text, flags=re.MULTILINE)
-        if not count:
-            raise SystemExit(f"{SOURCE.name} no longer has {pattern!r}; mend {Path(__file__).name}")
-    return HEADER + text
+        found = 0
+        for source, text in texts.items():
+            texts[source], count = re.subn(pattern, replacement, text, flags=re.MULTILINE)
+            found += count
+        if not found:
+            raise SystemExit(f"no file has {pattern!r} any longer; mend {Path(__file__).name}")
+    return {HERE / FILES[source]: HEADER.format(source) + text for source, text in texts.items()}
 
 
 def main() -> int:
-    """Write the file, or check it; return the exit code."""
-    if "--check" in sys.argv[1:]:
-        if TARGET.read_text(encoding="utf-8") == generated():
-            return 0
-        print(f"{TARGET} is stale: run make client", file=sys.stderr)
-        return 1
-    TARGET.write_text(generated(), encoding="utf-8")
+    """Write the files, or check them; return the exit code."""
+    for target, text in generated().items():
+        if "--check" not in sys.argv[1:]:
+            target.write_text(text, encoding="utf-8")
+        elif not target.exists() or target.read_text(encoding="utf-8") != text:
+            print(f"{target} is stale: run make client", file=sys.stderr)
+            return 1
     return 0
 
 

@@ -128,6 +128,12 @@ class EntityNotFound(NotFound):
     reason = "ENTITY_NOT_FOUND"
 
 
+class ThreadNotFound(NotFound):
+    """The caller has no thread or session of that name."""
+
+    reason = "THREAD_NOT_FOUND"
+
+
 class GrantNotFound(NotFound):
     """No grant has that id."""
 

@@ -42,6 +42,7 @@ from memoryd.model.scope import Scope, Visibility
 from memoryd.store import duckdb
 from memoryd.store.duckdb import DuckDBStore
 from memoryd.store.ram import RamStore
+from tests.local_conversations import LocalConversations
 from tests.shared_store import InTurns, StoreView
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -106,7 +107,7 @@ def open_duckdb(folder: Path, **more) -> DuckDBStore:
     return DuckDBStore(open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT), **more)
 
 
-class Local:
+class Local(LocalConversations):
     """The use cases without a wire, with the methods of the client."""
 
     def __init__(
@@ -224,6 +225,7 @@ async def ports_over(store, config: Config | None = None, *, encoder=None, close
     finally:
         embedder.close()
         ports.indexes.close()
+        ports.episodes.close()
         if close:
             await store.close()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from memory_client import Caveats, MemoryClient, Permission, attenuate
+from memory_client import Caveats, MemoryClient, MessageDraft, Permission, attenuate
 from memory_client.calls import Call
 
 from memoryd.model import token as tokens
@@ -37,6 +37,20 @@ NEEDS = {
     "EntityService/MergeEntities": "correct",
     "EntityService/UnmergeEntity": "correct",
     "EntityService/ForgetPerson": "delete",
+    "ConversationService/AppendMessages": "append",
+    "ConversationService/ListMessages": "read_messages",
+    "ConversationService/GetThread": "read_messages",
+    "ConversationService/ListThreads": "read_messages",
+    "ConversationService/DeleteThread": "delete",
+    "ConversationService/SearchMessages": "search_messages",
+    "ConversationService/SetSummary": "summarize",
+    "ConversationService/GetSummary": "read_messages",
+    "ConversationService/CompactThread": "summarize",
+    "ConversationService/SetWorkingMemory": "summarize",
+    "ConversationService/GetWorkingMemory": "read_messages",
+    "ConversationService/StartSession": "sessions",
+    "ConversationService/EndSession": "sessions",
+    "ConversationService/ListSessions": "read_messages",
     "ContextService/BuildContext": "context",
     "IdentityService/WhoAmI": "anybody",
     "GrantService/OpenSandbox": "host",
@@ -76,6 +90,20 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
     "EntityService/MergeEntities": lambda w: {"name": own(w).entities[0].id, "into": own(w).entities[0].id},
     "EntityService/UnmergeEntity": lambda w: {"id": merged(w)},
     "EntityService/ForgetPerson": lambda w: {"name": own(w).entities[0].id},
+    "ConversationService/AppendMessages": lambda w: {"thread_id": "t", "messages": [{"content": "hello"}]},
+    "ConversationService/ListMessages": lambda w: {"thread_id": spoken(w)},
+    "ConversationService/GetThread": lambda w: {"thread_id": spoken(w)},
+    "ConversationService/ListThreads": lambda w: {},
+    "ConversationService/DeleteThread": lambda w: {"thread_id": spoken(w)},
+    "ConversationService/SearchMessages": lambda w: {"query": "tea"},
+    "ConversationService/SetSummary": lambda w: {"thread_id": spoken(w), "summary": "tea was spoken of"},
+    "ConversationService/GetSummary": lambda w: {"thread_id": spoken(w)},
+    "ConversationService/CompactThread": lambda w: {"thread_id": spoken(w)},
+    "ConversationService/SetWorkingMemory": lambda w: {"thread_id": spoken(w), "text": "tea"},
+    "ConversationService/GetWorkingMemory": lambda w: {},
+    "ConversationService/StartSession": lambda w: {"thread_id": spoken(w)},
+    "ConversationService/EndSession": lambda w: {"thread_id": spoken(w)},
+    "ConversationService/ListSessions": lambda w: {},
     "ContextService/BuildContext": lambda w: {"prompt": "tea"},
     "IdentityService/WhoAmI": lambda w: {},
     "GrantService/OpenSandbox": lambda w: {"spec": {"user_id": "alice", "permissions": ["search"]}},
@@ -107,6 +135,14 @@ def merged(world: World) -> str:
         return memory.merge_entities(one, two).merged_id
 
 
+def spoken(world: World) -> str:
+    """A thread of alice's, of the trust that a sandbox has."""
+    thread_id = f"talk {next(NUMBERS)}"
+    with MemoryClient(socket_of(world.sandbox())) as memory:
+        memory.append(thread_id, MessageDraft(content="I like tea"))
+    return thread_id
+
+
 def test_every_rpc_has_a_row():
     assert set(METHODS) == set(NEEDS) == set(REQUESTS) == set(RULES)
 
@@ -134,6 +170,9 @@ def test_whatever_changes_something_is_marked_so():
         "AdminService/RunEnrichment", "AdminService/RunReembedding", "AdminService/CompactStore",
         "AdminService/RunGc", "GrantService/OpenSandbox", "GrantService/RevokeGrant",
         "GrantService/IssueToken", "GrantService/RotateTokenKeys", "GrantService/DeleteGrantMemories",
+        "ConversationService/AppendMessages", "ConversationService/DeleteThread", "ConversationService/SetSummary",
+        "ConversationService/CompactThread", "ConversationService/SetWorkingMemory",
+        "ConversationService/StartSession", "ConversationService/EndSession",
     }  # fmt: skip
     assert isinstance(RULES["AdminService/RunGc"], Rule)
 
@@ -167,8 +206,8 @@ def always(outcome: tuple[str, str]) -> Callable[[str], tuple[str, str]]:
     return lambda need: ABSENT if need == "host" else outcome
 
 
-READING = ("search", "list", "get", "stats", "context")
-FULL = (*READING, "add", "correct", "delete")
+READING = ("search", "list", "get", "stats", "context", "read_messages", "search_messages")
+FULL = (*READING, "add", "correct", "delete", "append", "summarize", "sessions")
 
 
 def ended(world: World) -> str:
@@ -212,7 +251,9 @@ CALLERS: dict[str, Callable[[World], Caller]] = {
         w.daemon.endpoint, lambda need: DENIED if need == "host" else holding("search")(need), w.token("search")
     ),
     "sandbox read-only": lambda w: Caller(socket_of(w.sandbox("read-only")), holding(*READING)),
-    "sandbox append-only": lambda w: Caller(socket_of(w.sandbox("append-only")), holding(*READING, "add")),
+    "sandbox append-only": lambda w: Caller(
+        socket_of(w.sandbox("append-only")), holding(*READING, "add", "append", "sessions")
+    ),
     "sandbox full": lambda w: Caller(socket_of(w.sandbox("full")), holding(*FULL)),
     "sandbox that says who it is": lambda w: Caller(
         socket_of(w.sandbox()), holding(*FULL), says={"user_id": "alice", "chat_id": "c1", "agent_id": "default"}

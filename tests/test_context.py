@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoryd.domain.reading.context import render_line, searched_by, token_count
+from memoryd.domain.reading.context import render_line, searched_by
+from memoryd.domain.tokens import token_count
 from memoryd.model.trust import Trust
 from tests.builders import NOW, memory
 

@@ -67,14 +67,15 @@ def test_every_rpc_is_documented_and_has_its_method_in_both_clients():
     methods = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| \w+", guides, re.MULTILINE)
     names = {name for cell in methods for name in re.findall(r"\w+", cell)}
     for client in (MemoryClient, AsyncMemoryClient):
-        public = {name for name in vars(client) if not name.startswith("_")} - {"close", "acting_for"}
+        held = {name for kind in client.__mro__[:-1] for name in vars(kind)}
+        public = {name for name in held if not name.startswith("_")} - {"close", "acting_for"}
         assert names == public
 
 
 def test_both_clients_have_the_same_methods_with_the_same_arguments():
     import inspect
 
-    for name, method in vars(MemoryClient).items():
+    for name, method in [pair for kind in MemoryClient.__mro__[:-1] for pair in vars(kind).items()]:
         if name.startswith("__") and name != "__init__":
             continue
         twin = getattr(AsyncMemoryClient, name)
@@ -112,7 +113,7 @@ def test_every_make_target_that_is_named_exists():
             assert target in targets, (name, target)
 
 
-@pytest.mark.parametrize("name", ["README.md", "quick-start.md", "sandbox-guide.md"])
+@pytest.mark.parametrize("name", ["README.md", "quick-start.md", "sandbox-guide.md", "conversations.md"])
 def test_the_python_of_the_guides_runs(name, daemon, user, monkeypatch, capsys):
     monkeypatch.setenv("MEMORY_ENDPOINT", daemon.endpoint)
     monkeypatch.setenv("MEMORY_USER_ID", user)
@@ -120,7 +121,7 @@ def test_the_python_of_the_guides_runs(name, daemon, user, monkeypatch, capsys):
     assert programs
     for program in programs:
         exec(compile(program, name, "exec"), {})  # noqa: S102  our own documentation
-    assert capsys.readouterr().out
+    assert capsys.readouterr().out or name == "conversations.md"  # which asserts by itself
 
 
 def test_the_unit_holds_what_the_daemon_relies_on():

@@ -11,7 +11,8 @@ import pytest
 from memoryd.errors import IdentityMissing, InvalidArgument, LimitExceeded, MemorydError, by_reason
 from memoryd.model import limits
 from memoryd.model.caller import Caller
-from memoryd.model.change import ChangeSet, Embedding, RecordedRequest, Tombstone
+from memoryd.model.change import ChangeSet, ConversationChange, Embedding, RecordedRequest, Tombstone
+from memoryd.model.conversation import WorkingMemory
 from memoryd.model.entity import Entity
 from memoryd.model.memory import Draft, Source
 from memoryd.model.query import Filter, Query
@@ -177,7 +178,8 @@ def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
         forget_entities=(Entity("f" * 26, of_alice, NOW, Trust.HOST),), tombstones=(Tombstone(of_alice, b"t"),),
         lift=(Tombstone(of_team, b"l"),), jobs={"gc": NOW}, jobs_before={"gc": None},
         grants=(grant(),), forget_grants=("g",), token_keys=(),
-        embeddings=(Embedding(of_alice, "m" * 26, mine.vector, "f"),),
+        embeddings=(Embedding(of_alice, "m" * 26, mine.vector, "f"),), cursors={"messages:f": 7}, rebuild=of_team,
+        conversation=ConversationChange(of_alice, working_memory=WorkingMemory("tea")),
     )  # fmt: skip
     of_bob = gone.memory.owner
     split = whole.by_owner({of_alice: 7, of_bob: 8})

@@ -34,10 +34,21 @@ if TYPE_CHECKING:
         RequestIdReused,
         ScopeMismatch,
         StoreDamaged,
+        ThreadNotFound,
         TimedOut,
         TrustTooLow,
         Unauthenticated,
         Unavailable,
+    )
+    from memoryd.model.conversation import (
+        Message,
+        MessageDraft,
+        Role,
+        Session,
+        SessionState,
+        Thread,
+        ToolCall,
+        WorkingMemory,
     )
     from memoryd.model.entity import EntityRef, EntityType, Profile
     from memoryd.model.grant import (
@@ -86,6 +97,20 @@ if TYPE_CHECKING:
         Stats,
     )
     from memoryd.model.scope import Scope
+    from memoryd.model.talk import (
+        Appended,
+        AppendedMessage,
+        CompactedThread,
+        ErasedThread,
+        FoundMessages,
+        MessageHit,
+        MessagePage,
+        MessageSearch,
+        SessionPage,
+        StartedSession,
+        Summary,
+        ThreadPage,
+    )
     from memoryd.model.token import Caveats, attenuate
     from memoryd.model.trust import Trust
 
@@ -93,9 +118,12 @@ __all__ = [
     "AddResult",
     "AmbiguousId",
     "AmbiguousName",
+    "Appended",
+    "AppendedMessage",
     "AsyncMemoryClient",
     "BuiltContext",
     "Caveats",
+    "CompactedThread",
     "Compaction",
     "Confirmed",
     "Conflict",
@@ -113,10 +141,12 @@ __all__ = [
     "EntityNotFound",
     "EntityRef",
     "EntityType",
+    "ErasedThread",
     "Faded",
     "Filter",
     "ForgottenGrant",
     "ForgottenPerson",
+    "FoundMessages",
     "GcReport",
     "Grant",
     "GrantNotFound",
@@ -141,6 +171,11 @@ __all__ = [
     "MemoryCount",
     "MemorydError",
     "Merged",
+    "Message",
+    "MessageDraft",
+    "MessageHit",
+    "MessagePage",
+    "MessageSearch",
     "NotFound",
     "Outcome",
     "Page",
@@ -153,22 +188,33 @@ __all__ = [
     "Quota",
     "Reembedding",
     "RequestIdReused",
+    "Role",
     "Scope",
     "ScopeMismatch",
     "SearchResult",
     "ServerInfo",
+    "Session",
+    "SessionPage",
+    "SessionState",
     "Source",
+    "StartedSession",
     "State",
     "Stats",
     "StoreDamaged",
+    "Summary",
+    "Thread",
+    "ThreadNotFound",
+    "ThreadPage",
     "TimedOut",
     "TokenKeys",
+    "ToolCall",
     "Trace",
     "Trust",
     "TrustTooLow",
     "Unauthenticated",
     "Unavailable",
     "WhoAmI",
+    "WorkingMemory",
     "attenuate",
     "check_permissions",
 ]
@@ -186,14 +232,16 @@ _MODULES = (
     "memoryd.model.entity",
     "memoryd.model.grant",
     "memoryd.model.reports",
+    "memoryd.model.conversation",
+    "memoryd.model.talk",
     "memoryd.model.token",
     "memory_client.grant_calls",
     "memory_client.aio",
 )
 
 
-_PARTS = ("admin_calls", "aio", "calls", "client", "credentials", "endpoint", "failures", "grant_calls",
-          "knowledge_calls")  # fmt: skip
+_PARTS = ("admin_calls", "aio", "aio_conversations", "calls", "client", "conversation_calls", "conversations",
+          "credentials", "endpoint", "failures", "grant_calls", "knowledge_calls")  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

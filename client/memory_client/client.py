@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import grpc
 
 from memory_client import calls
+from memory_client.conversations import Conversations
 from memory_client.calls import ATTEMPTS, Call, backoff_s
 from memory_client.credentials import Credentials, TokenSource, channel_credentials
 from memory_client.endpoint import CHANNEL_OPTIONS, Identity, check_timeout, resolve_endpoint
@@ -64,7 +65,7 @@ DEFAULT_TIMEOUT_S = 10.0
 _ANY = Filter()
 
 
-class MemoryClient:
+class MemoryClient(Conversations):
     """
     One channel to the daemon, and one method an RPC.
 

@@ -201,6 +201,34 @@ class ContextConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationConfig:
+    """How conversations are kept, and what of them goes into a prompt unless the request says."""
+
+    recent_messages: int = _key(
+        limits.DEFAULT_RECENT_MESSAGES, "messages", "of a thread, in a prompt", least=1, most=limits.MAX_RECENT_MESSAGES
+    )
+    max_history: int = _key(100, "messages", "since the last summary; past it older ones leave the prompts; 0: never")
+    retain_recent: int = _key(
+        20, "messages", "stay in the prompts after a compaction", least=1, most=limits.MAX_RECENT_MESSAGES
+    )
+    emergency_retain: int = _key(
+        4, "messages", "stay after one in an emergency", least=1, most=limits.MAX_RECENT_MESSAGES
+    )
+    recall_top_k: int = _key(
+        limits.DEFAULT_FOUND_MESSAGES,
+        "messages",
+        "earlier ones that are recalled",
+        least=1,
+        most=limits.MAX_SEARCH_LIMIT,
+    )
+    recall_before: int = _key(2, "messages", "shown before one that was found", most=limits.MAX_NEIGHBOURS)
+    recall_after: int = _key(1, "messages", "shown after it", most=limits.MAX_NEIGHBOURS)
+    session_idle_minutes: float = _key(30.0, "minutes", "of silence that end a session; 0: none do", most=525_600)
+    index_bytes: int = _key(512 * MIB, "bytes", "what the indexes of messages may take; the least used go first")
+    slow_after: int = _key(20_000, "messages", "wait for their vectors, and appending becomes as slow as embedding")
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything that the operator decides."""
 
@@ -217,6 +245,7 @@ class Config:
     strategies: StrategiesConfig = field(default=StrategiesConfig(), metadata={"label": "entities.strategies"})
     schedule: ScheduleConfig = ScheduleConfig()
     context: ContextConfig = ContextConfig()
+    conversation: ConversationConfig = ConversationConfig()
     disabled_agents: frozenset[str] = frozenset()
     """Agents whose statements are declined: [agents.NAME.memory] enabled = false."""
 

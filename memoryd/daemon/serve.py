@@ -33,6 +33,7 @@ from memoryd.daemon.servers import Servers
 from memoryd.daemon.systemd import feed_watchdog, notify, watchdog_interval_s
 from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, now_utc, uptime_s
 from memoryd.domain.clock import AHEAD, CLOCK_SEEN, ClockWatch
+from memoryd.domain.conversation.waking import end_idle_sessions
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.recall import write_recalls
 from memoryd.embedding.base import Embedder
@@ -49,6 +50,7 @@ EXIT_OK = 0
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor restarts the daemon
 RECALL_FLUSH_S = 3.0
 SCHEDULE_S = 30.0  # so late may a job begin
+IDLE_SESSIONS_S = 15.0
 TEND_S = 1.0  # a socket whose grant has expired serves nobody anyway; within so long it is gone
 REOPEN_AFTER = 10  # of those, and a socket that could not be opened is tried again
 
@@ -195,6 +197,7 @@ class _Daemon:
             with contextlib.suppress(Unavailable):  # the next start then believes the time before it
                 await look_at_clock(ports)
         ports.indexes.close()
+        ports.episodes.close()
 
     async def _until_stopped(self, ports: Ports, doors: Servers, lease: SocketLease, audit: AuditLog | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -219,6 +222,8 @@ class _Daemon:
         self._start(self._lag.watch())
         self._start(garbage.collect())
         self._start(doors.reembedder.serve())
+        self._start(doors.message_embedder.serve())
+        self._start(self._end_idle_sessions(ports))
         if self._config.embedding.reembed:
             doors.reembedder.start()
         self._start(self._tend(doors, audit))
@@ -253,6 +258,14 @@ class _Daemon:
         while True:
             await asyncio.sleep(RECALL_FLUSH_S)
             await _flush(ports)
+
+    async def _end_idle_sessions(self, ports: Ports) -> None:
+        while True:
+            await asyncio.sleep(IDLE_SESSIONS_S)
+            try:
+                await end_idle_sessions(ports, now=now_utc())
+            except Exception as error:  # noqa: BLE001  it may be busy or full now; the next look comes soon
+                log.error("sessions_not_ended", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
 
     async def _tend(self, doors: Servers, audit: AuditLog | None) -> None:
         """Once a second: close the sockets of grants that expire, open those that could not be; tell the audit log."""

@@ -24,6 +24,7 @@ from memoryd.audit.log import AuditLog
 from memoryd.audit.reading import Sighting, sighting_of
 from memoryd.daemon.config import Config, ConfigError
 from memoryd.daemon.wiring import new_id
+from memoryd.domain.conversation.embed import MessageEmbedder
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.reembed import Reembedder
 from memoryd.identity.authentication import Authenticator, VerifiedTokens
@@ -36,6 +37,7 @@ from memoryd.model.grant import Door, Grant, Quota
 from memoryd.model.reports import Reembedding
 from memoryd.service.admin import AdminService
 from memoryd.service.context import ContextService
+from memoryd.service.conversation import ConversationService
 from memoryd.service.entity import EntityService
 from memoryd.service.gate import Gate
 from memoryd.service.grants import GrantService
@@ -45,6 +47,7 @@ from memoryd.service.methods import Method, methods_of
 from memoryd.v1 import (
     admin_service_pb2,
     context_service_pb2,
+    conversation_service_pb2,
     entity_service_pb2,
     grant_service_pb2,
     identity_service_pb2,
@@ -58,6 +61,7 @@ SERVICES: tuple[Any, ...] = tuple(
     for module, name in (
         (memory_service_pb2, "MemoryService"),
         (entity_service_pb2, "EntityService"),
+        (conversation_service_pb2, "ConversationService"),
         (context_service_pb2, "ContextService"),
         (identity_service_pb2, "IdentityService"),
         (grant_service_pb2, "GrantService"),
@@ -197,9 +201,13 @@ class Servers:
             random_bytes=secrets.token_bytes,
         )
         self.reembedder = Reembedder(ports, clock, _tell)
+        self.message_embedder = MessageEmbedder(
+            ports, clock, lambda fault: log.warning("messages_not_embedded", fault=fault)
+        )
         services = (
             MemoryService(ports),
             EntityService(ports),
+            ConversationService(ports),
             ContextService(ports),
             IdentityService(grants),
             GrantService(ports, grants, self.issuer),

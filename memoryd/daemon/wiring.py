@@ -16,7 +16,7 @@ import structlog
 from memoryd.daemon.config import Config
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
-from memoryd.domain.ports import GrantCheck, NoGrants, Policy, Ports
+from memoryd.domain.ports import ConversationPolicy, GrantCheck, NoGrants, Policy, Ports
 from memoryd.domain.rules import Rules
 from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder
 from memoryd.embedding.directory import directory_encoder
@@ -31,6 +31,7 @@ from memoryd.knowledge.language.names import forget_names
 from memoryd.knowledge.language.stems import forget_stems
 from memoryd.knowledge.secrets import SecretDetector
 from memoryd.store.base import Store
+from memoryd.store.conversations import EpisodeCommits
 
 __all__ = [
     "load_every_finder",
@@ -137,6 +138,17 @@ async def make_ports(
     )
     store.on_commit(indexes.apply)
     store.on_commit(lambda applied: _forget_read(embedder) if applied.change.purges else None)
+    episodes = ScopeIndexes(
+        EpisodeCommits(store),
+        budget_bytes=config.conversation.index_bytes,
+        dimensions=embedder.dimensions,
+        fingerprint=embedder.fingerprint,
+        on_fault=lambda fault: log.error("message_index_dropped", error=fault),
+    )
+    store.on_episodes(episodes.apply)
+    store.on_episodes(lambda applied: _forget_read(embedder) if applied.change.erases else None)
+    episodes.on_lost(lambda: _forget_read(embedder))
+    detector = SecretDetector()
     policy = Policy(
         delete_grace_days=config.memory.delete_grace_days,
         supersede_grace_days=config.memory.supersede_grace_days,
@@ -147,6 +159,9 @@ async def make_ports(
         zone=config.schedule.zone,
         disabled_agents=config.disabled_agents,
         max_entries=config.memory.max_entries,
+        conversation=ConversationPolicy(
+            **{name: getattr(config.conversation, name) for name in ConversationPolicy.__dataclass_fields__}
+        ),
         rules=Rules(
             decay=config.memory.decay,
             demote=config.memory.supersede_policy == "demote",
@@ -158,6 +173,7 @@ async def make_ports(
     ports = Ports(
         store=store,
         indexes=indexes,
+        episodes=episodes,
         embedder=embedder,
         new_id=new_id,
         secret=info.secret,
@@ -165,7 +181,9 @@ async def make_ports(
         grants=grants or NoGrants(),
         finders=fast,
         accurate_finders=accurate,
-        secrets=SecretDetector(),
+        secrets=detector,
+        mask=detector.mask,
+        mask_json=detector.mask_json,
         clock=clock,
         faults=Faults(lambda step, error, place: log.error("statement_not_read", step=step, error=error, place=place)),
     )

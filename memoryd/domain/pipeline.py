@@ -150,7 +150,8 @@ async def _decide_once(
 
 def _based(change: ChangeSet, based_on: Mapping[Owner, int]) -> tuple[ChangeSet, ...]:
     """Return the change sets of a decision, each with the commit that it was decided on."""
-    others = replace(change, request=None).owners - based_on.keys()  # a request may be noted beside what is decided
+    # a request is noted beside what is decided; threads have locks and revisions of their own
+    others = replace(change, request=None, conversation=None).owners - based_on.keys()
     if others:
         raise ValueError(f"a decision changes {len(others)} owners that it has not locked")
     return change.by_owner(based_on)

@@ -25,9 +25,25 @@ from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.base import Store
 
-__all__ = ["GrantCheck", "Locks", "NoGrants", "Policy", "Ports", "Recalls"]
+__all__ = ["ConversationPolicy", "EmbeddingLag", "GrantCheck", "Locks", "NoGrants", "Policy", "Ports", "Recalls"]
 
+LONGEST_PAUSE_S = 5.0  # of an append while too many messages wait to be embedded
 MAX_NOTED_RECALLS = 20_000  # memories whose recall waits to be written down; beyond it recalls go uncounted
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationPolicy:
+    """What the operator decides of conversations; keys as in the configuration."""
+
+    recent_messages: int = limits.DEFAULT_RECENT_MESSAGES
+    max_history: int = 100
+    retain_recent: int = 20
+    emergency_retain: int = 4
+    recall_top_k: int = limits.DEFAULT_FOUND_MESSAGES
+    recall_before: int = 2
+    recall_after: int = 1
+    session_idle_minutes: float = 30.0
+    slow_after: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +65,7 @@ class Policy:
     max_entries: int = 0
     """Live memories that one owner may have; 0: no cap."""
     rules: Rules = field(default_factory=Rules)
+    conversation: ConversationPolicy = ConversationPolicy()
 
 
 class Locks:
@@ -96,6 +113,27 @@ class Recalls:
         return noted
 
 
+class EmbeddingLag:
+    """How many messages wait to be embedded, and how fast that goes: what appends are slowed by."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.waiting = 0
+        self.rate = 100.0
+        """Messages a second, as measured of late."""
+        self.appended = asyncio.Event()
+        """Set when there is something to embed."""
+
+    def add(self, count: int) -> None:
+        """Note messages that were appended."""
+        self.waiting += count
+        self.appended.set()
+
+    def pause_s(self, count: int, slow_after: int) -> float:
+        """Return how long an append of so many waits: as long as embedding as many takes, where too many wait."""
+        return min(LONGEST_PAUSE_S, count / self.rate) if self.waiting + count > slow_after else 0.0
+
+
 class GrantCheck(Protocol):
     """Knows which grants count."""
 
@@ -117,6 +155,8 @@ class Ports:
 
     store: Store
     indexes: ScopeIndexes
+    episodes: ScopeIndexes
+    """Those of messages."""
     embedder: Embedder
     new_id: Callable[[], str]
     secret: bytes
@@ -131,6 +171,12 @@ class Ports:
     """What finds them in the background."""
     secrets: Callable[[Iterable[str]], bool] = lambda _texts: False
     """Whether one of some texts holds a credential."""
+    mask: Callable[[str], str] = lambda text: text
+    """Takes credentials out of a text."""
+    mask_json: Callable[[str], str] = lambda text: text
+    """Takes credentials out of JSON."""
+    lag: EmbeddingLag = field(default_factory=EmbeddingLag)
+    """How many messages wait for their vectors."""
     victims: WeakKeyDictionary[ScopeIndex, list[str]] = field(default_factory=WeakKeyDictionary)
     """Of an index that is full, what goes next."""
     clock: ClockWatch | None = None

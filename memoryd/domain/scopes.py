@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from memoryd.domain.ports import Ports
+from memoryd.embedding.base import Vector
 from memoryd.entities.directory import Directory
 from memoryd.index.scope import ScopeIndex
-from memoryd.model.scope import Owner
+from memoryd.model.caller import Caller
+from memoryd.model.memory import Memory
+from memoryd.model.query import Filter
+from memoryd.model.scope import Owner, Visibility
 
-__all__ = ["Scopes"]
+__all__ = ["EpisodeScopes", "Scopes"]
 
 
 class Scopes:
@@ -15,19 +21,31 @@ class Scopes:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
+        self.of = ports.indexes
         self._indexes: dict[Owner, ScopeIndex | None] = {}
         self._people: dict[Owner, Directory] = {}
 
     async def index(self, owner: Owner) -> ScopeIndex | None:
         """Return the index of an owner; None where the scope is too large for memory."""
         if owner not in self._indexes or self._is_gone(owner):
-            self._indexes[owner] = await self._ports.indexes.get(owner)
+            self._indexes[owner] = await self.of.get(owner)
         return self._indexes[owner]
+
+    def seen_by(self, caller: Caller) -> tuple[Owner, ...]:
+        """Return the scopes that a search of a caller looks at."""
+        return caller.visibility.owners
 
     def _is_gone(self, owner: Owner) -> bool:
         """Whether an index was dropped meanwhile: it no longer follows commits, and may hold what was purged."""
         held = self._indexes[owner]
-        return held is not None and held is not self._ports.indexes.ready(owner)
+        return held is not None and held is not self.of.ready(owner)
+
+    async def nearest(
+        self, visible: Visibility, vector: Vector, wanted: Filter, now: datetime, limit: int
+    ) -> list[tuple[Memory, float]]:
+        """Return what is most similar of scopes that are too large for memory, with the cosines."""
+        fingerprint = self._ports.embedder.fingerprint
+        return await self._ports.store.nearest(visible, vector, fingerprint, wanted, now=now, limit=limit)
 
     async def people(self, owner: Owner) -> Directory:
         """Return who is known in a scope; of one too large for memory only what was decided by hand."""
@@ -37,3 +55,30 @@ class Scopes:
         if owner not in self._people:
             self._people[owner] = Directory(await self._ports.store.entities(owner))
         return self._people[owner]
+
+
+class EpisodeScopes(Scopes):
+    """The indexes of messages, as memories of kind EPISODE."""
+
+    def __init__(self, ports: Ports, owners: tuple[Owner, ...] | None = None) -> None:
+        super().__init__(ports)
+        self.of = ports.episodes
+        self._owners = owners
+
+    def seen_by(self, caller: Caller) -> tuple[Owner, ...]:
+        """Return the scopes that the caller sees, or those of them that are asked for."""
+        return caller.visibility.owners if self._owners is None else self._owners
+
+    async def nearest(
+        self, visible: Visibility, vector: Vector, wanted: Filter, now: datetime, limit: int
+    ) -> list[tuple[Memory, float]]:
+        """Return the most similar messages; a filter narrows twenty times as many, as the store looks at vectors."""
+        fingerprint = self._ports.embedder.fingerprint
+        found = await self._ports.store.nearest_messages(
+            self._owners or visible.owners, vector, fingerprint, limit=limit * CANDIDATES_A_HIT
+        )
+        said = ((message.as_memory(), similarity) for message, similarity in found)
+        return [(memory, similarity) for memory, similarity in said if wanted.admits(memory, now)][:limit]
+
+
+CANDIDATES_A_HIT = 20

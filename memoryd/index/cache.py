@@ -233,7 +233,7 @@ class ScopeIndexes:
         if index is None:
             return
         pending = self._pending.get(owner)
-        erases = bool(applied.change.purges or applied.change.forget_entities)
+        erases = applied.change.erases
         if pending is None and (erases or _cost(applied.change) <= AT_ONCE):
             for _ in self._follow(owner, index, applied):
                 pass
@@ -266,11 +266,11 @@ class ScopeIndexes:
             return
         change = applied.change
         if applied.after > index.commit_seq:  # it has missed one before, which is fetched with this one …
-            if change.purges or change.forget_entities:
+            if change.erases:
                 self._drop(owner)  # … but what is purged is gone at once
             return
         try:
-            if len(change.purges) > MOST_ERASED:
+            if change.rebuild or len(change.purges) > MOST_ERASED:
                 self._drop(owner)
                 return
             yield from self._bring(index, applied)

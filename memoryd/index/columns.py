@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.index.arrays import Growable
-from memoryd.model.filter_terms import filter_terms_of, required_terms, subject_terms
+from memoryd.model.filter_terms import excluded_terms, filter_terms_of, required_terms, subject_terms
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.times import to_us
@@ -142,6 +142,9 @@ class Columns:
             alive &= self._having(subject_terms(wanted), count)
         for term in required_terms(wanted):
             alive &= self._having([term], count)
+        excluded = excluded_terms(wanted)
+        if excluded:
+            alive &= ~self._having(excluded, count)
         return alive
 
     def _having(self, terms: Sequence[str], count: int) -> NDArray[np.bool_]:

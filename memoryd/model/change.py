@@ -13,6 +13,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from memoryd.model.conversation import Message, Session, Thread, WorkingMemory
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, TokenKey
 from memoryd.model.memory import Memory, Outcome
@@ -26,6 +27,7 @@ __all__ = [
     "PURGE",
     "Applied",
     "ChangeSet",
+    "ConversationChange",
     "Embedding",
     "Entry",
     "Head",
@@ -85,6 +87,51 @@ class Tombstone:
     digest: bytes
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ConversationChange:
+    """What changes of the conversations of one owner."""
+
+    owner: Owner
+    messages: tuple[tuple[Message, str], ...] = ()
+    """New ones, each with its analysed words, separated by spaces."""
+    threads: tuple[Thread, ...] = ()
+    """New ones, and the new state of known ones: its revision is one more than that on which it was decided."""
+    sessions: tuple[Session, ...] = ()
+    """New ones, and the new state of known ones, of these threads."""
+    working_memory: WorkingMemory | None = None
+    """That of the owner; an empty one is removed."""
+    embeddings: tuple[Embedding, ...] = ()
+    """Vectors of messages, by their id; of one that is gone it changes nothing."""
+    embedded_after: int = 0
+    """The number past which all messages of the embeddings lie."""
+    purge_messages: tuple[Message, ...] = ()
+    purge_threads: tuple[Thread, ...] = ()
+    """With all their messages and sessions, and with their summaries."""
+    purged_ids: tuple[str, ...] = ()
+    """The first ids of what goes, for the audit log."""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The messages that it adds, and the threads that it changes or erases."""
+        threads = dict.fromkeys(thread.id for thread in (*self.threads, *self.purge_threads))
+        return (*(message.id for message, _ in self.messages), *threads)
+
+    @property
+    def is_found_anew(self) -> bool:
+        """Whether it changes what a search of messages finds."""
+        return bool(self.messages or self.embeddings or self.purge_messages or self.purge_threads)
+
+    @property
+    def episodes(self) -> ChangeSet:
+        """What it changes for an index of messages, which holds them as memories of kind EPISODE."""
+        return ChangeSet(
+            inserts=tuple(Entry(message.as_memory(), terms) for message, terms in self.messages),
+            purges=tuple(message.as_memory() for message in self.purge_messages),
+            embeddings=self.embeddings,
+            rebuild=self.owner if self.purge_threads else None,
+        )
+
+
 Recalled = tuple[datetime, int, datetime | None]
 """When a memory was last recalled, how often since, and when last by the host."""
 
@@ -117,6 +164,12 @@ class ChangeSet:
     """When jobs ran, by name."""
     jobs_before: Mapping[str, datetime | None] = field(default_factory=dict)
     """What is noted of jobs, None: nothing, when it was decided; otherwise it is not committed."""
+    conversation: ConversationChange | None = None
+    """What changes of the conversations of one owner; it decides nothing about memories."""
+    rebuild: Owner | None = None
+    """Of whom so much is erased that an index is read anew."""
+    cursors: Mapping[str, int] = field(default_factory=dict)
+    """How far work in the background has come, by name."""
     based_on: int | None = None
     """The number of the owner's commit on which it was decided; None: it holds whatever was committed since."""
 
@@ -136,7 +189,7 @@ class ChangeSet:
         return frozenset(self._owned())
 
     def _owned(self, *, noted: bool = True) -> Iterator[Owner]:
-        """Yield the owner of each row; of that of the request if `noted`."""
+        """Yield the owner of each row; of those of the request and of conversations if `noted`."""
         for entry in (*self.inserts, *self.updates):
             yield entry.memory.owner
         for memory in self.purges:
@@ -147,8 +200,12 @@ class ChangeSet:
             yield entity.owner
         for tombstone in (*self.tombstones, *self.lift):
             yield tombstone.owner
+        if self.rebuild is not None:
+            yield self.rebuild
         if self.request is not None and noted:
             yield self.request.owner
+        if self.conversation is not None and noted:
+            yield self.conversation.owner
 
     @property
     def of_store(self) -> ChangeSet:
@@ -160,6 +217,7 @@ class ChangeSet:
             token_keys=self.token_keys,
             jobs=self.jobs,
             jobs_before=self.jobs_before,
+            cursors=self.cursors,
         )
 
     @property
@@ -179,6 +237,10 @@ class ChangeSet:
         rest = self.of_store
         return tuple(split) if rest == ChangeSet() else (*split, rest)
 
+    def _conversation_of(self, owner: Owner) -> ConversationChange | None:
+        talk = self.conversation
+        return talk if talk is not None and talk.owner == owner else None
+
     def _of_owner(self, owner: Owner) -> ChangeSet:
         request = self.request
         return ChangeSet(
@@ -191,6 +253,8 @@ class ChangeSet:
             forget_entities=tuple(entity for entity in self.forget_entities if entity.owner == owner),
             tombstones=tuple(stone for stone in self.tombstones if stone.owner == owner),
             lift=tuple(stone for stone in self.lift if stone.owner == owner),
+            rebuild=self.rebuild if self.rebuild == owner else None,
+            conversation=self._conversation_of(owner),
         )
 
     @property
@@ -203,18 +267,26 @@ class ChangeSet:
             *(grant.id for grant in self.grants),
             *self.forget_grants,
             *(entity.id for entity in (*self.entities, *self.forget_entities)),
+            *(() if self.conversation is None else self.conversation.ids),
         )
+
+    @property
+    def erases(self) -> bool:
+        """Whether something is gone for good, so that nothing may be kept that names it."""
+        return bool(self.purges or self.forget_entities or self.rebuild)
 
     @property
     def vector_sizes(self) -> frozenset[int]:
         """The dimensions of every vector that it writes."""
         new = (entry.vector for entry in self.inserts if entry.vector is not None)
-        return frozenset(map(len, (*new, *(embedding.vector for embedding in self.embeddings))))
+        more = () if self.conversation is None else self.conversation.embeddings
+        return frozenset(map(len, (*new, *(embedding.vector for embedding in (*self.embeddings, *more)))))
 
     @property
     def purged_ids(self) -> tuple[str, ...]:
         """Every memory that it erases."""
-        return tuple(memory.id for memory in self.purges)
+        more = () if self.conversation is None else self.conversation.purged_ids
+        return (*(memory.id for memory in self.purges), *more)
 
 
 @dataclass(frozen=True, slots=True)

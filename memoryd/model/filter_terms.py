@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memoryd.model.memory import Memory
+from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.validation import fold
 
-__all__ = ["entity_terms", "filter_terms_of", "required_terms", "subject_terms"]
+__all__ = ["entity_terms", "excluded_terms", "filter_terms_of", "required_terms", "subject_terms"]
 
 
 def _subject_terms(subjects: tuple[str, ...]) -> list[str]:
@@ -39,9 +39,21 @@ def filter_terms_of(memory: Memory) -> list[str]:
     terms = _subject_terms(memory.subjects) + _exact_terms(memory)
     if memory.mentions:
         terms += entity_terms({mention.entity_id for mention in memory.mentions})
+    if memory.kind is Kind.EPISODE:
+        terms += _place_terms([memory.source.thread_id], [memory.source.session_id])
     return terms
+
+
+def _place_terms(thread_ids: Iterable[str], session_ids: Iterable[str]) -> list[str]:
+    terms = [f"thread:{thread_id}" for thread_id in thread_ids if thread_id]
+    return terms + [f"session:{session_id}" for session_id in session_ids if session_id]
+
+
+def excluded_terms(wanted: Filter) -> list[str]:
+    """Return the terms of which a memory may have none."""
+    return _place_terms(wanted.exclude_thread_ids, wanted.exclude_session_ids)
 
 
 def required_terms(wanted: Filter) -> list[str]:
     """Return the terms that a memory must all have; of the filter's subjects any one will do."""
-    return _exact_terms(wanted)
+    return _exact_terms(wanted) + _place_terms([wanted.thread_id], [])

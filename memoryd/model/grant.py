@@ -41,14 +41,20 @@ class Permission(OpenEnum):
     ADD = "add"
     CORRECT = "correct"
     DELETE = "delete"
+    APPEND = "append"
+    READ_MESSAGES = "read_messages"
+    SEARCH_MESSAGES = "search_messages"
+    SUMMARIZE = "summarize"
+    SESSIONS = "sessions"
 
 
-_READING = frozenset(
-    {Permission.SEARCH, Permission.LIST, Permission.GET, Permission.STATS, Permission.CONTEXT}
-)  # what changes nothing
+_READING = frozenset({
+    Permission.SEARCH, Permission.LIST, Permission.GET, Permission.STATS, Permission.CONTEXT,
+    Permission.READ_MESSAGES, Permission.SEARCH_MESSAGES,
+})  # what changes nothing  # fmt: skip
 PRESETS = {
     "read-only": _READING,
-    "append-only": _READING | {Permission.ADD},
+    "append-only": _READING | {Permission.ADD, Permission.APPEND, Permission.SESSIONS},
     "full": frozenset(Permission),
 }
 

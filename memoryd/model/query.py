@@ -41,6 +41,10 @@ class Filter:
     event_time_to: datetime | None = None
     create_time_from: datetime | None = None
     create_time_to: datetime | None = None
+    thread_id: str = ""
+    """Of messages: only those of this thread."""
+    exclude_thread_ids: tuple[str, ...] = ()
+    exclude_session_ids: tuple[str, ...] = ()
     include_expired: bool = False
     include_superseded: bool = False
 
@@ -92,9 +96,20 @@ class Filter:
             or any(mention.entity_id in self.entity_ids for mention in memory.mentions)
         )
 
+    def _admits_place(self, memory: Memory) -> bool:
+        """Whether a message is of the thread, if one is named, and of none that is excluded."""
+        if memory.kind is not Kind.EPISODE:
+            return not self.thread_id
+        return (
+            (not self.thread_id or self.thread_id == memory.source.thread_id)
+            and memory.source.thread_id not in self.exclude_thread_ids
+            and memory.source.session_id not in self.exclude_session_ids
+        )
+
     def _admits_labels(self, memory: Memory) -> bool:
         return (
             memory.kind in self.wanted_kinds
+            and self._admits_place(memory)
             and set(self.tags) <= set(memory.tags)
             and self.metadata.items() <= dict(memory.metadata).items()
             and (not self.category or self.category == memory.category)

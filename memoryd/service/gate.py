@@ -270,7 +270,7 @@ async def _received(messages: AsyncIterator[bytes]) -> bytes:
 def _authorise(method: Method, request: Any, session: Session) -> tuple[str, str, str]:
     """Return the identity in effect; ScopeMismatch, or InvalidArgument where the items of a batch name another."""
     identity = session.identity(request.agent_id, request.user_id, request.chat_id)
-    if not method.items:
+    if not method.items or method.rule.items:
         return identity
     for n, item in enumerate(getattr(request, method.items)):
         if not (item.agent_id or item.user_id or item.chat_id):

@@ -40,6 +40,8 @@ class Rule:
     needs: Permission | Access
     writes: bool = False
     most_bytes: int = limits.MAX_REQUEST_BYTES
+    items: str = ""
+    """The repeated field whose messages count as a write each, where they do not say who asks."""
 
 
 _HOST = Rule(Access.HOST)
@@ -64,6 +66,22 @@ RULES: Mapping[str, Rule] = {
     "EntityService/MergeEntities": Rule(Permission.CORRECT, writes=True),
     "EntityService/UnmergeEntity": Rule(Permission.CORRECT, writes=True),
     "EntityService/ForgetPerson": Rule(Permission.DELETE, writes=True),
+    "ConversationService/AppendMessages": Rule(
+        Permission.APPEND, writes=True, most_bytes=limits.MAX_MESSAGE_BYTES, items="messages"
+    ),
+    "ConversationService/ListMessages": Rule(Permission.READ_MESSAGES),
+    "ConversationService/GetThread": Rule(Permission.READ_MESSAGES),
+    "ConversationService/ListThreads": Rule(Permission.READ_MESSAGES),
+    "ConversationService/DeleteThread": Rule(Permission.DELETE, writes=True),
+    "ConversationService/SearchMessages": Rule(Permission.SEARCH_MESSAGES),
+    "ConversationService/SetSummary": Rule(Permission.SUMMARIZE, writes=True),
+    "ConversationService/GetSummary": Rule(Permission.READ_MESSAGES),
+    "ConversationService/CompactThread": Rule(Permission.SUMMARIZE, writes=True),
+    "ConversationService/SetWorkingMemory": Rule(Permission.SUMMARIZE, writes=True),
+    "ConversationService/GetWorkingMemory": Rule(Permission.READ_MESSAGES),
+    "ConversationService/StartSession": Rule(Permission.SESSIONS, writes=True),
+    "ConversationService/EndSession": Rule(Permission.SESSIONS, writes=True),
+    "ConversationService/ListSessions": Rule(Permission.READ_MESSAGES),
     "ContextService/BuildContext": Rule(Permission.CONTEXT, most_bytes=2 * limits.MAX_PROMPT_BYTES),
     "IdentityService/WhoAmI": Rule(Access.ANYBODY),
     "AdminService/GetServerInfo": _HOST,
@@ -100,7 +118,7 @@ class Method:
     names_caller: bool
     """Whether the request says who asks."""
     items: str
-    """The repeated field whose messages say so too; empty: none."""
+    """The repeated field that is counted, whose messages may say so too; empty: none."""
     items_number: int
     """Its number in the request."""
 
@@ -189,10 +207,13 @@ def methods_of(descriptor: Any, service: Any, rules: Mapping[str, Rule] = RULES)
             for field in message.fields
             if field.is_repeated and field.message_type is not None and _names_caller(field.message_type)
         ]
+        rule = rules[f"{descriptor.name}/{method.name}"]
+        if rule.items:
+            items = [(rule.items, message.fields_by_name[rule.items].number)]
         yield Method(
             f"/{descriptor.full_name}/{method.name}",
             method.name,
-            rules[f"{descriptor.name}/{method.name}"],
+            rule,
             message_factory.GetMessageClass(message),
             getattr(service, method.name),
             _names_caller(message),

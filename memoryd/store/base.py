@@ -24,6 +24,7 @@ from memoryd.model.query import Filter
 from memoryd.model.reports import Compaction, GcReport
 from memoryd.model.results import Stats
 from memoryd.model.scope import Owner, Visibility
+from memoryd.store.conversations import ConversationStore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -325,5 +326,5 @@ class MaintenanceStore(CommitLog, Protocol):
         ...
 
 
-class Store(MemoryStore, EntityStore, GrantStore, MaintenanceStore, Protocol):
+class Store(MemoryStore, EntityStore, GrantStore, ConversationStore, MaintenanceStore, Protocol):
     """All of it: what RamStore and DuckDBStore are."""

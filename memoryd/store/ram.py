@@ -36,6 +36,7 @@ from memoryd.model.results import MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import text_digest
 from memoryd.store.base import Cursor, Graces, StoreInfo, check_jobs, check_owners
+from memoryd.store.ram_conversations import RamConversations, names_erased_thread
 from memoryd.store.recent import RecentChanges
 
 __all__ = ["RamStore"]
@@ -44,10 +45,11 @@ T = TypeVar("T")
 CHUNK = 2048
 
 
-class RamStore:
+class RamStore(RamConversations):
     """A dictionary of entries."""
 
     def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
+        super().__init__()
         self._entries: dict[str, Entry] = {}
         self._requests: dict[tuple[Owner, str, str], RecordedRequest] = {}
         self._grants: dict[str, Grant] = {}
@@ -81,6 +83,7 @@ class RamStore:
         requests = [change.request for change in changes if change.request is not None]
         if any((one.owner, one.method, one.request_id) in self._requests for one in requests):
             raise Contended("a request_id is taken; nothing was written: try again")
+        self._check_threads(changes)
         noted = dict(self._jobs)
         for change in changes:
             check_jobs(change, noted)
@@ -89,16 +92,19 @@ class RamStore:
         for change in changes:
             entries = _entries_after(entries, change)
         self._entries = entries
-        applied = []
+        applied, told = [], []
         for change in changes:
             self._apply(change)
             self._seq += 1
             owner = change.decided_of
             number = self._seq if owner is None else self._recent.heads.of(owner).commit_seq + 1
             applied.append(self._recent.add(number, change))
-        for one in applied:
-            for callback in self._callbacks:
-                callback(one)
+            if change.conversation is not None and (one := self._converse(change.conversation, self._seq)) is not None:
+                told.append(one)
+        for followers, known in ((self._callbacks, applied), (self._episode_callbacks, told)):
+            for one in known:
+                for callback in followers:
+                    callback(one)
 
     def _apply(self, change: ChangeSet) -> None:
         """Take in all but the memories, of which only an insert can fail."""
@@ -111,6 +117,7 @@ class RamStore:
         for entity in change.forget_entities:
             self._named.pop(entity.id, None)
         self._tombstones = (self._tombstones | {*change.tombstones}) - {*change.lift}
+        self._note_cursors(change)
         jobs = dict(change.jobs)
         if PURGE in jobs and PURGE in self._jobs:
             jobs[PURGE] = max(jobs[PURGE], self._jobs[PURGE] + timedelta(microseconds=1))
@@ -122,6 +129,7 @@ class RamStore:
         requests, gone = dict(self._requests), {memory.id for memory in change.purges}
         if change.request is not None:
             requests[change.request.owner, change.request.method, change.request.request_id] = change.request
+        requests = {key: one for key, one in requests.items() if not names_erased_thread(one, change)}
         before = change.forget_requests_before
         return {
             key: _without(request, gone)
@@ -233,10 +241,11 @@ class RamStore:
 
     async def usage(self, grant_id: str, day: date) -> GrantUsage:
         found = [entry.memory for entry in self._entries.values() if entry.memory.grant_id == grant_id]
+        said = sum(message.text_bytes for message in self._said.values() if message.grant_id == grant_id)
         return GrantUsage(
             sum(memory.create_time.date() == day for memory in found),
             len(found),
-            sum(memory.text_bytes for memory in found),
+            sum(memory.text_bytes for memory in found) + said,
         )
 
     async def of_grant(

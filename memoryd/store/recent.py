@@ -62,7 +62,7 @@ class Heads:
         """Take in a commit of an owner, and return the head before it."""
         before = self._of.pop(owner, self._floor)
         times = [entry.memory.create_time for entry in change.inserts]
-        purge_seq = commit_seq if _erases(change) else before.purge_seq
+        purge_seq = commit_seq if change.erases else before.purge_seq
         self._of[owner] = Head(commit_seq, _latest(*times, before.newest_create_time), purge_seq)
         if len(self._of) > self._most:  # many at a time, as each rise of the floor costs loads of indexes
             for _ in range(self._most // 4 + 1):
@@ -103,7 +103,7 @@ class RecentChanges:
         if owner is None:
             return Applied(commit_seq, change)
         applied = Applied(commit_seq, change, self.heads.advance(owner, commit_seq, change).commit_seq)
-        if _erases(change):
+        if change.erases:
             self._drop(owner)
         else:
             self._keep(owner, applied)
@@ -133,10 +133,6 @@ class RecentChanges:
             self._of[owner].popleft()
             if not self._of[owner]:
                 del self._of[owner]
-
-
-def _erases(change: ChangeSet) -> bool:
-    return bool(change.purges or change.forget_entities)
 
 
 def _latest(*times: datetime | None) -> datetime | None:

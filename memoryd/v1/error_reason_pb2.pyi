@@ -60,6 +60,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """Several entities are called so; the message lists them. Name one by its id."""
     ERROR_REASON_STORE_DAMAGED: _ErrorReason.ValueType  # 18
     """Part of the database cannot be read. Tell the operator; a retry does not help."""
+    ERROR_REASON_THREAD_NOT_FOUND: _ErrorReason.ValueType  # 19
+    """There is no thread or session of that name, or it is not yours to see. Append to it, or stop."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason of an error; the name without its prefix is ErrorInfo.reason."""
@@ -102,4 +104,6 @@ ERROR_REASON_NAME_AMBIGUOUS: ErrorReason.ValueType  # 17
 """Several entities are called so; the message lists them. Name one by its id."""
 ERROR_REASON_STORE_DAMAGED: ErrorReason.ValueType  # 18
 """Part of the database cannot be read. Tell the operator; a retry does not help."""
+ERROR_REASON_THREAD_NOT_FOUND: ErrorReason.ValueType  # 19
+"""There is no thread or session of that name, or it is not yours to see. Append to it, or stop."""
 Global___ErrorReason: typing_extensions.TypeAlias = ErrorReason

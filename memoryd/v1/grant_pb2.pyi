@@ -41,9 +41,19 @@ class _PermissionEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enu
     PERMISSION_ADD: _Permission.ValueType  # 6
     """AddMemory and BatchAddMemories."""
     PERMISSION_DELETE: _Permission.ValueType  # 7
-    """DeleteMemory, DeleteMemories, RestoreMemory and ForgetPerson."""
+    """DeleteMemory, DeleteMemories, RestoreMemory, ForgetPerson and DeleteThread."""
     PERMISSION_CORRECT: _Permission.ValueType  # 8
     """CorrectMemory, ConfirmMemory, RenameEntity, MergeEntities and UnmergeEntity."""
+    PERMISSION_APPEND: _Permission.ValueType  # 9
+    """AppendMessages."""
+    PERMISSION_READ_MESSAGES: _Permission.ValueType  # 10
+    """ListMessages, GetThread, ListThreads, ListSessions, GetSummary and GetWorkingMemory."""
+    PERMISSION_SEARCH_MESSAGES: _Permission.ValueType  # 11
+    """SearchMessages, and SearchMemories for kind EPISODE."""
+    PERMISSION_SUMMARIZE: _Permission.ValueType  # 12
+    """SetSummary, CompactThread and SetWorkingMemory."""
+    PERMISSION_SESSIONS: _Permission.ValueType  # 13
+    """StartSession and EndSession."""
 
 class Permission(_Permission, metaclass=_PermissionEnumTypeWrapper):
     """What a caller may do."""
@@ -63,9 +73,19 @@ PERMISSION_CONTEXT: Permission.ValueType  # 5
 PERMISSION_ADD: Permission.ValueType  # 6
 """AddMemory and BatchAddMemories."""
 PERMISSION_DELETE: Permission.ValueType  # 7
-"""DeleteMemory, DeleteMemories, RestoreMemory and ForgetPerson."""
+"""DeleteMemory, DeleteMemories, RestoreMemory, ForgetPerson and DeleteThread."""
 PERMISSION_CORRECT: Permission.ValueType  # 8
 """CorrectMemory, ConfirmMemory, RenameEntity, MergeEntities and UnmergeEntity."""
+PERMISSION_APPEND: Permission.ValueType  # 9
+"""AppendMessages."""
+PERMISSION_READ_MESSAGES: Permission.ValueType  # 10
+"""ListMessages, GetThread, ListThreads, ListSessions, GetSummary and GetWorkingMemory."""
+PERMISSION_SEARCH_MESSAGES: Permission.ValueType  # 11
+"""SearchMessages, and SearchMemories for kind EPISODE."""
+PERMISSION_SUMMARIZE: Permission.ValueType  # 12
+"""SetSummary, CompactThread and SetWorkingMemory."""
+PERMISSION_SESSIONS: Permission.ValueType  # 13
+"""StartSession and EndSession."""
 Global___Permission: typing_extensions.TypeAlias = Permission
 
 class _Door:

@@ -16,6 +16,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.reading.recall import recall
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import known_people
+from memoryd.domain.tokens import BYTES_A_TOKEN, token_count
 from memoryd.entities.finders import find_entities
 from memoryd.entities.resolve import meant_by
 from memoryd.knowledge.language.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS
@@ -28,7 +29,7 @@ from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count, check_text
 from memoryd.turns import in_turns, let_others
 
-__all__ = ["build_context", "render_line", "render_person", "token_count"]
+__all__ = ["build_context", "render_line", "render_person"]
 
 PEOPLE_HEADING = "## Known people"
 RELEVANT_HEADING = "## Relevant memory"
@@ -36,7 +37,6 @@ MOST_PEOPLE = 20
 SHARE_OF_PEOPLE = 4  # people may take a quarter of the text, so that memories have their room
 SHARE_OF_TRUST = 2  # half of the memories' places and of their room are for higher trust than a sandbox's
 INLINE_CHARACTERS = 16_000  # of memories that are rendered on the loop (≤ 1 ms); more goes to a thread
-BYTES_A_TOKEN = 4  # of UTF-8; English is near it, other scripts stay below the true count's double
 _HIDDEN_LETTERS = frozenset(
     "\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f"
 )  # letters and marks that show nothing
@@ -45,11 +45,6 @@ _FENCE = re.compile(r"[`~]{3,}")
 _MARK = re.compile(r"^(?:\d{1,9}(?=[.)](?:\s|$))|(?=[-+*](?:\s|$)|#{1,6}(?:\s|$)|(?:[-*_] *){3}|[\[|]))")
 """Where a line begins: what opens a list, a heading, a rule, a label of ours or a table."""
 _NO_NAME = re.compile(r"[^\w '’@&+#-]|_{2,}")
-
-
-def token_count(text: str) -> int:
-    """Return the estimated length in tokens: a quarter of the bytes, rounded up."""
-    return -(-len(text.encode()) // BYTES_A_TOKEN)
 
 
 def _is_hidden(letter: str) -> bool:

@@ -68,7 +68,7 @@ async def recall(
     embedding = asyncio.ensure_future(_vector(query, caller, ports))
     try:
         query = replace(query, filter=await resolve_subjects(query.filter, caller, scopes))
-        indexes = [await scopes.index(owner) for owner in caller.visibility.owners]
+        indexes = [await scopes.index(owner) for owner in scopes.seen_by(caller)]
         telling: list[str] = []
         with ports.faults.spared("reading the query"):
             telling = analyse_query(" ".join(telling_words(query.text)))
@@ -79,10 +79,10 @@ async def recall(
     missing = [Leg.VECTOR] if vector is None or any(index.mostly_unembedded for index in ready) else []
     if len(ready) < len(indexes):  # a scope larger than the memory budget: the store answers, without its words
         missing.append(Leg.KEYWORD)
-        found = await _from_store(query, caller, ports, vector, now)
+        found = await _from_store(query, caller, scopes, vector, now)
     else:
         asked = _asked(query, vector, telling, now, kept)
-        found = await ports.indexes.run(ready, lambda: search(ready, asked, explain=query.explain))
+        found = await scopes.of.run(ready, lambda: search(ready, asked, explain=query.explain))
         if len(found) > FEW:
             await let_others()
     memories = await present([hit.memory for hit in found], caller, ports, now, scopes=scopes)
@@ -119,14 +119,14 @@ async def _vector(query: Query, caller: Caller, ports: Ports) -> tuple[Vector | 
     return vector, time.perf_counter() - began
 
 
-async def _from_store(query: Query, caller: Caller, ports: Ports, vector: Vector | None, now: datetime) -> list[Found]:
+async def _from_store(
+    query: Query, caller: Caller, scopes: Scopes, vector: Vector | None, now: datetime
+) -> list[Found]:
     if vector is None:
         raise Unavailable(
             "the scope is larger than index.memory_bytes and there are no vectors to search it by; raise that limit"
         )
-    near = await ports.store.nearest(
-        caller.visibility, vector, ports.embedder.fingerprint, query.filter, now=now, limit=query.limit
-    )
+    near = await scopes.nearest(caller.visibility, vector, query.filter, now, query.limit)
     found = [
         Found(round(VECTOR_WEIGHT * max(0.0, similarity), 6), similarity, 0.0, memory, rank, 0)
         for rank, (memory, similarity) in enumerate(near, 1)

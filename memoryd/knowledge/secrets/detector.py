@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from memoryd.knowledge.secrets.masking import mask_json, mask_text
 from memoryd.knowledge.secrets.placeholders import is_placeholder, is_sample, is_sample_jwt, is_template
 from memoryd.knowledge.secrets.told import is_told
 
@@ -133,6 +134,14 @@ class SecretDetector:
     def __call__(self, texts: Iterable[str]) -> bool:
         """Return whether one of the texts holds a credential."""
         return any(self.find(text) for text in texts if text)
+
+    def mask(self, text: str) -> str:
+        """Return a text with `[masked]` in place of each credential."""
+        return mask_text(text, self.find)
+
+    def mask_json(self, text: str) -> str:
+        """Return JSON, or a text, likewise; what holds no credential stays as it stands."""
+        return mask_json(text, self.find)
 
     def find(self, text: str) -> str:
         """Return what sort of credential a text holds; "" for none."""

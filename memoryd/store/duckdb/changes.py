@@ -10,10 +10,11 @@ from typing import Any
 import duckdb
 
 from memoryd.errors import Contended
-from memoryd.model.change import PURGE, ChangeSet, Embedding, Recalled, Tombstone
+from memoryd.model.change import PURGE, ChangeSet, ConversationChange, Embedding, Recalled, Tombstone
 from memoryd.model.scope import Owner
 from memoryd.store.base import check_jobs
 from memoryd.store.duckdb import rows
+from memoryd.store.duckdb.conversations import message_sizes, write_conversation, write_cursors
 from memoryd.store.duckdb.usage import UsageChanges, sizes_of
 from memoryd.store.duckdb.vectors import column_of
 
@@ -95,6 +96,10 @@ def write(
         if change.jobs_before:
             check_jobs(change, jobs_of(con))
         _write_knowledge(con, change)
+        if change.conversation is not None:
+            write_conversation(con, change.conversation, seq, _insert)
+        if change.cursors:
+            write_cursors(con, change.cursors)
     _embed(con, [(seq, one) for seq, change in enumerate(changes, first_seq) for one in change.embeddings], dimensions)
     usage.write(con)
     requests = [rows.request_row(change.request) for change in changes if change.request is not None]
@@ -140,6 +145,19 @@ def _count(con: duckdb.DuckDBPyConnection, change: ChangeSet, usage: UsageChange
     for memory in change.purges:
         if memory.id in sizes:
             usage.add(memory, -1, -sizes.pop(memory.id))
+    if change.conversation is not None:
+        _count_messages(con, change.conversation, usage)
+
+
+def _count_messages(con: duckdb.DuckDBPyConnection, change: ConversationChange, usage: UsageChanges) -> None:
+    """Count the bytes of messages, which come through a grant as memories do."""
+    for message, _ in change.messages:
+        usage.add(message, 0, message.text_bytes)
+    for message in change.purge_messages:
+        usage.add(message, 0, -message.text_bytes)
+    for thread in change.purge_threads:
+        for grant_id, day, size in message_sizes(con, thread):
+            usage.add_row(thread.owner, grant_id, day, 0, -size)
 
 
 def _write_knowledge(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:

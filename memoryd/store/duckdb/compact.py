@@ -22,6 +22,8 @@ __all__ = ["COPY", "catch_up", "copy_to", "remains_of"]
 
 COPY = ".compact"
 _NAME = "compacted"
+LARGE = {"memories": "id", "messages": "number", "message_vectors": "(thread || id)"}
+"""Tables of which only the rows of later commits are copied again, and what tells their rows apart."""
 
 
 def copy_to(con: duckdb.DuckDBPyConnection, path: Path, *, storage_version: str) -> int:
@@ -53,16 +55,17 @@ def catch_up(con: duckdb.DuckDBPyConnection, seq: int) -> bool:
     if con.execute(tables, [main]).fetchall() != con.execute(tables, [_NAME]).fetchall():
         raise Unavailable("the tables changed while they were copied; compact again")
     names = sorted({table for table, _ in con.execute(tables, [main]).fetchall()})
-    gone = con.execute(f"SELECT count(*) FROM {_NAME}.memories WHERE id NOT IN (SELECT id FROM memories)").fetchall()[
-        0
-    ][0]
-    con.execute(
-        f"DELETE FROM {_NAME}.memories WHERE id NOT IN (SELECT id FROM memories)"
-        f" OR id IN (SELECT id FROM memories WHERE commit_seq > {int(seq)})"
-    )
-    con.execute(f"INSERT INTO {_NAME}.memories BY NAME SELECT * FROM memories WHERE commit_seq > {int(seq)}")
+    gone = 0
+    for name, key in LARGE.items():
+        counted = f"SELECT count(*) FROM {_NAME}.{name} WHERE {key} NOT IN (SELECT {key} FROM {name})"
+        gone += con.execute(counted).fetchall()[0][0]
+        con.execute(
+            f"DELETE FROM {_NAME}.{name} WHERE {key} NOT IN (SELECT {key} FROM {name})"
+            f" OR {key} IN (SELECT {key} FROM {name} WHERE commit_seq > {int(seq)})"
+        )
+        con.execute(f"INSERT INTO {_NAME}.{name} BY NAME SELECT * FROM {name} WHERE commit_seq > {int(seq)}")
     for name in names:
-        if name != "memories":
+        if name not in LARGE:
             con.execute(f"DELETE FROM {_NAME}.{name}")
             con.execute(f"INSERT INTO {_NAME}.{name} BY NAME SELECT * FROM {name}")
     for name in names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from memoryd.model.filter_terms import required_terms, subject_terms
+from memoryd.model.filter_terms import excluded_terms, required_terms, subject_terms
 from memoryd.model.memory import Kind
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Visibility
@@ -65,6 +65,9 @@ def admitted(wanted: Filter, now: datetime) -> Clause:
         params += patterns
     for term in required_terms(wanted):
         conditions.append("contains(facets, ?)")
+        params.append(filter_term_pattern(term))
+    for term in excluded_terms(wanted):
+        conditions.append("NOT contains(facets, ?)")
         params.append(filter_term_pattern(term))
     for column in ("event_time", "create_time"):
         start, end = getattr(wanted, f"{column}_from"), getattr(wanted, f"{column}_to")

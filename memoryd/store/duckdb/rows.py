@@ -26,6 +26,7 @@ from memoryd.store.duckdb.vectors import column_of
 __all__ = [
     "MEMORY_COLUMNS",
     "UPDATED_COLUMNS",
+    "aware",
     "columns_of",
     "entity_of",
     "entity_row",
@@ -44,6 +45,7 @@ __all__ = [
 ]
 
 SEPARATOR = "\x1f"  # between filter terms; JSON strings never hold it
+_NUMBERS = {"commit_seq", "recall_count", "text_bytes", "number", "thread", "seq"}
 _KINDS = {kind.value: kind for kind in Kind}
 _TRUSTS = {trust.value: trust for trust in Trust}
 _FORMS = {form.value: form for form in Form}
@@ -66,6 +68,11 @@ DuckDB updates in place."""
 def naive(time: datetime | None) -> datetime | None:
     """Return the time as the columns hold it: UTC, without saying so."""
     return None if time is None else time.astimezone(UTC).replace(tzinfo=None)
+
+
+def aware(time: datetime) -> datetime:
+    """Return the time of a column: it is UTC."""
+    return time.replace(tzinfo=UTC)
 
 
 def filter_term_pattern(term: str) -> str:
@@ -154,7 +161,7 @@ def columns_of(rows: Sequence[dict[str, Any]]) -> dict[str, NDArray[Any]]:
         values = [row[name] for row in rows]
         if name.endswith("_time"):
             columns[name] = np.array(values, dtype="datetime64[us]")
-        elif name in {"commit_seq", "recall_count", "text_bytes"}:
+        elif name in _NUMBERS:
             columns[name] = np.array(values, dtype=np.int64)
         else:
             columns[name] = np.empty(len(values), dtype=object)

@@ -30,6 +30,7 @@ from memoryd.store.duckdb import queries, rows
 from memoryd.store.duckdb.changes import jobs_of
 from memoryd.store.duckdb.compact import remains_of
 from memoryd.store.duckdb.compactor import Compactor, size_of
+from memoryd.store.duckdb.conversation_reads import ConversationReads
 from memoryd.store.duckdb.opening import Opened, unreadable
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.reserve import RESERVE
@@ -47,7 +48,7 @@ _STATE = """CASE WHEN delete_time IS NOT NULL THEN 'deleted' WHEN supersede_time
  WHEN expire_time <= ? THEN 'expired' ELSE 'live' END"""
 
 
-class DuckDBStore:
+class DuckDBStore(ConversationReads):
     """One open database."""
 
     def __init__(

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
+from memoryd.model.conversation import Message
 from memoryd.model.grant import GrantUsage
 from memoryd.model.memory import Memory
+from memoryd.model.scope import Owner
 from memoryd.store.duckdb import rows
 
 if TYPE_CHECKING:
@@ -41,13 +43,16 @@ class UsageChanges:
         for (_, grant_id, day), (memories, size) in self._of.items():
             yield grant_id, day, memories, size
 
-    def add(self, memory: Memory, memories: int, size: int) -> None:
-        """Count a memory that came through a grant: 1 more, 1 less, or 0 where it only grew by some bytes."""
-        if memory.grant_id:
-            day = memory.create_time.date()
-            change = self._of[rows.usage_name(memory.owner, memory.grant_id, day), memory.grant_id, day]
-            change[0] += memories
-            change[1] += size
+    def add(self, stored: Memory | Message, memories: int, size: int) -> None:
+        """Count what came through a grant: 1 memory more, 1 less, or 0 of a message and where one only grew."""
+        if stored.grant_id:
+            self.add_row(stored.owner, stored.grant_id, stored.create_time.date(), memories, size)
+
+    def add_row(self, owner: Owner, grant_id: str, day: date, memories: int, size: int) -> None:
+        """Count what came through a grant on a day."""
+        change = self._of[rows.usage_name(owner, grant_id, day), grant_id, day]
+        change[0] += memories
+        change[1] += size
 
     def write(self, con: duckdb.DuckDBPyConnection) -> None:
         """Bring the rows up, in the open transaction; one that counts nothing any more is removed."""
@@ -63,10 +68,12 @@ class UsageChanges:
                 " unnest(?::BIGINT[]), unnest(?::BIGINT[])",
                 [list(column) for column in zip(*missing, strict=True)],
             )
-        fewer = [name for (name, _, _), (memories, _) in self._of.items() if memories < 0]
+        fewer = [name for (name, _, _), (memories, size) in self._of.items() if memories < 0 or size < 0]
         if fewer:
             con.execute(
-                "DELETE FROM usage WHERE name IN (SELECT unnest(?::VARCHAR[])) AND stored_memories <= 0", [fewer]
+                "DELETE FROM usage WHERE name IN (SELECT unnest(?::VARCHAR[]))"
+                " AND stored_memories <= 0 AND stored_bytes <= 0",
+                [fewer],
             )
 
 
@@ -119,7 +126,7 @@ class UsageCounts:
         for grant_id, day, memories, size in changes:
             known = self._stored.get(grant_id, (0, 0))
             self._stored[grant_id] = (known[0] + memories, known[1] + size)
-            if not self._stored[grant_id][0]:
+            if not any(self._stored[grant_id]):
                 del self._stored[grant_id]
             if day in self._on:
                 self._on[day][grant_id] = self._on[day].get(grant_id, 0) + memories

@@ -23,11 +23,12 @@ def column_of(dimensions: int) -> str:
 
 
 class VectorColumns:
-    """The vector columns that `memories` has."""
+    """The vector columns that a table has."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, table: str = "memories") -> None:
+        self._table = table
         names = con.execute(
-            "SELECT column_name FROM duckdb_columns() WHERE table_name = 'memories' ORDER BY column_index"
+            "SELECT column_name FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index", [table]
         ).fetchall()
         matches = [_NAME.fullmatch(name) for (name,) in names]
         self.dimensions = tuple(int(match[1]) for match in matches if match)
@@ -35,7 +36,7 @@ class VectorColumns:
     def ensure(self, con: duckdb.DuckDBPyConnection, dimensions: int) -> None:
         """Add the column for so many dimensions, where it is missing."""
         if dimensions not in self.dimensions:
-            con.execute(f"ALTER TABLE memories ADD COLUMN {column_of(dimensions)} FLOAT[{int(dimensions)}]")
+            con.execute(f"ALTER TABLE {self._table} ADD COLUMN {column_of(dimensions)} FLOAT[{int(dimensions)}]")
             self.dimensions = (*self.dimensions, dimensions)
 
     @property

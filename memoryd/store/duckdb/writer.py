@@ -28,6 +28,7 @@ from memoryd.store.duckdb.changes import add_recalls, write
 from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.opening import Opened, beside
 from memoryd.store.duckdb.reserve import RESERVE, Reserve
+from memoryd.store.duckdb.space import LEAST_FREE_BYTES, needed_bytes
 from memoryd.store.duckdb.usage import UsageChanges, UsageCounts, counted_on, totals
 from memoryd.store.duckdb.vectors import VectorColumns
 from memoryd.store.recent import Heads, RecentChanges
@@ -35,7 +36,6 @@ from memoryd.store.recent import Heads, RecentChanges
 __all__ = ["Writer"]
 
 MOST_TOGETHER = 256  # change sets in one transaction
-LEAST_FREE_BYTES = 1 << 20  # without it nothing is written, not even a delete
 UNREADABLE = (
     "part of the database cannot be read, and trying again does not help; the operator finds more with: memoryd status"
 )
@@ -79,7 +79,9 @@ class Writer:
         self.usage = UsageCounts(totals(opened.connection))
         """What came through each grant; it changes on the event loop alone."""
         self._counting: dict[date, asyncio.Future[None]] = {}
+        self.recent_episodes = RecentChanges(Head(opened.commit_seq))  # the same of messages
         self.vectors = VectorColumns(opened.connection)
+        self.message_vectors = VectorColumns(opened.connection, "message_vectors")
         self._min_free = min_free_bytes
         self._on_fatal = on_fatal
         self._journal = journal
@@ -87,6 +89,7 @@ class Writer:
         self._closed = False
         self._ending = False  # the thread has seen that it is to end
         self._announce: list[Announce] = []
+        self._announce_episodes: list[Announce] = []
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
         self._thread.start()
@@ -99,6 +102,10 @@ class Writer:
     def on_commit(self, callback: Announce) -> None:
         """Call back on the event loop, after each commit and before its waiter goes on."""
         self._announce.append(callback)
+
+    def on_episodes(self, callback: Announce) -> None:
+        """Call back likewise with what changes for those who follow messages."""
+        self._announce_episodes.append(callback)
 
     async def commit(self, changes: Sequence[ChangeSet]) -> None:
         """Queue change sets and wait for them; see CommitLog.commit."""
@@ -252,14 +259,12 @@ class Writer:
     def _acknowledge(self, jobs: Sequence[_Job], first_seq: int, usage: UsageChanges) -> None:
         """On the loop: tell who follows the commits, then who waits."""
         self.usage.add(usage)
-        changes = (change for job in jobs for change in job.changes)
-        for seq, change in enumerate(changes, first_seq):
-            applied = self.recent.add(seq, change)
-            for announce in self._announce:
-                try:
-                    announce(applied)
-                except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
-                    jobs[0].loop.call_exception_handler({"message": "a follower of commits failed", "exception": error})
+        loop = jobs[0].loop
+        for seq, change in enumerate((change for job in jobs for change in job.changes), first_seq):
+            _tell(self._announce, self.recent.add(seq, change), loop)
+            talk = change.conversation
+            if talk is not None and talk.is_found_anew:
+                _tell(self._announce_episodes, self.recent_episodes.add(seq, talk.episodes), loop)
         for job in jobs:
             _finish(job, None)
 
@@ -304,18 +309,11 @@ class Writer:
             add_recalls(con, recalls)
 
     def _check_space(self, commits: Sequence[Sequence[ChangeSet]]) -> None:
-        changes = [change for together in commits for change in together]
         free = self._free_bytes()
-        grown = any(change.inserts or change.embeddings for change in changes)
-        if grown or any(grant.revoke_time is None for change in changes for grant in change.grants):
-            needed = self._min_free
-        elif all(any(map(_deletes, together)) for together in commits):
-            needed = min(self._min_free, LEAST_FREE_BYTES)
-            if free < needed:
-                self._reserve.release()
-                free = self._free_bytes()
-        else:
-            needed = self._min_free // 4  # what is changed goes on longer than what is added
+        needed = needed_bytes(commits, self._min_free)
+        if free < needed <= LEAST_FREE_BYTES:
+            self._reserve.release()
+            free = self._free_bytes()
         if free < needed:
             raise Unavailable(
                 f"the disk has {free >> 20} MiB free and memoryd keeps {needed >> 20} MiB (store.min_free_bytes);"
@@ -328,8 +326,9 @@ class Writer:
         self._check_space([together for together, _ in work])
         con = self._con
         seq = self._seq + len(changes)
-        for size in frozenset().union(*(change.vector_sizes for change in changes)).difference(self.vectors.dimensions):
-            self.vectors.ensure(con, size)
+        for change in changes:
+            for size in change.vector_sizes:
+                (self.vectors if change.conversation is None else self.message_vectors).ensure(con, size)
         con.begin()
         try:
             usage = write(con, changes, self._seq + 1, self.vectors.dimensions)
@@ -379,10 +378,12 @@ class Writer:
             self.explain(error)
 
 
-def _deletes(change: ChangeSet) -> bool:
-    """Whether a change takes something back: memories, or what a grant allows."""
-    taken = change.purges or change.grants or change.forget_grants or change.forget_entities
-    return bool(taken) or any(entry.memory.delete_time is not None for entry in change.updates)
+def _tell(followers: Sequence[Announce], applied: Applied, loop: asyncio.AbstractEventLoop) -> None:
+    for announce in followers:
+        try:
+            announce(applied)
+        except Exception as error:  # noqa: BLE001  what is committed is acknowledged, whatever happens here
+            loop.call_exception_handler({"message": "a follower of commits failed", "exception": error})
 
 
 def _finish(job: _Job, error: Exception | None) -> None:

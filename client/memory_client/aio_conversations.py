@@ -1,0 +1,177 @@
+"""The client's methods for conversations; `conversations` is generated from it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from memory_client.endpoint import Identity
+from memory_client.late import Late
+
+if TYPE_CHECKING:
+    from memory_client import conversation_calls
+    from memory_client.calls import Call
+    from memoryd.model.conversation import Message, MessageDraft, Session, SessionState, Thread, WorkingMemory
+    from memoryd.model.talk import (
+        Appended,
+        CompactedThread,
+        ErasedThread,
+        FoundMessages,
+        MessagePage,
+        MessageSearch,
+        SessionPage,
+        StartedSession,
+        Summary,
+        ThreadPage,
+    )
+else:
+    conversation_calls = Late("memory_client.conversation_calls")
+
+__all__ = ["AsyncConversations"]
+
+T = TypeVar("T")
+
+
+class AsyncConversations:
+    """
+    One method an RPC of ConversationService.
+
+    A thread is named by the caller's own key. It is a thread of the user; with `shared`, of the chat.
+    """
+
+    identity: Identity
+
+    async def _send(self, call: Call[T]) -> T:
+        raise NotImplementedError
+
+    async def append(
+        self,
+        thread_id: str,
+        messages: MessageDraft | Sequence[MessageDraft],
+        *,
+        shared: bool = False,
+        session_id: str = "",
+        request_id: str = "",
+    ) -> Appended:
+        """Append up to 100 messages in order, all or none; a request_id is made where none is given."""
+        drafts = conversation_calls.messages_of(messages)
+        key = (thread_id, shared)
+        return await self._send(conversation_calls.append(self.identity, key, drafts, session_id, request_id))
+
+    async def messages(
+        self,
+        thread_id: str,
+        *,
+        shared: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+        max_tokens: int = 0,
+        session_id: str = "",
+        in_view: bool = False,
+    ) -> MessagePage:
+        """Return the last messages of a thread in order, or with a page_token those before them; 0 means 10."""
+        call = conversation_calls.messages(
+            self.identity,
+            (thread_id, shared),
+            page_size=page_size,
+            page_token=page_token,
+            max_tokens=max_tokens,
+            session_id=session_id,
+            in_view=in_view,
+        )
+        return await self._send(call)
+
+    async def all_messages(
+        self, thread_id: str, *, shared: bool = False, page_size: int = 100, session_id: str = ""
+    ) -> AsyncIterator[Message]:
+        """Yield every message of a thread, the last one first, fetching page after page."""
+        token = ""
+        while True:
+            page = await self.messages(
+                thread_id, shared=shared, page_size=page_size, page_token=token, session_id=session_id
+            )
+            for message in reversed(page.messages):
+                yield message
+            token = page.next_page_token
+            if not token:
+                return
+
+    async def thread(self, thread_id: str, *, shared: bool = False) -> Thread:
+        """Return a thread."""
+        return await self._send(conversation_calls.thread(self.identity, (thread_id, shared)))
+
+    async def threads(self, *, page_size: int = 0, page_token: str = "", prefix: str = "") -> ThreadPage:
+        """Return one page of the threads that are visible, the latest first; page_size 0 means 20."""
+        call = conversation_calls.threads(self.identity, page_size=page_size, page_token=page_token, prefix=prefix)
+        return await self._send(call)
+
+    async def all_threads(self, *, page_size: int = 100, prefix: str = "") -> AsyncIterator[Thread]:
+        """Yield every thread that is visible, the latest first, fetching page after page."""
+        token = ""
+        while True:
+            page = await self.threads(page_size=page_size, page_token=token, prefix=prefix)
+            for thread in page.threads:
+                yield thread
+            token = page.next_page_token
+            if not token:
+                return
+
+    async def delete_thread(
+        self, thread_id: str, *, shared: bool = False, with_memories: bool = False, dry_run: bool = False
+    ) -> ErasedThread:
+        """Erase a thread for good, with_memories also what was learnt from it; with dry_run only tell what goes."""
+        call = conversation_calls.delete_thread(
+            self.identity, (thread_id, shared), with_memories=with_memories, dry_run=dry_run
+        )
+        return await self._send(call)
+
+    async def search_messages(self, asked: MessageSearch) -> FoundMessages:
+        """Return the messages that answer a query, each with those around it."""
+        return await self._send(conversation_calls.search_messages(self.identity, asked))
+
+    async def set_summary(self, thread_id: str, summary: str, *, shared: bool = False, up_to_seq: int = 0) -> Thread:
+        """Set what sums up a thread, up to a message."""
+        call = conversation_calls.set_summary(self.identity, (thread_id, shared), summary, up_to_seq)
+        return await self._send(call)
+
+    async def summary(self, thread_id: str, *, shared: bool = False) -> Summary:
+        """Return what sums up a thread; an empty one where nothing does."""
+        return await self._send(conversation_calls.summary(self.identity, (thread_id, shared)))
+
+    async def compact_thread(
+        self, thread_id: str, *, shared: bool = False, retain_recent: int = 0, emergency: bool = False
+    ) -> CompactedThread:
+        """Let the older messages of a thread leave its prompts; nothing is deleted."""
+        call = conversation_calls.compact_thread(self.identity, (thread_id, shared), retain_recent, emergency=emergency)
+        return await self._send(call)
+
+    async def set_working_memory(self, text: str, *, thread_id: str = "", shared: bool = False) -> WorkingMemory:
+        """Replace the working memory of a thread, or without one that of the user (with shared: of the chat)."""
+        return await self._send(conversation_calls.set_working_memory(self.identity, (thread_id, shared), text))
+
+    async def working_memory(self, *, thread_id: str = "", shared: bool = False) -> WorkingMemory:
+        """Return the working memory of a thread, or without one that of the user (with shared: of the chat)."""
+        return await self._send(conversation_calls.working_memory(self.identity, (thread_id, shared)))
+
+    async def start_session(self, thread_id: str, session_id: str = "", *, shared: bool = False) -> StartedSession:
+        """Begin a session of a thread; the one that is open ends."""
+        return await self._send(conversation_calls.start_session(self.identity, (thread_id, shared), session_id))
+
+    async def end_session(self, thread_id: str, session_id: str = "", *, shared: bool = False) -> Session:
+        """End a session, or the one that is open."""
+        return await self._send(conversation_calls.end_session(self.identity, (thread_id, shared), session_id))
+
+    async def sessions(
+        self,
+        thread_id: str = "",
+        *,
+        shared: bool = False,
+        states: Collection[SessionState] = (),
+        page_size: int = 0,
+        page_token: str = "",
+    ) -> SessionPage:
+        """Return one page of the sessions of a thread, or of all that are visible, the latest first."""
+        call = conversation_calls.sessions(
+            self.identity, (thread_id, shared), states, page_size=page_size, page_token=page_token
+        )
+        return await self._send(call)

@@ -1,0 +1,1 @@
+"""Conversations: what is appended, read, found again, summed up and erased."""

@@ -1,0 +1,252 @@
+"""
+Appending messages: durable and found by their words when the call returns, with no embedding and no judgement before.
+
+Where more messages wait for their vectors than the operator allows, appends take as long as embedding does, so that
+what waits stays bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from memoryd.domain.conversation.sessions import session_for
+from memoryd.domain.conversation.threads import ThreadKey, lock_of
+from memoryd.domain.idempotency import IdempotentRequest
+from memoryd.domain.pipeline import Decision, Write, carry_out
+from memoryd.domain.ports import Ports
+from memoryd.errors import Conflict, InvalidArgument, LimitExceeded
+from memoryd.index.analysis import analyse, indexed_text
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet, ConversationChange, RecordedRequest
+from memoryd.model.conversation import Message, MessageDraft, Role, Thread
+from memoryd.model.scope import Owner
+from memoryd.model.talk import Appended, AppendedMessage
+from memoryd.model.times import from_us, to_us
+from memoryd.model.trust import Trust
+from memoryd.model.validation import check_id
+from memoryd.store.conversations import thread_mark
+
+__all__ = ["append"]
+
+ON_LOOP = 4096  # characters that are looked through on the event loop; more goes to a thread
+
+
+async def append(
+    key: ThreadKey,
+    drafts: Sequence[MessageDraft],
+    caller: Caller,
+    ports: Ports,
+    *,
+    now: datetime,
+    session_id: str = "",
+    request_id: str = "",
+) -> Appended:
+    """Append messages to a thread in order, all or none; see AppendMessages in the contract."""
+    write = _Append(key, drafts, check_id(session_id, "session_id"), caller, ports, now)
+    if caller.agent_id in ports.policy.disabled_agents:
+        return Appended(stored=False)
+    appended = await carry_out(write, request_id=request_id)
+    pause_s = ports.lag.pause_s(len(drafts), ports.policy.conversation.slow_after)
+    if pause_s:
+        await asyncio.sleep(pause_s)
+    return appended
+
+
+class _Append(Write[Appended]):
+    method = "AppendMessages"
+
+    def __init__(
+        self,
+        key: ThreadKey,
+        drafts: Sequence[MessageDraft],
+        session_id: str,
+        caller: Caller,
+        ports: Ports,
+        now: datetime,
+    ) -> None:
+        super().__init__(caller, ports, now)
+        self._key, self._session_id = key, session_id
+        self._drafts = list(drafts)
+        self._owner = key.owner(caller)
+        _check(self._drafts, caller)
+        self._said: list[tuple[MessageDraft, bool, str]] = []
+        """Each draft without credentials, whether one was masked, and its analysed words."""
+
+    @property
+    def payload(self) -> object:
+        return self._key, self._session_id, self._drafts
+
+    async def replay(self, earlier: RecordedRequest) -> Appended:
+        thread = await self.ports.store.thread(self._owner, self._key.thread_id)
+        messages, session_id = [], ""
+        for message_id, _, (_, seq, created, masked, session_id) in earlier.outcomes:  # noqa: B007  of one session all
+            messages.append(AppendedMessage(message_id, int(seq), from_us(int(created)), masked == "1"))
+        if thread is None:
+            return Appended(True, tuple(messages), session_id)
+        return Appended(True, tuple(messages), session_id, thread.message_count, thread.turn_count)
+
+    async def prepare(self) -> None:
+        size = sum(len(draft.content) + len(draft.metadata) for draft in self._drafts)
+        if size <= ON_LOOP:
+            self._said = [self._prepared(draft) for draft in self._drafts]
+        else:
+            self._said = await asyncio.to_thread(lambda: [self._prepared(draft) for draft in self._drafts])
+
+    def _prepared(self, draft: MessageDraft) -> tuple[MessageDraft, bool, str]:
+        mask, mask_json = self.ports.mask, self.ports.mask_json
+        clean = replace(
+            draft,
+            content=mask(draft.content),
+            metadata=mask_json(draft.metadata),
+            tool_calls=tuple(replace(call, arguments=mask_json(call.arguments)) for call in draft.tool_calls),
+        )
+        probe = self._message(clean, "", 0, "", draft.create_time or self.now, masked=False)
+        return clean, clean != draft, " ".join(analyse(indexed_text(probe.as_memory(most=len(probe.shown)))))
+
+    def _message(
+        self, draft: MessageDraft, message_id: str, seq: int, session_id: str, create_time: datetime, *, masked: bool
+    ) -> Message:
+        return Message(
+            id=message_id,
+            agent_id=self._owner.agent_id,
+            scope=self._owner.scope,
+            thread_id=self._key.thread_id,
+            seq=seq,
+            session_id=session_id,
+            role=draft.role,
+            content=draft.content,
+            create_time=create_time,
+            name=draft.name,
+            tool_calls=draft.tool_calls,
+            tool_call_id=draft.tool_call_id,
+            input_source=draft.input_source,
+            metadata=draft.metadata,
+            masked=masked,
+            trust=self.caller.trust,
+            grant_id=self.caller.grant_id,
+            author=self.caller.user_id or "",
+        )
+
+    def locks(self) -> Iterable[Any]:
+        thread = lock_of(self._owner, self._key.thread_id)
+        return [thread, ("grant", self.caller.grant_id)] if self.caller.quota.stored_bytes else [thread]
+
+    async def decide(self, request: IdempotentRequest) -> Decision[Appended]:
+        store = self.ports.store
+        thread = await store.thread(self._owner, self._key.thread_id)
+        if thread is None:
+            thread = _new_thread(self._key, self._owner, self.now)
+        given = [draft.id for draft, _, _ in self._said if draft.id]
+        if thread.message_count:
+            taken = await store.taken_ids(self._owner, thread.id, given)
+            for n, (draft, _, _) in enumerate(self._said):
+                if draft.id in taken:
+                    raise Conflict(
+                        f"the thread has a message {draft.id!r} already; leave it out", field=f"messages[{n}].id"
+                    )
+        session_id, sessions = await session_for(
+            self._owner, thread, self._session_id, self.ports, self.now, self.ports.new_id
+        )
+        messages = self._messages(thread, session_id)
+        await self._check_quota([message for message, _ in messages])
+        changed = self._thread_after(thread, [message for message, _ in messages], session_id)
+        note = request.record(_outcomes(self._owner, messages), self.now)
+        talk = ConversationChange(self._owner, messages=tuple(messages), threads=(changed,), sessions=sessions)
+
+        async def answer() -> Appended:
+            self.ports.lag.add(len(messages))
+            told = tuple(AppendedMessage(one.id, one.seq, one.create_time, one.masked) for one, _ in messages)
+            before = "" if thread.session_id in {"", session_id} else thread.session_id
+            return Appended(True, told, session_id, changed.message_count, changed.turn_count, before)
+
+        return Decision(ChangeSet(conversation=talk, request=note), answer)
+
+    def _messages(self, thread: Thread, session_id: str) -> list[tuple[Message, str]]:
+        made = []
+        for n, (draft, masked, terms) in enumerate(self._said):
+            created = draft.create_time or self.now + timedelta(microseconds=n)
+            message_id = draft.id or self.ports.new_id()
+            made.append(
+                (self._message(draft, message_id, thread.last_seq + 1 + n, session_id, created, masked=masked), terms)
+            )
+        return made
+
+    def _thread_after(self, thread: Thread, messages: Sequence[Message], session_id: str) -> Thread:
+        """Return the thread with messages appended; past `max_history` its older ones leave the prompts."""
+        policy = self.ports.policy.conversation
+        last = thread.last_seq + len(messages)
+        view = thread.view_seq
+        if policy.max_history and last - max(view, thread.summary_seq) > policy.max_history:
+            view = max(view, last - policy.retain_recent)
+        return replace(
+            thread,
+            update_time=max(self.now, thread.update_time),
+            message_count=thread.message_count + len(messages),
+            turn_count=thread.turn_count + sum(message.role is Role.USER for message in messages),
+            last_seq=last,
+            session_id=session_id,
+            view_seq=view,
+            trust=self.caller.trust
+            if not thread.message_count
+            else max(self.caller.trust, thread.trust, key=lambda trust: trust.weight),
+            revision=thread.revision + 1,
+        )
+
+    async def _check_quota(self, messages: Sequence[Message]) -> None:
+        quota = self.caller.quota
+        if not quota.stored_bytes:
+            return
+        used = await self.ports.store.usage(self.caller.grant_id, self.now.date())
+        size = sum(message.text_bytes for message in messages)
+        if used.stored_bytes + size > quota.stored_bytes:
+            raise LimitExceeded(
+                f"the grant stores {used.stored_bytes} of {quota.stored_bytes} bytes, and these messages have {size}",
+                limit="stored_bytes",
+            )
+
+
+def _new_thread(key: ThreadKey, owner: Owner, now: datetime) -> Thread:
+    return Thread(id=key.thread_id, agent_id=owner.agent_id, scope=owner.scope, create_time=now, update_time=now)
+
+
+def _outcomes(owner: Owner, messages: Sequence[tuple[Message, str]]) -> tuple[tuple[str, None, tuple[str, ...]], ...]:
+    """Return what is noted of a request: of each message what its answer says, and which thread it is of."""
+    return tuple(
+        (
+            one.id,
+            None,
+            (
+                thread_mark(owner, one.thread_id),
+                str(one.seq),
+                str(to_us(one.create_time)),
+                str(int(one.masked)),
+                one.session_id,
+            ),
+        )
+        for one, _ in messages
+    )
+
+
+def _check(drafts: Sequence[MessageDraft], caller: Caller) -> None:
+    """Check a call as a whole; InvalidArgument or LimitExceeded names what is wrong."""
+    if not drafts:
+        raise InvalidArgument("messages is empty; append at least one", field="messages")
+    if len(drafts) > limits.MAX_BATCH:
+        raise LimitExceeded(
+            f"messages has {len(drafts)} items; the limit is {limits.MAX_BATCH}", field="messages", limit="messages"
+        )
+    seen: set[str] = set()
+    for n, draft in enumerate(drafts):
+        for name in ("id", "create_time"):
+            if getattr(draft, name) and caller.trust is Trust.SANDBOX:
+                raise InvalidArgument(
+                    f"messages[{n}].{name} is for hosts and importers; leave it out", field=f"messages[{n}].{name}"
+                )
+        if draft.id and draft.id in seen:
+            raise InvalidArgument(f"messages[{n}].id comes twice", field=f"messages[{n}].id")
+        seen.add(draft.id)

@@ -1,0 +1,120 @@
+"""
+A vector for every message, in the background.
+
+How far it has come is a number in the store, written with the vectors themselves: a restart goes on where it was, and
+nothing waits in memory. After a change of model it begins again; until its turn has come a message is found by its
+words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from memoryd.domain.ports import Ports
+from memoryd.embedding.base import Vector
+from memoryd.errors import MemorydError, TextRefused
+from memoryd.index.analysis import embedded_text
+from memoryd.model.change import ChangeSet, ConversationChange, Embedding
+from memoryd.model.conversation import Message
+from memoryd.model.scope import Owner
+
+__all__ = ["MessageEmbedder"]
+
+PAGE = 128  # messages of one transaction
+PART = 32  # messages that are embedded together
+IDLE_S = 30.0  # so late is something noticed that another daemon appended
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0  # where nothing can be embedded or written now
+MOST_CHARACTERS = 4096  # of a message: beyond the window of any model here, and tokenising more takes long
+LINE = "messages"  # the caller by whose name the texts wait
+
+
+class MessageEmbedder:
+    """Follows the messages of a store."""
+
+    def __init__(self, ports: Ports, clock: Callable[[], datetime], tell: Callable[[str], None]) -> None:
+        """Do nothing yet; `tell` is told, for the log, what went wrong."""
+        self._ports = ports
+        self._clock = clock
+        self._tell = tell
+        self.fault = ""
+
+    @property
+    def _name(self) -> str:
+        return f"messages:{self._ports.embedder.fingerprint}"
+
+    async def pending(self) -> int:
+        """Return how many messages wait for a vector; 0 where there is no model."""
+        if not self._ports.embedder.fingerprint:
+            return 0
+        return (await self._ports.store.message_totals(await self._ports.store.cursor(self._name) or 0))[1]
+
+    async def serve(self) -> None:
+        """Embed what is appended, until it is cancelled; nothing where there is no model."""
+        lag = self._ports.lag
+        if not self._ports.embedder.fingerprint:
+            return
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                if await self.step():
+                    self.fault, pause_s = "", FIRST_PAUSE_S
+                    continue
+                self.fault = ""
+                wait_s = IDLE_S
+            except Exception as error:  # noqa: BLE001  it may be the store or the model, and over at the next try
+                self.fault = str(error) if isinstance(error, MemorydError) else type(error).__name__
+                self._tell(self.fault)
+                wait_s, pause_s = pause_s, min(LONGEST_PAUSE_S, 2 * pause_s)
+                await asyncio.sleep(wait_s)
+                continue
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(lag.appended.wait(), wait_s)
+
+    async def step(self) -> bool:
+        """Embed and write the next messages; False if there are none."""
+        ports = self._ports
+        ports.lag.appended.clear()
+        known = await ports.store.cursor(self._name)
+        after = known or 0
+        page = await ports.store.unembedded_messages(after, limit=PAGE)
+        ports.lag.waiting = (await ports.store.message_totals(after))[1] if page else 0
+        if not page:
+            return False
+        if known is None:  # vectors of another model go before the first of this one
+            await ports.store.commit(ChangeSet(cursors={self._name: 0}))
+        began = time.perf_counter()
+        messages = [message for _, message in page]
+        parts = [messages[n : n + PART] for n in range(0, len(messages), PART)]
+        vectors = [one for made in await asyncio.gather(*map(self._vectors, parts)) for one in made]
+        fingerprint = ports.embedder.fingerprint
+        made: dict[Owner, list[Embedding]] = {}
+        for message, vector in zip(messages, vectors, strict=True):
+            if vector is not None:
+                one = Embedding(message.owner, message.id, vector, fingerprint)
+                made.setdefault(message.owner, []).append(one)
+        changes = [
+            ChangeSet(conversation=ConversationChange(owner, embeddings=tuple(some), embedded_after=after))
+            for owner, some in made.items()
+        ]
+        await ports.store.commit(*changes, ChangeSet(cursors={self._name: page[-1][0]}))
+        ports.lag.waiting = max(0, ports.lag.waiting - len(page))
+        ports.lag.rate = 0.5 * ports.lag.rate + 0.5 * len(page) / max(1e-3, time.perf_counter() - began)
+        return True
+
+    async def _vectors(self, part: Sequence[Message]) -> list[Vector | None]:
+        """Return the vectors of some messages; None for a text that the model refuses."""
+        texts = [embedded_text(message.speaker, message.shown[:MOST_CHARACTERS]) for message in part]
+        try:
+            return await self._ports.embedder.documents(texts, caller=LINE, background=True)
+        except TextRefused:  # one text keeps all from being embedded
+            return [await self._alone(text) for text in texts]
+
+    async def _alone(self, text: str) -> Vector | None:
+        try:
+            return (await self._ports.embedder.documents([text], caller=LINE, background=True))[0]
+        except TextRefused:
+            return None

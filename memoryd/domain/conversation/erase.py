@@ -1,0 +1,56 @@
+"""Erasing a thread: its messages, sessions and summary, and, if asked for, what was learnt from them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from memoryd.domain.conversation.threads import ThreadKey, known_thread, lock_of
+from memoryd.domain.forgetting.sweep import Match, forget_matching
+from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.ports import Ports
+from memoryd.errors import TrustTooLow
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.change import PURGE, ChangeSet, ConversationChange
+from memoryd.model.conversation import Thread
+from memoryd.model.memory import Source
+from memoryd.model.talk import ErasedThread
+
+__all__ = ["erase_thread"]
+
+
+async def erase_thread(
+    key: ThreadKey, caller: Caller, ports: Ports, *, now: datetime, with_memories: bool = False, dry_run: bool = False
+) -> ErasedThread:
+    """Erase a thread for good, in one transaction; see DeleteThread in the contract."""
+    owner = key.owner(caller)
+    seen = await known_thread(key, owner, ports)
+    _refuse_higher(seen, caller)
+    memory_ids: tuple[str, ...] = ()
+    if with_memories:
+        match = Match(source=Source(thread_id=seen.id), shared=key.shared)
+        gone = await forget_matching(match, caller, ports, now=now, dry_run=dry_run, purge=True)
+        memory_ids = gone.deleted_ids
+    backups = tuple(ports.store.backups())
+    if dry_run:
+        ids = await ports.store.first_message_ids(owner, seen.id, limit=limits.MAX_NAMED_IDS)
+        return ErasedThread(seen, tuple(ids), memory_ids, backups, dry_run=True)
+
+    async def decide() -> Decision[ErasedThread]:
+        thread = await known_thread(key, owner, ports)
+        _refuse_higher(thread, caller)
+        ids = tuple(await ports.store.first_message_ids(owner, thread.id, limit=limits.MAX_NAMED_IDS))
+        talk = ConversationChange(owner, purge_threads=(thread,), purged_ids=ids[: limits.MAX_AUDITED_IDS])
+        receipt = ErasedThread(thread, ids, memory_ids, backups)
+
+        async def answer() -> ErasedThread:
+            return receipt
+
+        return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), answer)
+
+    return await decide_and_commit([lock_of(owner, key.thread_id)], decide, ports, now=now, grant_id=caller.grant_id)
+
+
+def _refuse_higher(thread: Thread, caller: Caller) -> None:
+    if thread.trust.outranks(caller.trust):
+        raise TrustTooLow("the thread holds messages of higher trust; it is not erased")

@@ -1,0 +1,68 @@
+"""Reading a thread: the last messages within a budget, page by page backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memoryd.domain.conversation.threads import ThreadKey, bound_to, known_thread
+from memoryd.domain.ports import Ports
+from memoryd.domain.reading.page_token import number_after, read_number
+from memoryd.domain.tokens import Count, token_count
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.conversation import Message
+from memoryd.model.talk import MessagePage
+from memoryd.model.validation import check_count, check_id
+
+__all__ = ["last_within", "list_messages"]
+
+
+async def list_messages(  # noqa: PLR0913  one argument for each field of the contract
+    key: ThreadKey,
+    caller: Caller,
+    ports: Ports,
+    *,
+    page_size: int = 0,
+    page_token: str = "",
+    max_tokens: int = 0,
+    session_id: str = "",
+    in_view: bool = False,
+) -> MessagePage:
+    """Return the last messages of a thread, or those before a page; see ListMessages in the contract."""
+    size = check_count(
+        page_size, "page_size", default=ports.policy.conversation.recent_messages, limit=limits.MAX_PAGE_SIZE
+    )
+    tokens = check_count(max_tokens, "max_tokens", default=0, limit=limits.MAX_CONTEXT_TOKENS)
+    session_id = check_id(session_id, "session_id")
+    owner = key.owner(caller)
+    thread = await known_thread(key, owner, ports)
+    bound = bound_to("messages", caller, key, session_id, in_view)
+    before = read_number(page_token, ports.secret, bound) if page_token else 0
+    found = await ports.store.messages(
+        owner,
+        thread.id,
+        limit=size + 1,
+        before=before,
+        after=thread.view_seq if in_view else 0,
+        session_id=session_id,
+    )
+    kept = last_within(found[-size:], tokens)
+    token = number_after(kept[0].seq, ports.secret, bound) if kept and len(kept) < len(found) else ""
+    return MessagePage(tuple(kept), token)
+
+
+def last_within(messages: Sequence[Message], max_tokens: int, count: Count = token_count) -> list[Message]:
+    """
+    Return the last messages that fit into so many tokens (0: any number) and into an answer, in order.
+
+    The oldest are dropped first. Without a budget the last message is there whatever its size.
+    """
+    kept: list[Message] = []
+    left, room = max_tokens, limits.MAX_PAGE_BYTES
+    for message in reversed(messages):
+        room -= message.text_bytes
+        left -= count(message.shown)
+        if (max_tokens and left < 0) or (room < 0 and kept):
+            break
+        kept.append(message)
+    return kept[::-1]

@@ -1,0 +1,92 @@
+"""
+Sessions: when one begins, when it ends, and what it counts.
+
+A session's row is written when it opens and when it ends; what it counts in between is the difference of its thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from memoryd.domain.ports import Ports
+from memoryd.model.conversation import Session, SessionState, Thread
+from memoryd.model.scope import Owner
+
+__all__ = ["ended", "is_idle", "opened", "session_for", "session_now"]
+
+
+def session_now(session: Session, thread: Thread | None) -> Session:
+    """Return a session as it is now: of an open one the counts go on with its thread."""
+    if session.state is not SessionState.OPEN or thread is None or thread.session_id != session.id:
+        return session
+    return replace(
+        session,
+        update_time=thread.update_time,
+        message_count=session.message_count + thread.message_count - session.messages_before,
+        turn_count=session.turn_count + thread.turn_count - session.turns_before,
+        last_seq=max(session.last_seq, thread.last_seq),
+    )
+
+
+def opened(session_id: str, thread: Thread, now: datetime, known: Session | None = None) -> Session:
+    """Return a session that begins now; one that had ended goes on with what it has counted."""
+    if known is not None:
+        return replace(
+            known,
+            state=SessionState.OPEN,
+            end_time=None,
+            end_reason="",
+            update_time=now,
+            messages_before=thread.message_count,
+            turns_before=thread.turn_count,
+        )
+    return Session(
+        id=session_id,
+        agent_id=thread.agent_id,
+        scope=thread.scope,
+        thread_id=thread.id,
+        state=SessionState.OPEN,
+        start_time=now,
+        update_time=now,
+        first_seq=thread.last_seq + 1,
+        last_seq=thread.last_seq,
+        messages_before=thread.message_count,
+        turns_before=thread.turn_count,
+    )
+
+
+def ended(session: Session, thread: Thread, now: datetime, reason: str) -> Session:
+    """Return a session that has ended, and waits to be learnt from; of an idle one, when it was last heard of."""
+    final = session_now(session, thread)
+    end = max(final.update_time, final.start_time) if reason == "idle" else now
+    return replace(final, state=SessionState.PENDING, end_time=end, end_reason=reason)
+
+
+def is_idle(thread: Thread, ports: Ports, now: datetime) -> bool:
+    """Whether an open session of a thread was silent for too long; a clock that went back ends nothing."""
+    minutes = ports.policy.conversation.session_idle_minutes
+    return bool(minutes) and now - thread.update_time >= timedelta(minutes=minutes)
+
+
+async def session_for(
+    owner: Owner, thread: Thread, asked: str, ports: Ports, now: datetime, new_id: Callable[[], str]
+) -> tuple[str, tuple[Session, ...]]:
+    """
+    Return the session that a message of a thread belongs to, and the sessions that change by it.
+
+    It is the one asked for ("": the open one). Another one that is open ends; so does one that was silent too long,
+    unless it is asked for by its key.
+    """
+    current = await ports.store.session(owner, thread.id, thread.session_id) if thread.session_id else None
+    if current is not None and current.state is SessionState.OPEN:
+        idle = is_idle(thread, ports, now)
+        if asked == current.id or (not asked and not idle):
+            return current.id, ()
+        changed = [ended(current, thread, now, "idle" if idle else "next")]
+    else:
+        changed = []
+    session_id = asked or new_id()
+    known = await ports.store.session(owner, thread.id, asked) if asked else None
+    return session_id, (*changed, opened(session_id, thread, now, known))

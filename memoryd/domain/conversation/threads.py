@@ -1,0 +1,273 @@
+"""Threads as callers name them: one key in one scope; and how a change of a thread is decided."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeVar
+
+from memoryd.domain.conversation.sessions import session_now
+from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.ports import Ports
+from memoryd.domain.reading.page_token import page_token_after, read_page_token
+from memoryd.errors import InvalidArgument, ThreadNotFound, TrustTooLow
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet, ConversationChange
+from memoryd.model.conversation import Session, SessionState, Thread, WorkingMemory
+from memoryd.model.scope import Owner
+from memoryd.model.talk import CompactedThread, SessionPage, Summary, ThreadPage
+from memoryd.model.trust import Trust
+from memoryd.model.validation import check_count, check_id, check_text
+from memoryd.store.base import Cursor
+
+__all__ = [
+    "ThreadKey",
+    "change_thread",
+    "compact_thread",
+    "get_summary",
+    "get_thread",
+    "get_working_memory",
+    "list_sessions",
+    "list_threads",
+    "lock_of",
+    "set_summary",
+    "set_working_memory",
+    "working_memory_of",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadKey:
+    """Which thread a call names: the caller's own key, in their personal scope or in that of the chat."""
+
+    thread_id: str
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the key; InvalidArgument if it is empty."""
+        object.__setattr__(self, "thread_id", check_id(self.thread_id, "thread_id"))
+        if not self.thread_id:
+            raise InvalidArgument("thread_id is empty; name the conversation, for example cli:alice", field="thread_id")
+
+    def owner(self, caller: Caller) -> Owner:
+        """Return whose thread it is; IdentityMissing or InvalidArgument if the call does not say."""
+        return caller.writes_to(shared=self.shared)
+
+
+def lock_of(owner: Owner, thread_id: str) -> tuple[str, Owner, str]:
+    """Return what is held while a change of a thread is decided."""
+    return ("thread", owner, thread_id)
+
+
+async def known_thread(key: ThreadKey, owner: Owner, ports: Ports) -> Thread:
+    """Return a thread; NotFound if there is none."""
+    found = await ports.store.thread(owner, key.thread_id)
+    if found is None:
+        where = "the chat" if key.shared else "this user"
+        raise ThreadNotFound(f"{where} has no thread {key.thread_id!r}", field="thread_id")
+    return found
+
+
+async def get_thread(key: ThreadKey, caller: Caller, ports: Ports) -> Thread:
+    """Return a thread; see GetThread in the contract."""
+    return await known_thread(key, key.owner(caller), ports)
+
+
+async def get_summary(key: ThreadKey, caller: Caller, ports: Ports) -> Summary:
+    """Return what sums up a thread; an empty one where nothing does."""
+    found = await ports.store.thread(key.owner(caller), key.thread_id)
+    if found is None or not found.summary:
+        return Summary()
+    return Summary(found.summary, found.summary_seq, found.summary_time, found.summary_trust)
+
+
+async def list_threads(
+    caller: Caller, ports: Ports, *, page_size: int = 0, page_token: str = "", prefix: str = ""
+) -> ThreadPage:
+    """Return one page of the threads that a caller sees, latest first; see ListThreads in the contract."""
+    size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+    prefix = check_text(prefix, "prefix", limit=limits.MAX_ID_BYTES)
+    bound = bound_to("threads", caller, prefix)
+    after = read_page_token(page_token, ports.secret, bound) if page_token else None
+    found = await ports.store.threads(
+        caller.visibility, limit=size + 1, after=None if after is None else (after.create_time, after.id), prefix=prefix
+    )
+    kept = found[:size]
+    token = ""
+    if len(found) > size:
+        token = page_token_after(Cursor(kept[-1].update_time, kept[-1].id), ports.secret, bound)
+    return ThreadPage(tuple(kept), token)
+
+
+def bound_to(what: str, caller: Caller, *asked: object) -> bytes:
+    """Return what a page token is bound to: who asks, and what for."""
+    named = (what, caller.agent_id, caller.user_id, caller.chat_id, asked)
+    return hashlib.blake2b(repr(named).encode(), digest_size=16).digest()
+
+
+async def list_sessions(
+    caller: Caller,
+    ports: Ports,
+    *,
+    key: ThreadKey | None = None,
+    states: frozenset[SessionState] = frozenset(),
+    page_size: int = 0,
+    page_token: str = "",
+) -> SessionPage:
+    """Return one page of sessions, latest first; see ListSessions in the contract."""
+    size = check_count(page_size, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+    thread_id = "" if key is None else key.thread_id
+    owners = caller.visibility.owners if key is None else (key.owner(caller),)
+    bound = bound_to("sessions", caller, thread_id, owners, sorted(state.value for state in states))
+    after = read_page_token(page_token, ports.secret, bound) if page_token else None
+    found = await ports.store.sessions(
+        owners,
+        limit=size + 1,
+        after=None if after is None else (after.create_time, after.id),
+        thread_id=thread_id,
+        states=states,
+    )
+    kept = found[:size]
+    token = ""
+    if len(found) > size:
+        token = page_token_after(Cursor(kept[-1].start_time, kept[-1].id), ports.secret, bound)
+    threads = {
+        (one.owner, one.thread_id): await ports.store.thread(one.owner, one.thread_id)
+        for one in kept
+        if one.state is SessionState.OPEN
+    }
+    shown = [session_now(one, threads.get((one.owner, one.thread_id))) for one in kept]
+    return SessionPage(tuple(shown), token)
+
+
+async def change_thread(
+    key: ThreadKey,
+    caller: Caller,
+    ports: Ports,
+    change: Callable[[Thread], Awaitable[tuple[Thread, tuple[Session, ...], T]]],
+    *,
+    now: datetime,
+) -> T:
+    """Change a thread that is there: decided under its lock, and again where others come between."""
+    owner = key.owner(caller)
+
+    async def decide() -> Decision[T]:
+        known = await known_thread(key, owner, ports)
+        changed, sessions, answer = await change(known)
+
+        async def answered() -> T:
+            return answer
+
+        changed = replace(changed, revision=known.revision + 1)
+        return Decision(
+            ChangeSet(conversation=ConversationChange(owner, threads=(changed,), sessions=sessions)), answered
+        )
+
+    locks = [lock_of(owner, key.thread_id)]
+    return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
+
+
+async def set_summary(
+    key: ThreadKey, summary: str, up_to_seq: int, caller: Caller, ports: Ports, *, now: datetime
+) -> Thread:
+    """
+    Set what sums up a thread up to a message (0: all that have left the prompts, else all); see SetSummary.
+
+    An empty summary removes it.
+    """
+    text = check_text(summary, "summary", limit=limits.MAX_SUMMARY_BYTES).strip()
+    _refuse_secrets(text, "summary", ports)
+
+    async def change(thread: Thread) -> tuple[Thread, tuple[Session, ...], Thread]:
+        if not 0 <= up_to_seq <= thread.last_seq:
+            raise InvalidArgument(
+                f"up_to_seq is {up_to_seq}; the thread has messages 1 to {thread.last_seq}", field="up_to_seq"
+            )
+        _refuse_lower_trust(caller, thread.summary_trust if thread.summary else None, "summary")
+        covered = (up_to_seq or thread.view_seq or thread.last_seq) if text else 0
+        time = now if text else None
+        changed = replace(thread, summary=text, summary_seq=covered, summary_time=time, summary_trust=caller.trust)
+        return changed, (), changed
+
+    return await change_thread(key, caller, ports, change, now=now)
+
+
+def _refuse_lower_trust(caller: Caller, known: Trust | None, what: str) -> None:
+    if known is not None and known.outranks(caller.trust):
+        raise TrustTooLow(f"the {what} was set with higher trust; it stays as it is")
+
+
+def _refuse_secrets(text: str, field: str, ports: Ports) -> None:
+    if text and ports.secrets([text]):
+        raise InvalidArgument(f"{field} holds a credential; leave it out", field=field)
+
+
+async def compact_thread(
+    key: ThreadKey, retain_recent: int, caller: Caller, ports: Ports, *, emergency: bool, now: datetime
+) -> CompactedThread:
+    """
+    Let a thread's older messages leave its prompts, and return it and how many they are; see CompactThread.
+
+    Nothing is deleted.
+    """
+    policy = ports.policy.conversation
+    default = policy.emergency_retain if emergency else policy.retain_recent
+    retained = check_count(retain_recent, "retain_recent", default=default, limit=limits.MAX_RECENT_MESSAGES)
+
+    async def change(thread: Thread) -> tuple[Thread, tuple[Session, ...], CompactedThread]:
+        first = max(thread.view_seq, thread.last_seq - retained)
+        changed = replace(thread, view_seq=first)
+        return changed, (), CompactedThread(changed, first - thread.view_seq)
+
+    return await change_thread(key, caller, ports, change, now=now)
+
+
+async def get_working_memory(key: ThreadKey | None, caller: Caller, ports: Ports, *, shared: bool) -> WorkingMemory:
+    """Return the working memory of a thread, or that of the user or chat; an empty one if none is set."""
+    if key is None:
+        return await ports.store.working_memory(caller.writes_to(shared=shared))
+    found = await ports.store.thread(key.owner(caller), key.thread_id)
+    return WorkingMemory() if found is None else working_memory_of(found)
+
+
+def working_memory_of(thread: Thread) -> WorkingMemory:
+    """Return the working memory of a thread."""
+    return WorkingMemory(thread.working_memory, thread.working_memory_time, thread.working_memory_trust)
+
+
+async def set_working_memory(
+    key: ThreadKey | None, text: str, caller: Caller, ports: Ports, *, shared: bool, now: datetime
+) -> WorkingMemory:
+    """Replace the working memory of a thread, or that of the user or chat; an empty text removes it."""
+    text = check_text(text, "text", limit=limits.MAX_WORKING_MEMORY_BYTES).strip()
+    _refuse_secrets(text, "text", ports)
+    held = WorkingMemory(text, now if text else None, caller.trust)
+    if key is not None:
+
+        async def change(thread: Thread) -> tuple[Thread, tuple[Session, ...], WorkingMemory]:
+            _refuse_lower_trust(
+                caller, thread.working_memory_trust if thread.working_memory else None, "working memory"
+            )
+            changed = replace(
+                thread, working_memory=text, working_memory_time=held.update_time, working_memory_trust=caller.trust
+            )
+            return changed, (), held
+
+        return await change_thread(key, caller, ports, change, now=now)
+    owner = caller.writes_to(shared=shared)
+
+    async def decide() -> Decision[WorkingMemory]:
+        known = await ports.store.working_memory(owner)
+        _refuse_lower_trust(caller, known.trust if known.text else None, "working memory")
+
+        async def answered() -> WorkingMemory:
+            return held
+
+        return Decision(ChangeSet(conversation=ConversationChange(owner, working_memory=held)), answered)
+
+    return await decide_and_commit([("working memory", owner)], decide, ports, now=now, grant_id=caller.grant_id)

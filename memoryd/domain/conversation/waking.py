@@ -1,0 +1,124 @@
+"""Starting and ending sessions by call, and ending those that were silent too long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from memoryd.domain.conversation.sessions import ended, is_idle, opened, session_now
+from memoryd.domain.conversation.threads import ThreadKey, change_thread, known_thread, lock_of
+from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
+from memoryd.domain.ports import Ports
+from memoryd.errors import ThreadNotFound
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet, ConversationChange
+from memoryd.model.conversation import Session, SessionState, Thread
+from memoryd.model.talk import StartedSession
+from memoryd.model.validation import check_id
+
+__all__ = ["end_idle_sessions", "end_session", "start_session"]
+
+AT_ONCE = 100  # idle threads that are looked at in one go
+
+
+async def start_session(
+    key: ThreadKey, session_id: str, caller: Caller, ports: Ports, *, now: datetime
+) -> StartedSession:
+    """
+    Begin a session of a thread, and return it and the id of the one that ended by it; see StartSession.
+
+    One that is open under that key goes on. A thread that is not there yet begins.
+    """
+    asked = check_id(session_id, "session_id")
+    owner = key.owner(caller)
+
+    async def decide() -> Decision[StartedSession]:
+        thread = await ports.store.thread(owner, key.thread_id)
+        if thread is None:
+            thread = Thread(
+                id=key.thread_id, agent_id=owner.agent_id, scope=owner.scope, create_time=now, update_time=now
+            )
+        current = await ports.store.session(owner, thread.id, thread.session_id) if thread.session_id else None
+        if current is not None and current.id == asked:
+            return Decision(None, _answer(StartedSession(session_now(current, thread))))
+        changed = [] if current is None else [ended(current, thread, now, "next")]
+        known = await ports.store.session(owner, thread.id, asked) if asked else None
+        new = opened(asked or ports.new_id(), thread, now, known)
+        thread = replace(
+            thread, session_id=new.id, update_time=max(now, thread.update_time), revision=thread.revision + 1
+        )
+        talk = ConversationChange(owner, threads=(thread,), sessions=(*changed, new))
+        return Decision(
+            ChangeSet(conversation=talk), _answer(StartedSession(new, "" if current is None else current.id))
+        )
+
+    return await decide_and_commit([lock_of(owner, key.thread_id)], decide, ports, now=now, grant_id=caller.grant_id)
+
+
+def _answer(value: StartedSession) -> Any:
+    async def answered() -> StartedSession:
+        return value
+
+    return answered
+
+
+async def end_session(key: ThreadKey, session_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Session:
+    """
+    End a session ("": the one that is open), so that it waits to be learnt from; see EndSession in the contract.
+
+    One that has ended already stays as it is.
+    """
+    asked = check_id(session_id, "session_id")
+    owner = key.owner(caller)
+    thread = await known_thread(key, owner, ports)
+    wanted = asked or thread.session_id
+    found = await ports.store.session(owner, thread.id, wanted) if wanted else None
+    if found is None:
+        raise ThreadNotFound(
+            f"the thread has no session {asked!r}" if asked else "the thread has no open session", field="session_id"
+        )
+    if found.state is not SessionState.OPEN:
+        return found
+
+    async def change(known: Thread) -> tuple[Thread, tuple[Session, ...], Session]:
+        current = await ports.store.session(owner, known.id, found.id) or found
+        if current.state is not SessionState.OPEN:
+            return known, (), current
+        final = ended(current, known, now, "ended")
+        return replace(known, session_id=""), (final,), final
+
+    return await change_thread(key, caller, ports, change, now=now)
+
+
+async def end_idle_sessions(ports: Ports, *, now: datetime) -> int:
+    """End the sessions that were silent for longer than the operator allows; return how many."""
+    minutes = ports.policy.conversation.session_idle_minutes
+    if not minutes or ports.is_behind(now):
+        return 0
+    count = 0
+    for thread in await ports.store.idle_threads(now - timedelta(minutes=minutes), limit=AT_ONCE):
+        count += await _end_if_idle(thread, ports, now)
+    return count
+
+
+async def _end_if_idle(seen: Thread, ports: Ports, now: datetime) -> bool:
+    done: list[bool] = []
+
+    async def decide() -> Decision[None]:
+        done.clear()
+        thread = await ports.store.thread(seen.owner, seen.id)
+        if thread is None or not thread.session_id or not is_idle(thread, ports, now):
+            return Decision(None, no_answer)
+        current = await ports.store.session(thread.owner, thread.id, thread.session_id)
+        sessions = () if current is None else (ended(current, thread, now, "idle"),)
+        changed = replace(thread, session_id="", revision=thread.revision + 1)
+        done.append(True)
+        return Decision(
+            ChangeSet(conversation=ConversationChange(thread.owner, threads=(changed,), sessions=sessions)), no_answer
+        )
+
+    locks: Iterable[Any] = [lock_of(seen.owner, seen.id)]
+    await decide_and_commit(locks, decide, ports, now=now, grant_id="")
+    return bool(done)

@@ -1,0 +1,290 @@
+"""Threads, sessions and messages, and the drafts that become messages. Times are aware datetimes in UTC."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memoryd.errors import InvalidArgument, LimitExceeded
+from memoryd.model import limits
+from memoryd.model.memory import Kind, Memory, Source
+from memoryd.model.open_enum import OpenEnum
+from memoryd.model.scope import Owner, Scope
+from memoryd.model.trust import Trust
+from memoryd.model.validation import check_id, check_text, check_time
+
+__all__ = [
+    "Message",
+    "MessageDraft",
+    "Role",
+    "Session",
+    "SessionState",
+    "Thread",
+    "ToolCall",
+    "WorkingMemory",
+    "message_key",
+]
+
+_OWN = {"internal": True}  # a field that the daemon keeps for itself
+CUT = "…"
+
+
+class Role(OpenEnum):
+    """Who speaks in a message."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL = "tool"
+
+
+class SessionState(OpenEnum):
+    """Where a session stands."""
+
+    OPEN = "open"
+    """It goes on."""
+    PENDING = "pending"
+    """It has ended, and nothing was learnt from it so far."""
+    DONE = "done"
+    """It was learnt from."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool that the assistant asks for."""
+
+    name: str
+    arguments: str = ""
+    """As the model wrote them, mostly JSON."""
+    id: str = ""
+
+    def checked(self, name: str) -> ToolCall:
+        """Return it checked; InvalidArgument or LimitExceeded names the part below `name`."""
+        called = check_id(self.name, f"{name}.name")
+        if not called:
+            raise InvalidArgument(f"{name}.name is empty; say which tool is called", field=f"{name}.name")
+        arguments = check_text(self.arguments, f"{name}.arguments", limit=limits.MAX_TOOL_ARGUMENT_BYTES)
+        return ToolCall(called, arguments, check_id(self.id, f"{name}.id"))
+
+
+def message_key(thread_id: str, seq: int) -> str:
+    """Return what addresses a message in the index of its scope: no id holds a control character."""
+    return f"{thread_id}\x1f{seq}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One utterance of a thread; fields as in `conversation.proto`."""
+
+    id: str
+    agent_id: str
+    scope: Scope
+    thread_id: str
+    seq: int
+    """Its place in the thread, from 1 on."""
+    session_id: str
+    role: Role
+    content: str
+    create_time: datetime
+    name: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    input_source: str = ""
+    metadata: str = ""
+    """A JSON object, as it was given; empty: none."""
+    masked: bool = False
+    """Whether a credential was taken out before it was stored."""
+    trust: Trust = Trust.HOST
+    grant_id: str = ""
+    author: str = field(default="", metadata=_OWN)
+    """The user for whom it was appended."""
+
+    @property
+    def owner(self) -> Owner:
+        """Whose it is."""
+        return Owner(self.agent_id, self.scope)
+
+    @property
+    def text_bytes(self) -> int:
+        """Bytes of its texts, as quotas count them."""
+        calls = sum(len(call.name) + len(call.arguments.encode()) for call in self.tool_calls)
+        return len(self.content.encode()) + len(self.metadata.encode()) + calls
+
+    @property
+    def speaker(self) -> str:
+        """Who says it: the name, else the role; empty of a user without a name."""
+        return self.name or ("" if self.role is Role.USER else self.role.value)
+
+    @property
+    def shown(self) -> str:
+        """What is said, with `[source]` and `[tool:name]` before it, as it is searched and put into prompts."""
+        before = f"[{self.input_source}] " if self.input_source else ""
+        if self.role is Role.TOOL:
+            before = f"[tool:{self.name}] {before}" if self.name else f"[tool] {before}"
+        calls = "".join(f"\n[tool:{call.name}] {call.arguments}".rstrip() for call in self.tool_calls)
+        return f"{before}{self.content}{calls}".strip()
+
+    def as_memory(self, *, most: int = limits.MAX_CONTENT_BYTES) -> Memory:
+        """Return it as what a search finds: a memory of kind EPISODE, of a long one the first `most` characters."""
+        said = self.shown
+        return Memory(
+            id=self.id,
+            agent_id=self.agent_id,
+            scope=self.scope,
+            content=said if len(said) <= most else said[:most] + CUT,
+            create_time=self.create_time,
+            event_time=self.create_time,
+            kind=Kind.EPISODE,
+            category=self.role.value,
+            key=message_key(self.thread_id, self.seq),
+            source=Source(self.speaker, self.input_source, self.thread_id, self.session_id, (self.id,)),
+            trust=self.trust,
+            grant_id=self.grant_id,
+            author=self.author,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDraft:
+    """A message that is offered: what the caller says of it, checked and in NFC."""
+
+    content: str = ""
+    role: Role = Role.USER
+    name: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    input_source: str = ""
+    metadata: str = ""
+    """A JSON object as text; a mapping becomes one."""
+    id: str = ""
+    """For hosts and importers; empty: the daemon makes one."""
+    create_time: datetime | None = None
+    """For hosts and importers; None: now."""
+
+    def __post_init__(self) -> None:
+        """Check every field; InvalidArgument or LimitExceeded names the first that is wrong."""
+        put = object.__setattr__
+        try:
+            put(self, "role", Role[Role(self.role).name])
+        except (ValueError, KeyError):
+            known = ", ".join(role.value for role in Role)
+            raise InvalidArgument(f"role is {self.role!r}; it must be one of {known}", field="role") from None
+        put(self, "content", check_text(self.content, "content", limit=limits.MAX_MESSAGE_CONTENT_BYTES))
+        for name in ("name", "tool_call_id", "input_source", "id"):
+            put(self, name, check_id(getattr(self, name), name))
+        put(self, "tool_calls", _checked_calls(self.tool_calls))
+        put(self, "metadata", _checked_metadata(self.metadata))
+        put(self, "create_time", check_time(self.create_time, "create_time"))
+        if not self.content.strip() and not self.tool_calls:
+            raise InvalidArgument("content is empty; say something, or name a tool call", field="content")
+
+
+def _checked_calls(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    if len(calls) > limits.MAX_TOOL_CALLS:
+        raise LimitExceeded(
+            f"tool_calls has {len(calls)} entries; the limit is {limits.MAX_TOOL_CALLS}",
+            field="tool_calls",
+            limit="tool_calls",
+        )
+    return tuple(call.checked(f"tool_calls[{n}]") for n, call in enumerate(calls))
+
+
+def _checked_metadata(text: str | Mapping[str, Any]) -> str:
+    """Return a JSON object as it stands; InvalidArgument for anything else."""
+    if isinstance(text, Mapping):
+        try:
+            text = json.dumps(dict(text), ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidArgument(f"metadata cannot be written as JSON: {error}", field="metadata") from None
+    text = check_text(text, "metadata", limit=limits.MAX_MESSAGE_METADATA_BYTES)
+    if not text:
+        return ""
+    try:
+        held = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise InvalidArgument("metadata is not valid JSON", field="metadata") from None
+    if not isinstance(held, dict):
+        raise InvalidArgument("metadata must be a JSON object", field="metadata")
+    return text if held else ""
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)  # NaN and Infinity are no JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """One conversation of one scope; fields as in `conversation.proto`."""
+
+    id: str
+    """The caller's own key, unique within agent and scope."""
+    agent_id: str
+    scope: Scope
+    create_time: datetime
+    update_time: datetime
+    message_count: int = 0
+    turn_count: int = 0
+    """Messages of users: each begins a turn."""
+    last_seq: int = 0
+    session_id: str = ""
+    """The session that is open; empty: none."""
+    summary: str = ""
+    summary_seq: int = 0
+    """The last message that the summary covers."""
+    summary_time: datetime | None = None
+    view_seq: int = 0
+    """Messages up to here are left out of prompts: the thread was compacted."""
+    working_memory: str = ""
+    working_memory_time: datetime | None = None
+    trust: Trust = field(default=Trust.HOST, metadata=_OWN)
+    """The highest of its messages: with less it is not erased."""
+    summary_trust: Trust = Trust.HOST
+    working_memory_trust: Trust = Trust.HOST
+    revision: int = field(default=0, metadata=_OWN)
+    """How often it was changed: a change says on which one it was decided."""
+
+    @property
+    def owner(self) -> Owner:
+        """Whose it is."""
+        return Owner(self.agent_id, self.scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One bounded run of a thread, from wake to sleep."""
+
+    id: str
+    """The caller's own key, unique within its thread, or one that the daemon made."""
+    agent_id: str
+    scope: Scope
+    thread_id: str
+    state: SessionState
+    start_time: datetime
+    update_time: datetime
+    end_time: datetime | None = None
+    end_reason: str = ""
+    """Why it ended: "ended", "next" or "idle"; empty while it is open."""
+    message_count: int = 0
+    turn_count: int = 0
+    first_seq: int = 0
+    last_seq: int = 0
+    messages_before: int = field(default=0, metadata=_OWN)
+    """How many messages the thread had when it was opened."""
+    turns_before: int = field(default=0, metadata=_OWN)
+
+    @property
+    def owner(self) -> Owner:
+        """Whose it is."""
+        return Owner(self.agent_id, self.scope)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingMemory:
+    """The small text that an agent rewrites as it goes: one for each user, one for each thread."""
+
+    text: str = ""
+    update_time: datetime | None = None
+    trust: Trust = Trust.HOST

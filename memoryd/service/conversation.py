@@ -1,0 +1,203 @@
+"""ConversationService: one method an RPC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memoryd.domain.conversation import reading, threads, waking
+from memoryd.domain.conversation.append import append
+from memoryd.domain.conversation.erase import erase_thread
+from memoryd.domain.conversation.search import search_messages
+from memoryd.domain.conversation.threads import ThreadKey
+from memoryd.domain.ports import Ports
+from memoryd.errors import MemorydError
+from memoryd.model.conversation import MessageDraft
+from memoryd.model.talk import MessageSearch
+from memoryd.service.gate import Call
+from memoryd.turns import in_turns
+from memoryd.v1 import conversation_service_pb2 as pb
+from memoryd.wire.conversation import (
+    appended_to_pb,
+    draft_from_pb,
+    message_hit_to_pb,
+    message_to_pb,
+    session_to_pb,
+    states_from_pb,
+    thread_to_pb,
+    working_memory_to_pb,
+)
+from memoryd.wire.memory import TRUST, legs_to_pb, set_time
+
+__all__ = ["ConversationService"]
+
+
+class ConversationService:
+    """The RPCs of conversation_service.proto; the gate has checked the caller."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    async def AppendMessages(self, request: pb.AppendMessagesRequest, call: Call) -> pb.AppendMessagesResponse:
+        done = await append(
+            _key(request),
+            _drafts(request),
+            call.caller,
+            self._ports,
+            now=call.now,
+            session_id=request.session_id,
+            request_id=request.request_id,
+        )
+        call.touched([message.id for message in done.messages])
+        return pb.AppendMessagesResponse(
+            stored=done.stored,
+            messages=map(appended_to_pb, done.messages),
+            session_id=done.session_id,
+            message_count=done.message_count,
+            turn_count=done.turn_count,
+            ended_session_id=done.ended_session_id,
+        )
+
+    async def ListMessages(self, request: pb.ListMessagesRequest, call: Call) -> pb.ListMessagesResponse:
+        page = await reading.list_messages(
+            _key(request),
+            call.caller,
+            self._ports,
+            page_size=request.page_size,
+            page_token=request.page_token,
+            max_tokens=request.max_tokens,
+            session_id=request.session_id,
+            in_view=request.in_view,
+        )
+        call.touched([message.id for message in page.messages])
+        return pb.ListMessagesResponse(
+            messages=[message_to_pb(message) async for message in in_turns(page.messages)],
+            next_page_token=page.next_page_token,
+        )
+
+    async def GetThread(self, request: pb.GetThreadRequest, call: Call) -> pb.GetThreadResponse:
+        thread = await threads.get_thread(_key(request), call.caller, self._ports)
+        return pb.GetThreadResponse(thread=thread_to_pb(thread))
+
+    async def ListThreads(self, request: pb.ListThreadsRequest, call: Call) -> pb.ListThreadsResponse:
+        page = await threads.list_threads(
+            call.caller,
+            self._ports,
+            page_size=request.page_size,
+            page_token=request.page_token,
+            prefix=request.prefix,
+        )
+        return pb.ListThreadsResponse(
+            threads=[thread_to_pb(thread) async for thread in in_turns(page.threads)],
+            next_page_token=page.next_page_token,
+        )
+
+    async def DeleteThread(self, request: pb.DeleteThreadRequest, call: Call) -> pb.DeleteThreadResponse:
+        gone = await erase_thread(
+            _key(request),
+            call.caller,
+            self._ports,
+            now=call.now,
+            with_memories=request.with_memories,
+            dry_run=request.dry_run,
+        )
+        call.touched([*gone.message_ids, *gone.memory_ids])
+        return pb.DeleteThreadResponse(
+            thread=thread_to_pb(gone.thread),
+            message_ids=gone.message_ids,
+            memory_ids=gone.memory_ids,
+            backups=gone.backups,
+            dry_run=gone.dry_run,
+        )
+
+    async def SearchMessages(self, request: pb.SearchMessagesRequest, call: Call) -> pb.SearchMessagesResponse:
+        asked = MessageSearch(
+            text=request.query,
+            top_k=request.top_k,
+            min_score=request.min_score,
+            thread_id=request.thread_id,
+            shared=request.shared if request.HasField("shared") else None,
+            exclude_thread_ids=tuple(request.exclude_thread_ids),
+            exclude_session_ids=tuple(request.exclude_session_ids),
+            before=request.before if request.HasField("before") else None,
+            after=request.after if request.HasField("after") else None,
+        )
+        found = await search_messages(asked, call.caller, self._ports, now=call.now)
+        call.note_embedding(found.embedding_s)
+        call.touched([hit.message.id for hit in found.hits])
+        return pb.SearchMessagesResponse(
+            hits=[message_hit_to_pb(hit) async for hit in in_turns(found.hits)],
+            unavailable_legs=legs_to_pb(found.unavailable_legs),
+        )
+
+    async def SetSummary(self, request: pb.SetSummaryRequest, call: Call) -> pb.SetSummaryResponse:
+        thread = await threads.set_summary(
+            _key(request), request.summary, request.up_to_seq, call.caller, self._ports, now=call.now
+        )
+        return pb.SetSummaryResponse(thread=thread_to_pb(thread))
+
+    async def GetSummary(self, request: pb.GetSummaryRequest, call: Call) -> pb.GetSummaryResponse:
+        held = await threads.get_summary(_key(request), call.caller, self._ports)
+        response = pb.GetSummaryResponse(
+            summary=held.summary, summary_seq=held.summary_seq, trust=TRUST.to_pb(held.trust)
+        )
+        set_time(response, "summary_time", held.summary_time)
+        return response
+
+    async def CompactThread(self, request: pb.CompactThreadRequest, call: Call) -> pb.CompactThreadResponse:
+        done = await threads.compact_thread(
+            _key(request),
+            request.retain_recent,
+            call.caller,
+            self._ports,
+            emergency=request.emergency,
+            now=call.now,
+        )
+        return pb.CompactThreadResponse(thread=thread_to_pb(done.thread), compacted_count=done.compacted_count)
+
+    async def SetWorkingMemory(self, request: pb.SetWorkingMemoryRequest, call: Call) -> pb.SetWorkingMemoryResponse:
+        held = await threads.set_working_memory(
+            _key_if_any(request), request.text, call.caller, self._ports, shared=request.shared, now=call.now
+        )
+        return pb.SetWorkingMemoryResponse(working_memory=working_memory_to_pb(held))
+
+    async def GetWorkingMemory(self, request: pb.GetWorkingMemoryRequest, call: Call) -> pb.GetWorkingMemoryResponse:
+        held = await threads.get_working_memory(_key_if_any(request), call.caller, self._ports, shared=request.shared)
+        return pb.GetWorkingMemoryResponse(working_memory=working_memory_to_pb(held))
+
+    async def StartSession(self, request: pb.StartSessionRequest, call: Call) -> pb.StartSessionResponse:
+        begun = await waking.start_session(_key(request), request.session_id, call.caller, self._ports, now=call.now)
+        return pb.StartSessionResponse(session=session_to_pb(begun.session), ended_session_id=begun.ended_session_id)
+
+    async def EndSession(self, request: pb.EndSessionRequest, call: Call) -> pb.EndSessionResponse:
+        session = await waking.end_session(_key(request), request.session_id, call.caller, self._ports, now=call.now)
+        return pb.EndSessionResponse(session=session_to_pb(session))
+
+    async def ListSessions(self, request: pb.ListSessionsRequest, call: Call) -> pb.ListSessionsResponse:
+        page = await threads.list_sessions(
+            call.caller,
+            self._ports,
+            key=_key_if_any(request),
+            states=states_from_pb(request.states),
+            page_size=request.page_size,
+            page_token=request.page_token,
+        )
+        return pb.ListSessionsResponse(sessions=map(session_to_pb, page.sessions), next_page_token=page.next_page_token)
+
+
+def _key(request: Any) -> ThreadKey:
+    return ThreadKey(request.thread_id, request.shared)
+
+
+def _key_if_any(request: Any) -> ThreadKey | None:
+    return _key(request) if request.thread_id else None
+
+
+def _drafts(request: pb.AppendMessagesRequest) -> list[MessageDraft]:
+    """Return the messages of a request, checked; an error names the one that is wrong."""
+    drafts = []
+    for n, message in enumerate(request.messages):
+        try:
+            drafts.append(draft_from_pb(message))
+        except MemorydError as error:
+            raise error.within(f"messages[{n}].") from None
+    return drafts

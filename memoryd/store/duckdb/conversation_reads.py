@@ -1,0 +1,242 @@
+"""What the DuckDB store answers about conversations: the promises of `store.conversations`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.model.change import Applied, Head, Snapshot
+from memoryd.model.conversation import Message, Session, SessionState, Thread, WorkingMemory
+from memoryd.model.scope import Owner, Visibility
+from memoryd.model.trust import Trust
+from memoryd.store.conversations import Place, thread_name
+from memoryd.store.duckdb import rows
+from memoryd.store.duckdb.conversations import (
+    MESSAGE_COLUMNS,
+    SESSION_COLUMNS,
+    THREAD_COLUMNS,
+    message_of,
+    read_episodes,
+    session_of,
+    thread_key,
+    thread_of,
+)
+from memoryd.store.duckdb.queries import of_owner
+from memoryd.store.duckdb.readers import Readers
+from memoryd.store.duckdb.vectors import column_of
+from memoryd.store.duckdb.writer import Writer
+
+__all__ = ["ConversationReads"]
+
+T = TypeVar("T")
+_MESSAGES = f"SELECT {', '.join(MESSAGE_COLUMNS)} FROM messages"
+
+
+class ConversationReads:
+    """The part of the store that knows conversations."""
+
+    _writer: Writer
+    _readers: Readers
+
+    async def _conversation_rows(self, sql: str, params: Sequence[Any], make: Callable[[Sequence[Any]], T]) -> list[T]:
+        return await self._readers.read(lambda: [make(row) for row in self._readers.rows(sql, params)])
+
+    def on_episodes(self, callback: Callable[[Applied], None]) -> None:
+        self._writer.on_episodes(callback)
+
+    async def episode_head(self, owner: Owner) -> Head:
+        return self._writer.recent_episodes.heads.of(owner)
+
+    async def episode_changes(self, owner: Owner, since: int) -> list[Applied] | None:
+        return self._writer.recent_episodes.since(owner, since)
+
+    def read_episodes(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
+        return self._readers.read_here(
+            lambda: read_episodes(self._readers.cursor(), owner, self._writer.message_vectors.dimensions, build)
+        )
+
+    async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
+        found = await self._conversation_rows(
+            f"SELECT {', '.join(THREAD_COLUMNS)} FROM threads WHERE name = ?",
+            [thread_name(owner, thread_id)],
+            thread_of,
+        )
+        return found[0] if found else None
+
+    async def threads(
+        self, visible: Visibility, *, limit: int, after: Place | None = None, prefix: str = ""
+    ) -> list[Thread]:
+        where, params = _of_owners(visible.owners)
+        if prefix:
+            where, params = f"{where} AND starts_with(thread_id, ?)", [*params, prefix]
+        if after is not None:
+            time = rows.naive(after[0])
+            where += " AND (update_time < ? OR (update_time = ? AND thread_id < ?))"
+            params = [*params, time, time, after[1]]
+        return await self._conversation_rows(
+            f"SELECT {', '.join(THREAD_COLUMNS)} FROM threads WHERE {where}"
+            f" ORDER BY update_time DESC, thread_id DESC LIMIT {int(limit)}",
+            params,
+            thread_of,
+        )
+
+    async def session(self, owner: Owner, thread_id: str, session_id: str) -> Session | None:
+        where, params = of_owner(owner)
+        found = await self._conversation_rows(
+            f"SELECT {', '.join(SESSION_COLUMNS)} FROM sessions WHERE {where} AND thread_id = ? AND session_id = ?",
+            [*params, thread_id, session_id],
+            session_of,
+        )
+        return found[0] if found else None
+
+    async def sessions(
+        self,
+        owners: Collection[Owner],
+        *,
+        limit: int,
+        after: Place | None = None,
+        thread_id: str = "",
+        states: Collection[SessionState] = (),
+    ) -> list[Session]:
+        where, params = _of_owners(owners)
+        if thread_id:
+            where, params = f"{where} AND thread_id = ?", [*params, thread_id]
+        if states:
+            where += " AND state IN (SELECT unnest(?::VARCHAR[]))"
+            params = [*params, [state.value for state in states]]
+        if after is not None:
+            time = rows.naive(after[0])
+            where += " AND (start_time < ? OR (start_time = ? AND session_id < ?))"
+            params = [*params, time, time, after[1]]
+        return await self._conversation_rows(
+            f"SELECT {', '.join(SESSION_COLUMNS)} FROM sessions WHERE {where}"
+            f" ORDER BY start_time DESC, session_id DESC LIMIT {int(limit)}",
+            params,
+            session_of,
+        )
+
+    async def messages(
+        self, owner: Owner, thread_id: str, *, limit: int, before: int = 0, after: int = 0, session_id: str = ""
+    ) -> list[Message]:
+        where, params = _of_thread(owner, thread_id)
+        where, params = f"{where} AND seq > ?", [*params, after]
+        if before:
+            where, params = f"{where} AND seq < ?", [*params, before]
+        if session_id:
+            where += " AND json_extract_string(details, '$.session_id') = ?"
+            params = [*params, session_id]
+        found = await self._conversation_rows(
+            f"{_MESSAGES} WHERE {where} ORDER BY seq DESC LIMIT {int(limit)}", params, message_of
+        )
+        return found[::-1]
+
+    async def messages_at(self, owner: Owner, places: Collection[tuple[str, int]]) -> list[Message]:
+        if not places:
+            return []
+        where, params = of_owner(owner)
+        keys = {thread_id: thread_key(owner, thread_id) for thread_id, _ in places}
+        wanted = sorted({(keys[thread_id], seq) for thread_id, seq in places})
+        found = await self._conversation_rows(
+            f"{_MESSAGES} WHERE {where} AND thread IN (SELECT unnest(?::BIGINT[]))"
+            " AND seq IN (SELECT unnest(?::BIGINT[]))",
+            [*params, sorted({key for key, _ in wanted}), sorted({seq for _, seq in wanted})],
+            message_of,
+        )
+        return sorted(
+            (message for message in found if (message.thread_id, message.seq) in places),
+            key=lambda message: (message.thread_id, message.seq),
+        )
+
+    async def taken_ids(self, owner: Owner, thread_id: str, ids: Collection[str]) -> frozenset[str]:
+        if not ids:
+            return frozenset()
+        where, params = _of_thread(owner, thread_id)
+        found = await self._conversation_rows(
+            f"SELECT id FROM messages WHERE {where} AND id IN (SELECT unnest(?::VARCHAR[]))",
+            [*params, list(ids)],
+            lambda row: str(row[0]),
+        )
+        return frozenset(found)
+
+    async def first_message_ids(self, owner: Owner, thread_id: str, *, limit: int) -> list[str]:
+        where, params = _of_thread(owner, thread_id)
+        return await self._conversation_rows(
+            f"SELECT id FROM messages WHERE {where} ORDER BY seq LIMIT {int(limit)}", params, lambda row: str(row[0])
+        )
+
+    async def messages_naming(
+        self, owner: Owner, names: Sequence[str], *, limit: int, after: int = 0
+    ) -> list[tuple[int, Message]]:
+        where, params = of_owner(owner)
+        said = "lower(content || ' ' || details || ' ' || metadata)"
+        condition = " OR ".join(f"contains({said}, ?)" for _ in names)
+        return await self._conversation_rows(
+            f"SELECT number, {', '.join(MESSAGE_COLUMNS)} FROM messages WHERE {where} AND number > ? AND ({condition})"
+            f" ORDER BY number LIMIT {int(limit)}",
+            [*params, after, *(name.lower() for name in names)],
+            lambda row: (int(row[0]), message_of(row[1:])),
+        )
+
+    async def working_memory(self, owner: Owner) -> WorkingMemory:
+        found = await self._conversation_rows(
+            "SELECT text, update_time, trust FROM working_memories WHERE name = ?", [thread_name(owner, "")], tuple
+        )
+        return WorkingMemory(found[0][0], rows.aware(found[0][1]), Trust(found[0][2])) if found else WorkingMemory()
+
+    async def nearest_messages(
+        self, owners: Iterable[Owner], vector: NDArray[np.float32], fingerprint: str, *, limit: int
+    ) -> list[tuple[Message, float]]:
+        if len(vector) not in self._writer.message_vectors.dimensions:
+            return []
+        where, params = _of_owners(list(owners))
+        cosine = f"array_cosine_similarity({column_of(len(vector))}, ?::FLOAT[{len(vector)}])"
+        columns = ", ".join(f"m.{name}" for name in MESSAGE_COLUMNS)
+        return await self._conversation_rows(
+            f"SELECT {columns}, v.similarity FROM (SELECT id, thread, {cosine} AS similarity FROM message_vectors"
+            f" WHERE {where} AND fingerprint = ? ORDER BY similarity DESC LIMIT {int(limit)}) AS v"
+            " JOIN messages AS m ON m.id = v.id AND m.thread = v.thread ORDER BY v.similarity DESC",
+            [vector, *params, fingerprint],
+            lambda row: (message_of(row[:-1]), float(row[-1])),
+        )
+
+    async def idle_threads(self, before: datetime, *, limit: int) -> list[Thread]:
+        return await self._conversation_rows(
+            f"SELECT {', '.join(THREAD_COLUMNS)} FROM threads WHERE session_id <> '' AND update_time < ?"
+            f" ORDER BY update_time LIMIT {int(limit)}",
+            [rows.naive(before)],
+            thread_of,
+        )
+
+    async def unembedded_messages(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
+        columns = ", ".join("'' AS metadata" if name == "metadata" else name for name in MESSAGE_COLUMNS)
+        return await self._conversation_rows(
+            f"SELECT number, {columns} FROM messages WHERE number > ? ORDER BY number LIMIT {int(limit)}",
+            [after],
+            lambda row: (int(row[0]), message_of(row[1:])),
+        )
+
+    async def cursor(self, name: str) -> int | None:
+        found = await self._conversation_rows("SELECT value FROM cursors WHERE name = ?", [name], tuple)
+        return int(found[0][0]) if found else None
+
+    async def message_totals(self, after: int = 0) -> tuple[int, int]:
+        found = await self._conversation_rows(
+            "SELECT count(*), count(*) FILTER (number > ?) FROM messages", [after], tuple
+        )
+        return int(found[0][0]), int(found[0][1])
+
+
+def _of_thread(owner: Owner, thread_id: str) -> tuple[str, list[Any]]:
+    where, params = of_owner(owner)
+    return f"thread = ? AND {where} AND thread_id = ?", [thread_key(owner, thread_id), *params, thread_id]
+
+
+def _of_owners(owners: Collection[Owner]) -> tuple[str, list[Any]]:
+    """Return the condition that a row belongs to one of one or two owners, of tables with few rows."""
+    clauses = [of_owner(owner) for owner in owners]
+    where = " OR ".join(f"({condition})" for condition, _ in clauses)
+    return f"({where or 'false'})", [value for _, params in clauses for value in params]

@@ -1,0 +1,208 @@
+"""The part of the reference store that knows conversations; it goes with `store.ram`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.errors import Contended
+from memoryd.model.change import Applied, ChangeSet, ConversationChange, Entry, Head, RecordedRequest, Snapshot
+from memoryd.model.conversation import Message, Session, SessionState, Thread, WorkingMemory
+from memoryd.model.scope import Owner, Visibility
+from memoryd.store.conversations import Place, numbered, thread_mark
+from memoryd.store.recent import RecentChanges
+
+__all__ = ["RamConversations", "names_erased_thread"]
+
+T = TypeVar("T")
+
+
+class RamConversations:
+    """Dictionaries of threads, sessions and messages."""
+
+    def __init__(self) -> None:
+        self._threads: dict[tuple[Owner, str], Thread] = {}
+        self._sessions: dict[tuple[Owner, str, str], Session] = {}
+        self._messages: dict[int, Entry] = {}
+        self._said: dict[int, Message] = {}
+        self._working: dict[Owner, WorkingMemory] = {}
+        self._cursors: dict[str, int] = {}
+        self._recent_episodes = RecentChanges(Head())
+        self._episode_callbacks: list[Callable[[Applied], None]] = []
+
+    def _check_threads(self, changes: Sequence[ChangeSet]) -> None:
+        """Raise Contended where a thread has changed since a change of it was decided."""
+        known = {key: thread.revision for key, thread in self._threads.items()}
+        for change in changes:
+            for thread in () if change.conversation is None else change.conversation.threads:
+                key = thread.owner, thread.id
+                if thread.revision != known.get(key, 0) + 1:
+                    raise Contended("others have changed the thread at the same time; nothing was written: try again")
+                known[key] = thread.revision
+
+    def _converse(self, change: ConversationChange, commit_seq: int) -> Applied | None:
+        """Take a change in, and return what those who follow messages are told."""
+        self._threads.update({(thread.owner, thread.id): thread for thread in change.threads})
+        self._sessions.update({(one.owner, one.thread_id, one.id): one for one in change.sessions})
+        for n, (message, terms) in enumerate(change.messages):
+            number = numbered(commit_seq, n)
+            self._said[number] = message
+            self._messages[number] = Entry(message.as_memory(), terms)
+        if change.working_memory is not None:
+            self._working.pop(change.owner, None)
+            if change.working_memory.text:
+                self._working[change.owner] = change.working_memory
+        made = {one.memory_id: one for one in change.embeddings}
+        for number, entry in self._messages.items():
+            one = made.get(entry.memory.id)
+            if one is not None and entry.memory.owner == change.owner and number > change.embedded_after:
+                self._messages[number] = replace(entry, vector=one.vector, fingerprint=one.fingerprint)
+        self._erase(change)
+        return self._recent_episodes.add(commit_seq, change.episodes) if change.is_found_anew else None
+
+    def _erase(self, change: ConversationChange) -> None:
+        gone = {(one.thread_id, one.id) for one in change.purge_messages}
+        threads = {thread.id for thread in change.purge_threads}
+        for number, message in list(self._said.items()):
+            named = message.thread_id in threads or (message.thread_id, message.id) in gone
+            if named and message.owner == change.owner:
+                del self._said[number], self._messages[number]
+        for thread in change.purge_threads:
+            self._threads.pop((thread.owner, thread.id), None)
+            for key in [key for key in self._sessions if key[:2] == (thread.owner, thread.id)]:
+                del self._sessions[key]
+
+    def _note_cursors(self, change: ChangeSet) -> None:
+        for name, value in change.cursors.items():
+            kind = f"{name.partition(':')[0]}:"
+            others = [other for other in self._cursors if other.startswith(kind) and other != name]
+            for other in others:
+                del self._cursors[other]
+            if others:
+                for number, entry in self._messages.items():
+                    self._messages[number] = replace(entry, vector=None, fingerprint="")
+            self._cursors[name] = value
+
+    def on_episodes(self, callback: Callable[[Applied], None]) -> None:
+        self._episode_callbacks.append(callback)
+
+    async def episode_head(self, owner: Owner) -> Head:
+        return self._recent_episodes.heads.of(owner)
+
+    async def episode_changes(self, owner: Owner, since: int) -> list[Applied] | None:
+        return self._recent_episodes.since(owner, since)
+
+    def read_episodes(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
+        entries = [entry for _, entry in sorted(self._messages.items()) if entry.memory.owner == owner]
+        size = sum(len(entry.memory.content.encode()) + len(entry.terms) for entry in entries)
+        return build(Snapshot(self._recent_episodes.heads.of(owner).commit_seq, len(entries), size, [entries]))
+
+    async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
+        return self._threads.get((owner, thread_id))
+
+    async def threads(
+        self, visible: Visibility, *, limit: int, after: Place | None = None, prefix: str = ""
+    ) -> list[Thread]:
+        found = [one for one in self._threads.values() if one.owner in visible.owners and one.id.startswith(prefix)]
+        found.sort(key=lambda thread: (thread.update_time, thread.id), reverse=True)
+        return [one for one in found if after is None or (one.update_time, one.id) < after][:limit]
+
+    async def session(self, owner: Owner, thread_id: str, session_id: str) -> Session | None:
+        return self._sessions.get((owner, thread_id, session_id))
+
+    async def sessions(
+        self,
+        owners: Collection[Owner],
+        *,
+        limit: int,
+        after: Place | None = None,
+        thread_id: str = "",
+        states: Collection[SessionState] = (),
+    ) -> list[Session]:
+        found = [
+            one
+            for one in self._sessions.values()
+            if one.owner in owners
+            and (not thread_id or one.thread_id == thread_id)
+            and (not states or one.state in states)
+            and (after is None or (one.start_time, one.id) < after)
+        ]
+        return sorted(found, key=lambda one: (one.start_time, one.id), reverse=True)[:limit]
+
+    def _of_thread(self, owner: Owner, thread_id: str) -> list[Message]:
+        found = [one for one in self._said.values() if one.owner == owner and one.thread_id == thread_id]
+        return sorted(found, key=lambda message: message.seq)
+
+    async def messages(
+        self, owner: Owner, thread_id: str, *, limit: int, before: int = 0, after: int = 0, session_id: str = ""
+    ) -> list[Message]:
+        found = [
+            one
+            for one in self._of_thread(owner, thread_id)
+            if one.seq > after and (not before or one.seq < before) and (not session_id or one.session_id == session_id)
+        ]
+        return found[-limit:]
+
+    async def messages_at(self, owner: Owner, places: Collection[tuple[str, int]]) -> list[Message]:
+        found = [one for one in self._said.values() if one.owner == owner and (one.thread_id, one.seq) in places]
+        return sorted(found, key=lambda message: (message.thread_id, message.seq))
+
+    async def taken_ids(self, owner: Owner, thread_id: str, ids: Collection[str]) -> frozenset[str]:
+        return frozenset(one.id for one in self._of_thread(owner, thread_id) if one.id in ids)
+
+    async def first_message_ids(self, owner: Owner, thread_id: str, *, limit: int) -> list[str]:
+        return [one.id for one in self._of_thread(owner, thread_id)][:limit]
+
+    async def messages_naming(
+        self, owner: Owner, names: Sequence[str], *, limit: int, after: int = 0
+    ) -> list[tuple[int, Message]]:
+        wanted = [name.lower() for name in names]
+
+        def says(message: Message) -> bool:
+            calls = " ".join(f"{call.name} {call.arguments}" for call in message.tool_calls)
+            text = f"{message.content} {message.name} {calls} {message.author} {message.metadata}".lower()
+            return any(name in text for name in wanted)
+
+        found = ((n, one) for n, one in sorted(self._said.items()) if n > after and one.owner == owner and says(one))
+        return list(islice(found, limit))
+
+    async def working_memory(self, owner: Owner) -> WorkingMemory:
+        return self._working.get(owner, WorkingMemory())
+
+    async def nearest_messages(
+        self, owners: Iterable[Owner], vector: NDArray[np.float32], fingerprint: str, *, limit: int
+    ) -> list[tuple[Message, float]]:
+        seen = {*owners}
+        found = [
+            (self._said[number], float(entry.vector @ vector))
+            for number, entry in self._messages.items()
+            if entry.vector is not None and entry.fingerprint == fingerprint and entry.memory.owner in seen
+        ]
+        return sorted(found, key=lambda hit: -hit[1])[:limit]
+
+    async def idle_threads(self, before: datetime, *, limit: int) -> list[Thread]:
+        found = [one for one in self._threads.values() if one.session_id and one.update_time < before]
+        return sorted(found, key=lambda thread: thread.update_time)[:limit]
+
+    async def unembedded_messages(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
+        return [(number, message) for number, message in sorted(self._said.items()) if number > after][:limit]
+
+    async def cursor(self, name: str) -> int | None:
+        return self._cursors.get(name)
+
+    async def message_totals(self, after: int = 0) -> tuple[int, int]:
+        return len(self._said), sum(number > after for number in self._said)
+
+
+def names_erased_thread(request: RecordedRequest, change: ChangeSet) -> bool:
+    """Whether the note of a request is of a thread that a change erases."""
+    if change.conversation is None:
+        return False
+    marks = {thread_mark(thread.owner, thread.id) for thread in change.conversation.purge_threads}
+    return any(not marks.isdisjoint(noted) for _, _, noted in request.outcomes)
