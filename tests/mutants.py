@@ -77,6 +77,7 @@ MUTANTS = [
     ("memoryd/index/cache.py", "if applied.after > index.commit_seq:", "if False:", INDEX),
     ("memoryd/index/cache.py", "            if change.erases:\n                self._drop",
      "            if False:\n                self._drop", TWO),
+    ("memoryd/index/search.py", "    if not vectors.missing:", "    if True:", "tests/test_reembed.py"),
     ("memoryd/index/cache.py", "purge_seq == seen", "purge_seq >= 0", TWO),
     ("memoryd/index/cache.py", "            await self._fetch(owner, index)\n", "            return index\n", TWO),
     ("memoryd/index/cache.py", "            self._missed[owner].append(applied)", "            pass", INDEX),

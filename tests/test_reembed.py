@@ -15,7 +15,7 @@ from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.errors import TextRefused, Unavailable
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors
-from memoryd.model.change import ChangeSet, Embedding
+from memoryd.model.change import ChangeSet, Embedding, Entry
 from memoryd.model.results import Leg
 from memoryd.model.scope import Owner
 from tests.builders import ALICE, BOB, NOW, HashEncoder, Local, entry, memory, open_duckdb, ports_over, ram_store
@@ -212,6 +212,33 @@ async def test_an_outage_beside_a_refused_text_leaves_no_other_memory_without_a_
     async with with_model(store, Flaky(cannot="statement 17 "), clock, close=True) as (_, _, passed, _):
         assert 0 == (await passed()).pending_count
     await store.close()
+
+
+def test_among_memories_with_new_vectors_one_that_waits_stands_by_its_words():
+    vector = np.zeros(8, np.float32)
+    vector[0] = 1.0
+    near = vector * 0.8 + np.eye(8, dtype=np.float32)[1] * 0.6
+    others = [Entry(memory(f"m{n}"), "house", near, "f") for n in range(20)]
+    waits = Entry(memory("waits"), "parcel house", None, "")
+    index = ScopeIndex([[*others, waits]], dimensions=8, fingerprint="f")
+    first, second = ask(index, question(vector, ("parcel", "lorry", "house")))[:2]
+    assert ("waits", 0.0) == (first.memory.content, first.similarity)
+    assert first.score == round(first.lexical, 6) > second.score
+
+
+async def test_asking_again_while_a_pass_is_under_way_counts_one_pass(store, clock):
+    await store.commit(ChangeSet(inserts=tuple(entry(f"statement {n}") for n in range(5))))
+    async with with_model(store, OtherEncoder(), clock, close=True) as (ports, _, passed, told):
+        documents = ports.embedder.documents
+
+        async def slow(*args, **more):
+            await asyncio.sleep(0.05)
+            return await documents(*args, **more)
+
+        ports.embedder.documents = slow
+        done = await asyncio.gather(passed(), asyncio.sleep(0.02), passed())
+        assert (5, 5) == (done[0].embedded_count, done[2].embedded_count)
+        assert ["reembedding", "reembedded"] == [event for event, _ in told]
 
 
 async def test_a_pause_ends_when_a_pass_is_asked_for(store, clock, monkeypatch):

@@ -86,7 +86,7 @@ def test_the_command_shows_begins_and_waits(folder):
 
     with running(folder, config=NO_MODEL) as daemon, daemon.client() as host:
         host.add_batch([Draft(content=f"statement {n} about tea") for n in range(5)])
-        assert "0 memories embedded, 0 to go" == memoryd("reembed").stdout.strip()  # there is no model
+        assert "nothing to do" in memoryd("reembed").stdout  # there is no model
     with running(folder, config="[embedding]\nreembed = false\n") as daemon, daemon.client() as host:
         assert "run: memoryd reembed" in host.server_info().warnings[0]
         assert "5 memories have no vector" in memoryd("status").stdout

@@ -218,7 +218,8 @@ def _status(args: argparse.Namespace) -> int:
     print(f"store     {info.store_path}: {info.memory_count} memories, {size(info.store_bytes)},"
           f" transaction {info.commit_seq}, schema {info.schema_version}, id {info.store_id}")  # fmt: skip
     embedded = info.memory_count - info.unembedded_count
-    print(f"embedding {info.embedding_provider}, {info.embedding_dimensions} dimensions, {embedded} memories embedded")
+    vectors = f"{info.embedding_dimensions} dimensions, {embedded} of {info.memory_count} memories have a vector"
+    print(f"embedding {info.embedding_provider}, {vectors if info.embedding_fingerprint else 'search by words alone'}")
     print(f"index     {info.index_scopes} scopes, {size(info.index_bytes)}")
     waited_ms = info.max_loop_lag.total_seconds() * 1e3
     print(f"waiting   {waited_ms:.0f} ms at the most for the event loop, in the last minute")

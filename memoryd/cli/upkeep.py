@@ -120,21 +120,29 @@ def _enrich(client: Client, args: argparse.Namespace) -> int:
 
 
 def _reembed(client: Client, args: argparse.Namespace) -> int:
+    told = ""
     with client(args) as memory:
         known = memory.run_reembedding(dry_run=args.dry_run)
         while known.running and not args.no_wait and not args.dry_run:
             _show_share(known)
+            if known.fault != told and known.fault and not sys.stderr.isatty():
+                print(f"pauses: {known.fault}; it tries again until you stop it", file=sys.stderr, flush=True)
+            told = known.fault
             time.sleep(TICK_S)
             known = memory.run_reembedding(dry_run=True)
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr, flush=True)
     if args.json:
         _json(known)
+    elif not known.embedded_count and not known.pending_count:
+        print("nothing to do: no memory waits for a vector of the model in use")
     else:
         print(f"{known.embedded_count} memories embedded, {known.pending_count} to go"
               + (", goes on in the background" if known.running else ""))  # fmt: skip
-    if known.failed_count or known.fault:
-        why = known.fault or "the model could not embed their texts; the next pass tries again"
+    if known.fault:
+        print(f"pauses: {known.fault}", file=sys.stderr)
+    if known.failed_count:
+        why = "the model could not embed their texts; the next pass tries again"
         print(f"{known.failed_count} failed: {why}", file=sys.stderr)
     return 1 if known.failed_count or known.fault else 0
 

@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Candidate, Question
 from memoryd.index.scope import ScopeIndex
+from memoryd.index.vectors import Vectors
 from memoryd.model.trust import Trust
 
 __all__ = ["candidates", "legs"]
 
 BEST_TRUST = max(trust.weight for trust in Trust)
+NO_ROWS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 TIE = 1e-5  # scores closer than this are compared in float64
 
 
@@ -24,6 +26,18 @@ def legs(index: ScopeIndex, question: Question, stats: CorpusStats) -> tuple[NDA
     if question.vector is None or index.vectors is None:
         return np.zeros(len(rows)), lexical
     return index.vectors.compare(question.vector, len(mask)).exact(rows), lexical
+
+
+def _bare(vectors: Vectors, values: NDArray[np.float32], lexical: NDArray[np.float32]) -> NDArray[np.int64]:
+    """
+    Return the documents with a word of the question that have no vector so far: they stand by their words alone.
+
+    With a cosine of 0 they would stand behind those that have one, and share no word with the question.
+    """
+    if not vectors.missing:
+        return NO_ROWS
+    rows = np.flatnonzero((values == 0) & (lexical > 0))
+    return rows[~vectors.rows(rows).any(axis=1)] if len(rows) else rows
 
 
 def candidates(index: ScopeIndex, question: Question, stats: CorpusStats) -> list[Candidate]:
@@ -39,9 +53,12 @@ def candidates(index: ScopeIndex, question: Question, stats: CorpusStats) -> lis
     similar = None
     score: NDArray[np.float32] = np.float32(weights.keyword) * lexical
     slack = TIE
+    bare = NO_ROWS
     if question.vector is not None and index.vectors is not None:
         similar = index.vectors.compare(question.vector, count)
+        bare = _bare(index.vectors, similar.values, lexical)
         score += np.float32(weights.vector) * np.maximum(similar.values, 0)
+        score[bare] = lexical[bare]
         slack += weights.vector * similar.slack
     discount = (BEST_TRUST - index.columns.trusts.view(count)).astype(np.float32) * np.float32(weights.trust_step)
     places = np.where(mask, score - discount, np.float32(-2))
@@ -54,6 +71,8 @@ def candidates(index: ScopeIndex, question: Question, stats: CorpusStats) -> lis
     rows = np.flatnonzero(possible)
     cosines = np.zeros(len(rows)) if similar is None else similar.exact(rows)
     totals = weights.keyword * lexical[rows].astype(np.float64) + weights.vector * np.maximum(cosines, 0)
+    if len(bare):
+        totals = np.where(np.isin(rows, bare), lexical[rows].astype(np.float64), totals)
     totals = np.round(totals, 6)  # so that equal texts tie, in whatever order they are summed
     order = np.round(totals - discount[rows], 6)
     created = index.columns.created.view()

@@ -96,7 +96,7 @@ class AdminService:
         )
 
     async def RunReembedding(self, request: pb.RunReembeddingRequest, call: Call) -> pb.RunReembeddingResponse:  # noqa: ARG002  it is asked of the host
-        if not request.dry_run:
+        if not request.dry_run and await self._reembedder.pending():
             self._reembedder.start()
         known = await self._reembedder.progress()
         return pb.RunReembeddingResponse(

@@ -134,7 +134,7 @@ def list_memories(client: Any, args: argparse.Namespace) -> None:
     if not memories:
         print("nothing like that is remembered" if _is_filtered(args) else "nothing is remembered yet", file=sys.stderr)
     if token:
-        print(f"… more: memory list --limit {2 * args.limit}, or --all", file=sys.stderr)
+        print(f"… more: the same with --limit {2 * args.limit}, or with --all", file=sys.stderr)
 
 
 def _show(memory: Any, args: argparse.Namespace) -> None:

@@ -44,6 +44,8 @@ class Reembedder:
         self._clock = clock
         self._tell = tell
         self._wanted = asyncio.Event()
+        self._resumed = asyncio.Event()
+        self._pending = 0  # as it was last counted
         self._running = False
         self._done = self._failed = self._writing = 0
         self._fault = self._after = ""
@@ -70,7 +72,9 @@ class Reembedder:
 
     def start(self) -> None:
         """Let `serve` begin a pass unless one is under way, or end its pause; nothing where there is no model."""
-        if self._ports.embedder.fingerprint:
+        if self._running:
+            self._resumed.set()
+        elif self._ports.embedder.fingerprint:
             self._wanted.set()
 
     async def serve(self) -> None:
@@ -95,17 +99,18 @@ class Reembedder:
         while True:
             try:
                 if not begun:
-                    self._tell("reembedding", await self.progress())
+                    self._pending = await self.pending()
+                    self._tell("reembedding", self._told(self._pending))
                     begun = True
                 if not await self._page():
                     self._fault = ""
                     return
             except Exception as error:  # noqa: BLE001  also a fault of our own may be over at the next try
                 self._fault = str(error) if isinstance(error, MemorydError) else type(error).__name__
-                self._tell("reembedding_paused", self._told())
+                self._tell("reembedding_paused", self._told(max(0, self._pending - self._done - self._failed)))
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wanted.wait(), pause_s)
-                self._wanted.clear()
+                    await asyncio.wait_for(self._resumed.wait(), pause_s)
+                self._resumed.clear()
                 pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
             else:
                 self._fault, pause_s = "", FIRST_PAUSE_S
