@@ -15,6 +15,7 @@ from memory_cli.memories import add, confirm, context, correct, delete, get, his
 from memory_cli.output import as_json, moment, one_line, size
 from memory_cli.parser import make_parser, refuse_empty
 from memory_cli.people import forget, people, person
+from memory_cli.talk import log, threads
 
 # The client, and with it gRPC, is imported once a command needs it: --help and completion stay instant.
 
@@ -129,6 +130,8 @@ COMMANDS: dict[str, Callable[[Any, argparse.Namespace], None]] = {
     "people": people,
     "person": person,
     "forget": forget,
+    "threads": threads,
+    "log": log,
     "context": context,
     "stats": _stats,
     "whoami": _whoami,

@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/memory
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_memory_subparsers=(add search list get undelete delete correct confirm history people person forget context stats whoami completion)
+_shtab_memory_subparsers=(add search list get undelete delete correct confirm history people person forget threads log context stats whoami completion)
 
 _shtab_memory_add_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --shared --about --tag --kind --category --meta --key --expires --at --confidence --speaker --request-id)
 _shtab_memory_search_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json -n --limit --min-score --explain --about --tag --kind --category --meta --since --until --include-expired --include-superseded)
@@ -19,6 +19,8 @@ _shtab_memory_history_option_strings=(-h --help --user --chat --agent --endpoint
 _shtab_memory_people_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json -n --limit --all)
 _shtab_memory_person_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json -n --limit --rename --merge-into --unmerge)
 _shtab_memory_forget_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --dry-run --yes)
+_shtab_memory_threads_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json -n --limit --all --prefix --delete --with-memories --dry-run --yes --shared)
+_shtab_memory_log_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --search -n --limit --session --before --after --shared --full --follow)
 _shtab_memory_context_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --max-tokens --max-memories --min-score)
 _shtab_memory_stats_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json)
 _shtab_memory_whoami_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json)
@@ -30,7 +32,7 @@ _shtab_memory_search___kind_choices=(fact preference event procedure reflection 
 _shtab_memory_list___kind_choices=(fact preference event procedure reflection episode)
 _shtab_memory_delete___kind_choices=(fact preference event procedure reflection episode)
 _shtab_memory_completion_pos_0_choices=(bash zsh fish)
-_shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm history people person forget context stats whoami completion)
+_shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm history people person forget threads log context stats whoami completion)
 
 _shtab_memory_add_pos_0_nargs=+
 _shtab_memory_add__h_nargs=0
@@ -93,6 +95,20 @@ _shtab_memory_forget___help_nargs=0
 _shtab_memory_forget___json_nargs=0
 _shtab_memory_forget___dry_run_nargs=0
 _shtab_memory_forget___yes_nargs=0
+_shtab_memory_threads__h_nargs=0
+_shtab_memory_threads___help_nargs=0
+_shtab_memory_threads___json_nargs=0
+_shtab_memory_threads___all_nargs=0
+_shtab_memory_threads___with_memories_nargs=0
+_shtab_memory_threads___dry_run_nargs=0
+_shtab_memory_threads___yes_nargs=0
+_shtab_memory_threads___shared_nargs=0
+_shtab_memory_log__h_nargs=0
+_shtab_memory_log___help_nargs=0
+_shtab_memory_log___json_nargs=0
+_shtab_memory_log___shared_nargs=0
+_shtab_memory_log___full_nargs=0
+_shtab_memory_log___follow_nargs=0
 _shtab_memory_context_pos_0_nargs=+
 _shtab_memory_context__h_nargs=0
 _shtab_memory_context___help_nargs=0

@@ -49,8 +49,8 @@ function _shtab_memory_using
   test "$_shtab_memory_cmdpath" = "$argv"
 end
 
-set -g _shtab_memory_commands add search list get undelete delete correct confirm history people person forget context stats whoami completion
-set -g _shtab_memory_opts_with_value --about --agent --at --category --channel --chat --confidence --endpoint --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --rename --request-id --session --since --speaker --tag --thread --timeout --until --user -n
+set -g _shtab_memory_commands add search list get undelete delete correct confirm history people person forget threads log context stats whoami completion
+set -g _shtab_memory_opts_with_value --about --after --agent --at --before --category --channel --chat --confidence --delete --endpoint --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --rename --request-id --search --session --since --speaker --tag --thread --timeout --until --user -n
 
 complete -c memory -e
 complete -c memory -f
@@ -215,6 +215,38 @@ complete -c memory -n '_shtab_memory_using forget' -l timeout -x -d 'give up aft
 complete -c memory -n '_shtab_memory_using forget' -l json -d 'print JSON with the field names of the contract'
 complete -c memory -n '_shtab_memory_using forget' -l dry-run -d 'only show what would go'
 complete -c memory -n '_shtab_memory_using forget' -l yes -d 'do not ask'
+complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a threads -d 'List the conversations, the latest first, or erase one.'
+complete -c memory -n '_shtab_memory_using threads' -s h -l help -d 'show this help message and exit'
+complete -c memory -n '_shtab_memory_using threads' -l user -x -d 'user id (default: $MEMORY_USER_ID)'
+complete -c memory -n '_shtab_memory_using threads' -l chat -x -d 'chat id (default: $MEMORY_CHAT_ID)'
+complete -c memory -n '_shtab_memory_using threads' -l agent -x -d 'agent id (default: $MEMORY_AGENT_ID, else '"'"'default'"'"')'
+complete -c memory -n '_shtab_memory_using threads' -l endpoint -x -d 'unix:///path or host:port (default: $MEMORY_ENDPOINT)'
+complete -c memory -n '_shtab_memory_using threads' -l timeout -x -d 'give up after so long (10)'
+complete -c memory -n '_shtab_memory_using threads' -l json -d 'print JSON with the field names of the contract'
+complete -c memory -n '_shtab_memory_using threads' -s n -l limit -x -d 'how many at the most (20)'
+complete -c memory -n '_shtab_memory_using threads' -l all -d 'everything, however much'
+complete -c memory -n '_shtab_memory_using threads' -l prefix -x -d 'only those whose key begins so'
+complete -c memory -n '_shtab_memory_using threads' -l delete -x -d 'erase this thread for good'
+complete -c memory -n '_shtab_memory_using threads' -l with-memories -d 'and what was learnt from it'
+complete -c memory -n '_shtab_memory_using threads' -l dry-run -d 'only show what would go'
+complete -c memory -n '_shtab_memory_using threads' -l yes -d 'do not ask'
+complete -c memory -n '_shtab_memory_using threads' -l shared -d 'the thread to erase is one of the chat'
+complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a log -d 'Show what was said in a conversation, or search it.'
+complete -c memory -n '_shtab_memory_using log' -s h -l help -d 'show this help message and exit'
+complete -c memory -n '_shtab_memory_using log' -l user -x -d 'user id (default: $MEMORY_USER_ID)'
+complete -c memory -n '_shtab_memory_using log' -l chat -x -d 'chat id (default: $MEMORY_CHAT_ID)'
+complete -c memory -n '_shtab_memory_using log' -l agent -x -d 'agent id (default: $MEMORY_AGENT_ID, else '"'"'default'"'"')'
+complete -c memory -n '_shtab_memory_using log' -l endpoint -x -d 'unix:///path or host:port (default: $MEMORY_ENDPOINT)'
+complete -c memory -n '_shtab_memory_using log' -l timeout -x -d 'give up after so long (10)'
+complete -c memory -n '_shtab_memory_using log' -l json -d 'print JSON with the field names of the contract'
+complete -c memory -n '_shtab_memory_using log' -l search -x -d 'find messages by meaning and words, with those around them'
+complete -c memory -n '_shtab_memory_using log' -s n -l limit -x -d 'how many at the most (10)'
+complete -c memory -n '_shtab_memory_using log' -l session -x -d 'only this session'
+complete -c memory -n '_shtab_memory_using log' -l before -x -d 'with --search: messages before each hit (2)'
+complete -c memory -n '_shtab_memory_using log' -l after -x -d 'with --search: messages after each hit (1)'
+complete -c memory -n '_shtab_memory_using log' -l shared -d 'a thread of the chat, not of the user'
+complete -c memory -n '_shtab_memory_using log' -l full -d 'show the arguments of tool calls'
+complete -c memory -n '_shtab_memory_using log' -l follow -d 'go on with what is said from now on'
 complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a context -d 'Write the block of text that a prompt needs.'
 complete -c memory -n '_shtab_memory_using context' -s h -l help -d 'show this help message and exit'
 complete -c memory -n '_shtab_memory_using context' -l user -x -d 'user id (default: $MEMORY_USER_ID)'

@@ -19,10 +19,12 @@ _shtab_memory_commands() {
     get:'Show one memory with all its fields.'
     history:'Show what a memory replaced, what replaced it, and why.'
     list:'List what is remembered, newest first.'
+    log:'Show what was said in a conversation, or search it.'
     people:'List who is known.'
     person:'Show what is known of somebody or something.'
     search:'Find what answers a question, best first.'
     stats:'Count what is remembered.'
+    threads:'List the conversations, the latest first, or erase one.'
     undelete:'Take back a delete, or a replacement.'
     whoami:'Show which identity and which daemon this is.'
   )
@@ -218,6 +220,28 @@ _shtab_memory_list_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memory_list_defaults_added=0
 
+_shtab_memory_log_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
+  "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
+  "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
+  "--timeout[give up after so long (10)]:SECONDS:"
+  "--json[print JSON with the field names of the contract]"
+  "--search[find messages by meaning and words, with those around them]:QUERY:"
+  {-n,--limit}"[how many at the most (10)]:N:"
+  "--session[only this session]:ID:"
+  "--before[with --search\: messages before each hit (2)]:N:"
+  "--after[with --search\: messages after each hit (1)]:N:"
+  "--shared[a thread of the chat, not of the user]"
+  "--full[show the arguments of tool calls]"
+  "--follow[go on with what is said from now on]"
+  ":the thread\; with --search it may be left out:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memory_log_defaults_added=0
+
 _shtab_memory_people_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
@@ -290,6 +314,27 @@ _shtab_memory_stats_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memory_stats_defaults_added=0
 
+_shtab_memory_threads_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
+  "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
+  "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
+  "--timeout[give up after so long (10)]:SECONDS:"
+  "--json[print JSON with the field names of the contract]"
+  {-n,--limit}"[how many at the most (20)]:N:"
+  "--all[everything, however much]"
+  "--prefix[only those whose key begins so]:TEXT:"
+  "--delete[erase this thread for good]:THREAD:"
+  "--with-memories[and what was learnt from it]"
+  "--dry-run[only show what would go]"
+  "--yes[do not ask]"
+  "--shared[the thread to erase is one of the chat]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memory_threads_defaults_added=0
+
 _shtab_memory_undelete_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
@@ -345,10 +390,12 @@ _shtab_memory() {
         get) _arguments -C -s $_shtab_memory_get_options ;;
         history) _arguments -C -s $_shtab_memory_history_options ;;
         list) _arguments -C -s $_shtab_memory_list_options ;;
+        log) _arguments -C -s $_shtab_memory_log_options ;;
         people) _arguments -C -s $_shtab_memory_people_options ;;
         person) _arguments -C -s $_shtab_memory_person_options ;;
         search) _arguments -C -s $_shtab_memory_search_options ;;
         stats) _arguments -C -s $_shtab_memory_stats_options ;;
+        threads) _arguments -C -s $_shtab_memory_threads_options ;;
         undelete) _arguments -C -s $_shtab_memory_undelete_options ;;
         whoami) _arguments -C -s $_shtab_memory_whoami_options ;;
       esac
