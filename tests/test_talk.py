@@ -8,7 +8,9 @@ import time
 
 import pytest
 from memory_client import (
+    Filter,
     InvalidArgument,
+    Kind,
     LimitExceeded,
     MessageDraft,
     MessageSearch,
@@ -109,3 +111,32 @@ async def test_the_messages_of_a_disabled_agent_are_not_stored_and_the_call_says
         off = Local(ports, clock, user_id="alice", agent_id="off")
         assert not (await off.append("t", HELLO)).stored
         assert () == (await off.threads()).threads
+
+
+def test_messages_are_found_among_memories_where_their_kind_is_asked_for(world, user):
+    with world.admin(user) as host:
+        host.append("t", HELLO)
+        host.add("my dog Rex is allergic to beef")
+        both = host.search("allergic", filter=Filter(kinds=frozenset({Kind.EPISODE, Kind.FACT}))).hits
+        assert {Kind.EPISODE, Kind.FACT} == {hit.memory.kind for hit in both}
+        assert sorted(hit.score for hit in both) == [hit.score for hit in both][::-1]
+        said = host.search("allergic", filter=Filter(kinds=frozenset({Kind.EPISODE}))).hits
+        assert [(HELLO.content, "t")] == [(hit.memory.content, hit.memory.source.thread_id) for hit in said]
+        assert {Kind.FACT} == {hit.memory.kind for hit in host.search("allergic").hits}
+    with world.inside(world.sandbox("search", user_id=user)) as sandbox:
+        assert 1 == len(sandbox.search("allergic").hits)
+        with pytest.raises(PermissionDenied):
+            sandbox.search("allergic", filter=Filter(kinds=frozenset({Kind.EPISODE})))
+
+
+def test_the_status_counts_messages_and_those_that_wait_for_a_vector(daemon, user):
+    with daemon.client(user) as host:
+        before = host.server_info().message_count
+        host.append("t", [HELLO] * 3)
+        assert before + 3 == host.server_info().message_count
+        deadline = time.monotonic() + 20
+        while host.server_info().unembedded_message_count:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        hit = host.search_messages(MessageSearch(text="feline food intolerance", top_k=1)).hits[0]
+        assert hit.similarity > 0.2

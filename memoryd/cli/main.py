@@ -220,6 +220,8 @@ def _status(args: argparse.Namespace) -> int:
     embedded = info.memory_count - info.unembedded_count
     vectors = f"{info.embedding_dimensions} dimensions, {embedded} of {info.memory_count} memories have a vector"
     print(f"embedding {info.embedding_provider}, {vectors if info.embedding_fingerprint else 'search by words alone'}")
+    waiting = f", {info.unembedded_message_count} wait for a vector" if info.unembedded_message_count else ""
+    print(f"messages  {info.message_count}{waiting}")
     print(f"index     {info.index_scopes} scopes, {size(info.index_bytes)}")
     waited_ms = info.max_loop_lag.total_seconds() * 1e3
     print(f"waiting   {waited_ms:.0f} ms at the most for the event loop, in the last minute")

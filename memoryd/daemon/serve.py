@@ -304,6 +304,8 @@ class _Daemon:
         warnings += _clock_warnings(ports, info.newest_create_time)
         embedding = await doors.reembedder.progress()
         warnings += _embedding_warnings(embedding)
+        if doors.message_embedder.fault:
+            warnings.append(f"messages are not embedded now: {doors.message_embedder.fault}")
         if audit is not None and audit.fault:
             warnings.append(f"the audit log cannot be written: {audit.fault}")
         if ports.indexes.faults:
@@ -332,6 +334,8 @@ class _Daemon:
             "sandbox_count": len(doors.listeners),
             "max_loop_lag": lag,
             "unembedded_count": embedding.pending_count,
+            "message_count": (await ports.store.message_totals())[0],
+            "unembedded_message_count": await doors.message_embedder.pending(),
             "audit_path": "" if self._places.audit is None else str(self._places.audit),
         }
 

@@ -189,5 +189,7 @@ class ServerInfo:
     sandbox_count: int
     audit_path: str
     unembedded_count: int
+    message_count: int
+    unembedded_message_count: int
     max_loop_lag: timedelta
     warnings: tuple[str, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memoryd.domain.conversation.search import search_with_messages
 from memoryd.domain.forgetting import forget, sweep
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading import browse
@@ -11,7 +12,8 @@ from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm
 from memoryd.errors import InvalidArgument, LimitExceeded, MemorydError
 from memoryd.model import limits
-from memoryd.model.memory import Draft
+from memoryd.model.grant import Permission
+from memoryd.model.memory import Draft, Kind
 from memoryd.model.query import Query
 from memoryd.model.results import AddResult
 from memoryd.service.gate import Call
@@ -60,7 +62,11 @@ class MemoryService:
             min_score=request.min_score,
             explain=request.explain,
         )
-        found = await recall(query, call.caller, self._ports, now=call.now)
+        if Kind.EPISODE in query.filter.kinds:
+            call.session.require(Permission.SEARCH_MESSAGES)
+            found = await search_with_messages(query, call.caller, self._ports, now=call.now)
+        else:
+            found = await recall(query, call.caller, self._ports, now=call.now)
         call.note_embedding(found.embedding_s)
         call.touched([hit.memory.id for hit in found.hits])
         return pb.SearchMemoriesResponse(

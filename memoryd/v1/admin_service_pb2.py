@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ememoryd/v1/admin_service.proto\x12\nmemoryd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x16\n\x14GetServerInfoRequest\"\xef\x03\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12)\n\x06uptime\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nstore_path\x18\x03 \x01(\t\x12\x10\n\x08store_id\x18\x04 \x01(\t\x12\x16\n\x0eschema_version\x18\x05 \x01(\x05\x12\x12\n\ncommit_seq\x18\x06 \x01(\x03\x12\x13\n\x0bstore_bytes\x18\x07 \x01(\x03\x12\x14\n\x0cmemory_count\x18\x08 \x01(\x03\x12\x1a\n\x12\x65mbedding_provider\x18\t \x01(\t\x12\x1d\n\x15\x65mbedding_fingerprint\x18\n \x01(\t\x12\x1c\n\x14\x65mbedding_dimensions\x18\x0b \x01(\x05\x12\x14\n\x0cindex_scopes\x18\x0c \x01(\x05\x12\x13\n\x0bindex_bytes\x18\r \x01(\x03\x12\x10\n\x08warnings\x18\x0e \x03(\t\x12\x11\n\trss_bytes\x18\x0f \x01(\x03\x12\x15\n\rsandbox_count\x18\x10 \x01(\x05\x12\x12\n\naudit_path\x18\x11 \x01(\t\x12\x18\n\x10unembedded_count\x18\x12 \x01(\x03\x12/\n\x0cmax_loop_lag\x18\x13 \x01(\x0b\x32\x19.google.protobuf.Duration\"7\n\x0cRunGcRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\x12\x16\n\x0e\x63lock_is_right\x18\x02 \x01(\x08\"\xa2\x01\n\rRunGcResponse\x12\x15\n\rexpired_count\x18\x01 \x01(\x03\x12\x18\n\x10superseded_count\x18\x02 \x01(\x03\x12\x15\n\rdeleted_count\x18\x03 \x01(\x03\x12\x15\n\rrequest_count\x18\x04 \x01(\x03\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\x12\x13\n\x0bgrant_count\x18\x06 \x01(\x03\x12\x0c\n\x04held\x18\x07 \x01(\t\"\"\n\x0fRunDecayRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"6\n\x05\x46\x61\x64\x65\x64\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x12\n\nconfidence\x18\x03 \x01(\x01\"\x82\x01\n\x10RunDecayResponse\x12\x16\n\x0e\x65xamined_count\x18\x01 \x01(\x03\x12\x15\n\rdecayed_count\x18\x02 \x01(\x03\x12 \n\x05\x66\x61\x64\x65\x64\x18\x03 \x03(\x0b\x32\x11.memoryd.v1.Faded\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\x12\x0c\n\x04held\x18\x05 \x01(\t\"\'\n\x14RunEnrichmentRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"g\n\x15RunEnrichmentResponse\x12\x16\n\x0e\x65xamined_count\x18\x01 \x01(\x03\x12\x14\n\x0clinked_count\x18\x02 \x01(\x03\x12\x0f\n\x07skipped\x18\x03 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\"(\n\x15RunReembeddingRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"\x8e\x01\n\x16RunReembeddingResponse\x12\x15\n\rpending_count\x18\x01 \x01(\x03\x12\x16\n\x0e\x65mbedded_count\x18\x02 \x01(\x03\x12\x14\n\x0c\x66\x61iled_count\x18\x03 \x01(\x03\x12\x0f\n\x07running\x18\x04 \x01(\x08\x12\r\n\x05\x66\x61ult\x18\x05 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x06 \x01(\x08\"\x15\n\x13\x43ompactStoreRequest\"|\n\x14\x43ompactStoreResponse\x12\x14\n\x0c\x62\x65\x66ore_bytes\x18\x01 \x01(\x03\x12\x13\n\x0b\x61\x66ter_bytes\x18\x02 \x01(\x03\x12(\n\x05pause\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x62\x61\x63kups\x18\x04 \x03(\t\"2\n\x16VerifyForgottenRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"&\n\x05Trace\x12\r\n\x05place\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\xf7\x01\n\x17VerifyForgottenResponse\x12!\n\x06traces\x18\x01 \x03(\x0b\x32\x11.memoryd.v1.Trace\x12\x12\n\nfile_count\x18\x02 \x01(\x05\x12\x12\n\nbyte_count\x18\x03 \x01(\x03\x12\x32\n\x0elog_start_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tseen_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\npurge_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xc7\x04\n\x0c\x41\x64minService\x12T\n\rGetServerInfo\x12 .memoryd.v1.GetServerInfoRequest\x1a!.memoryd.v1.GetServerInfoResponse\x12<\n\x05RunGc\x12\x18.memoryd.v1.RunGcRequest\x1a\x19.memoryd.v1.RunGcResponse\x12\x45\n\x08RunDecay\x12\x1b.memoryd.v1.RunDecayRequest\x1a\x1c.memoryd.v1.RunDecayResponse\x12T\n\rRunEnrichment\x12 .memoryd.v1.RunEnrichmentRequest\x1a!.memoryd.v1.RunEnrichmentResponse\x12W\n\x0eRunReembedding\x12!.memoryd.v1.RunReembeddingRequest\x1a\".memoryd.v1.RunReembeddingResponse\x12Q\n\x0c\x43ompactStore\x12\x1f.memoryd.v1.CompactStoreRequest\x1a .memoryd.v1.CompactStoreResponse\x12Z\n\x0fVerifyForgotten\x12\".memoryd.v1.VerifyForgottenRequest\x1a#.memoryd.v1.VerifyForgottenResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ememoryd/v1/admin_service.proto\x12\nmemoryd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x16\n\x14GetServerInfoRequest\"\xa8\x04\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12)\n\x06uptime\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nstore_path\x18\x03 \x01(\t\x12\x10\n\x08store_id\x18\x04 \x01(\t\x12\x16\n\x0eschema_version\x18\x05 \x01(\x05\x12\x12\n\ncommit_seq\x18\x06 \x01(\x03\x12\x13\n\x0bstore_bytes\x18\x07 \x01(\x03\x12\x14\n\x0cmemory_count\x18\x08 \x01(\x03\x12\x1a\n\x12\x65mbedding_provider\x18\t \x01(\t\x12\x1d\n\x15\x65mbedding_fingerprint\x18\n \x01(\t\x12\x1c\n\x14\x65mbedding_dimensions\x18\x0b \x01(\x05\x12\x14\n\x0cindex_scopes\x18\x0c \x01(\x05\x12\x13\n\x0bindex_bytes\x18\r \x01(\x03\x12\x10\n\x08warnings\x18\x0e \x03(\t\x12\x11\n\trss_bytes\x18\x0f \x01(\x03\x12\x15\n\rsandbox_count\x18\x10 \x01(\x05\x12\x12\n\naudit_path\x18\x11 \x01(\t\x12\x18\n\x10unembedded_count\x18\x12 \x01(\x03\x12/\n\x0cmax_loop_lag\x18\x13 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x15\n\rmessage_count\x18\x14 \x01(\x03\x12 \n\x18unembedded_message_count\x18\x15 \x01(\x03\"7\n\x0cRunGcRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\x12\x16\n\x0e\x63lock_is_right\x18\x02 \x01(\x08\"\xa2\x01\n\rRunGcResponse\x12\x15\n\rexpired_count\x18\x01 \x01(\x03\x12\x18\n\x10superseded_count\x18\x02 \x01(\x03\x12\x15\n\rdeleted_count\x18\x03 \x01(\x03\x12\x15\n\rrequest_count\x18\x04 \x01(\x03\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\x12\x13\n\x0bgrant_count\x18\x06 \x01(\x03\x12\x0c\n\x04held\x18\x07 \x01(\t\"\"\n\x0fRunDecayRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"6\n\x05\x46\x61\x64\x65\x64\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x12\n\nconfidence\x18\x03 \x01(\x01\"\x82\x01\n\x10RunDecayResponse\x12\x16\n\x0e\x65xamined_count\x18\x01 \x01(\x03\x12\x15\n\rdecayed_count\x18\x02 \x01(\x03\x12 \n\x05\x66\x61\x64\x65\x64\x18\x03 \x03(\x0b\x32\x11.memoryd.v1.Faded\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\x12\x0c\n\x04held\x18\x05 \x01(\t\"\'\n\x14RunEnrichmentRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"g\n\x15RunEnrichmentResponse\x12\x16\n\x0e\x65xamined_count\x18\x01 \x01(\x03\x12\x14\n\x0clinked_count\x18\x02 \x01(\x03\x12\x0f\n\x07skipped\x18\x03 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\"(\n\x15RunReembeddingRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"\x8e\x01\n\x16RunReembeddingResponse\x12\x15\n\rpending_count\x18\x01 \x01(\x03\x12\x16\n\x0e\x65mbedded_count\x18\x02 \x01(\x03\x12\x14\n\x0c\x66\x61iled_count\x18\x03 \x01(\x03\x12\x0f\n\x07running\x18\x04 \x01(\x08\x12\r\n\x05\x66\x61ult\x18\x05 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x06 \x01(\x08\"\x15\n\x13\x43ompactStoreRequest\"|\n\x14\x43ompactStoreResponse\x12\x14\n\x0c\x62\x65\x66ore_bytes\x18\x01 \x01(\x03\x12\x13\n\x0b\x61\x66ter_bytes\x18\x02 \x01(\x03\x12(\n\x05pause\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x62\x61\x63kups\x18\x04 \x03(\t\"2\n\x16VerifyForgottenRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"&\n\x05Trace\x12\r\n\x05place\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\xf7\x01\n\x17VerifyForgottenResponse\x12!\n\x06traces\x18\x01 \x03(\x0b\x32\x11.memoryd.v1.Trace\x12\x12\n\nfile_count\x18\x02 \x01(\x05\x12\x12\n\nbyte_count\x18\x03 \x01(\x03\x12\x32\n\x0elog_start_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tseen_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\npurge_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xc7\x04\n\x0c\x41\x64minService\x12T\n\rGetServerInfo\x12 .memoryd.v1.GetServerInfoRequest\x1a!.memoryd.v1.GetServerInfoResponse\x12<\n\x05RunGc\x12\x18.memoryd.v1.RunGcRequest\x1a\x19.memoryd.v1.RunGcResponse\x12\x45\n\x08RunDecay\x12\x1b.memoryd.v1.RunDecayRequest\x1a\x1c.memoryd.v1.RunDecayResponse\x12T\n\rRunEnrichment\x12 .memoryd.v1.RunEnrichmentRequest\x1a!.memoryd.v1.RunEnrichmentResponse\x12W\n\x0eRunReembedding\x12!.memoryd.v1.RunReembeddingRequest\x1a\".memoryd.v1.RunReembeddingResponse\x12Q\n\x0c\x43ompactStore\x12\x1f.memoryd.v1.CompactStoreRequest\x1a .memoryd.v1.CompactStoreResponse\x12Z\n\x0fVerifyForgotten\x12\".memoryd.v1.VerifyForgottenRequest\x1a#.memoryd.v1.VerifyForgottenResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,35 +36,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSERVERINFOREQUEST']._serialized_start=111
   _globals['_GETSERVERINFOREQUEST']._serialized_end=133
   _globals['_GETSERVERINFORESPONSE']._serialized_start=136
-  _globals['_GETSERVERINFORESPONSE']._serialized_end=631
-  _globals['_RUNGCREQUEST']._serialized_start=633
-  _globals['_RUNGCREQUEST']._serialized_end=688
-  _globals['_RUNGCRESPONSE']._serialized_start=691
-  _globals['_RUNGCRESPONSE']._serialized_end=853
-  _globals['_RUNDECAYREQUEST']._serialized_start=855
-  _globals['_RUNDECAYREQUEST']._serialized_end=889
-  _globals['_FADED']._serialized_start=891
-  _globals['_FADED']._serialized_end=945
-  _globals['_RUNDECAYRESPONSE']._serialized_start=948
-  _globals['_RUNDECAYRESPONSE']._serialized_end=1078
-  _globals['_RUNENRICHMENTREQUEST']._serialized_start=1080
-  _globals['_RUNENRICHMENTREQUEST']._serialized_end=1119
-  _globals['_RUNENRICHMENTRESPONSE']._serialized_start=1121
-  _globals['_RUNENRICHMENTRESPONSE']._serialized_end=1224
-  _globals['_RUNREEMBEDDINGREQUEST']._serialized_start=1226
-  _globals['_RUNREEMBEDDINGREQUEST']._serialized_end=1266
-  _globals['_RUNREEMBEDDINGRESPONSE']._serialized_start=1269
-  _globals['_RUNREEMBEDDINGRESPONSE']._serialized_end=1411
-  _globals['_COMPACTSTOREREQUEST']._serialized_start=1413
-  _globals['_COMPACTSTOREREQUEST']._serialized_end=1434
-  _globals['_COMPACTSTORERESPONSE']._serialized_start=1436
-  _globals['_COMPACTSTORERESPONSE']._serialized_end=1560
-  _globals['_VERIFYFORGOTTENREQUEST']._serialized_start=1562
-  _globals['_VERIFYFORGOTTENREQUEST']._serialized_end=1612
-  _globals['_TRACE']._serialized_start=1614
-  _globals['_TRACE']._serialized_end=1652
-  _globals['_VERIFYFORGOTTENRESPONSE']._serialized_start=1655
-  _globals['_VERIFYFORGOTTENRESPONSE']._serialized_end=1902
-  _globals['_ADMINSERVICE']._serialized_start=1905
-  _globals['_ADMINSERVICE']._serialized_end=2488
+  _globals['_GETSERVERINFORESPONSE']._serialized_end=688
+  _globals['_RUNGCREQUEST']._serialized_start=690
+  _globals['_RUNGCREQUEST']._serialized_end=745
+  _globals['_RUNGCRESPONSE']._serialized_start=748
+  _globals['_RUNGCRESPONSE']._serialized_end=910
+  _globals['_RUNDECAYREQUEST']._serialized_start=912
+  _globals['_RUNDECAYREQUEST']._serialized_end=946
+  _globals['_FADED']._serialized_start=948
+  _globals['_FADED']._serialized_end=1002
+  _globals['_RUNDECAYRESPONSE']._serialized_start=1005
+  _globals['_RUNDECAYRESPONSE']._serialized_end=1135
+  _globals['_RUNENRICHMENTREQUEST']._serialized_start=1137
+  _globals['_RUNENRICHMENTREQUEST']._serialized_end=1176
+  _globals['_RUNENRICHMENTRESPONSE']._serialized_start=1178
+  _globals['_RUNENRICHMENTRESPONSE']._serialized_end=1281
+  _globals['_RUNREEMBEDDINGREQUEST']._serialized_start=1283
+  _globals['_RUNREEMBEDDINGREQUEST']._serialized_end=1323
+  _globals['_RUNREEMBEDDINGRESPONSE']._serialized_start=1326
+  _globals['_RUNREEMBEDDINGRESPONSE']._serialized_end=1468
+  _globals['_COMPACTSTOREREQUEST']._serialized_start=1470
+  _globals['_COMPACTSTOREREQUEST']._serialized_end=1491
+  _globals['_COMPACTSTORERESPONSE']._serialized_start=1493
+  _globals['_COMPACTSTORERESPONSE']._serialized_end=1617
+  _globals['_VERIFYFORGOTTENREQUEST']._serialized_start=1619
+  _globals['_VERIFYFORGOTTENREQUEST']._serialized_end=1669
+  _globals['_TRACE']._serialized_start=1671
+  _globals['_TRACE']._serialized_end=1709
+  _globals['_VERIFYFORGOTTENRESPONSE']._serialized_start=1712
+  _globals['_VERIFYFORGOTTENRESPONSE']._serialized_end=1959
+  _globals['_ADMINSERVICE']._serialized_start=1962
+  _globals['_ADMINSERVICE']._serialized_end=2545
 # @@protoc_insertion_point(module_scope)

@@ -57,6 +57,8 @@ class GetServerInfoResponse(google.protobuf.message.Message):
     AUDIT_PATH_FIELD_NUMBER: builtins.int
     UNEMBEDDED_COUNT_FIELD_NUMBER: builtins.int
     MAX_LOOP_LAG_FIELD_NUMBER: builtins.int
+    MESSAGE_COUNT_FIELD_NUMBER: builtins.int
+    UNEMBEDDED_MESSAGE_COUNT_FIELD_NUMBER: builtins.int
     version: builtins.str
     """The version of memoryd."""
     store_path: builtins.str
@@ -89,6 +91,10 @@ class GetServerInfoResponse(google.protobuf.message.Message):
     """The audit log. Empty: there is none."""
     unembedded_count: builtins.int
     """Memories without a vector of the model in use, in every state. Zero where there is no model."""
+    message_count: builtins.int
+    """Messages of all conversations."""
+    unembedded_message_count: builtins.int
+    """Messages that wait for a vector; they are found by their words meanwhile."""
     @property
     def uptime(self) -> google.protobuf.duration_pb2.Duration:
         """How long it has been running."""
@@ -123,10 +129,12 @@ class GetServerInfoResponse(google.protobuf.message.Message):
         audit_path: builtins.str = ...,
         unembedded_count: builtins.int = ...,
         max_loop_lag: google.protobuf.duration_pb2.Duration | None = ...,
+        message_count: builtins.int = ...,
+        unembedded_message_count: builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["max_loop_lag", b"max_loop_lag", "uptime", b"uptime"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["audit_path", b"audit_path", "commit_seq", b"commit_seq", "embedding_dimensions", b"embedding_dimensions", "embedding_fingerprint", b"embedding_fingerprint", "embedding_provider", b"embedding_provider", "index_bytes", b"index_bytes", "index_scopes", b"index_scopes", "max_loop_lag", b"max_loop_lag", "memory_count", b"memory_count", "rss_bytes", b"rss_bytes", "sandbox_count", b"sandbox_count", "schema_version", b"schema_version", "store_bytes", b"store_bytes", "store_id", b"store_id", "store_path", b"store_path", "unembedded_count", b"unembedded_count", "uptime", b"uptime", "version", b"version", "warnings", b"warnings"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["audit_path", b"audit_path", "commit_seq", b"commit_seq", "embedding_dimensions", b"embedding_dimensions", "embedding_fingerprint", b"embedding_fingerprint", "embedding_provider", b"embedding_provider", "index_bytes", b"index_bytes", "index_scopes", b"index_scopes", "max_loop_lag", b"max_loop_lag", "memory_count", b"memory_count", "message_count", b"message_count", "rss_bytes", b"rss_bytes", "sandbox_count", b"sandbox_count", "schema_version", b"schema_version", "store_bytes", b"store_bytes", "store_id", b"store_id", "store_path", b"store_path", "unembedded_count", b"unembedded_count", "unembedded_message_count", b"unembedded_message_count", "uptime", b"uptime", "version", b"version", "warnings", b"warnings"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___GetServerInfoResponse: typing_extensions.TypeAlias = GetServerInfoResponse

@@ -148,7 +148,8 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SearchMemories(self, request, context):
-        """Finds the memories that answer a query, best first. Changes nothing but recall_time and recall_count, in the
+        """Finds the memories that answer a query, best first; with kind EPISODE in the filter messages too, for which the
+        caller must also hold "search_messages". Changes nothing but recall_time and recall_count, in the
         background. Idempotent. The caller must hold "search".
         Errors: RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): query or limit is too large; shrink it.
         """

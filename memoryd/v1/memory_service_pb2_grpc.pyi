@@ -55,7 +55,8 @@ class MemoryServiceStub:
     with a request_id. The caller must hold "add". Errors: as AddMemory; fields are named requests[3].content.
     """
     SearchMemories: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.SearchMemoriesRequest, memoryd.v1.memory_service_pb2.SearchMemoriesResponse]
-    """Finds the memories that answer a query, best first. Changes nothing but recall_time and recall_count, in the
+    """Finds the memories that answer a query, best first; with kind EPISODE in the filter messages too, for which the
+    caller must also hold "search_messages". Changes nothing but recall_time and recall_count, in the
     background. Idempotent. The caller must hold "search".
     Errors: RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): query or limit is too large; shrink it.
     """
@@ -143,7 +144,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     with a request_id. The caller must hold "add". Errors: as AddMemory; fields are named requests[3].content.
     """
     SearchMemories: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.SearchMemoriesRequest, memoryd.v1.memory_service_pb2.SearchMemoriesResponse]  # type: ignore[assignment]
-    """Finds the memories that answer a query, best first. Changes nothing but recall_time and recall_count, in the
+    """Finds the memories that answer a query, best first; with kind EPISODE in the filter messages too, for which the
+    caller must also hold "search_messages". Changes nothing but recall_time and recall_count, in the
     background. Idempotent. The caller must hold "search".
     Errors: RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): query or limit is too large; shrink it.
     """
@@ -246,7 +248,8 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         request: memoryd.v1.memory_service_pb2.SearchMemoriesRequest,
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.memory_service_pb2.SearchMemoriesResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.SearchMemoriesResponse]]:
-        """Finds the memories that answer a query, best first. Changes nothing but recall_time and recall_count, in the
+        """Finds the memories that answer a query, best first; with kind EPISODE in the filter messages too, for which the
+        caller must also hold "search_messages". Changes nothing but recall_time and recall_count, in the
         background. Idempotent. The caller must hold "search".
         Errors: RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): query or limit is too large; shrink it.
         """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
@@ -16,7 +15,7 @@ from memoryd.model.scope import Owner
 from memoryd.model.talk import FoundMessages, MessageHit, MessageSearch
 from memoryd.model.validation import check_count
 
-__all__ = ["find_episodes", "places_around", "search_messages"]
+__all__ = ["find_episodes", "search_messages", "search_with_messages"]
 
 
 async def find_episodes(
@@ -24,6 +23,15 @@ async def find_episodes(
 ) -> SearchResult:
     """Return the messages that answer a query as memories of kind EPISODE, best first; recalls are not counted."""
     return await recall(query, caller, ports, now=now, counted=False, scopes=EpisodeScopes(ports, owners))
+
+
+async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
+    """Return memories and messages that answer a query, best first: the order is that of their scores."""
+    episodes = await find_episodes(query, caller, ports, now=now)
+    memories = await recall(query, caller, ports, now=now)
+    hits = sorted((*memories.hits, *episodes.hits), key=lambda hit: -hit.score)[: query.limit]
+    legs = dict.fromkeys((*memories.unavailable_legs, *episodes.unavailable_legs))
+    return SearchResult(tuple(hits), tuple(legs), episodes.embedding_s + memories.embedding_s)
 
 
 async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *, now: datetime) -> FoundMessages:
@@ -63,10 +71,3 @@ async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *,
 def _place(key: str) -> tuple[str, int]:
     thread_id, _, seq = key.rpartition("\x1f")
     return thread_id, int(seq)
-
-
-def places_around(keys: Iterable[str], before: int, after: int) -> list[tuple[str, int]]:
-    """Return the places of messages and of those around them, in order."""
-    found = {place for key in keys for thread_id, seq in [_place(key)] for place in
-             ((thread_id, n) for n in range(max(1, seq - before), seq + after + 1))}  # fmt: skip
-    return sorted(found)
