@@ -25,6 +25,7 @@ REPLACED = (
     (r"\bawait ", ""),
     (r"\bAsyncMemoryClient\b", "MemoryClient"),
     (r"\bAsyncConversations\b", "Conversations"),
+    (r"\bAsyncConversation\b", "Conversation"),
     (r"\baio_conversations\b", "conversations"),
     (r"\bAsyncIterator\b", "Iterator"),
     (r"\b__a(enter|exit)__\b", r"__\1__"),

@@ -140,3 +140,20 @@ def test_the_status_counts_messages_and_those_that_wait_for_a_vector(daemon, use
             time.sleep(0.05)
         hit = host.search_messages(MessageSearch(text="feline food intolerance", top_k=1)).hits[0]
         assert hit.similarity > 0.2
+
+
+def test_a_conversation_keeps_its_session_and_what_has_left_the_prompts_stays_out(daemon, user):
+    with daemon.client(user) as host:
+        talk = host.conversation("t", session_id="wake 1")
+        talk.user("find tea", input_source="voice")
+        talk.assistant("", tool_calls=(ToolCall("search", '{"q": "tea"}', "c1"),))
+        talk.tool("search", "42 teas", tool_call_id="c1")
+        assert ["[voice] find tea", '[tool:search] {"q": "tea"}', "[tool:search] 42 teas"] == [
+            message.shown for message in talk.recent()
+        ]
+        host.compact_thread("t", retain_recent=1)
+        assert ["42 teas"] == [message.content for message in talk.recent()]
+        assert ("wake 1", 3) == (talk.end().id, host.sessions("t").sessions[0].message_count)
+        other = host.conversation("t")
+        other.user("again")
+        assert other.session_id not in {"", "wake 1"}

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memory_client.aio import AsyncMemoryClient
+    from memory_client.aio_conversations import AsyncConversation
     from memory_client.client import MemoryClient
+    from memory_client.conversations import Conversation
     from memory_client.credentials import Credentials
     from memory_client.grant_calls import GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
     from memoryd.errors import (
@@ -120,6 +122,7 @@ __all__ = [
     "AmbiguousName",
     "Appended",
     "AppendedMessage",
+    "AsyncConversation",
     "AsyncMemoryClient",
     "BuiltContext",
     "Caveats",
@@ -130,6 +133,7 @@ __all__ = [
     "ConnectionLost",
     "ContextItem",
     "ContextSection",
+    "Conversation",
     "Credentials",
     "Decayed",
     "Deleted",
@@ -236,6 +240,8 @@ _MODULES = (
     "memoryd.model.talk",
     "memoryd.model.token",
     "memory_client.grant_calls",
+    "memory_client.conversations",
+    "memory_client.aio_conversations",
     "memory_client.aio",
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_client.endpoint import Identity
 from memory_client.late import Late
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 else:
     conversation_calls = Late("memory_client.conversation_calls")
 
-__all__ = ["AsyncConversations"]
+__all__ = ["AsyncConversation", "AsyncConversations"]
 
 T = TypeVar("T")
 
@@ -43,6 +43,10 @@ class AsyncConversations:
 
     async def _send(self, call: Call[T]) -> T:
         raise NotImplementedError
+
+    def conversation(self, thread_id: str, *, shared: bool = False, session_id: str = "") -> AsyncConversation:
+        """Return a conversation, which keeps its thread and session from call to call; nothing is sent yet."""
+        return AsyncConversation(self, thread_id, shared=shared, session_id=session_id)
 
     async def append(
         self,
@@ -175,3 +179,50 @@ class AsyncConversations:
             self.identity, (thread_id, shared), states, page_size=page_size, page_token=page_token
         )
         return await self._send(call)
+
+
+class AsyncConversation:
+    """
+    One thread as an agent's loop uses it.
+
+    `session_id` is the session of the last message; a session that was given at the start is named with every message.
+    """
+
+    def __init__(
+        self, client: AsyncConversations, thread_id: str, *, shared: bool = False, session_id: str = ""
+    ) -> None:
+        """Name the thread and, if it is known, the session."""
+        self.thread_id = thread_id
+        self.session_id = session_id
+        self._client = client
+        self._shared = shared
+        self._named = session_id
+
+    async def say(self, *messages: MessageDraft) -> Appended:
+        """Append messages in order, all or none."""
+        done = await self._client.append(self.thread_id, messages, shared=self._shared, session_id=self._named)
+        self.session_id = done.session_id or self.session_id
+        return done
+
+    async def user(self, content: str, **more: Any) -> Appended:
+        """Append what the user says; further fields as of MessageDraft."""
+        return await self.say(conversation_calls.draft("user", content, more))
+
+    async def assistant(self, content: str, **more: Any) -> Appended:
+        """Append what the agent says; further fields as of MessageDraft, such as tool_calls."""
+        return await self.say(conversation_calls.draft("assistant", content, more))
+
+    async def tool(self, name: str, content: str, **more: Any) -> Appended:
+        """Append what a tool answers."""
+        return await self.say(conversation_calls.draft("tool", content, {"name": name, **more}))
+
+    async def recent(self, *, page_size: int = 0, max_tokens: int = 0) -> list[Message]:
+        """Return the last messages that have not left the prompts, in order, within the budget."""
+        page = await self._client.messages(
+            self.thread_id, shared=self._shared, page_size=page_size, max_tokens=max_tokens, in_view=True
+        )
+        return list(page.messages)
+
+    async def end(self) -> Session:
+        """End the session of the last message."""
+        return await self._client.end_session(self.thread_id, self.session_id, shared=self._shared)

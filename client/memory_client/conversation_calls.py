@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from memory_client.calls import Call, build, count, request_id_of
 from memory_client.endpoint import Identity
 from memoryd.errors import InvalidArgument
-from memoryd.model.conversation import MessageDraft, Session, SessionState, Thread, WorkingMemory
+from memoryd.model.conversation import MessageDraft, Role, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.talk import (
     Appended,
     CompactedThread,
@@ -269,3 +269,8 @@ def sessions(
 def messages_of(given: MessageDraft | Sequence[MessageDraft]) -> list[MessageDraft]:
     """Return one or several drafts as a list."""
     return [given] if isinstance(given, MessageDraft) else list(given)
+
+
+def draft(role: str, content: str, more: Mapping[str, Any]) -> MessageDraft:
+    """Return a draft of a role."""
+    return MessageDraft(content=content, role=Role(role), **more)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Collection, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_client.endpoint import Identity
 from memory_client.late import Late
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:
     conversation_calls = Late("memory_client.conversation_calls")
 
-__all__ = ["Conversations"]
+__all__ = ["Conversation", "Conversations"]
 
 T = TypeVar("T")
 
@@ -44,6 +44,10 @@ class Conversations:
 
     def _send(self, call: Call[T]) -> T:
         raise NotImplementedError
+
+    def conversation(self, thread_id: str, *, shared: bool = False, session_id: str = "") -> Conversation:
+        """Return a conversation, which keeps its thread and session from call to call; nothing is sent yet."""
+        return Conversation(self, thread_id, shared=shared, session_id=session_id)
 
     def append(
         self,
@@ -176,3 +180,50 @@ class Conversations:
             self.identity, (thread_id, shared), states, page_size=page_size, page_token=page_token
         )
         return self._send(call)
+
+
+class Conversation:
+    """
+    One thread as an agent's loop uses it.
+
+    `session_id` is the session of the last message; a session that was given at the start is named with every message.
+    """
+
+    def __init__(
+        self, client: Conversations, thread_id: str, *, shared: bool = False, session_id: str = ""
+    ) -> None:
+        """Name the thread and, if it is known, the session."""
+        self.thread_id = thread_id
+        self.session_id = session_id
+        self._client = client
+        self._shared = shared
+        self._named = session_id
+
+    def say(self, *messages: MessageDraft) -> Appended:
+        """Append messages in order, all or none."""
+        done = self._client.append(self.thread_id, messages, shared=self._shared, session_id=self._named)
+        self.session_id = done.session_id or self.session_id
+        return done
+
+    def user(self, content: str, **more: Any) -> Appended:
+        """Append what the user says; further fields as of MessageDraft."""
+        return self.say(conversation_calls.draft("user", content, more))
+
+    def assistant(self, content: str, **more: Any) -> Appended:
+        """Append what the agent says; further fields as of MessageDraft, such as tool_calls."""
+        return self.say(conversation_calls.draft("assistant", content, more))
+
+    def tool(self, name: str, content: str, **more: Any) -> Appended:
+        """Append what a tool answers."""
+        return self.say(conversation_calls.draft("tool", content, {"name": name, **more}))
+
+    def recent(self, *, page_size: int = 0, max_tokens: int = 0) -> list[Message]:
+        """Return the last messages that have not left the prompts, in order, within the budget."""
+        page = self._client.messages(
+            self.thread_id, shared=self._shared, page_size=page_size, max_tokens=max_tokens, in_view=True
+        )
+        return list(page.messages)
+
+    def end(self) -> Session:
+        """End the session of the last message."""
+        return self._client.end_session(self.thread_id, self.session_id, shared=self._shared)
