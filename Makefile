@@ -109,7 +109,7 @@ compare-others: $(READY) .venv-others/.ready  ## Search and add beside chromadb,
 	$(BIN)/python -m tests.others .venv-others/bin/python $(ARGS)
 
 crash: $(READY)  ## Kill the daemon 500 times and look for what it lost (about 20 minutes)
-	MEMORYD_KILLS=500 $(BIN)/python -m pytest tests/test_crash.py
+	MEMORYD_KILLS=500 MEMORYD_TALK_KILLS=50 $(BIN)/python -m pytest tests/test_crash.py tests/test_talk_crash.py
 
 attack: $(READY)  ## Attack the daemon from other sandboxes, at full size (minutes; as root, or most is skipped)
 	MEMORYD_ATTACK=full $(BIN)/python -m pytest tests/attack
