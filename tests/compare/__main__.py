@@ -53,14 +53,14 @@ SHOWN = 12  # differences that are printed
 class Side:
     """One checkout's daemon, and what its answers are called."""
 
-    def __init__(self, checkout: Path, folder: Path) -> None:
+    def __init__(self, checkout: Path, folder: Path, config: str) -> None:
         self._checkout, self._folder = checkout, folder
         self._labels: dict[str, str] = {}
         self._ids: dict[str, str] = {}
         self._channels: dict[str, grpc.Channel] = {}
         self._starts = 0
         self._sockets = {"admin": folder / "run" / "admin.sock"}
-        (folder / "memoryd.toml").write_text(CONFIG, encoding="utf-8")
+        (folder / "memoryd.toml").write_text(config, encoding="utf-8")
 
     def start(self) -> None:
         self._starts += 1
@@ -166,6 +166,7 @@ def main() -> int:
     parser.add_argument("old", type=Path, help="the other checkout, with a .venv of its own")
     parser.add_argument("--calls", type=int, default=2400)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--provider", default="builtin", help="none: where the two have other models (builtin)")
     options = parser.parse_args()
     here = Path(__file__).resolve().parents[2]
     crowd = Crowd(options.seed)
@@ -176,7 +177,7 @@ def main() -> int:
         for name, checkout in (("old", options.old.resolve()), ("new", here)):
             folder = Path(scratch) / name
             folder.mkdir(mode=0o700)
-            sides.append(Side(checkout, folder))
+            sides.append(Side(checkout, folder, f'{CONFIG}\n[embedding]\nprovider = "{options.provider}"\n'))
         for side in sides:
             side.start()
             side.open_sandboxes()
