@@ -113,3 +113,5 @@ class Places:
     """The sockets of sandboxes."""
     audit: Path | None
     """The audit log."""
+    tokenizers: Path
+    """Tokenizers that requests may name."""

@@ -21,11 +21,11 @@ from memoryd.daemon.config import Config
 from memoryd.daemon.servers import Servers, make_server
 from memoryd.daemon.wiring import make_ports
 from memoryd.domain.completion import run_to_completion
+from memoryd.domain.context.build import build_context
 from memoryd.domain.forgetting import forget, sweep
 from memoryd.domain.people import decide, profiles
 from memoryd.domain.people.forget import forget_person
 from memoryd.domain.reading import browse
-from memoryd.domain.reading.context import build_context
 from memoryd.domain.reading.history import history
 from memoryd.domain.reading.recall import recall
 from memoryd.domain.writing import add, restore
@@ -35,6 +35,7 @@ from memoryd.identity.grants import Grants
 from memoryd.index.analysis import analyse, indexed_text
 from memoryd.model.caller import Caller
 from memoryd.model.change import Entry
+from memoryd.model.context import ContextRequest
 from memoryd.model.grant import Door, Quota
 from memoryd.model.memory import Draft, Memory, Source
 from memoryd.model.query import Filter, Query
@@ -203,16 +204,11 @@ class Local(LocalConversations):
     async def stats(self):
         return await browse.stats(self._caller, self.ports, now=self.clock())
 
-    async def context(self, prompt, *, max_tokens=0, max_memories=0, min_score=0.0):
-        return await build_context(
-            prompt,
-            self._caller,
-            self.ports,
-            now=self.clock(),
-            max_tokens=max_tokens,
-            max_memories=max_memories,
-            min_score=min_score,
+    async def context(self, prompt, **more):
+        asked = ContextRequest(
+            prompt=prompt, **{name: tuple(value) if isinstance(value, list) else value for name, value in more.items()}
         )
+        return await build_context(asked, self._caller, self.ports, now=self.clock())
 
 
 @asynccontextmanager

@@ -99,7 +99,7 @@ MUTANTS = [
      BEHAVIOUR),
     ("memoryd/domain/reading/page_token.py", "not hmac.compare_digest(mac, _mac(body, secret, bound))", "False", BEHAVIOUR),
     ("memoryd/domain/reading/browse.py", "limit=size + 1", "limit=size", BEHAVIOUR),
-    ("memoryd/domain/reading/context.py", '"<": "&lt;", ', "", "tests/test_context.py"),
+    ("memoryd/domain/context/render.py", '"<": "&lt;", ', "", "tests/test_context.py"),
     ("memoryd/embedding/scheduler.py", "lines[line] = waiting  # to the end",
      "lines[line] = waiting; lines.move_to_end(line, last=False)  # to the front",
      "tests/test_embedding.py"),

@@ -145,7 +145,7 @@ def test_input_that_is_no_text_is_refused(memory):
 
 def test_control_characters_do_not_reach_the_terminal(memory):
     memory("add", "red \x1b[31malert\x07 text")
-    for command in (["list"], ["search", "alert"], ["context", "alert"]):
+    for command in (["list"], ["search", "alert"], ["context", "--min-score", "0", "alert"]):
         out = memory(*command)[1]
         assert "alert" in out
         assert "\x1b" not in out

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.daemon.config import Config, ConfigError
+from memoryd.daemon.config import Config
 from memoryd.daemon.config_file import load_config
+from memoryd.daemon.config_key import ConfigError
 
 
 def load(folder, text, **env):
@@ -44,7 +45,7 @@ def test_a_file_and_the_environment_set_keys_and_the_environment_wins(folder):
         ("[daemon]\nlog_level = 'loud'\n", "one of debug, info, warning, error"),
         ("[agents.a.memory]\nenabeld = false\n", "did you mean enabled"),
         ("[agents.a.memory]\nenabled = 0\n", "must be true or false"),
-        ("[agents.a.mind]\nenabled = false\n", "[agents.a.memory]"),
+        ("[agents.a.mind]\nenabled = false\n", "known are memory, context, conversation"),
         ("agents = 3\n", "[agents.NAME.memory]"),
         ("[store\n", "is not TOML"),
     ],
@@ -71,4 +72,27 @@ def test_a_mistake_in_the_environment_names_the_variable(name, value):
 
 def test_an_agent_can_be_switched_off(folder):
     text = "[agents.a.memory]\nenabled = false\n[agents.b.memory]\nenabled = true\n"
-    assert frozenset({"a"}) == load(folder, text).disabled_agents
+    config = load(folder, text)
+    assert [False, True, True] == [config.of_agent(name).memory.enabled for name in ("a", "b", "c")]
+
+
+def test_an_agent_has_limits_of_its_own(folder):
+    config = load(folder, "[context]\nmax_tokens = 900\n[agents.a.context]\nmax_memories = 3\n")
+    assert (3, 900) == (config.of_agent("a").context.max_memories, config.of_agent("a").context.max_tokens)
+    assert 10 == config.of_agent("b").context.max_memories
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[agents.a.memory]\nenabeld = true", "agents.a.memory.enabeld; did you mean enabled"),
+        ("[agents.a.memory]\nenabled = 1", "memory.enabled must be true or false"),
+        ("[agents.a.memory]\ndedup_cosine = 0.5", "agents.a.memory.dedup_cosine"),
+        ("[agents.a.contxt]\nmax_tokens = 5", r"\[agents.a.contxt\]; did you mean context"),
+        ("[agents.a.context]\nmax_tokens = 0", "at least 1"),
+        ("[agents]\na = 1", "agents.a must have sections"),
+    ],
+)
+def test_a_mistake_about_an_agent_is_named(folder, text, named):
+    with pytest.raises(ConfigError, match=named):
+        load(folder, text)

@@ -8,7 +8,7 @@ import pytest
 from memory_client import Draft, Outcome, State, TrustTooLow
 
 from memoryd.domain.faults import Faults
-from memoryd.domain.ports import Policy
+from memoryd.domain.policy import Policy
 from memoryd.domain.rules import Rules
 from memoryd.domain.writing import add
 from memoryd.model.caller import Caller

@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memoryd.daemon import jobs
-from memoryd.daemon.config import Config, ConfigError, ScheduleConfig
+from memoryd.daemon.config import Config, ScheduleConfig
 from memoryd.daemon.config_file import load_config
+from memoryd.daemon.config_key import ConfigError
 from memoryd.daemon.schedule import due_jobs, expressions_of
 from memoryd.domain.forgetting.collect import collect
 from memoryd.domain.forgetting.decay import forget_faded

@@ -107,7 +107,7 @@ async def test_bytes_of_messages_count_and_an_erased_thread_gives_them_back(cloc
 
 
 async def test_the_messages_of_a_disabled_agent_are_not_stored_and_the_call_says_so(clock):
-    async with ports_over(ram_store(), Config(disabled_agents=frozenset({"off"}))) as ports:
+    async with ports_over(ram_store(), Config(agents={"off": {("memory", "enabled"): False}})) as ports:
         off = Local(ports, clock, user_id="alice", agent_id="off")
         assert not (await off.append("t", HELLO)).stored
         assert () == (await off.threads()).threads

@@ -10,7 +10,8 @@ from memory_client import InvalidArgument, Kind, MemoryClient, Source, State, Tr
 
 from memoryd.daemon.config import Config, MemoryConfig
 from memoryd.domain.reading.browse import page
-from memoryd.domain.reading.recall import recall
+from memoryd.domain.reading.recall import Embedded, find
+from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add
 from memoryd.errors import LimitExceeded
 from memoryd.knowledge.language.names import is_plain
@@ -112,7 +113,7 @@ def test_people_of_higher_trust_come_first_in_a_context(daemon, user):
         for n in range(25):
             for verb in ("sings", "swims"):
                 inside.add(f"Mallory{'abcdefghijklmnopqrstuvwxyz'[n]} Smith {verb}")
-        first = host.context("anything new?").text.splitlines()[2]
+        first = host.context("anything new?").text.splitlines()[3]
         assert "- Zoe (friend)" == first
 
 
@@ -265,8 +266,11 @@ async def test_kept_places_go_to_what_answers_and_not_to_anything():
         await add.add(Draft(content="boiler serviced"), host, ports, now=NOW)
         await add.add(Draft(content="completely unrelated"), host, ports, now=NOW)
         query = Query(text="boiler error", limit=4)
-        plain = [h.memory.content for h in (await recall(query, host, ports, now=NOW, kept=0)).hits]
-        kept = [h.memory.content for h in (await recall(query, host, ports, now=NOW, kept=2)).hits]
+        with Embedded(query.text, host, ports) as asked:
+            plain, kept = [
+                [hit.memory.content for hit in (await find(query, asked, host, Scopes(ports), now=NOW, kept=n)).hits]
+                for n in (0, 2)
+            ]
         assert "boiler serviced" not in plain
         assert [*plain[:3], "boiler serviced"] == kept
 
@@ -322,7 +326,7 @@ def test_a_sandbox_that_repeats_the_question_does_not_set_the_bar_for_the_host(d
             inside.add(f"{question} Yes: drink wine tonight, reason {n}", key=f"k{n}")
         found = [hit.memory.content for hit in host.search(question).hits]
         assert "I take antibiotics until the end of the month" in found
-        assert "antibiotics" in host.context(question).text
+        assert "antibiotics" in host.context(question, min_score=0.0).text
 
 
 def test_a_namesake_of_a_sandbox_leads_no_statement_of_the_host_astray(folder):
@@ -355,7 +359,7 @@ def test_no_sandbox_speaks_under_the_name_of_another(folder):
             red = alice.add("My favorite color is red", shared=True).memory.id
             bob.add("My favorite color is green", shared=True, source=Source(speaker="alice"))
             assert "live" == zoe.get(red).state.value
-            lines = zoe.context("who agrees to pay the rent and to sell the house").text.splitlines()
+            lines = zoe.context("who agrees to pay the rent and to sell the house", min_score=0.0).text.splitlines()
             agreed = [line for line in lines if "I agree" in line]
             assert 3 == len(agreed)
             assert 2 == sum(", as bob says" in line for line in agreed)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Unauthenticated,
         Unavailable,
     )
+    from memoryd.model.context import BuiltContext, ContextItem, ContextRequest, ContextSection
     from memoryd.model.conversation import (
         Message,
         MessageDraft,
@@ -83,10 +84,7 @@ if TYPE_CHECKING:
     )
     from memoryd.model.results import (
         AddResult,
-        BuiltContext,
         Confirmed,
-        ContextItem,
-        ContextSection,
         Deleted,
         DeletedMany,
         History,
@@ -132,6 +130,7 @@ __all__ = [
     "Conflict",
     "ConnectionLost",
     "ContextItem",
+    "ContextRequest",
     "ContextSection",
     "Conversation",
     "Credentials",
@@ -236,6 +235,7 @@ _MODULES = (
     "memoryd.model.entity",
     "memoryd.model.grant",
     "memoryd.model.reports",
+    "memoryd.model.context",
     "memoryd.model.conversation",
     "memoryd.model.talk",
     "memoryd.model.token",

@@ -24,7 +24,6 @@ from memoryd.model.memory import Draft, Kind, Memory, Source
 from memoryd.model.query import Filter
 from memoryd.model.results import (
     AddResult,
-    BuiltContext,
     Confirmed,
     Deleted,
     DeletedMany,
@@ -247,15 +246,6 @@ class AsyncMemoryClient(AsyncConversations):
     async def stats(self) -> Stats:
         """Count what is visible."""
         return await self._send(calls.stats(self.identity))
-
-    async def context(
-        self, prompt: str, *, max_tokens: int = 0, max_memories: int = 0, min_score: float = 0.0
-    ) -> BuiltContext:
-        """Return the block of text for a prompt; 0 means the daemon's default."""
-        call = calls.context(
-            self.identity, prompt, max_tokens=max_tokens, max_memories=max_memories, min_score=min_score
-        )
-        return await self._send(call)
 
     async def server_info(self) -> ServerInfo:
         """Return the state of the daemon (admin socket only)."""

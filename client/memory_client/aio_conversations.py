@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_client.endpoint import Identity
 from memory_client.late import Late
+from memoryd.model.context import BuiltContext
 
 if TYPE_CHECKING:
-    from memory_client import conversation_calls
+    from memory_client import calls, conversation_calls
     from memory_client.calls import Call
     from memoryd.model.conversation import Message, MessageDraft, Session, SessionState, Thread, WorkingMemory
     from memoryd.model.talk import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         ThreadPage,
     )
 else:
+    calls = Late("memory_client.calls")
     conversation_calls = Late("memory_client.conversation_calls")
 
 __all__ = ["AsyncConversation", "AsyncConversations"]
@@ -34,7 +36,7 @@ T = TypeVar("T")
 
 class AsyncConversations:
     """
-    One method an RPC of ConversationService.
+    One method an RPC of ConversationService, and BuildContext.
 
     A thread is named by the caller's own key. It is a thread of the user; with `shared`, of the chat.
     """
@@ -47,6 +49,44 @@ class AsyncConversations:
     def conversation(self, thread_id: str, *, shared: bool = False, session_id: str = "") -> AsyncConversation:
         """Return a conversation, which keeps its thread and session from call to call; nothing is sent yet."""
         return AsyncConversation(self, thread_id, shared=shared, session_id=session_id)
+
+    async def context(  # noqa: PLR0913  one argument for each field of the contract
+        self,
+        prompt: str,
+        *,
+        max_tokens: int = 0,
+        max_memories: int = 0,
+        min_score: float | None = None,
+        thread_id: str = "",
+        shared: bool = False,
+        max_recent_messages: int = 0,
+        max_recalled_messages: int = 0,
+        exclude_thread_ids: Sequence[str] = (),
+        exclude_session_ids: Sequence[str] = (),
+        sections: Sequence[str] = (),
+        tokenizer: str = "",
+    ) -> BuiltContext:
+        """
+        Return the block of text for a prompt, and with a thread also what belongs to that conversation.
+
+        0 and None mean the daemon's default; `sections` chooses and orders its parts.
+        """
+        call = calls.context(
+            self.identity,
+            prompt=prompt,
+            max_tokens=max_tokens,
+            max_memories=max_memories,
+            min_score=min_score,
+            thread_id=thread_id,
+            shared=shared,
+            max_recent_messages=max_recent_messages,
+            max_recalled_messages=max_recalled_messages,
+            exclude_thread_ids=exclude_thread_ids,
+            exclude_session_ids=exclude_session_ids,
+            sections=sections,
+            tokenizer=tokenizer,
+        )
+        return await self._send(call)
 
     async def append(
         self,
@@ -222,6 +262,10 @@ class AsyncConversation:
             self.thread_id, shared=self._shared, page_size=page_size, max_tokens=max_tokens, in_view=True
         )
         return list(page.messages)
+
+    async def context(self, prompt: str, **more: Any) -> BuiltContext:
+        """Return the block of text for a prompt in this thread; further arguments as of the client's `context`."""
+        return await self._client.context(prompt, thread_id=self.thread_id, shared=self._shared, **more)
 
     async def end(self) -> Session:
         """End the session of the last message."""

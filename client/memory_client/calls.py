@@ -13,10 +13,12 @@ from typing import Any, Generic, TypeVar
 
 from memory_client.endpoint import Identity
 from memoryd.errors import InvalidArgument, LimitExceeded
+from memoryd.model.context import BuiltContext, ContextRequest
 from memoryd.model.memory import Draft, Memory
 from memoryd.model.query import Filter
-from memoryd.model.results import AddResult, BuiltContext, Deleted, Page, SearchResult, Stats
+from memoryd.model.results import AddResult, Deleted, Page, SearchResult, Stats
 from memoryd.v1 import context_service_pb2, memory_service_pb2
+from memoryd.wire.context import context_from_pb, request_to_pb
 from memoryd.wire.memory import (
     draft_to_pb,
     filter_to_pb,
@@ -24,7 +26,6 @@ from memoryd.wire.memory import (
     legs_from_pb,
     memory_from_pb,
     result_from_pb,
-    section_from_pb,
     stats_from_pb,
     time_from_pb,
 )
@@ -237,27 +238,16 @@ def stats(identity: Identity) -> Call[Stats]:
     )
 
 
-def context(
-    identity: Identity, prompt: str, *, max_tokens: int, max_memories: int, min_score: float
-) -> Call[BuiltContext]:
-    """BuildContext."""
+def context(identity: Identity, **asked: Any) -> Call[BuiltContext]:
+    """BuildContext; arguments as the fields of ContextRequest."""
     pb = context_service_pb2
-
-    def make() -> Any:
-        return pb.BuildContextRequest(
-            prompt=prompt,
-            max_tokens=count(max_tokens, "max_tokens"),
-            max_memories=count(max_memories, "max_memories"),
-            min_score=min_score,
-        )
-
-    def parse(answer: Any) -> BuiltContext:
-        return BuiltContext(
-            answer.text,
-            tuple(map(section_from_pb, answer.sections)),
-            answer.token_count,
-            answer.skipped_count,
-            legs_from_pb(answer.unavailable_legs),
-        )
-
-    return Call("ContextService", "BuildContext", build(make, identity), pb.BuildContextResponse, parse)
+    for name in ("exclude_thread_ids", "exclude_session_ids", "sections"):
+        asked[name] = asked[name] if isinstance(asked[name], str) else tuple(asked[name])
+    return Call(
+        "ContextService",
+        "BuildContext",
+        build(lambda: request_to_pb(ContextRequest(**asked)), identity),
+        pb.BuildContextResponse,
+        context_from_pb,
+        True,
+    )

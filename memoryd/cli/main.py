@@ -89,11 +89,14 @@ def make_parser() -> argparse.ArgumentParser:
 def _settle(args: argparse.Namespace) -> tuple[Config, Places]:
     config = load_config(args.config or paths.config_file(os.environ), os.environ)
     data_dir = (args.data_dir or paths.data_dir(os.environ)).absolute()
-    database = Path(config.store.path.replace("{data_dir}", str(data_dir))).absolute()
+
+    def placed(path: str) -> Path:
+        return Path(path.replace("{data_dir}", str(data_dir))).absolute()
+
     socket = args.socket or (Path(config.daemon.socket) if config.daemon.socket else paths.socket_path(os.environ))
     sandboxes = Path(config.sandbox.directory) if config.sandbox.directory else socket.absolute().parent / "sandboxes"
-    audit = Path(config.audit.path.replace("{data_dir}", str(data_dir))).absolute() if config.audit.path else None
-    return config, Places(database, socket, sandboxes, audit)
+    audit = placed(config.audit.path) if config.audit.path else None
+    return config, Places(placed(config.store.path), socket, sandboxes, audit, placed(config.context.tokenizers))
 
 
 def _serve(args: argparse.Namespace) -> int:
@@ -118,11 +121,19 @@ def _check(args: argparse.Namespace) -> int:
             {"key": f"{key.section}.{key.name}", "value": key.value, "default": key.default, "unit": key.unit}
             for key in config.entries()
         ]
+        keys += [
+            {"key": f"agents.{agent}.{section}.{name}", "value": value}
+            for agent, values in config.agents.items()
+            for (section, name), value in values.items()
+        ]
         print(as_json({"config": keys, "database": str(places.database), "socket": str(places.socket)}))
     for key in config.entries():
         changed = "" if key.value == key.default else f" (default {key.default!r})"
         value = size(key.value) if key.unit == "bytes" else f"{key.value!r}{f' {key.unit}' if key.unit else ''}"
         tell(f"{key.section}.{key.name} = {value}{changed}: {key.meaning}")
+    for agent, values in config.agents.items():
+        for (section, name), value in values.items():
+            tell(f"agents.{agent}.{section}.{name} = {value!r}")
     tell(f"\nsocket    {places.socket}")
     if config.tcp.listen:
         from memoryd.daemon.servers import server_credentials

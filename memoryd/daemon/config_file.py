@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
 
-from memoryd.daemon.config import CRON_FIELDS, MAX_PORT, Config, ConfigError, Key, label_of, sections_of
+from memoryd.daemon.config import CRON_FIELDS, MAX_PORT, Config, label_of, sections_of, with_values
+from memoryd.daemon.config_key import ConfigError, Key
 
 __all__ = ["check_schedule", "load_config"]
+
+_OfAgents = dict[str, dict[tuple[str, str], Any]]
 
 
 def _tables(raw: dict[str, Any], known: list[str]) -> Iterator[tuple[str, Any]]:
@@ -26,23 +29,29 @@ def _tables(raw: dict[str, Any], known: list[str]) -> Iterator[tuple[str, Any]]:
         yield from ((f"{name}.{key}", value) for key, value in inner.items())
 
 
-def _disabled(path: Path | None, agents: Any) -> frozenset[str]:
-    """Return the agents that a file switches off; ConfigError for anything else said of agents."""
-    disabled = set()
+def _of_agents(path: Path | None, agents: Any, keys: Mapping[tuple[str, str], Key]) -> _OfAgents:
+    """Return by agent what a file says of it, checked; ConfigError for what an agent cannot have of its own."""
+    own = {place: key for place, key in keys.items() if key.per_agent}
+    sections = list(dict.fromkeys(section for section, _ in own))
+    found: _OfAgents = {}
     if not isinstance(agents, dict):
         raise ConfigError(f"{path}: agents must be sections, written [agents.NAME.memory]")
     for agent, content in agents.items():
-        memory = content.get("memory") if isinstance(content, dict) and set(content) <= {"memory"} else None
-        if not isinstance(memory, dict):
-            raise ConfigError(f"{path}: of agent {agent} only the section [agents.{agent}.memory] is known")
-        for name, value in memory.items():
-            if name != "enabled":
-                raise ConfigError(f"{path}: unknown key agents.{agent}.memory.{name}{_nearest(name, ['enabled'])}")
-            if not isinstance(value, bool):
-                raise ConfigError(f"{path}: agents.{agent}.memory.enabled must be true or false, not {value!r}")
-            if not value:
-                disabled.add(agent)
-    return frozenset(disabled)
+        if not isinstance(content, dict):
+            raise ConfigError(f"{path}: agents.{agent} must have sections, written [agents.{agent}.memory]")
+        for section, values in content.items():
+            where = f"agents.{agent}.{section}"
+            if section not in sections:
+                raise ConfigError(f"{path}: unknown section [{where}]{_nearest(section, sections)}")
+            if not isinstance(values, dict):
+                raise ConfigError(f"{path}: {where} must be a section, written [{where}]")
+            for name, value in values.items():
+                key = own.get((section, name))
+                if key is None:
+                    known = [one for of, one in own if of == section]
+                    raise ConfigError(f"{path}: unknown key {where}.{name}{_nearest(name, known)}")
+                found.setdefault(agent, {})[section, name] = key.check(value, f"{path}: agents.{agent}")
+    return found
 
 
 def _nearest(name: str, known: list[str]) -> str:
@@ -57,13 +66,11 @@ def load_config(path: Path | None, env: Mapping[str, str]) -> Config:
     found: dict[tuple[str, str], Any] = {}
     for section, content in _tables(_read(path), [label_of(item) for item in sections_of()]):
         if section == "agents":
-            config = replace(config, disabled_agents=_disabled(path, content))
+            config = replace(config, agents=_of_agents(path, content, keys))
         else:
             found |= _of_section(section, content, keys, path)
     found |= _of_environment(env, keys)
-    for item in sections_of():
-        changed = {name: value for (of, name), value in found.items() if of == label_of(item)}
-        config = replace(config, **{item.name: replace(getattr(config, item.name), **changed)})
+    config = with_values(config, found)
     check_schedule(config)
     _check_doors(config)
     if not config.store.path.strip() or "\0" in config.store.path:

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 
 from cronsim import CronSim, CronSimError
 
-from memoryd.daemon.config import Config, ConfigError
+from memoryd.daemon.config import Config
+from memoryd.daemon.config_key import ConfigError
 
 __all__ = ["JOBS", "due_jobs", "expressions_of", "first_seen", "misdated"]
 

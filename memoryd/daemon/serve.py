@@ -174,7 +174,9 @@ class _Daemon:
             raise StoreRefused(damage)
         clock = ClockWatch(now_utc(), (await store.jobs()).get(CLOCK_SEEN), uptime_s)
         grants = await make_grants(store)
-        ports = await make_ports(self._config, store, embedder, grants=grants, clock=clock)
+        ports = await make_ports(
+            self._config, store, embedder, grants=grants, clock=clock, tokenizers=self._places.tokenizers
+        )
         doors = Servers(
             self._config,
             ports,

@@ -22,7 +22,8 @@ from grpc_reflection.v1alpha import reflection
 
 from memoryd.audit.log import AuditLog
 from memoryd.audit.reading import Sighting, sighting_of
-from memoryd.daemon.config import Config, ConfigError
+from memoryd.daemon.config import Config
+from memoryd.daemon.config_key import ConfigError
 from memoryd.daemon.wiring import new_id
 from memoryd.domain.conversation.embed import MessageEmbedder
 from memoryd.domain.ports import Ports

@@ -7,8 +7,10 @@ import time
 import urllib.request
 from base64 import b32encode
 from collections.abc import Callable
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import structlog
@@ -16,13 +18,16 @@ import structlog
 from memoryd.daemon.config import Config
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
-from memoryd.domain.ports import ConversationPolicy, GrantCheck, NoGrants, Policy, Ports
+from memoryd.domain.policy import ContextPolicy, ConversationPolicy, Policy
+from memoryd.domain.ports import GrantCheck, NoGrants, Ports
 from memoryd.domain.rules import Rules
+from memoryd.domain.tokens import Measure, no_tokenizer
 from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder
 from memoryd.embedding.directory import directory_encoder
 from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.scheduler import ScheduledEmbedder
+from memoryd.embedding.token_counts import InstalledTokenizers
 from memoryd.entities.finders import Finder, load_finders
 from memoryd.identity.grants import Grants
 from memoryd.index.cache import ScopeIndexes
@@ -40,11 +45,13 @@ __all__ = [
     "make_ports",
     "new_id",
     "now_utc",
+    "policy_of",
     "proxy_for",
     "uptime_s",
 ]
 
 ID_BYTES = 16
+T = TypeVar("T")
 
 log = structlog.get_logger("memoryd.daemon")
 
@@ -114,6 +121,31 @@ async def make_grants(store: Store) -> Grants:
     return Grants(store, *known, time.monotonic, secrets.token_bytes, today=now_utc().date())
 
 
+def policy_of(config: Config) -> Policy:
+    """Return what a configuration decides for every agent that it does not name."""
+
+    def kept(section: object, policy: type[T]) -> T:
+        return policy(**{item.name: getattr(section, item.name) for item in fields(policy)})  # type: ignore[arg-type]
+
+    return Policy(
+        delete_grace_days=config.memory.delete_grace_days,
+        supersede_grace_days=config.memory.supersede_grace_days,
+        expired_grace_days=config.memory.expired_grace_days,
+        date_after_days=config.context.date_after_days,
+        zone=config.schedule.zone,
+        enabled=config.memory.enabled,
+        max_entries=config.memory.max_entries,
+        context=kept(config.context, ContextPolicy),
+        conversation=kept(config.conversation, ConversationPolicy),
+        rules=Rules(
+            decay=config.memory.decay,
+            demote=config.memory.supersede_policy == "demote",
+            dedup_cosine=config.memory.dedup_cosine,
+            dedup_jaccard=config.memory.dedup_jaccard,
+        ),
+    )
+
+
 async def make_ports(
     config: Config,
     store: Store,
@@ -122,11 +154,12 @@ async def make_ports(
     grants: GrantCheck | None = None,
     clock: ClockWatch | None = None,
     new_id: Callable[[], str] = new_id,
+    tokenizers: Path | None = None,
 ) -> Ports:
     """
     Wire store, index and embedder: every commit reaches the index before it is acknowledged.
 
-    Without `grants`, everybody is the host.
+    Without `grants`, everybody is the host; without `tokenizers`, a directory, none is installed.
     """
     info = await store.info()
     indexes = ScopeIndexes(
@@ -149,26 +182,6 @@ async def make_ports(
     store.on_episodes(lambda applied: _forget_read(embedder) if applied.change.erases else None)
     episodes.on_lost(lambda: _forget_read(embedder))
     detector = SecretDetector()
-    policy = Policy(
-        delete_grace_days=config.memory.delete_grace_days,
-        supersede_grace_days=config.memory.supersede_grace_days,
-        expired_grace_days=config.memory.expired_grace_days,
-        max_memories=config.context.max_memories,
-        max_tokens=config.context.max_tokens,
-        date_after_days=config.context.date_after_days,
-        zone=config.schedule.zone,
-        disabled_agents=config.disabled_agents,
-        max_entries=config.memory.max_entries,
-        conversation=ConversationPolicy(
-            **{name: getattr(config.conversation, name) for name in ConversationPolicy.__dataclass_fields__}
-        ),
-        rules=Rules(
-            decay=config.memory.decay,
-            demote=config.memory.supersede_policy == "demote",
-            dedup_cosine=config.memory.dedup_cosine,
-            dedup_jaccard=config.memory.dedup_jaccard,
-        ),
-    )
     fast, accurate = load_every_finder(config)
     ports = Ports(
         store=store,
@@ -177,13 +190,14 @@ async def make_ports(
         embedder=embedder,
         new_id=new_id,
         secret=info.secret,
-        policy=policy,
+        policy=replace(policy_of(config), agents={name: policy_of(config.of_agent(name)) for name in config.agents}),
         grants=grants or NoGrants(),
         finders=fast,
         accurate_finders=accurate,
         secrets=detector,
         mask=detector.mask,
         mask_json=detector.mask_json,
+        tokenizer=no_tokenizer if tokenizers is None else _tokenizer_of(tokenizers),
         clock=clock,
         faults=Faults(lambda step, error, place: log.error("statement_not_read", step=step, error=error, place=place)),
     )
@@ -191,6 +205,11 @@ async def make_ports(
     indexes.on_fetched(ports.follow)
     indexes.on_lost(lambda: _forget_read(embedder))
     return ports
+
+
+def _tokenizer_of(directory: Path) -> Callable[[str], Measure]:
+    installed = InstalledTokenizers(directory)
+    return lambda name: Measure(installed.counter(name))
 
 
 def load_every_finder(config: Config) -> tuple[list[Finder], list[Finder]]:

@@ -7,65 +7,28 @@ from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
-from memoryd.domain.rules import Rules
+from memoryd.domain.policy import Policy
+from memoryd.domain.tokens import Measure, no_tokenizer
 from memoryd.embedding.base import Embedder
 from memoryd.entities.finders import Finder, RegexFinder
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.scope import ScopeIndex
-from memoryd.model import limits
 from memoryd.model.change import Applied, ChangeSet, Entry, Recalled
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.base import Store
 
-__all__ = ["ConversationPolicy", "EmbeddingLag", "GrantCheck", "Locks", "NoGrants", "Policy", "Ports", "Recalls"]
+__all__ = ["EmbeddingLag", "GrantCheck", "Locks", "NoGrants", "Ports", "Recalls"]
 
 LONGEST_PAUSE_S = 5.0  # of an append while too many messages wait to be embedded
 MAX_NOTED_RECALLS = 20_000  # memories whose recall waits to be written down; beyond it recalls go uncounted
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationPolicy:
-    """What the operator decides of conversations; keys as in the configuration."""
-
-    recent_messages: int = limits.DEFAULT_RECENT_MESSAGES
-    max_history: int = 100
-    retain_recent: int = 20
-    emergency_retain: int = 4
-    recall_top_k: int = limits.DEFAULT_FOUND_MESSAGES
-    recall_before: int = 2
-    recall_after: int = 1
-    session_idle_minutes: float = 30.0
-    slow_after: int = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What the operator decides."""
-
-    delete_grace_days: float = 30.0
-    supersede_grace_days: float = 180.0
-    """0: superseded memories are kept for ever."""
-    expired_grace_days: float = 30.0
-    max_memories: int = limits.DEFAULT_CONTEXT_MEMORIES
-    max_tokens: int = limits.DEFAULT_CONTEXT_TOKENS
-    date_after_days: float = 30.0
-    """Statements older than this are shown with their date."""
-    zone: tzinfo | None = None
-    """Of the dates in contexts; None: the system's."""
-    disabled_agents: frozenset[str] = frozenset()
-    """Agents whose statements are declined."""
-    max_entries: int = 0
-    """Live memories that one owner may have; 0: no cap."""
-    rules: Rules = field(default_factory=Rules)
-    conversation: ConversationPolicy = ConversationPolicy()
 
 
 class Locks:
@@ -160,7 +123,7 @@ class Ports:
     embedder: Embedder
     new_id: Callable[[], str]
     secret: bytes
-    policy: Policy = Policy()
+    policy: Policy = field(default_factory=Policy)
     locks: Locks = field(default_factory=Locks)
     """By owner, and by grant where its quota counts several owners together."""
     request_locks: Locks = field(default_factory=Locks)
@@ -175,6 +138,8 @@ class Ports:
     """Takes credentials out of a text."""
     mask_json: Callable[[str], str] = lambda text: text
     """Takes credentials out of JSON."""
+    tokenizer: Callable[[str], Measure] = field(default=no_tokenizer)
+    """What counts tokens, by the name of a tokenizer that is installed; it reads a file."""
     lag: EmbeddingLag = field(default_factory=EmbeddingLag)
     """How many messages wait for their vectors."""
     victims: WeakKeyDictionary[ScopeIndex, list[str]] = field(default_factory=WeakKeyDictionary)

@@ -20,7 +20,7 @@ class Scopes:
     """Indexes and directories by owner, loaded when they are first asked for and kept for the call."""
 
     def __init__(self, ports: Ports) -> None:
-        self._ports = ports
+        self.ports = ports
         self.of = ports.indexes
         self._indexes: dict[Owner, ScopeIndex | None] = {}
         self._people: dict[Owner, Directory] = {}
@@ -44,8 +44,8 @@ class Scopes:
         self, visible: Visibility, vector: Vector, wanted: Filter, now: datetime, limit: int
     ) -> list[tuple[Memory, float]]:
         """Return what is most similar of scopes that are too large for memory, with the cosines."""
-        fingerprint = self._ports.embedder.fingerprint
-        return await self._ports.store.nearest(visible, vector, fingerprint, wanted, now=now, limit=limit)
+        fingerprint = self.ports.embedder.fingerprint
+        return await self.ports.store.nearest(visible, vector, fingerprint, wanted, now=now, limit=limit)
 
     async def people(self, owner: Owner) -> Directory:
         """Return who is known in a scope; of one too large for memory only what was decided by hand."""
@@ -53,7 +53,7 @@ class Scopes:
         if index is not None:
             return index.people
         if owner not in self._people:
-            self._people[owner] = Directory(await self._ports.store.entities(owner))
+            self._people[owner] = Directory(await self.ports.store.entities(owner))
         return self._people[owner]
 
 
@@ -73,8 +73,8 @@ class EpisodeScopes(Scopes):
         self, visible: Visibility, vector: Vector, wanted: Filter, now: datetime, limit: int
     ) -> list[tuple[Memory, float]]:
         """Return the most similar messages; a filter narrows twenty times as many, as the store looks at vectors."""
-        fingerprint = self._ports.embedder.fingerprint
-        found = await self._ports.store.nearest_messages(
+        fingerprint = self.ports.embedder.fingerprint
+        found = await self.ports.store.nearest_messages(
             self._owners or visible.owners, vector, fingerprint, limit=limit * CANDIDATES_A_HIT
         )
         said = ((message.as_memory(), similarity) for message, similarity in found)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,9 +12,11 @@ from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Candidate, Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors
+from memoryd.model.memory import Memory
+from memoryd.model.query import Filter
 from memoryd.model.trust import Trust
 
-__all__ = ["candidates", "legs"]
+__all__ = ["candidates", "legs", "newest"]
 
 BEST_TRUST = max(trust.weight for trust in Trust)
 NO_ROWS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -38,6 +43,19 @@ def _bare(vectors: Vectors, values: NDArray[np.float32], lexical: NDArray[np.flo
         return NO_ROWS
     rows = np.flatnonzero((values == 0) & (lexical > 0))
     return rows[~vectors.rows(rows).any(axis=1)] if len(rows) else rows
+
+
+def newest(indexes: Iterable[ScopeIndex], wanted: Filter, now: datetime) -> Memory | None:
+    """Return the latest that passes a filter, of the highest trust that there is; None if nothing passes."""
+    best: tuple[int, int, ScopeIndex, int] | None = None
+    for index in indexes:
+        rows = np.flatnonzero(index.mask(wanted, now))
+        if len(rows):
+            trusts, created = index.columns.trusts.view()[rows], index.columns.created.view()[rows]
+            n = int(np.lexsort((created, trusts))[-1])
+            one = (int(trusts[n]), int(created[n]), index, int(rows[n]))
+            best = one if best is None or one[:2] > best[:2] else best
+    return None if best is None else best[2].memory_at(best[3])
 
 
 def candidates(index: ScopeIndex, question: Question, stats: CorpusStats) -> list[Candidate]:

@@ -12,6 +12,7 @@ from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
 from memoryd.model.memory import Kind, Memory, Source
 from memoryd.model.open_enum import OpenEnum
+from memoryd.model.recalled_text import without_recalled
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_id, check_text, check_time
@@ -26,6 +27,7 @@ __all__ = [
     "ToolCall",
     "WorkingMemory",
     "message_key",
+    "place_of",
 ]
 
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
@@ -73,6 +75,12 @@ class ToolCall:
 def message_key(thread_id: str, seq: int) -> str:
     """Return what addresses a message in the index of its scope: no id holds a control character."""
     return f"{thread_id}\x1f{seq}"
+
+
+def place_of(key: str) -> tuple[str, int]:
+    """Return the thread and the seq of a message key."""
+    thread_id, _, seq = key.rpartition("\x1f")
+    return thread_id, int(seq)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +135,14 @@ class Message:
         calls = "".join(f"\n[tool:{call.name}] {call.arguments}".rstrip() for call in self.tool_calls)
         return f"{before}{self.content}{calls}".strip()
 
+    @property
+    def said(self) -> str:
+        """What is shown, without what was recalled into it: a search would find it again as what somebody said."""
+        return without_recalled(self.shown)
+
     def as_memory(self, *, most: int = limits.MAX_CONTENT_BYTES) -> Memory:
         """Return it as what a search finds: a memory of kind EPISODE, of a long one the first `most` characters."""
-        said = self.shown
+        said = self.said
         return Memory(
             id=self.id,
             agent_id=self.agent_id,

@@ -7,14 +7,10 @@ from datetime import datetime
 
 from memoryd.model.memory import Kind, Memory, Outcome, State
 from memoryd.model.open_enum import OpenEnum
-from memoryd.model.trust import Trust
 
 __all__ = [
     "AddResult",
-    "BuiltContext",
     "Confirmed",
-    "ContextItem",
-    "ContextSection",
     "Deleted",
     "DeletedMany",
     "History",
@@ -90,24 +86,6 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextItem:
-    """Where a line of a context is from."""
-
-    id: str
-    kind: Kind
-    trust: Trust
-
-
-@dataclass(frozen=True, slots=True)
-class ContextSection:
-    """One part of a context with its heading."""
-
-    name: str
-    text: str
-    items: tuple[ContextItem, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class SearchResult:
     """Hits, best first, and the legs of the search that could not take part."""
 
@@ -123,19 +101,6 @@ class Page:
 
     memories: tuple[Memory, ...]
     next_page_token: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltContext:
-    """The text for a prompt, its parts, its length in tokens, and what did not fit."""
-
-    text: str
-    sections: tuple[ContextSection, ...]
-    token_count: int
-    skipped_count: int
-    unavailable_legs: tuple[Leg, ...] = ()
-    embedding_s: float = field(default=0.0, compare=False, metadata=_OWN)
-    """Seconds that the prompt waited for its embedding."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from memoryd.errors import InvalidArgument, LimitExceeded
+from memoryd.errors import InvalidArgument
 from memoryd.model import limits
 from memoryd.model.conversation import Message, Session, Thread
 from memoryd.model.memory import Kind
 from memoryd.model.query import Filter
 from memoryd.model.results import Leg
 from memoryd.model.trust import Trust
-from memoryd.model.validation import check_count, check_id
+from memoryd.model.validation import check_count, check_id, check_ids
 
 __all__ = [
     "Appended",
@@ -158,7 +157,7 @@ class MessageSearch:
         put = object.__setattr__
         put(self, "thread_id", check_id(self.thread_id, "thread_id"))
         for name in ("exclude_thread_ids", "exclude_session_ids"):
-            put(self, name, _checked_ids(getattr(self, name), name))
+            put(self, name, check_ids(getattr(self, name), name))
         for name in ("before", "after"):
             if getattr(self, name) is not None:
                 put(self, name, check_count(getattr(self, name), name, default=0, limit=limits.MAX_NEIGHBOURS))
@@ -174,13 +173,3 @@ class MessageSearch:
             exclude_thread_ids=self.exclude_thread_ids,
             exclude_session_ids=self.exclude_session_ids,
         )
-
-
-def _checked_ids(ids: Sequence[str], name: str) -> tuple[str, ...]:
-    if isinstance(ids, str):
-        raise InvalidArgument(f"{name} must be a list of ids, not one text", field=name)
-    if len(ids) > limits.MAX_EXCLUDED:
-        raise LimitExceeded(
-            f"{name} has {len(ids)} entries; the limit is {limits.MAX_EXCLUDED}", field=name, limit=name
-        )
-    return tuple(dict.fromkeys(one for n, one in enumerate(ids) if check_id(one, f"{name}[{n}]")))

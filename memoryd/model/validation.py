@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 
@@ -18,6 +18,7 @@ from memoryd.model import limits
 __all__ = [
     "check_count",
     "check_id",
+    "check_ids",
     "check_metadata",
     "check_share",
     "check_subjects",
@@ -71,6 +72,17 @@ def check_id(value: str, name: str) -> str:
     if text and (not text.isprintable() or text != text.strip()):
         raise InvalidArgument(f"{name} must be printable and must not begin or end with a space", field=name)
     return text
+
+
+def check_ids(ids: Sequence[str], name: str) -> tuple[str, ...]:
+    """Return ids of the caller's, each once, without empty ones; LimitExceeded above 16."""
+    if isinstance(ids, str):
+        raise InvalidArgument(f"{name} must be a list of ids, not one text", field=name)
+    if len(ids) > limits.MAX_EXCLUDED:
+        raise LimitExceeded(
+            f"{name} has {len(ids)} entries; the limit is {limits.MAX_EXCLUDED}", field=name, limit=name
+        )
+    return tuple(dict.fromkeys(one for n, one in enumerate(ids) if check_id(one, f"{name}[{n}]")))
 
 
 def check_count(value: int, name: str, *, default: int, limit: int) -> int:

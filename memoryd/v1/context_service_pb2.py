@@ -22,24 +22,25 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from memoryd.v1 import memory_pb2 as memoryd_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n memoryd/v1/context_service.proto\x12\nmemoryd.v1\x1a\x17memoryd/v1/memory.proto\"\x96\x01\n\x13\x42uildContextRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0e\n\x06prompt\x18\x04 \x01(\t\x12\x12\n\nmax_tokens\x18\x05 \x01(\x05\x12\x14\n\x0cmax_memories\x18\x06 \x01(\x05\x12\x11\n\tmin_score\x18\x07 \x01(\x01\"f\n\x0b\x43ontextItem\x12\n\n\x02id\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.memoryd.v1.MemoryKind\x12%\n\x05trust\x18\x03 \x01(\x0e\x32\x16.memoryd.v1.TrustClass\"T\n\x0e\x43ontextSection\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12&\n\x05items\x18\x03 \x03(\x0b\x32\x17.memoryd.v1.ContextItem\"\xaf\x01\n\x14\x42uildContextResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12,\n\x08sections\x18\x02 \x03(\x0b\x32\x1a.memoryd.v1.ContextSection\x12\x13\n\x0btoken_count\x18\x03 \x01(\x05\x12\x15\n\rskipped_count\x18\x04 \x01(\x05\x12/\n\x10unavailable_legs\x18\x05 \x03(\x0e\x32\x15.memoryd.v1.SearchLeg2c\n\x0e\x43ontextService\x12Q\n\x0c\x42uildContext\x12\x1f.memoryd.v1.BuildContextRequest\x1a .memoryd.v1.BuildContextResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n memoryd/v1/context_service.proto\x12\nmemoryd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17memoryd/v1/memory.proto\"\xe6\x02\n\x13\x42uildContextRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0e\n\x06prompt\x18\x04 \x01(\t\x12\x12\n\nmax_tokens\x18\x05 \x01(\x05\x12\x14\n\x0cmax_memories\x18\x06 \x01(\x05\x12\x16\n\tmin_score\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12\x11\n\tthread_id\x18\x08 \x01(\t\x12\x0e\n\x06shared\x18\t \x01(\x08\x12\x1b\n\x13max_recent_messages\x18\n \x01(\x05\x12\x1d\n\x15max_recalled_messages\x18\x0b \x01(\x05\x12\x1a\n\x12\x65xclude_thread_ids\x18\x0c \x03(\t\x12\x1b\n\x13\x65xclude_session_ids\x18\r \x03(\t\x12\x10\n\x08sections\x18\x0e \x03(\t\x12\x11\n\ttokenizer\x18\x0f \x01(\tB\x0c\n\n_min_score\"\xc1\x01\n\x0b\x43ontextItem\x12\n\n\x02id\x18\x01 \x01(\t\x12$\n\x04kind\x18\x02 \x01(\x0e\x32\x16.memoryd.v1.MemoryKind\x12%\n\x05trust\x18\x03 \x01(\x0e\x32\x16.memoryd.v1.TrustClass\x12\x11\n\tthread_id\x18\x04 \x01(\t\x12\x0b\n\x03seq\x18\x05 \x01(\x03\x12\x0f\n\x07speaker\x18\x06 \x01(\t\x12(\n\x04time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"T\n\x0e\x43ontextSection\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12&\n\x05items\x18\x03 \x03(\x0b\x32\x17.memoryd.v1.ContextItem\"\xaf\x01\n\x14\x42uildContextResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12,\n\x08sections\x18\x02 \x03(\x0b\x32\x1a.memoryd.v1.ContextSection\x12\x13\n\x0btoken_count\x18\x03 \x01(\x05\x12\x15\n\rskipped_count\x18\x04 \x01(\x05\x12/\n\x10unavailable_legs\x18\x05 \x03(\x0e\x32\x15.memoryd.v1.SearchLeg2c\n\x0e\x43ontextService\x12Q\n\x0c\x42uildContext\x12\x1f.memoryd.v1.BuildContextRequest\x1a .memoryd.v1.BuildContextResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'memoryd.v1.context_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_BUILDCONTEXTREQUEST']._serialized_start=74
-  _globals['_BUILDCONTEXTREQUEST']._serialized_end=224
-  _globals['_CONTEXTITEM']._serialized_start=226
-  _globals['_CONTEXTITEM']._serialized_end=328
-  _globals['_CONTEXTSECTION']._serialized_start=330
-  _globals['_CONTEXTSECTION']._serialized_end=414
-  _globals['_BUILDCONTEXTRESPONSE']._serialized_start=417
-  _globals['_BUILDCONTEXTRESPONSE']._serialized_end=592
-  _globals['_CONTEXTSERVICE']._serialized_start=594
-  _globals['_CONTEXTSERVICE']._serialized_end=693
+  _globals['_BUILDCONTEXTREQUEST']._serialized_start=107
+  _globals['_BUILDCONTEXTREQUEST']._serialized_end=465
+  _globals['_CONTEXTITEM']._serialized_start=468
+  _globals['_CONTEXTITEM']._serialized_end=661
+  _globals['_CONTEXTSECTION']._serialized_start=663
+  _globals['_CONTEXTSECTION']._serialized_end=747
+  _globals['_BUILDCONTEXTRESPONSE']._serialized_start=750
+  _globals['_BUILDCONTEXTRESPONSE']._serialized_end=925
+  _globals['_CONTEXTSERVICE']._serialized_start=927
+  _globals['_CONTEXTSERVICE']._serialized_end=1026
 # @@protoc_insertion_point(module_scope)

@@ -8,6 +8,7 @@ import collections.abc
 import google.protobuf.descriptor
 import google.protobuf.internal.containers
 import google.protobuf.message
+import google.protobuf.timestamp_pb2
 import memoryd.v1.memory_pb2
 import sys
 import typing
@@ -32,6 +33,14 @@ class BuildContextRequest(google.protobuf.message.Message):
     MAX_TOKENS_FIELD_NUMBER: builtins.int
     MAX_MEMORIES_FIELD_NUMBER: builtins.int
     MIN_SCORE_FIELD_NUMBER: builtins.int
+    THREAD_ID_FIELD_NUMBER: builtins.int
+    SHARED_FIELD_NUMBER: builtins.int
+    MAX_RECENT_MESSAGES_FIELD_NUMBER: builtins.int
+    MAX_RECALLED_MESSAGES_FIELD_NUMBER: builtins.int
+    EXCLUDE_THREAD_IDS_FIELD_NUMBER: builtins.int
+    EXCLUDE_SESSION_IDS_FIELD_NUMBER: builtins.int
+    SECTIONS_FIELD_NUMBER: builtins.int
+    TOKENIZER_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent that will answer. Empty: "default"."""
     user_id: builtins.str
@@ -40,14 +49,42 @@ class BuildContextRequest(google.protobuf.message.Message):
     """The chat in which is asked."""
     prompt: builtins.str
     """What the user said; at most 262,144 bytes, of which a long one is searched by its first and last 2 KiB.
-    Empty: no section depends on it, so the text may be empty.
+    Empty: only what is latest is there: insight, working memory, summary and recent messages.
     """
     max_tokens: builtins.int
-    """How long the text may be, in tokens (estimated at 4 bytes of UTF-8 each), 1 to 100,000. Zero: 2,000."""
+    """How long the text may be, in tokens, 1 to 100,000. Zero: 2,000. They are counted by the tokenizer, if one is
+    named, else estimated at 4 bytes of UTF-8 each.
+    """
     max_memories: builtins.int
     """How many memories at the most, 1 to 100. Zero: 10."""
     min_score: builtins.float
-    """Leave out memories below this score, 0 to 1. Zero: none."""
+    """Leave out memories and recalled messages below this score, 0 to 1. Unset: what the daemon's floors of score and
+    similarity leave out (context.min_score, context.min_similarity).
+    """
+    thread_id: builtins.str
+    """The conversation in which is asked. Empty: its sections are left out. One that is not there yet is no error."""
+    shared: builtins.bool
+    """Whether the thread is the chat's, else the user's."""
+    max_recent_messages: builtins.int
+    """How many of its last messages at the most, 1 to 1,000. Zero: 10."""
+    max_recalled_messages: builtins.int
+    """How many messages are recalled at the most, of this thread and of others each, their neighbours apart. 1 to 100.
+    Zero: 5.
+    """
+    tokenizer: builtins.str
+    """What counts the tokens: a tokenizer that is installed (context.tokenizers), by its name. Empty: an estimate."""
+    @property
+    def exclude_thread_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Leave out the messages of these threads; at most 16. Of the thread that is named its summary too."""
+
+    @property
+    def exclude_session_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Leave out the messages of these sessions; at most 16."""
+
+    @property
+    def sections(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Which sections, by name, in the order in which they are written. Empty: all, in the order of ContextSection.name."""
+
     def __init__(
         self,
         *,
@@ -57,10 +94,23 @@ class BuildContextRequest(google.protobuf.message.Message):
         prompt: builtins.str = ...,
         max_tokens: builtins.int = ...,
         max_memories: builtins.int = ...,
-        min_score: builtins.float = ...,
+        min_score: builtins.float | None = ...,
+        thread_id: builtins.str = ...,
+        shared: builtins.bool = ...,
+        max_recent_messages: builtins.int = ...,
+        max_recalled_messages: builtins.int = ...,
+        exclude_thread_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        exclude_session_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        sections: collections.abc.Iterable[builtins.str] | None = ...,
+        tokenizer: builtins.str = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "max_memories", b"max_memories", "max_tokens", b"max_tokens", "min_score", b"min_score", "prompt", b"prompt", "user_id", b"user_id"]
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_min_score", b"_min_score", "min_score", b"min_score"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_min_score", b"_min_score", "agent_id", b"agent_id", "chat_id", b"chat_id", "exclude_session_ids", b"exclude_session_ids", "exclude_thread_ids", b"exclude_thread_ids", "max_memories", b"max_memories", "max_recalled_messages", b"max_recalled_messages", "max_recent_messages", b"max_recent_messages", "max_tokens", b"max_tokens", "min_score", b"min_score", "prompt", b"prompt", "sections", b"sections", "shared", b"shared", "thread_id", b"thread_id", "tokenizer", b"tokenizer", "user_id", b"user_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__min_score: typing_extensions.TypeAlias = typing.Literal["min_score"]
+    _WhichOneofArgType__min_score: typing_extensions.TypeAlias = typing.Literal["_min_score", b"_min_score"]
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_score) -> _WhichOneofReturnType__min_score | None: ...
 
 Global___BuildContextRequest: typing_extensions.TypeAlias = BuildContextRequest
 
@@ -73,20 +123,42 @@ class ContextItem(google.protobuf.message.Message):
     ID_FIELD_NUMBER: builtins.int
     KIND_FIELD_NUMBER: builtins.int
     TRUST_FIELD_NUMBER: builtins.int
+    THREAD_ID_FIELD_NUMBER: builtins.int
+    SEQ_FIELD_NUMBER: builtins.int
+    SPEAKER_FIELD_NUMBER: builtins.int
+    TIME_FIELD_NUMBER: builtins.int
     id: builtins.str
-    """The memory that the line is from; of known_people the entity."""
+    """The memory or message that the line is from; of known_people the entity; of thread_summary the thread; of
+    working_memory the thread, user or chat.
+    """
     kind: memoryd.v1.memory_pb2.MemoryKind.ValueType
-    """Its kind; of known_people FACT."""
+    """Its kind; of known_people FACT, of all that is from conversations EPISODE."""
     trust: memoryd.v1.memory_pb2.TrustClass.ValueType
     """Which door it came through."""
+    thread_id: builtins.str
+    """The thread that it is from; empty: none."""
+    seq: builtins.int
+    """Of a message its place in the thread; of a summary the last message that it covers."""
+    speaker: builtins.str
+    """Who said it, as in the line: of a message the role comes first. Empty: the asking user, or nobody."""
+    @property
+    def time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When it was said, or when it was so."""
+
     def __init__(
         self,
         *,
         id: builtins.str = ...,
         kind: memoryd.v1.memory_pb2.MemoryKind.ValueType = ...,
         trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
+        thread_id: builtins.str = ...,
+        seq: builtins.int = ...,
+        speaker: builtins.str = ...,
+        time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["id", b"id", "kind", b"kind", "trust", b"trust"]
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["time", b"time"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["id", b"id", "kind", b"kind", "seq", b"seq", "speaker", b"speaker", "thread_id", b"thread_id", "time", b"time", "trust", b"trust"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ContextItem: typing_extensions.TypeAlias = ContextItem
@@ -101,12 +173,14 @@ class ContextSection(google.protobuf.message.Message):
     TEXT_FIELD_NUMBER: builtins.int
     ITEMS_FIELD_NUMBER: builtins.int
     name: builtins.str
-    """Its name: "known_people" or "relevant_memory", in this order."""
+    """Its name: "known_people", "relevant_memory", "weekly_insight", "working_memory", "thread_summary",
+    "recalled_messages" (of this thread), "other_threads" or "recent_messages", in this order unless the request says.
+    """
     text: builtins.str
     """Its part of the text, with its heading."""
     @property
     def items(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___ContextItem]:
-        """What its lines are from, in order."""
+        """What its lines are from, one each, in order."""
 
     def __init__(
         self,
@@ -132,9 +206,11 @@ class BuildContextResponse(google.protobuf.message.Message):
     SKIPPED_COUNT_FIELD_NUMBER: builtins.int
     UNAVAILABLE_LEGS_FIELD_NUMBER: builtins.int
     text: builtins.str
-    """The whole text, Markdown. Empty: there is nothing to say."""
+    """The whole text, Markdown, between <!-- memoryd:context --> and <!-- /memoryd:context -->: it is known again by
+    these where it comes back in a message. Empty: there is nothing to say.
+    """
     token_count: builtins.int
-    """The length of the text in tokens, estimated at 4 bytes of UTF-8 each."""
+    """The length of the text in tokens, counted as max_tokens is."""
     skipped_count: builtins.int
     """How many relevant memories did not fit."""
     @property

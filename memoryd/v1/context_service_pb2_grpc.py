@@ -48,9 +48,11 @@ class ContextServiceServicer(object):
 
     def BuildContext(self, request, context):
         """Finds what is relevant to a prompt and renders it within the limits. Changes nothing but recall_time and
-        recall_count, in the background. Idempotent. The caller must hold "context".
+        recall_count, in the background. Idempotent. The caller must hold "context"; for the sections of the thread also
+        "read_messages", for messages that are recalled "search_messages". A section that the caller may not have is left
+        out, unless it is asked for by its name.
         Errors: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT (IDENTITY_MISSING):
-        say who asks. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): the prompt or a limit is too large; shrink it.
+        say who asks. PERMISSION_DENIED: a thread or a section was named that the grant does not allow. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): the prompt or a limit is too large; shrink it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -29,9 +29,11 @@ class ContextServiceStub:
     def __new__(cls, channel: grpc.aio.Channel) -> ContextServiceAsyncStub: ...
     BuildContext: grpc.UnaryUnaryMultiCallable[memoryd.v1.context_service_pb2.BuildContextRequest, memoryd.v1.context_service_pb2.BuildContextResponse]
     """Finds what is relevant to a prompt and renders it within the limits. Changes nothing but recall_time and
-    recall_count, in the background. Idempotent. The caller must hold "context".
+    recall_count, in the background. Idempotent. The caller must hold "context"; for the sections of the thread also
+    "read_messages", for messages that are recalled "search_messages". A section that the caller may not have is left
+    out, unless it is asked for by its name.
     Errors: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT (IDENTITY_MISSING):
-    say who asks. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): the prompt or a limit is too large; shrink it.
+    say who asks. PERMISSION_DENIED: a thread or a section was named that the grant does not allow. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): the prompt or a limit is too large; shrink it.
     """
 
 @typing.type_check_only
@@ -41,9 +43,11 @@ class ContextServiceAsyncStub(ContextServiceStub):
     def __init__(self, channel: grpc.aio.Channel) -> None: ...
     BuildContext: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.context_service_pb2.BuildContextRequest, memoryd.v1.context_service_pb2.BuildContextResponse]  # type: ignore[assignment]
     """Finds what is relevant to a prompt and renders it within the limits. Changes nothing but recall_time and
-    recall_count, in the background. Idempotent. The caller must hold "context".
+    recall_count, in the background. Idempotent. The caller must hold "context"; for the sections of the thread also
+    "read_messages", for messages that are recalled "search_messages". A section that the caller may not have is left
+    out, unless it is asked for by its name.
     Errors: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT (IDENTITY_MISSING):
-    say who asks. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): the prompt or a limit is too large; shrink it.
+    say who asks. PERMISSION_DENIED: a thread or a section was named that the grant does not allow. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): the prompt or a limit is too large; shrink it.
     """
 
 class ContextServiceServicer(metaclass=abc.ABCMeta):
@@ -56,9 +60,11 @@ class ContextServiceServicer(metaclass=abc.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.context_service_pb2.BuildContextResponse, collections.abc.Awaitable[memoryd.v1.context_service_pb2.BuildContextResponse]]:
         """Finds what is relevant to a prompt and renders it within the limits. Changes nothing but recall_time and
-        recall_count, in the background. Idempotent. The caller must hold "context".
+        recall_count, in the background. Idempotent. The caller must hold "context"; for the sections of the thread also
+        "read_messages", for messages that are recalled "search_messages". A section that the caller may not have is left
+        out, unless it is asked for by its name.
         Errors: INVALID_ARGUMENT (INVALID_FIELD): a field is malformed; fix it. INVALID_ARGUMENT (IDENTITY_MISSING):
-        say who asks. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): the prompt or a limit is too large; shrink it.
+        say who asks. PERMISSION_DENIED: a thread or a section was named that the grant does not allow. RESOURCE_EXHAUSTED (LIMIT_EXCEEDED): the prompt or a limit is too large; shrink it.
         """
 
 def add_ContextServiceServicer_to_server(servicer: ContextServiceServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

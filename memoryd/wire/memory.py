@@ -12,11 +12,11 @@ from memoryd.model.entity import EntityRef
 from memoryd.model.memory import Draft, Judgement, Kind, Memory, Outcome, Source, State
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.query import Filter
-from memoryd.model.results import AddResult, ContextItem, ContextSection, Hit, Leg, LegScore, MemoryCount, Stats
+from memoryd.model.results import AddResult, Hit, Leg, LegScore, MemoryCount, Stats
 from memoryd.model.scope import Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
-from memoryd.v1 import context_service_pb2, memory_pb2, memory_service_pb2
+from memoryd.v1 import memory_pb2, memory_service_pb2
 
 __all__ = [
     "EnumCodes",
@@ -32,8 +32,6 @@ __all__ = [
     "memory_to_pb",
     "result_from_pb",
     "result_to_pb",
-    "section_from_pb",
-    "section_to_pb",
     "set_time",
     "source_from_pb",
     "source_to_pb",
@@ -351,18 +349,3 @@ def stats_from_pb(message: memory_service_pb2.GetMemoryStatsResponse) -> Stats:
         for item in message.counts
     )
     return Stats(counts, time_from_pb(message, "newest_create_time"), message.content_bytes)
-
-
-def section_to_pb(section: ContextSection) -> context_service_pb2.ContextSection:
-    """Return a section of a context as message."""
-    items = [
-        context_service_pb2.ContextItem(id=item.id, kind=KIND.to_pb(item.kind), trust=TRUST.to_pb(item.trust))
-        for item in section.items
-    ]
-    return context_service_pb2.ContextSection(name=section.name, text=section.text, items=items)
-
-
-def section_from_pb(message: context_service_pb2.ContextSection) -> ContextSection:
-    """Return a message as section of a context."""
-    items = tuple(ContextItem(item.id, KIND.from_pb(item.kind), TRUST.from_pb(item.trust)) for item in message.items)
-    return ContextSection(message.name, message.text, items)

@@ -343,8 +343,21 @@ def history(client: Any, args: argparse.Namespace) -> None:
 
 def context(client: Any, args: argparse.Namespace) -> None:
     """Write the block of text that a prompt needs."""
+    if not args.prompt and not args.thread and not args.section:
+        raise Usage("say what the user said, or name a --thread")
     built = client.context(
-        text_of(args.prompt), max_tokens=args.max_tokens, max_memories=args.max_memories, min_score=args.min_score
+        text_of(args.prompt) if args.prompt else "",
+        max_tokens=args.max_tokens,
+        max_memories=args.max_memories,
+        min_score=args.min_score,
+        thread_id=args.thread,
+        shared=args.shared,
+        max_recent_messages=args.recent,
+        max_recalled_messages=args.recalled,
+        exclude_thread_ids=args.exclude_thread,
+        exclude_session_ids=args.exclude_session,
+        sections=args.section,
+        tokenizer=args.tokenizer,
     )
     _missing(built.unavailable_legs)
     if args.json:

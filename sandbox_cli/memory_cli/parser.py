@@ -335,16 +335,40 @@ def _at_least_one(text: str) -> int:
     return int(text)
 
 
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def _add_telling(command: Command) -> None:
     context = command(
         "context",
         "write the block of text that a prompt needs",
-        '  memory context "Plan a dinner for Sarah"\n  memory context --max-tokens 500 - < prompt.txt\n',
+        '  memory context "Plan a dinner for Sarah"\n  memory context --max-tokens 500 - < prompt.txt\n'
+        '  memory context --thread cli:alice "And for how many?"\n'
+        "  memory context --thread cli:alice --section working_memory,thread_summary,recent_messages\n",
     )
-    context.add_argument("prompt", nargs="+", help="what the user said; - reads it from standard input")
+    context.add_argument(
+        "prompt", nargs="*", help="what the user said; - reads it from standard input; none: only what is latest"
+    )
+    context.add_argument("--thread", metavar="THREAD", default="", help="with what belongs to this conversation")
+    context.add_argument("--shared", action="store_true", help="it is one of the chat")
     context.add_argument("--max-tokens", metavar="N", type=int, default=0, help="how long (2000)")
     context.add_argument("--max-memories", metavar="N", type=int, default=0, help="how many memories (10)")
-    context.add_argument("--min-score", metavar="SCORE", type=float, default=0.0, help="leave out what scores lower")
+    context.add_argument("--recent", metavar="N", type=int, default=0, help="how many of its last messages (10)")
+    context.add_argument("--recalled", metavar="N", type=int, default=0, help="how many earlier ones (5)")
+    context.add_argument("--min-score", metavar="SCORE", type=float, help="leave out what scores lower; 0: nothing")
+    context.add_argument(
+        "--section", metavar="NAME", type=_names, default=(), help="only these, in this order, with commas between"
+    )
+    context.add_argument(
+        "--exclude-thread", metavar="THREAD", action="append", default=[], help="without its messages; may be repeated"
+    )
+    context.add_argument(
+        "--exclude-session", metavar="KEY", action="append", default=[], help="without its messages; may be repeated"
+    )
+    context.add_argument(
+        "--tokenizer", metavar="NAME", default="", help="what counts the tokens; installed at the host"
+    )
 
     command("stats", "count what is remembered", "  memory stats\n")
     command("whoami", "show which identity and which daemon this is", "  memory whoami\n")

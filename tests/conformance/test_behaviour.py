@@ -206,7 +206,7 @@ async def test_callers_who_say_the_same_at_once_store_it_once(memory):
 
 @pytest.mark.parametrize("kind", ["ram", "duckdb", "wire"])
 async def test_the_statements_of_a_disabled_agent_are_declined_and_nothing_else_is(kind, folder, clock):
-    async with backend(kind, folder, clock, Config(disabled_agents=frozenset({"off"}))) as memory:
+    async with backend(kind, folder, clock, Config(agents={"off": {("memory", "enabled"): False}})) as memory:
         await memory.add("kept")
         off, once = memory.acting_for(user_id="alice", agent_id="off"), str(uuid.uuid4())
         declined = await off.add("x", request_id=once)

@@ -22,6 +22,7 @@ from memory_client import (
 )
 
 from memoryd.model import limits
+from memoryd.model.recalled_text import CLOSE, OPEN
 from tests.builders import backend
 from tests.conformance.behaviour_helpers import listed, texts
 
@@ -155,7 +156,7 @@ async def test_a_context_lists_what_is_relevant_with_its_subjects_and_ids(memory
     people, relevant = built.sections
     assert "## Known people\n\n- Sarah (wife)\n- Tom\n" == people.text  # whom the prompt names comes first
     assert "## Relevant memory\n\n- my wife Sarah likes Italian food (about Sarah)\n" == relevant.text
-    assert (["known_people", "relevant_memory"], f"{people.text}\n{relevant.text}") == (
+    assert (["known_people", "relevant_memory"], f"{OPEN}\n{people.text}\n{relevant.text}{CLOSE}\n") == (
         [section.name for section in built.sections], built.text,
     )  # fmt: skip
     assert [(made.id, Kind.FACT, Trust.HOST)] == [(i.id, i.kind, i.trust) for i in relevant.items]
@@ -166,10 +167,10 @@ async def test_a_context_lists_what_is_relevant_with_its_subjects_and_ids(memory
 async def test_a_context_skips_what_does_not_fit_and_tries_the_next(memory):
     await memory.add("apple apple " + "very long " * 300)
     await memory.add("apple short")
-    built = await memory.context("apple", max_tokens=30)
-    assert (["- apple short"], 1) == (built.text.splitlines()[2:], built.skipped_count)
+    built = await memory.context("apple", max_tokens=30, min_score=0.0)
+    assert (["- apple short"], 1) == (built.text.splitlines()[3:-1], built.skipped_count)
     assert built.token_count <= 30
-    assert 1 == len((await memory.context("apple", max_memories=1)).sections[0].items)
+    assert 1 == len((await memory.context("apple", max_memories=1, min_score=0.0)).sections[0].items)
     assert ("", ()) == ((await memory.context("apple", max_tokens=1)).text, (await memory.context("")).sections)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.domain.reading.context import render_line
+from memoryd.domain.context.render import memory_line
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import RegexFinder, find_entities
 from memoryd.entities.resolve import meant_by, mentions_of, near
@@ -61,7 +61,7 @@ def read(text: str) -> None:
     if fold(text):
         first = fold(text).split()[0]
         short_forms(first), is_first_name(first), may_be_one(text, "Anna")
-    is_plain(text), render_line(made), SECRETS.find(text)
+    is_plain(text), memory_line(made).text, SECRETS.find(text)
     for old in OLD:
         compare(said, old, similarity=0.9), compare(old, said, similarity=0.9)
     compare(said, Reading(text), similarity=0.9)

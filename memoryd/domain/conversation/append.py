@@ -48,7 +48,7 @@ async def append(
 ) -> Appended:
     """Append messages to a thread in order, all or none; see AppendMessages in the contract."""
     write = _Append(key, drafts, check_id(session_id, "session_id"), caller, ports, now)
-    if caller.agent_id in ports.policy.disabled_agents:
+    if not ports.policy.of(caller.agent_id).enabled:
         return Appended(stored=False)
     appended = await carry_out(write, request_id=request_id)
     pause_s = ports.lag.pause_s(len(drafts), ports.policy.conversation.slow_after)
@@ -178,7 +178,7 @@ class _Append(Write[Appended]):
 
     def _thread_after(self, thread: Thread, messages: Sequence[Message], session_id: str) -> Thread:
         """Return the thread with messages appended; past `max_history` its older ones leave the prompts."""
-        policy = self.ports.policy.conversation
+        policy = self.ports.policy.of(thread.agent_id).conversation
         last = thread.last_seq + len(messages)
         view = thread.view_seq
         if policy.max_history and last - max(view, thread.summary_seq) > policy.max_history:

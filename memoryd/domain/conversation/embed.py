@@ -107,7 +107,7 @@ class MessageEmbedder:
 
     async def _vectors(self, part: Sequence[Message]) -> list[Vector | None]:
         """Return the vectors of some messages; None for a text that the model refuses."""
-        texts = [embedded_text(message.speaker, message.shown[:MOST_CHARACTERS]) for message in part]
+        texts = [embedded_text(message.speaker, message.said[:MOST_CHARACTERS]) for message in part]
         try:
             return await self._ports.embedder.documents(texts, caller=LINE, background=True)
         except TextRefused:  # one text keeps all from being embedded

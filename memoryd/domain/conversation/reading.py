@@ -30,7 +30,10 @@ async def list_messages(  # noqa: PLR0913  one argument for each field of the co
 ) -> MessagePage:
     """Return the last messages of a thread, or those before a page; see ListMessages in the contract."""
     size = check_count(
-        page_size, "page_size", default=ports.policy.conversation.recent_messages, limit=limits.MAX_PAGE_SIZE
+        page_size,
+        "page_size",
+        default=ports.policy.of(caller.agent_id).conversation.recent_messages,
+        limit=limits.MAX_PAGE_SIZE,
     )
     tokens = check_count(max_tokens, "max_tokens", default=0, limit=limits.MAX_CONTEXT_TOKENS)
     session_id = check_id(session_id, "session_id")

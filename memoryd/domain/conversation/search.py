@@ -5,46 +5,46 @@ from __future__ import annotations
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.recall import recall
-from memoryd.domain.scopes import EpisodeScopes
+from memoryd.domain.reading.recall import Embedded, find
+from memoryd.domain.scopes import EpisodeScopes, Scopes
 from memoryd.model import limits
 from memoryd.model.caller import Caller
+from memoryd.model.conversation import place_of
 from memoryd.model.query import Query
 from memoryd.model.results import SearchResult
 from memoryd.model.scope import Owner
 from memoryd.model.talk import FoundMessages, MessageHit, MessageSearch
+from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count
 
-__all__ = ["find_episodes", "search_messages", "search_with_messages"]
-
-
-async def find_episodes(
-    query: Query, caller: Caller, ports: Ports, *, now: datetime, owners: tuple[Owner, ...] | None = None
-) -> SearchResult:
-    """Return the messages that answer a query as memories of kind EPISODE, best first; recalls are not counted."""
-    return await recall(query, caller, ports, now=now, counted=False, scopes=EpisodeScopes(ports, owners))
+__all__ = ["search_messages", "search_with_messages"]
 
 
 async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
     """Return memories and messages that answer a query, best first: the order is that of their scores."""
-    episodes = await find_episodes(query, caller, ports, now=now)
-    memories = await recall(query, caller, ports, now=now)
+    with Embedded(query.text, caller, ports) as asked:
+        memories = await find(query, asked, caller, Scopes(ports), now=now)
+        episodes = await find(query, asked, caller, EpisodeScopes(ports), now=now)
     hits = sorted((*memories.hits, *episodes.hits), key=lambda hit: -hit.score)[: query.limit]
     legs = dict.fromkeys((*memories.unavailable_legs, *episodes.unavailable_legs))
-    return SearchResult(tuple(hits), tuple(legs), episodes.embedding_s + memories.embedding_s)
+    counted = {hit.memory.id for hit in memories.hits}
+    recalled = [hit.memory for hit in hits if hit.memory.id in counted]
+    ports.recalls.note(recalled, now, trusted=caller.trust is Trust.HOST)
+    return SearchResult(tuple(hits), tuple(legs), memories.embedding_s)
 
 
 async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *, now: datetime) -> FoundMessages:
     """Return the messages that answer a query, whole and with their neighbours; see SearchMessages in the contract."""
-    policy = ports.policy.conversation
+    policy = ports.policy.of(caller.agent_id).conversation
     limit = check_count(asked.top_k, "top_k", default=policy.recall_top_k, limit=limits.MAX_SEARCH_LIMIT)
     query = Query(text=asked.text, limit=limit, filter=asked.filter, min_score=asked.min_score)
     owners = None if asked.shared is None else (caller.writes_to(shared=asked.shared),)
-    found = await find_episodes(query, caller, ports, now=now, owners=owners)
+    with Embedded(query.text, caller, ports) as embedded:
+        found = await find(query, embedded, caller, EpisodeScopes(ports, owners), now=now)
     before = policy.recall_before if asked.before is None else asked.before
     after = policy.recall_after if asked.after is None else asked.after
     places: dict[Owner, set[tuple[str, int]]] = {}
-    hits = [(hit, hit.memory.owner, *_place(hit.memory.key)) for hit in found.hits]
+    hits = [(hit, hit.memory.owner, *place_of(hit.memory.key)) for hit in found.hits]
     for _, owner, thread_id, seq in hits:
         around = range(max(1, seq - before), seq + after + 1)
         places.setdefault(owner, set()).update((thread_id, n) for n in around)
@@ -66,8 +66,3 @@ async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *,
             sides.append(tuple(said[one] for one in new if one in said))
         told.append(MessageHit(message, hit.score, hit.similarity, hit.lexical, *sides))
     return FoundMessages(tuple(told), found.unavailable_legs, found.embedding_s)
-
-
-def _place(key: str) -> tuple[str, int]:
-    thread_id, _, seq = key.rpartition("\x1f")
-    return thread_id, int(seq)

@@ -215,7 +215,7 @@ async def compact_thread(
 
     Nothing is deleted.
     """
-    policy = ports.policy.conversation
+    policy = ports.policy.of(caller.agent_id).conversation
     default = policy.emergency_retain if emergency else policy.retain_recent
     retained = check_count(retain_recent, "retain_recent", default=default, limit=limits.MAX_RECENT_MESSAGES)
 

@@ -1,1 +1,1 @@
-"""Use cases that answer: search, list, context; and which memory stands before which."""
+"""Use cases that answer: search, list, history; and which memory stands before which."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Self
 
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.presentation import present
@@ -32,7 +33,7 @@ from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
 from memoryd.turns import in_turns, let_others
 
-__all__ = ["recall", "write_recalls"]
+__all__ = ["Embedded", "find", "recall", "write_recalls"]
 
 FEW = 10  # hits that are shown at once
 KEPT = 5  # every fifth place of an answer is for higher trust than a sandbox's, where that answers too
@@ -48,33 +49,48 @@ async def write_recalls(recalls: Mapping[Owner, Mapping[str, Recalled]], ports: 
         index.note_recalls(memory_id, recalled)
 
 
-async def recall(
-    query: Query,
-    caller: Caller,
-    ports: Ports,
-    *,
-    now: datetime,
-    counted: bool = True,
-    kept: int | None = None,
-    scopes: Scopes | None = None,
+class Embedded:
+    """A text that searches share, embedded once from now on."""
+
+    def __init__(self, text: str, caller: Caller, ports: Ports) -> None:
+        self.text = text
+        self._task = asyncio.ensure_future(_vector(text, caller, ports))
+
+    async def vector(self) -> tuple[Vector | None, float]:
+        """Return the vector, None where there is none in time, and the seconds that it took."""
+        return await self._task
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._task.cancel()
+
+
+async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
+    """Return the memories that answer a query, best first, each counted as recalled; see SearchMemories."""
+    with Embedded(query.text, caller, ports) as asked:
+        found = await find(query, asked, caller, Scopes(ports), now=now)
+    ports.recalls.note([hit.memory for hit in found.hits], now, trusted=caller.trust is Trust.HOST)
+    return found
+
+
+async def find(
+    query: Query, embedded: Embedded, caller: Caller, scopes: Scopes, *, now: datetime, kept: int | None = None
 ) -> SearchResult:
     """
-    Return the memories that answer a query, best first; see SearchMemories in the contract.
+    Return the memories that answer a query, best first.
 
-    Each hit counts as a recall, unless the caller counts those that it shows. So many places as `kept` says (unset: a
-    fifth) are for memories of higher trust than a sandbox's, as far as there are any that answer it.
+    So many places as `kept` says (unset: a fifth) are for memories of higher trust than a sandbox's, as far as there
+    are any that answer it.
     """
-    scopes = scopes or Scopes(ports)
-    embedding = asyncio.ensure_future(_vector(query, caller, ports))
-    try:
-        query = replace(query, filter=await resolve_subjects(query.filter, caller, scopes))
-        indexes = [await scopes.index(owner) for owner in scopes.seen_by(caller)]
-        telling: list[str] = []
-        with ports.faults.spared("reading the query"):
-            telling = analyse_query(" ".join(telling_words(query.text)))
-        vector, embedding_s = await embedding
-    finally:
-        embedding.cancel()
+    ports = scopes.ports
+    query = replace(query, filter=await resolve_subjects(query.filter, caller, scopes))
+    indexes = [await scopes.index(owner) for owner in scopes.seen_by(caller)]
+    telling: list[str] = []
+    with ports.faults.spared("reading the query"):
+        telling = analyse_query(" ".join(telling_words(query.text)))
+    vector, embedding_s = await embedded.vector()
     ready = [index for index in indexes if index is not None]
     missing = [Leg.VECTOR] if vector is None or any(index.mostly_unembedded for index in ready) else []
     if len(ready) < len(indexes):  # a scope larger than the memory budget: the store answers, without its words
@@ -87,8 +103,6 @@ async def recall(
             await let_others()
     memories = await present([hit.memory for hit in found], caller, ports, now, scopes=scopes)
     hits = [_hit(hit, memory, query) for hit, memory in zip(found, memories, strict=True)]
-    if counted:
-        ports.recalls.note(memories, now, trusted=caller.trust is Trust.HOST)
     return SearchResult(tuple(hits), tuple(missing), embedding_s)
 
 
@@ -108,12 +122,12 @@ def _asked(query: Query, vector: Vector | None, telling: list[str], now: datetim
     return Asked(question, query.limit, text_digest(query.text), tuple(telling), places)
 
 
-async def _vector(query: Query, caller: Caller, ports: Ports) -> tuple[Vector | None, float]:
-    """Return the vector of a query, None where there is none in time, and the seconds that it took."""
+async def _vector(text: str, caller: Caller, ports: Ports) -> tuple[Vector | None, float]:
+    """Return the vector of a text, None where there is none in time, and the seconds that it took."""
     began = time.perf_counter()
     try:
         async with asyncio.timeout(EMBEDDING_PATIENCE_S):
-            vector = await ports.embedder.query(query.text, owner=caller, caller=caller.turn)
+            vector = await ports.embedder.query(text, owner=caller, caller=caller.turn)
     except (Unavailable, TimeoutError):
         vector = None
     return vector, time.perf_counter() - began

@@ -70,7 +70,7 @@ class _Statements(Write[list[AddResult]]):
             return  # it is decided again
         self._owners = self._each(lambda draft: self.caller.writes_to(shared=draft.shared))
         self._each(lambda draft: draft.expiry(self.now))
-        if self.caller.agent_id in self.ports.policy.disabled_agents:
+        if not self.ports.policy.of(self.caller.agent_id).enabled:
             self._declined = dict.fromkeys(range(len(self.drafts)), "disabled")
         else:
             self._declined = dict.fromkeys(await self._with_secrets(), "secret")

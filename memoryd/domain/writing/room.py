@@ -66,7 +66,7 @@ class Room:
         LimitExceeded if all that are there are protected.
         """
         ports, index = self._ports, self._indexes[owner]
-        cap = ports.policy.max_entries
+        cap = ports.policy.of(owner.agent_id).max_entries
         if not cap or index is None or ports.doubt(self._now):
             return []
         gone = sum(memory.supersede_time is not None for memory in verdict.changed)

@@ -50,7 +50,7 @@ function _shtab_memory_using
 end
 
 set -g _shtab_memory_commands add search list get undelete delete correct confirm history people person forget threads log context stats whoami completion
-set -g _shtab_memory_opts_with_value --about --after --agent --at --before --category --channel --chat --confidence --delete --endpoint --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --rename --request-id --search --session --since --speaker --tag --thread --timeout --until --user -n
+set -g _shtab_memory_opts_with_value --about --after --agent --at --before --category --channel --chat --confidence --delete --endpoint --exclude-session --exclude-thread --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --recalled --recent --rename --request-id --search --section --session --since --speaker --tag --thread --timeout --tokenizer --until --user -n
 
 complete -c memory -e
 complete -c memory -f
@@ -255,9 +255,17 @@ complete -c memory -n '_shtab_memory_using context' -l agent -x -d 'agent id (de
 complete -c memory -n '_shtab_memory_using context' -l endpoint -x -d 'unix:///path or host:port (default: $MEMORY_ENDPOINT)'
 complete -c memory -n '_shtab_memory_using context' -l timeout -x -d 'give up after so long (10)'
 complete -c memory -n '_shtab_memory_using context' -l json -d 'print JSON with the field names of the contract'
+complete -c memory -n '_shtab_memory_using context' -l thread -x -d 'with what belongs to this conversation'
+complete -c memory -n '_shtab_memory_using context' -l shared -d 'it is one of the chat'
 complete -c memory -n '_shtab_memory_using context' -l max-tokens -x -d 'how long (2000)'
 complete -c memory -n '_shtab_memory_using context' -l max-memories -x -d 'how many memories (10)'
-complete -c memory -n '_shtab_memory_using context' -l min-score -x -d 'leave out what scores lower'
+complete -c memory -n '_shtab_memory_using context' -l recent -x -d 'how many of its last messages (10)'
+complete -c memory -n '_shtab_memory_using context' -l recalled -x -d 'how many earlier ones (5)'
+complete -c memory -n '_shtab_memory_using context' -l min-score -x -d 'leave out what scores lower; 0: nothing'
+complete -c memory -n '_shtab_memory_using context' -l section -x -d 'only these, in this order, with commas between'
+complete -c memory -n '_shtab_memory_using context' -l exclude-thread -x -d 'without its messages; may be repeated'
+complete -c memory -n '_shtab_memory_using context' -l exclude-session -x -d 'without its messages; may be repeated'
+complete -c memory -n '_shtab_memory_using context' -l tokenizer -x -d 'what counts the tokens; installed at the host'
 complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a stats -d 'Count what is remembered.'
 complete -c memory -n '_shtab_memory_using stats' -s h -l help -d 'show this help message and exit'
 complete -c memory -n '_shtab_memory_using stats' -l user -x -d 'user id (default: $MEMORY_USER_ID)'

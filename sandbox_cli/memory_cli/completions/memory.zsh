@@ -96,10 +96,18 @@ _shtab_memory_context_options=(
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
   "--timeout[give up after so long (10)]:SECONDS:"
   "--json[print JSON with the field names of the contract]"
+  "--thread[with what belongs to this conversation]:THREAD:"
+  "--shared[it is one of the chat]"
   "--max-tokens[how long (2000)]:N:"
   "--max-memories[how many memories (10)]:N:"
-  "--min-score[leave out what scores lower]:SCORE:"
-  "(*):what the user said\; - reads it from standard input:"
+  "--recent[how many of its last messages (10)]:N:"
+  "--recalled[how many earlier ones (5)]:N:"
+  "--min-score[leave out what scores lower\; 0\: nothing]:SCORE:"
+  "--section[only these, in this order, with commas between]:NAME:"
+  "*--exclude-thread[without its messages\; may be repeated]:THREAD:"
+  "*--exclude-session[without its messages\; may be repeated]:KEY:"
+  "--tokenizer[what counts the tokens\; installed at the host]:NAME:"
+  "(*)::what the user said\; - reads it from standard input\; none\: only what is latest:"
 )
 
 # guard to ensure default positional specs are added only once per session

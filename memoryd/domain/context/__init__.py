@@ -1,0 +1,1 @@
+"""What an agent should know before it answers: gathered, laid out within a budget, and rendered."""

@@ -1,0 +1,180 @@
+"""What an agent should know before it answers, as one block of Markdown; see BuildContext in the contract."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from memoryd.domain.context.budget import Part, compose
+from memoryd.domain.context.gather import Gatherer, Recalled
+from memoryd.domain.context.render import Line, Shown, memory_line, message_line, person_line, text_lines
+from memoryd.domain.ports import Ports
+from memoryd.domain.reading.presentation import present_one
+from memoryd.domain.reading.recall import Embedded
+from memoryd.domain.tokens import ESTIMATE, Measure
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.context import (
+    KNOWN_PEOPLE,
+    OTHER_THREADS,
+    RECALLED_MESSAGES,
+    RECENT_MESSAGES,
+    RELEVANT_MEMORY,
+    SECTIONS,
+    THREAD_SUMMARY,
+    WEEKLY_INSIGHT,
+    WORKING_MEMORY,
+    BuiltContext,
+    ContextItem,
+    ContextRequest,
+    ContextSection,
+)
+from memoryd.model.conversation import Thread, WorkingMemory
+from memoryd.model.memory import Kind, Memory
+from memoryd.model.recalled_text import without_recalled
+from memoryd.model.trust import Trust
+
+__all__ = ["build_context", "searched_by"]
+
+INLINE_CHARACTERS = 16_000  # of texts that are rendered on the loop (≤ 1 ms); more goes to a thread
+LINES_A_BUDGET = 8  # a message takes an eighth of the tokens at the most
+MOST_BYTES_A_TOKEN = 16  # of texts that are looked at for a token: hardly any tokenizer has longer ones
+
+
+def searched_by(prompt: str) -> str:
+    """Return what of a prompt is searched by: all of it, or the beginning and the end of a long one, 2 KiB each."""
+    raw = prompt.encode()
+    if len(raw) <= limits.MAX_QUERY_BYTES:
+        return prompt
+    half = limits.MAX_QUERY_BYTES // 2 - 1
+    return f"{raw[:half].decode(errors='ignore')} {raw[-half:].decode(errors='ignore')}"
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What the sections could say, not rendered yet."""
+
+    people: list[Line] = field(default_factory=list)
+    memories: list[Memory] = field(default_factory=list)
+    most_memories: int = 0
+    insight: Memory | None = None
+    working: list[tuple[str, WorkingMemory]] = field(default_factory=list)
+    summary: Thread | None = None
+    recent: list[Memory] = field(default_factory=list)
+    recalled: list[Recalled] = field(default_factory=list)
+    others: list[Recalled] = field(default_factory=list)
+
+    @property
+    def characters(self) -> int:
+        """How much there is to be rendered."""
+        said = (*self.memories, *self.recent, *(one.memory for one in (*self.recalled, *self.others)))
+        return sum(len(memory.content) for memory in said)
+
+
+async def build_context(
+    request: ContextRequest, caller: Caller, ports: Ports, *, now: datetime, allowed: Collection[str] = SECTIONS
+) -> BuiltContext:
+    """Return what belongs before an answer, within the limits; of the sections only those that are allowed."""
+    policy = ports.policy.of(caller.agent_id)
+    measure = await _measure(request.tokenizer, ports)
+    tokens = request.max_tokens or policy.context.max_tokens
+    order = [name for name in request.sections or SECTIONS if name in allowed]
+    prompt = searched_by(without_recalled(request.prompt)).strip()
+    embedded = Embedded(prompt, caller, ports) if prompt else None
+    with embedded or nullcontext():
+        gatherer = Gatherer(request, caller, ports, embedded, now)
+        gathered = await _gather(gatherer, frozenset(order), tokens * MOST_BYTES_A_TOKEN)
+    if gathered.insight is not None:
+        gathered.insight = await present_one(gathered.insight, caller, ports, now)
+    characters = tokens * 4 // LINES_A_BUDGET
+    shown = Shown(caller, now, policy.zone, max(characters, 1))
+
+    def made() -> tuple[str, list[ContextSection], int, int]:
+        parts = _parts(gathered, shown, policy.context.working_memory_chars)
+        told = {memory.id: memory.source.message_ids for memory in gathered.memories}
+        text, sections, skipped = compose(parts, order, told, tokens, measure)
+        return text, sections, skipped, measure.tokens(text)
+
+    inline = measure is ESTIMATE and gathered.characters <= INLINE_CHARACTERS
+    text, sections, skipped, count = made() if inline else await asyncio.to_thread(made)
+    known = {memory.id: memory for memory in gathered.memories}
+    ids = [item.id for section in sections if section.name == RELEVANT_MEMORY for item in section.items]
+    ports.recalls.note([known[one] for one in ids], now, trusted=caller.trust is Trust.HOST)
+    return BuiltContext(text, tuple(sections), count, skipped, tuple(gatherer.legs), gatherer.embedding_s)
+
+
+async def _measure(tokenizer: str, ports: Ports) -> Measure:
+    return await asyncio.to_thread(ports.tokenizer, tokenizer) if tokenizer else ESTIMATE
+
+
+async def _gather(gatherer: Gatherer, wanted: frozenset[str], most_bytes: int) -> _Gathered:
+    """Read and search what the sections need; the store is asked while the prompt is being embedded."""
+    found = _Gathered(most_memories=gatherer.most_memories)
+    if wanted & OF_THREAD:
+        await gatherer.read_thread()
+    if WORKING_MEMORY in wanted:
+        found.working = await gatherer.working_memories()
+    if THREAD_SUMMARY in wanted:
+        found.summary = gatherer.summary()
+    if wanted & {RECENT_MESSAGES, RECALLED_MESSAGES}:
+        found.recent = await gatherer.recent(most_bytes)
+    if KNOWN_PEOPLE in wanted:
+        found.people = [person_line(root, people) for root, people in await gatherer.people()]
+    if RELEVANT_MEMORY in wanted:
+        found.memories = await gatherer.memories(len(found.recent))
+    if WEEKLY_INSIGHT in wanted:
+        found.insight = await gatherer.insight()
+    if RECALLED_MESSAGES in wanted:
+        found.recalled = await gatherer.recalled({memory.id for memory in found.recent})
+    if OTHER_THREADS in wanted:
+        found.others = await gatherer.others()
+    if RECENT_MESSAGES not in wanted:
+        found.recent = []
+    return found
+
+
+OF_THREAD = frozenset({WORKING_MEMORY, THREAD_SUMMARY, RECALLED_MESSAGES, RECENT_MESSAGES})
+
+
+def _parts(found: _Gathered, shown: Shown, working_memory_chars: int) -> list[Part]:
+    """Return the sections with their lines, rendered."""
+    recent = tuple(message_line(memory, shown, place=0, dated=False) for memory in found.recent)
+    return [
+        Part(KNOWN_PEOPLE, tuple(found.people)),
+        Part(RELEVANT_MEMORY, tuple(memory_line(memory, shown.zone) for memory in found.memories), found.most_memories),
+        Part(WEEKLY_INSIGHT, () if found.insight is None else (memory_line(found.insight, shown.zone),)),
+        Part(WORKING_MEMORY, _working_lines(found.working, working_memory_chars)),
+        Part(THREAD_SUMMARY, _summary_lines(found.summary)),
+        Part(RECALLED_MESSAGES, _recalled_lines(found.recalled, shown)),
+        Part(OTHER_THREADS, _recalled_lines(found.others, shown)),
+        Part(RECENT_MESSAGES, recent),
+    ]
+
+
+def _recalled_lines(found: list[Recalled], shown: Shown) -> tuple[Line, ...]:
+    return tuple(message_line(one.memory, shown, place=one.group, dated=True) for one in found)
+
+
+def _working_lines(held: list[tuple[str, WorkingMemory]], most: int) -> tuple[Line, ...]:
+    """Return the lines of working memories, of so many characters together; what is longer is cut."""
+    lines: list[Line] = []
+    for n, (name, memory) in enumerate(held):
+        item = ContextItem(name, Kind.EPISODE, memory.trust, time=memory.update_time)
+        for line in text_lines(memory.text, item, place=n):
+            if most <= 0:
+                return tuple(lines)
+            lines.append(line.cut(most))
+            most -= len(line.body)
+    return tuple(lines)
+
+
+def _summary_lines(thread: Thread | None) -> tuple[Line, ...]:
+    if thread is None:
+        return ()
+    item = ContextItem(
+        thread.id, Kind.EPISODE, thread.summary_trust, thread.id, thread.summary_seq, time=thread.summary_time
+    )
+    return tuple(text_lines(thread.summary, item))

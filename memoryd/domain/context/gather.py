@@ -1,0 +1,222 @@
+"""What each section of a context could say: the most important first, before it is known what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
+from memoryd.domain.policy import Policy
+from memoryd.domain.ports import Ports
+from memoryd.domain.reading.recall import Embedded, find
+from memoryd.domain.scopes import EpisodeScopes, Scopes
+from memoryd.domain.subjects import known_people
+from memoryd.entities.directory import Directory
+from memoryd.entities.finders import find_entities
+from memoryd.entities.resolve import meant_by
+from memoryd.index.search import newest
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.context import ContextRequest
+from memoryd.model.conversation import Thread, WorkingMemory, message_key, place_of
+from memoryd.model.memory import Kind, Memory
+from memoryd.model.query import Filter, Query
+from memoryd.model.results import Hit, Leg, SearchResult
+from memoryd.model.scope import Owner
+from memoryd.turns import let_others
+
+__all__ = ["Gatherer", "Recalled"]
+
+MOST_PEOPLE = 20
+SHARE_OF_TRUST = 2  # half of the memories' places are for higher trust than a sandbox's
+STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
+REFLECTIONS = Filter(kinds=frozenset({Kind.REFLECTION}))
+CLOSEST_INSIGHTS = 10  # the latest insight is relevant where it is among so many
+Place = tuple[Owner, str, int]
+"""Of a message: whose, in which thread, and where there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A message that was found, or stands beside one: in which group of a thread it is shown, best thread first."""
+
+    memory: Memory
+    group: int
+
+
+class Gatherer:
+    """The searches and reads behind one context. The prompt is embedded once for all of them."""
+
+    def __init__(
+        self, request: ContextRequest, caller: Caller, ports: Ports, embedded: Embedded | None, now: datetime
+    ) -> None:
+        """Without `embedded` there is no prompt, and nothing is searched."""
+        self.legs: dict[Leg, None] = {}
+        self.embedding_s = 0.0
+        self._request, self._caller, self._ports, self._embedded, self._now = request, caller, ports, embedded, now
+        self._policy: Policy = ports.policy.of(caller.agent_id)
+        self._scopes = Scopes(ports)
+        self._episodes = EpisodeScopes(ports)
+        self._owner: Owner | None = None
+        self._thread: Thread | None = None
+
+    async def read_thread(self) -> None:
+        """Read the thread, if one is named, is there and is not left out."""
+        request = self._request
+        if not request.thread_id:
+            return
+        key = ThreadKey(request.thread_id, request.shared)
+        self._owner = key.owner(self._caller)
+        if request.thread_id not in request.exclude_thread_ids:
+            self._thread = await self._ports.store.thread(self._owner, key.thread_id)
+
+    async def _find(self, wanted: Filter, limit: int, scopes: Scopes, *, kept: int | None = None) -> Sequence[Hit]:
+        """Return what answers the prompt, above the floor."""
+        if self._embedded is None:
+            return ()
+        least = self._request.min_score
+        query = Query(
+            text=self._embedded.text, limit=min(limit, limits.MAX_SEARCH_LIMIT), filter=wanted, min_score=least or 0.0
+        )
+        found: SearchResult = await find(query, self._embedded, self._caller, scopes, now=self._now, kept=kept)
+        self.legs |= dict.fromkeys(found.unavailable_legs)
+        self.embedding_s = self.embedding_s or found.embedding_s
+        await let_others()
+        return found.hits if least is not None else [hit for hit in found.hits if self._is_relevant(hit)]
+
+    def _is_relevant(self, hit: Hit) -> bool:
+        """Whether a hit is above the floor: that of the similarity; without a vector that of the score."""
+        policy = self._policy.context
+        return hit.similarity >= policy.min_similarity if hit.similarity else hit.score >= policy.min_score
+
+    async def memories(self, more: int) -> list[Memory]:
+        """Return what is relevant, best first; `more` than are wanted, as some may be left out."""
+        wanted = self.most_memories
+        hits = await self._find(STATEMENTS, wanted + more, self._scopes, kept=-(-(wanted + more) // SHARE_OF_TRUST))
+        return [hit.memory for hit in hits]
+
+    @property
+    def most_memories(self) -> int:
+        """How many relevant memories are wanted."""
+        return self._request.max_memories or self._policy.context.max_memories
+
+    async def insight(self) -> Memory | None:
+        """Return the latest reflection, of the highest trust; with a prompt only if that is relevant to it."""
+        seen = [index for owner in self._scopes.seen_by(self._caller) if (index := await self._scopes.index(owner))]
+        latest = newest(seen, REFLECTIONS, self._now)
+        if latest is None or self._embedded is None:
+            return latest
+        hits = await self._find(REFLECTIONS, CLOSEST_INSIGHTS, self._scopes)
+        return latest if latest.id in {hit.memory.id for hit in hits} else None
+
+    async def people(self) -> list[tuple[str, Directory]]:
+        """Return who is known, those named in the prompt first; nobody without a prompt."""
+        if self._embedded is None:
+            return []
+        known = await known_people(self._caller, self._scopes)
+        named = set()
+        if known:
+            with self._ports.faults.spared("reading names"):
+                for found in find_entities(self._embedded.text, self._ports.finders):
+                    for people in {id(people): people for _, _, people in known}.values():
+                        named |= {(id(people), root) for root in meant_by(found.text, people)}
+        # stable: of as much trust those named most often come first
+        known.sort(key=lambda one: ((id(one[2]), one[1]) not in named, -one[2].trust_weight(one[1])))
+        return [(root, people) for _, root, people in known[:MOST_PEOPLE]]
+
+    async def working_memories(self) -> list[tuple[str, WorkingMemory]]:
+        """Return the working memory of the thread, of the user and of the chat, with whose it is."""
+        caller = self._caller
+        found = [(self._thread.id, working_memory_of(self._thread))] if self._thread is not None else []
+        for owner in caller.visibility.owners:
+            name = owner.scope.user_id or owner.scope.chat_id or ""
+            found.append((name, await self._ports.store.working_memory(owner)))
+        return [(name, held) for name, held in found if held.text]
+
+    def summary(self) -> Thread | None:
+        """Return the thread if something sums it up."""
+        return self._thread if self._thread is not None and self._thread.summary else None
+
+    async def recent(self, most_bytes: int) -> list[Memory]:
+        """Return the last messages of the thread that are in view, newest first, of about so many bytes."""
+        thread, owner = self._thread, self._owner
+        if thread is None or owner is None:
+            return []
+        count = self._request.max_recent_messages or self._policy.conversation.recent_messages
+        first = max(thread.view_seq, thread.last_seq - count)
+        wanted = [(owner, thread.id, seq) for seq in range(thread.last_seq, first, -1)]
+        held = await self._messages(wanted)
+        recent = []
+        for place in wanted:
+            memory = held.get(place)
+            if memory is None or memory.source.session_id in self._request.exclude_session_ids:
+                continue
+            recent.append(memory)
+            most_bytes -= len(memory.content)
+            if most_bytes < 0:
+                break
+        return recent
+
+    async def recalled(self, but: Collection[str]) -> list[Recalled]:
+        """Return earlier messages of the thread that answer the prompt, with their neighbours; none of `but`."""
+        if self._thread is None or self._owner is None:
+            return []
+        wanted = self._said_in(thread_id=self._thread.id)
+        scopes = EpisodeScopes(self._ports, (self._owner,))
+        return await self._with_neighbours(await self._find(wanted, self._most_recalled + len(but), scopes), but)
+
+    async def others(self) -> list[Recalled]:
+        """Return messages of other threads that answer the prompt, with their neighbours."""
+        excluded = self._request.exclude_thread_ids
+        if self._request.thread_id:
+            excluded = tuple(dict.fromkeys((*excluded, self._request.thread_id)))
+        hits = await self._find(self._said_in(exclude_thread_ids=excluded), self._most_recalled, self._episodes)
+        return await self._with_neighbours(hits, ())
+
+    @property
+    def _most_recalled(self) -> int:
+        return self._request.max_recalled_messages or self._policy.conversation.recall_top_k
+
+    def _said_in(self, *, thread_id: str = "", exclude_thread_ids: tuple[str, ...] = ()) -> Filter:
+        return Filter(
+            kinds=frozenset({Kind.EPISODE}),
+            thread_id=thread_id,
+            exclude_thread_ids=exclude_thread_ids,
+            exclude_session_ids=self._request.exclude_session_ids,
+        )
+
+    async def _with_neighbours(self, hits: Iterable[Hit], but: Collection[str]) -> list[Recalled]:
+        """Return hits, best first, each followed by those beside it; nothing twice."""
+        policy = self._policy.conversation
+        kept = [hit.memory for hit in hits if hit.memory.id not in but][: self._most_recalled]
+        wanted: dict[Place, None] = {}
+        for memory in kept:
+            thread_id, seq = place_of(memory.key)
+            after = range(seq + 1, seq + policy.recall_after + 1)
+            before = range(seq - 1, max(0, seq - policy.recall_before - 1), -1)
+            wanted |= dict.fromkeys((memory.owner, thread_id, n) for n in (seq, *after, *before))
+        held = {(memory.owner, *place_of(memory.key)): memory for memory in kept}
+        held |= await self._messages([place for place in wanted if place not in held])
+        groups: dict[tuple[Owner, str], int] = {}
+        found = []
+        for place in wanted:
+            said = held.get(place)
+            if said is None or said.id in but or said.source.session_id in self._request.exclude_session_ids:
+                continue
+            found.append(Recalled(said, groups.setdefault(place[:2], len(groups))))
+        return found
+
+    async def _messages(self, places: Sequence[Place]) -> dict[Place, Memory]:
+        """Return the messages at some places as memories: from their index, else from the store."""
+        held: dict[Place, Memory] = {}
+        for owner in dict.fromkeys(place[0] for place in places):
+            index = await self._episodes.index(owner)
+            mine = [place for place in places if place[0] == owner]
+            if index is not None:
+                found = [one for place in mine for one in index.of_key(message_key(*place[1:]), self._now)]
+            else:
+                said = await self._ports.store.messages_at(owner, {place[1:] for place in mine})
+                found = [message.as_memory() for message in said]
+            held |= {(owner, *place_of(memory.key)): memory for memory in found}
+        return held
