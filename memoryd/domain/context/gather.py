@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,7 @@ from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.recall import Embedded, find
 from memoryd.domain.scopes import EpisodeScopes, Scopes
-from memoryd.domain.subjects import known_people
+from memoryd.domain.subjects import known_people, people_of
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import find_entities
 from memoryd.entities.resolve import meant_by
@@ -24,6 +25,7 @@ from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter, Query
 from memoryd.model.results import Hit, Leg, SearchResult
 from memoryd.model.scope import Owner
+from memoryd.model.validation import fold
 from memoryd.turns import let_others
 
 __all__ = ["Gatherer", "Recalled"]
@@ -32,6 +34,7 @@ MOST_PEOPLE = 20
 SHARE_OF_TRUST = 2  # half of the memories' places are for higher trust than a sandbox's
 STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
 REFLECTIONS = Filter(kinds=frozenset({Kind.REFLECTION}))
+_WORD = re.compile(r"\w+")
 CLOSEST_INSIGHTS = 10  # the latest insight is relevant where it is among so many
 Place = tuple[Owner, str, int]
 """Of a message: whose, in which thread, and where there."""
@@ -43,6 +46,11 @@ class Recalled:
 
     memory: Memory
     group: int
+
+
+def _spaced(text: str) -> str:
+    """Return the words of a text, each between spaces."""
+    return f" {' '.join(_WORD.findall(fold(text)))} "
 
 
 class Gatherer:
@@ -58,6 +66,7 @@ class Gatherer:
         self._policy: Policy = ports.policy.of(caller.agent_id)
         self._scopes = Scopes(ports)
         self._episodes = EpisodeScopes(ports)
+        self._names: frozenset[tuple[Owner, str]] | None = None
         self._owner: Owner | None = None
         self._thread: Thread | None = None
 
@@ -83,12 +92,17 @@ class Gatherer:
         self.legs |= dict.fromkeys(found.unavailable_legs)
         self.embedding_s = self.embedding_s or found.embedding_s
         await let_others()
-        return found.hits if least is not None else [hit for hit in found.hits if self._is_relevant(hit)]
+        return found.hits if least is not None else [hit for hit in found.hits if await self._is_relevant(hit)]
 
-    def _is_relevant(self, hit: Hit) -> bool:
-        """Whether a hit is above the floor: that of the similarity; without a vector that of the score."""
+    async def _is_relevant(self, hit: Hit) -> bool:
+        """
+        Whether a hit is above the floor: that of the similarity, without a vector that of the score.
+
+        What mentions somebody whom the prompt names is relevant as it is.
+        """
         policy = self._policy.context
-        return hit.similarity >= policy.min_similarity if hit.similarity else hit.score >= policy.min_score
+        above = hit.similarity >= policy.min_similarity if hit.similarity else hit.score >= policy.min_score
+        return above or await self._is_of_named(hit.memory)
 
     async def memories(self, more: int) -> list[Memory]:
         """Return what is relevant, best first; `more` than are wanted, as some may be left out."""
@@ -115,15 +129,39 @@ class Gatherer:
         if self._embedded is None:
             return []
         known = await known_people(self._caller, self._scopes)
-        named = set()
-        if known:
+        named = await self._named()
+        # stable: of as much trust those named most often come first
+        known.sort(key=lambda one: ((one[0], one[1]) not in named, -one[2].trust_weight(one[1])))
+        return [(root, people) for _, root, people in known[:MOST_PEOPLE]]
+
+    async def _named(self) -> frozenset[tuple[Owner, str]]:
+        """Return the entities that the prompt names, with whose they are."""
+        if self._embedded is None:
+            return frozenset()
+        if self._names is None:
+            places = [(o, await people_of(o, self._caller, self._scopes)) for o in self._caller.visibility.owners]
+            named: set[tuple[Owner, str]] = set()
             with self._ports.faults.spared("reading names"):
                 for found in find_entities(self._embedded.text, self._ports.finders):
-                    for people in {id(people): people for _, _, people in known}.values():
-                        named |= {(id(people), root) for root in meant_by(found.text, people)}
-        # stable: of as much trust those named most often come first
-        known.sort(key=lambda one: ((id(one[2]), one[1]) not in named, -one[2].trust_weight(one[1])))
-        return [(root, people) for _, root, people in known[:MOST_PEOPLE]]
+                    named |= {(owner, root) for owner, people in places for root in meant_by(found.text, people)}
+            self._names = frozenset(named)
+        return self._names
+
+    async def _is_of_named(self, memory: Memory) -> bool:
+        """Whether a memory mentions somebody or something that the prompt names, or a message has such a name."""
+        named = await self._named()
+        if not named:
+            return False
+        if memory.kind is Kind.EPISODE:
+            said = _spaced(memory.content)
+            names = {name for owner, root in named for name in await self._called(owner, root)}
+            return any(name in said for name in names)
+        people = await people_of(memory.owner, self._caller, self._scopes)
+        return any((memory.owner, people.root(mention.entity_id)) in named for mention in memory.mentions)
+
+    async def _called(self, owner: Owner, root: str) -> list[str]:
+        people = await people_of(owner, self._caller, self._scopes)
+        return [_spaced(name) for name in (people.name(root), *people.aliases(root))]
 
     async def working_memories(self) -> list[tuple[str, WorkingMemory]]:
         """Return the working memory of the thread, of the user and of the chat, with whose it is."""
