@@ -15,7 +15,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -27,8 +26,8 @@ from memory_client import Draft, MemoryClient
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.v1 import identity_service_pb2, identity_service_pb2_grpc, memory_service_pb2_grpc
 from memoryd.v1 import memory_service_pb2 as pb
-from tests.bench import embedding, identity, knowledge
-from tests.bench.report import HEAD, compare_with, cpu_s, one, quantile, row, rss_mb
+from tests.bench import embedding, identity, knowledge, talk
+from tests.bench.report import HEAD, compare_with, cpu_s, one, quantile, row, rss_mb, scratch
 from tests.bench.scaling import scaling
 from tests.bench.seed import fill, sentences
 from tests.support import Daemon
@@ -183,10 +182,6 @@ def command_line(daemon: Daemon, count: int) -> None:
     one("  ratio of the medians", statistics.median(values["search"]) / statistics.median(values["grpc"]), "×", "≤ 1.4")
 
 
-def scratch() -> Path:
-    return Path(tempfile.mkdtemp(prefix="memoryd-bench-"))
-
-
 def _copy(seeded: Path) -> Path:
     folder = scratch()
     for path in seeded.iterdir():
@@ -288,6 +283,12 @@ EMBEDDING: dict[str, Callable[[], object]] = {
     "reembed": lambda: embedding.reembedding(10_000),
 }
 """What concerns the model: see tests/bench/embedding.py."""
+TALK: dict[str, Callable[[], object]] = {
+    "append": lambda: talk.appends(300),
+    "talk": lambda: talk.batches(15),
+    "context": lambda: talk.contexts(100),
+}
+"""What concerns conversations: see tests/bench/talk.py."""
 
 
 def main() -> None:
@@ -297,7 +298,7 @@ def main() -> None:
         "--only",
         default="",
         help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million,"
-        "identity,listeners,flood,judged,upkeep,crowd,embedding,reembed,scaling",
+        "identity,listeners,flood,judged,upkeep,crowd,embedding,reembed,append,talk,context,scaling",
     )
     parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")
     args = parser.parse_args()
@@ -310,7 +311,7 @@ def main() -> None:
     print(f"cores {os.cpu_count()}, load average {load[0]:.2f} {load[1]:.2f} {load[2]:.2f}\n")
     print(HEAD)
     growing = {"scaling": lambda: scaling(quick=args.quick, chart=args.chart)}
-    parts = IDENTITY | KNOWLEDGE | EMBEDDING | growing
+    parts = IDENTITY | KNOWLEDGE | EMBEDDING | TALK | growing
     if not wanted or wanted - set(parts):
         memories(on, quick=args.quick)
     for name, steps in parts.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import tempfile
 from pathlib import Path
 
 TICK = os.sysconf("SC_CLK_TCK")
@@ -23,6 +24,11 @@ def _multiples(value: float, unit: str) -> str:
     if unit != "ms" or not _base:
         return " | "
     return f"{value / _base['rpc']:.1f} | {value / _base['embedding']:.1f}"
+
+
+def scratch() -> Path:
+    """Return a folder for one measurement."""
+    return Path(tempfile.mkdtemp(prefix="memoryd-bench-"))
 
 
 def cpu_s(pid: int) -> float:

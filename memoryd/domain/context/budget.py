@@ -74,24 +74,24 @@ class Part:
     most: int = 1 << 30
     """How many of them at the most."""
 
-    def without(self, ids: Collection[str]) -> Part:
-        """Return it without the lines from these."""
-        return replace(self, lines=tuple(line for line in self.lines if line.item.id not in ids))
-
 
 @dataclass(frozen=True, slots=True)
 class _Sized:
     """A part with the size of each line."""
 
-    part: Part
-    sizes: dict[Line, int]
+    name: str
+    lines: list[tuple[Line, int]]
+    most: int
     heading: int
 
     @property
     def need(self) -> int:
         """Return the size of all of it."""
-        sizes = [self.sizes[line] for line in self.part.lines][: self.part.most]
-        return self.heading + sum(sizes) if sizes else 0
+        return self.heading + sum(size for _, size in self.lines[: self.most]) if self.lines else 0
+
+    def without(self, ids: Collection[str]) -> _Sized:
+        """Return it without the lines from these."""
+        return replace(self, lines=[one for one in self.lines if one[0].item.id not in ids]) if ids else self
 
 
 def compose(
@@ -117,14 +117,14 @@ def compose(
 
 def _sized(part: Part, measure: Measure) -> _Sized:
     heading, *sizes = measure.sizes([f"{HEADINGS[part.name]}\n\n\n", *(f"{line.text}\n" for line in part.lines)])
-    return _Sized(part, dict(zip(part.lines, sizes, strict=True)), heading)
+    return _Sized(part.name, list(zip(part.lines, sizes, strict=True)), part.most, heading)
 
 
 def _chosen(
     sized: Sequence[_Sized], told: Mapping[str, Collection[str]], room: int, measure: Measure
 ) -> tuple[dict[str, list[Line]], int]:
     """Return the lines of each section that fit, as they are shown, and how many relevant memories do not."""
-    known = {one.part.name: one for one in sized}
+    known = {one.name: one for one in sized}
     chosen: dict[str, list[Line]] = {}
     left, skipped = room, 0
     for n, name in enumerate(ORDER):
@@ -135,10 +135,10 @@ def _chosen(
         one = known[name]
         if name == RELEVANT_MEMORY:
             shown = {line.item.id for line in chosen.get(RECENT_MESSAGES, ())}
-            one = replace(one, part=one.part.without(_learnt_from(shown, told)))
+            one = one.without(_learnt_from(shown, told))
         lines, used = _fitting(one, max(0, left - kept), measure)
         if name == RELEVANT_MEMORY:
-            skipped = min(len(one.part.lines), one.part.most) - len(lines)
+            skipped = min(len(one.lines), one.most) - len(lines)
         left -= used
         chosen[name] = sorted(lines, key=lambda line: line.place)
     return chosen, skipped
@@ -152,7 +152,7 @@ def _learnt_from(shown: Collection[str], told: Mapping[str, Collection[str]]) ->
 def _fitting(one: _Sized, room: int, measure: Measure) -> tuple[list[Line], int]:
     """Return the lines of a part that fit into so much room, the most important first, and what they take."""
     left = room - one.heading
-    if one.part.name in IN_ORDER:
+    if one.name in IN_ORDER:
         lines, left = _first_fitting(one, left, measure)
     else:
         lines, left = _any_fitting(one, left)
@@ -161,8 +161,7 @@ def _fitting(one: _Sized, room: int, measure: Measure) -> tuple[list[Line], int]
 
 def _first_fitting(one: _Sized, left: int, measure: Measure) -> tuple[list[Line], int]:
     lines = []
-    for line in one.part.lines:
-        size = one.sizes[line]
+    for line, size in one.lines:
         if size > left:
             cut = _cut(line, left, measure)
             if cut is not None:
@@ -193,12 +192,11 @@ def _any_fitting(one: _Sized, left: int) -> tuple[list[Line], int]:
     A sandbox's leave half of the room to the others, as far as those need it.
     """
     lines: list[Line] = []
-    others = sum(one.sizes[line] for line in one.part.lines if line.item.trust is not Trust.SANDBOX)
+    others = sum(size for line, size in one.lines if line.item.trust is not Trust.SANDBOX)
     for_sandboxes = left - min(others, left // SHARE_OF_TRUST)
-    for line in one.part.lines:
-        size = one.sizes[line]
+    for line, size in one.lines:
         sandboxed = line.item.trust is Trust.SANDBOX
-        if len(lines) == one.part.most or size > left or (sandboxed and size > for_sandboxes):
+        if len(lines) == one.most or size > left or (sandboxed and size > for_sandboxes):
             continue
         left -= size
         for_sandboxes -= size if sandboxed else 0

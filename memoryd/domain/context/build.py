@@ -113,10 +113,12 @@ async def _measure(tokenizer: str, ports: Ports) -> Measure:
 async def _gather(gatherer: Gatherer, wanted: frozenset[str], most_bytes: int) -> _Gathered:
     """Read and search what the sections need; the store is asked while the prompt is being embedded."""
     found = _Gathered(most_memories=gatherer.most_memories)
-    if wanted & OF_THREAD:
-        await gatherer.read_thread()
+    reads = [gatherer.read_thread()] if wanted & OF_THREAD else []
     if WORKING_MEMORY in wanted:
-        found.working = await gatherer.working_memories()
+        reads.append(gatherer.read_working_memories())
+    await asyncio.gather(*reads)
+    if WORKING_MEMORY in wanted:
+        found.working = gatherer.working_memories()
     if THREAD_SUMMARY in wanted:
         found.summary = gatherer.summary()
     if wanted & {RECENT_MESSAGES, RECALLED_MESSAGES}:

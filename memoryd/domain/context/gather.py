@@ -69,6 +69,7 @@ class Gatherer:
         self._names: frozenset[tuple[Owner, str]] | None = None
         self._owner: Owner | None = None
         self._thread: Thread | None = None
+        self._working: list[tuple[str, WorkingMemory]] = []
 
     async def read_thread(self) -> None:
         """Read the thread, if one is named, is there and is not left out."""
@@ -163,14 +164,16 @@ class Gatherer:
         people = await people_of(owner, self._caller, self._scopes)
         return [_spaced(name) for name in (people.name(root), *people.aliases(root))]
 
-    async def working_memories(self) -> list[tuple[str, WorkingMemory]]:
-        """Return the working memory of the thread, of the user and of the chat, with whose it is."""
-        caller = self._caller
-        found = [(self._thread.id, working_memory_of(self._thread))] if self._thread is not None else []
-        for owner in caller.visibility.owners:
+    async def read_working_memories(self) -> None:
+        """Read what the user and the chat have."""
+        for owner in self._caller.visibility.owners:
             name = owner.scope.user_id or owner.scope.chat_id or ""
-            found.append((name, await self._ports.store.working_memory(owner)))
-        return [(name, held) for name, held in found if held.text]
+            self._working.append((name, await self._ports.store.working_memory(owner)))
+
+    def working_memories(self) -> list[tuple[str, WorkingMemory]]:
+        """Return the working memory of the thread, of the user and of the chat, with whose it is."""
+        found = [(self._thread.id, working_memory_of(self._thread))] if self._thread is not None else []
+        return [(name, held) for name, held in (*found, *self._working) if held.text]
 
     def summary(self) -> Thread | None:
         """Return the thread if something sums it up."""
@@ -198,7 +201,7 @@ class Gatherer:
 
     async def recalled(self, but: Collection[str]) -> list[Recalled]:
         """Return earlier messages of the thread that answer the prompt, with their neighbours; none of `but`."""
-        if self._thread is None or self._owner is None:
+        if self._thread is None or self._owner is None or len(but) >= self._thread.message_count:
             return []
         wanted = self._said_in(thread_id=self._thread.id)
         scopes = EpisodeScopes(self._ports, (self._owner,))

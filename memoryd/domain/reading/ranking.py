@@ -5,7 +5,7 @@ Which memory stands before which. Everything that decides it is here; an index o
    a score means the same with one candidate, in two scopes and against min_score.
 2. Place: the score, less TRUST_STEP for each class of trust below the host's. It orders; it is not shown.
 3. Pairs: of an older and a newer statement that contest each other, or that say another thing of the same shape, the
-   newer stands first where their places are close.
+   newer stands first where their places are close. Of messages alone none does.
 4. Kept places: a share of an answer is for higher trust than a sandbox's, where that answers too.
 """
 
@@ -24,7 +24,7 @@ from memoryd.index.question import Candidate, Question, Weights
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.search import candidates, legs
 from memoryd.knowledge.compare.comparison import may_stand_before
-from memoryd.model.memory import Memory
+from memoryd.model.memory import Kind, Memory
 from memoryd.model.trust import Trust
 
 __all__ = ["KEYWORD_WEIGHT", "VECTOR_WEIGHT", "WEIGHTS", "Asked", "Found", "best_of", "depth_of", "search"]
@@ -44,6 +44,7 @@ SHAPE = 0.5  # cosine from which two statements may be of one shape
 MOST_COMPARED = 16  # older statements of its shape with which a newer one is compared in a search
 
 LEAST_SHARE = 0.5  # of the best score of higher trust, for another of it to be worth a place that is kept
+MESSAGES = frozenset({Kind.EPISODE})
 RANK_TIE = 1e-6  # scores closer than this share a rank
 Floats = NDArray[np.float64]
 
@@ -124,10 +125,11 @@ def best_of(found: Sequence[Candidate], asked: Asked, stats: CorpusStats) -> lis
     Return the best of the candidates of one or two scopes, at most `limit`.
 
     The older one of a close pair counts as much as the newer, and so stands right below it; it never takes a place more
-    than CLOSE below its own, however many newer ones there are.
+    than CLOSE below its own, however many newer ones there are. Messages replace none another: they stand by their
+    places alone.
     """
     by_index: dict[int, dict[int, Candidate]] = {}
-    for candidate in found:
+    for candidate in found if asked.question.filter.kinds != MESSAGES else ():
         by_index.setdefault(id(candidate.index), {})[candidate.row] = candidate
     yielded = {
         (key, row): place for key, known in by_index.items() for row, place in _yielded(known, asked, stats).items()
