@@ -19,7 +19,7 @@ from memoryd.daemon.config import Config
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
 from memoryd.domain.policy import ContextPolicy, ConversationPolicy, Policy
-from memoryd.domain.ports import GrantCheck, NoGrants, Ports
+from memoryd.domain.ports import GrantCheck, LastThreads, NoGrants, Ports
 from memoryd.domain.rules import Rules
 from memoryd.domain.tokens import Measure, no_tokenizer
 from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder
@@ -35,6 +35,7 @@ from memoryd.index.records import forget_unpacked
 from memoryd.knowledge.language.names import forget_names
 from memoryd.knowledge.language.stems import forget_stems
 from memoryd.knowledge.secrets import SecretDetector
+from memoryd.model.change import Applied
 from memoryd.store.base import Store
 from memoryd.store.conversations import EpisodeCommits
 
@@ -179,8 +180,19 @@ async def make_ports(
         on_fault=lambda fault: log.error("message_index_dropped", error=fault),
     )
     store.on_episodes(episodes.apply)
-    store.on_episodes(lambda applied: _forget_read(embedder) if applied.change.erases else None)
-    episodes.on_lost(lambda: _forget_read(embedder))
+    last_threads = LastThreads()
+
+    def follow_talk(applied: Applied) -> None:
+        if applied.change.erases:
+            forget_talk()
+
+    def forget_talk() -> None:
+        last_threads.forget()
+        _forget_read(embedder)
+
+    store.on_episodes(follow_talk)
+    episodes.on_fetched(follow_talk)
+    episodes.on_lost(forget_talk)
     detector = SecretDetector()
     fast, accurate = load_every_finder(config)
     ports = Ports(
@@ -199,6 +211,7 @@ async def make_ports(
         mask_json=detector.mask_json,
         tokenizer=no_tokenizer if tokenizers is None else _tokenizer_of(tokenizers),
         clock=clock,
+        last_threads=last_threads,
         faults=Faults(lambda step, error, place: log.error("statement_not_read", step=step, error=error, place=place)),
     )
     store.on_commit(ports.follow)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from cachetools import LRUCache
 
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
@@ -20,12 +23,13 @@ from memoryd.entities.finders import Finder, RegexFinder
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.change import Applied, ChangeSet, Entry, Recalled
+from memoryd.model.conversation import Session, Thread
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.base import Store
 
-__all__ = ["EmbeddingLag", "GrantCheck", "Locks", "NoGrants", "Ports", "Recalls"]
+__all__ = ["EmbeddingLag", "GrantCheck", "LastThreads", "Locks", "NoGrants", "Ports", "Recalls"]
 
 LONGEST_PAUSE_S = 5.0  # of an append while too many messages wait to be embedded
 MAX_NOTED_RECALLS = 20_000  # memories whose recall waits to be written down; beyond it recalls go uncounted
@@ -97,6 +101,37 @@ class EmbeddingLag:
         return min(LONGEST_PAUSE_S, count / self.rate) if self.waiting + count > slow_after else 0.0
 
 
+class LastThreads:
+    """
+    Threads as they were after the last append, with the open session, so that the next one need not read them.
+
+    Whoever decides takes one out, and puts it back once that is committed; a decision on one that others have changed
+    meanwhile is not written (its revision is another), and made again on what the store says.
+    """
+
+    def __init__(self, most_bytes: int = 16 << 20) -> None:
+        """Hold at most so many bytes of them."""
+        self._held: LRUCache[tuple[Owner, str], tuple[Thread, Session | None]] = LRUCache(most_bytes, _thread_bytes)
+
+    def take(self, owner: Owner, thread_id: str) -> tuple[Thread, Session | None] | None:
+        """Return a thread with its open session, and forget it; None if it is not known."""
+        return self._held.pop((owner, thread_id), None)
+
+    def forget(self) -> None:
+        """Forget all, as something is purged: a thread has a summary and a working memory."""
+        self._held.clear()
+
+    def put(self, thread: Thread, session: Session | None) -> None:
+        """Remember what is committed."""
+        with contextlib.suppress(ValueError):  # larger than all that may be held
+            self._held[thread.owner, thread.id] = (thread, session)
+
+
+def _thread_bytes(held: tuple[Thread, Session | None]) -> int:
+    thread, _ = held
+    return 2048 + 2 * len(thread.summary) + 2 * len(thread.working_memory)
+
+
 class GrantCheck(Protocol):
     """Knows which grants count."""
 
@@ -142,6 +177,7 @@ class Ports:
     """What counts tokens, by the name of a tokenizer that is installed; it reads a file."""
     lag: EmbeddingLag = field(default_factory=EmbeddingLag)
     """How many messages wait for their vectors."""
+    last_threads: LastThreads = field(default_factory=LastThreads)
     victims: WeakKeyDictionary[ScopeIndex, list[str]] = field(default_factory=WeakKeyDictionary)
     """Of an index that is full, what goes next."""
     clock: ClockWatch | None = None

@@ -38,13 +38,13 @@ class RamConversations:
 
     def _check_threads(self, changes: Sequence[ChangeSet]) -> None:
         """Raise Contended where a thread has changed since a change of it was decided."""
-        known = {key: thread.revision for key, thread in self._threads.items()}
+        known = {key: (thread.revision, thread.create_time) for key, thread in self._threads.items()}
         for change in changes:
             for thread in () if change.conversation is None else change.conversation.threads:
                 key = thread.owner, thread.id
-                if thread.revision != known.get(key, 0) + 1:
+                if (thread.revision - 1, thread.create_time) != known.get(key, (0, thread.create_time)):
                     raise Contended("others have changed the thread at the same time; nothing was written: try again")
-                known[key] = thread.revision
+                known[key] = (thread.revision, thread.create_time)
 
     def _converse(self, change: ConversationChange, commit_seq: int) -> Applied | None:
         """Take a change in, and return what those who follow messages are told."""

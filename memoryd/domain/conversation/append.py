@@ -23,7 +23,7 @@ from memoryd.index.analysis import analyse, indexed_text
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange, RecordedRequest
-from memoryd.model.conversation import Message, MessageDraft, Role, Thread
+from memoryd.model.conversation import Message, MessageDraft, Role, Session, Thread
 from memoryd.model.scope import Owner
 from memoryd.model.talk import Appended, AppendedMessage
 from memoryd.model.times import from_us, to_us
@@ -138,9 +138,7 @@ class _Append(Write[Appended]):
 
     async def decide(self, request: IdempotentRequest) -> Decision[Appended]:
         store = self.ports.store
-        thread = await store.thread(self._owner, self._key.thread_id)
-        if thread is None:
-            thread = _new_thread(self._key, self._owner, self.now)
+        thread, current = await self._thread()
         given = [draft.id for draft, _, _ in self._said if draft.id]
         if thread.message_count:
             taken = await store.taken_ids(self._owner, thread.id, given)
@@ -149,9 +147,8 @@ class _Append(Write[Appended]):
                     raise Conflict(
                         f"the thread has a message {draft.id!r} already; leave it out", field=f"messages[{n}].id"
                     )
-        session_id, sessions = await session_for(
-            self._owner, thread, self._session_id, self.ports, self.now, self.ports.new_id
-        )
+        session, sessions = await session_for(thread, current, self._session_id, self.ports, self.now)
+        session_id = session.id
         messages = self._messages(thread, session_id)
         await self._check_quota([message for message, _ in messages])
         changed = self._thread_after(thread, [message for message, _ in messages], session_id)
@@ -160,11 +157,24 @@ class _Append(Write[Appended]):
 
         async def answer() -> Appended:
             self.ports.lag.add(len(messages))
+            self.ports.last_threads.put(changed, session)
             told = tuple(AppendedMessage(one.id, one.seq, one.create_time, one.masked) for one, _ in messages)
             before = "" if thread.session_id in {"", session_id} else thread.session_id
             return Appended(True, told, session_id, changed.message_count, changed.turn_count, before)
 
         return Decision(ChangeSet(conversation=talk, request=note), answer)
+
+    async def _thread(self) -> tuple[Thread, Session | None]:
+        """Return the thread as it is now, or a new one, and its open session."""
+        known = self.ports.last_threads.take(self._owner, self._key.thread_id)
+        if known is not None:
+            return known
+        store = self.ports.store
+        thread = await store.thread(self._owner, self._key.thread_id)
+        if thread is None:
+            return _new_thread(self._key, self._owner, self.now), None
+        session = await store.session(self._owner, thread.id, thread.session_id) if thread.session_id else None
+        return thread, session
 
     def _messages(self, thread: Thread, session_id: str) -> list[tuple[Message, str]]:
         made = []

@@ -6,13 +6,11 @@ A session's row is written when it opens and when it ends; what it counts in bet
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from memoryd.domain.ports import Ports
 from memoryd.model.conversation import Session, SessionState, Thread
-from memoryd.model.scope import Owner
 
 __all__ = ["ended", "is_idle", "opened", "session_for", "session_now"]
 
@@ -71,22 +69,20 @@ def is_idle(thread: Thread, ports: Ports, now: datetime) -> bool:
 
 
 async def session_for(
-    owner: Owner, thread: Thread, asked: str, ports: Ports, now: datetime, new_id: Callable[[], str]
-) -> tuple[str, tuple[Session, ...]]:
+    thread: Thread, current: Session | None, asked: str, ports: Ports, now: datetime
+) -> tuple[Session, tuple[Session, ...]]:
     """
     Return the session that a message of a thread belongs to, and the sessions that change by it.
 
-    It is the one asked for ("": the open one). Another one that is open ends; so does one that was silent too long,
-    unless it is asked for by its key.
+    It is the one asked for ("": the current one, if it is open). Another one that is open ends; so does one that was
+    silent too long, unless it is asked for by its key.
     """
-    current = await ports.store.session(owner, thread.id, thread.session_id) if thread.session_id else None
+    changed = []
     if current is not None and current.state is SessionState.OPEN:
         idle = is_idle(thread, ports, now)
         if asked == current.id or (not asked and not idle):
-            return current.id, ()
-        changed = [ended(current, thread, now, "idle" if idle else "next")]
-    else:
-        changed = []
-    session_id = asked or new_id()
-    known = await ports.store.session(owner, thread.id, asked) if asked else None
-    return session_id, (*changed, opened(session_id, thread, now, known))
+            return current, ()
+        changed.append(ended(current, thread, now, "idle" if idle else "next"))
+    known = await ports.store.session(thread.owner, thread.id, asked) if asked else None
+    session = opened(asked or ports.new_id(), thread, now, known)
+    return session, (*changed, session)

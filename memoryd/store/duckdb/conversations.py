@@ -171,9 +171,9 @@ def _write_thread(con: duckdb.DuckDBPyConnection, thread: Thread, commit_seq: in
     if thread.revision > 1:
         updated = con.execute(
             "UPDATE threads SET update_time = ?, session_id = ?, revision = ?, details = ?, commit_seq = ?"
-            " WHERE name = ? AND revision = ?",
+            " WHERE name = ? AND revision = ? AND create_time = ?",
             [rows.naive(thread.update_time), thread.session_id, thread.revision, details, commit_seq, name,
-             thread.revision - 1],
+             thread.revision - 1, rows.naive(thread.create_time)],
         ).fetchall()  # fmt: skip
         if updated[0][0]:
             return
