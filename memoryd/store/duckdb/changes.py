@@ -14,7 +14,7 @@ from memoryd.model.change import PURGE, ChangeSet, ConversationChange, Embedding
 from memoryd.model.scope import Owner
 from memoryd.store.base import check_jobs
 from memoryd.store.duckdb import rows
-from memoryd.store.duckdb.conversations import message_sizes, write_conversation, write_cursors
+from memoryd.store.duckdb.conversation_writes import message_sizes, write_conversations, write_cursors
 from memoryd.store.duckdb.usage import UsageChanges, sizes_of
 from memoryd.store.duckdb.vectors import column_of
 
@@ -96,10 +96,10 @@ def write(
         if change.jobs_before:
             check_jobs(change, jobs_of(con))
         _write_knowledge(con, change)
-        if change.conversation is not None:
-            write_conversation(con, change.conversation, seq, _insert)
         if change.cursors:
             write_cursors(con, change.cursors)
+    talks = [(seq, change.conversation) for seq, change in enumerate(changes, first_seq) if change.conversation]
+    write_conversations(con, talks, _insert)
     _embed(con, [(seq, one) for seq, change in enumerate(changes, first_seq) for one in change.embeddings], dimensions)
     usage.write(con)
     requests = [rows.request_row(change.request) for change in changes if change.request is not None]

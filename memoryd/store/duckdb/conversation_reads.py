@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.model.change import Applied, Head, Snapshot
+from memoryd.model.change import Applied, Entry, Head, Snapshot
 from memoryd.model.conversation import Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.trust import Trust
 from memoryd.store.conversations import Place, thread_name
 from memoryd.store.duckdb import rows
-from memoryd.store.duckdb.conversations import (
+from memoryd.store.duckdb.conversation_rows import (
     MESSAGE_COLUMNS,
     SESSION_COLUMNS,
     THREAD_COLUMNS,
     message_of,
-    read_episodes,
     session_of,
     thread_key,
     thread_of,
@@ -33,6 +34,7 @@ from memoryd.store.duckdb.writer import Writer
 __all__ = ["ConversationReads"]
 
 T = TypeVar("T")
+CHUNK = 4096  # messages that a load holds as rows at a time
 _MESSAGES = f"SELECT {', '.join(MESSAGE_COLUMNS)} FROM messages"
 
 
@@ -56,7 +58,7 @@ class ConversationReads:
 
     def read_episodes(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
         return self._readers.read_here(
-            lambda: read_episodes(self._readers.cursor(), owner, self._writer.message_vectors.dimensions, build)
+            lambda: _read_episodes(self._readers.cursor(), owner, self._writer.message_vectors.dimensions, build)
         )
 
     async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
@@ -240,3 +242,53 @@ def _of_owners(owners: Collection[Owner]) -> tuple[str, list[Any]]:
     clauses = [of_owner(owner) for owner in owners]
     where = " OR ".join(f"({condition})" for condition, _ in clauses)
     return f"({where or 'false'})", [value for _, params in clauses for value in params]
+
+
+def _read_episodes(
+    cursor: duckdb.DuckDBPyConnection, owner: Owner, dimensions: Sequence[int], build: Callable[[Snapshot], T]
+) -> T:
+    """Call build with a snapshot of an owner's messages, and return its result; see ConversationStore."""
+    cursor.execute("BEGIN")
+    try:
+        seq = cursor.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0]
+        where, params = of_owner(owner)
+        found = cursor.execute(
+            f"SELECT number, strlen(content) + strlen(details) + strlen(terms) AS bytes FROM messages WHERE {where}"
+            " ORDER BY number",
+            params,
+        ).fetchnumpy()
+        numbers, text_bytes = found["number"], int(found["bytes"].sum())
+        return build(Snapshot(seq, len(numbers), text_bytes, _chunks(cursor, where, params, numbers, dimensions)))
+    finally:
+        with contextlib.suppress(duckdb.Error):  # a dead database cannot roll back; the first error is told
+            cursor.execute("ROLLBACK")
+
+
+def _chunks(
+    cursor: duckdb.DuckDBPyConnection,
+    where: str,
+    params: list[Any],
+    numbers: NDArray[np.int64],
+    dimensions: Sequence[int],
+) -> Iterator[list[Entry]]:
+    """Yield an owner's messages as entries, by windows of their numbers, which the zone maps make cheap to find."""
+    vector = f"coalesce({', '.join(f'v.{column_of(size)}::FLOAT[]' for size in dimensions)})" if dimensions else "NULL"
+    columns = ", ".join(f"m.{name}" if name != "metadata" else "'' AS metadata" for name in MESSAGE_COLUMNS)
+    sql = (
+        f"SELECT {columns}, m.terms, coalesce(v.fingerprint, '') AS fingerprint, {vector} AS vector"
+        f" FROM (SELECT * FROM messages WHERE {where} AND number >= ? AND number <= ?) AS m"
+        f" LEFT JOIN (SELECT * FROM message_vectors WHERE {where}) AS v ON v.id = m.id AND v.thread = m.thread"
+        " ORDER BY m.number"
+    )
+    for n in range(0, len(numbers), CHUNK):
+        window = numbers[n : n + CHUNK]
+        found = cursor.execute(sql, [*params, int(window[0]), int(window[-1]), *params]).fetchnumpy()
+        vectors = found.pop("vector")
+        yield [
+            Entry(message_of(row[:-2]).as_memory(), row[-2], _vector(made), row[-1])
+            for row, made in zip(rows.rows_of(found), vectors, strict=True)
+        ]
+
+
+def _vector(value: Any) -> NDArray[np.float32] | None:
+    return np.asarray(value, dtype=np.float32) if isinstance(value, np.ndarray) else None

@@ -1,0 +1,193 @@
+"""Threads, sessions and messages as rows, and rows as what they hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from memoryd.model.conversation import Message, Role, Session, SessionState, Thread, ToolCall
+from memoryd.model.scope import Owner, Scope
+from memoryd.model.times import from_us, to_us
+from memoryd.model.trust import Trust
+from memoryd.store.conversations import thread_name
+from memoryd.store.duckdb import rows
+
+__all__ = [
+    "MESSAGE_COLUMNS", "OWNER", "SESSION_COLUMNS", "THREAD_COLUMNS", "message_of", "message_row", "owner_columns",
+    "session_of", "session_row", "thread_key", "thread_of", "thread_row",
+]  # fmt: skip
+
+OWNER = ("agent_id", "user_id", "chat_id")
+MESSAGE_COLUMNS = (*OWNER, "thread_id", "id", "seq", "content", "details", "metadata", "create_time", "grant_id")
+THREAD_COLUMNS = (*OWNER, "thread_id", "create_time", "update_time", "session_id", "revision", "details")
+SESSION_COLUMNS = (*OWNER, "thread_id", "session_id", "state", "start_time", "details")
+_ROLES = {role.value: role for role in Role}
+_TRUSTS = {trust.value: trust for trust in Trust}
+
+
+def thread_key(owner: Owner, thread_id: str) -> int:
+    """Return the number by which the messages of a thread are found: 63 bits of its name, which compare fast."""
+    return int(thread_name(owner, thread_id)[:16], 16) >> 1
+
+
+def owner_columns(agent_id: str, scope: Scope) -> dict[str, Any]:
+    """Return the columns that say whose a row is."""
+    return {"agent_id": agent_id, "user_id": scope.user_id, "chat_id": scope.chat_id}
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    return json.dumps({name: value for name, value in values.items() if value}, ensure_ascii=False)
+
+
+def _us(time: datetime | None) -> int | None:
+    return None if time is None else to_us(time)
+
+
+def message_row(message: Message, terms: str, number: int, commit_seq: int) -> dict[str, Any]:
+    """Return the row of a message with its analysed words."""
+    details = {
+        "role": message.role.value,
+        "session_id": message.session_id,
+        "name": message.name,
+        "tool_calls": [[call.name, call.arguments, call.id] for call in message.tool_calls],
+        "tool_call_id": message.tool_call_id,
+        "input_source": message.input_source,
+        "masked": message.masked,
+        "trust": message.trust.value,
+        "author": message.author,
+    }
+    return {
+        "number": number,
+        "thread": thread_key(message.owner, message.thread_id),
+        **owner_columns(message.agent_id, message.scope),
+        "thread_id": message.thread_id,
+        "id": message.id,
+        "seq": message.seq,
+        "content": message.content,
+        "details": _json(details),
+        "metadata": message.metadata,
+        "create_time": rows.naive(message.create_time),
+        "grant_id": message.grant_id,
+        "text_bytes": message.text_bytes,
+        "terms": terms,
+        "commit_seq": commit_seq,
+    }
+
+
+def thread_row(thread: Thread, commit_seq: int) -> dict[str, Any]:
+    """Return the row of a thread."""
+    details = {
+        "message_count": thread.message_count,
+        "turn_count": thread.turn_count,
+        "last_seq": thread.last_seq,
+        "summary": thread.summary,
+        "summary_seq": thread.summary_seq,
+        "summary_time": _us(thread.summary_time),
+        "view_seq": thread.view_seq,
+        "working_memory": thread.working_memory,
+        "working_memory_time": _us(thread.working_memory_time),
+        "trust": thread.trust.value,
+        "summary_trust": thread.summary_trust.value,
+        "working_memory_trust": thread.working_memory_trust.value,
+    }
+    return {
+        "name": thread_name(thread.owner, thread.id),
+        **owner_columns(thread.agent_id, thread.scope),
+        "thread_id": thread.id,
+        "create_time": rows.naive(thread.create_time),
+        "update_time": rows.naive(thread.update_time),
+        "session_id": thread.session_id,
+        "revision": thread.revision,
+        "details": _json(details),
+        "commit_seq": commit_seq,
+    }
+
+
+def session_row(session: Session) -> dict[str, Any]:
+    """Return the row of a session."""
+    details = {
+        "update_time": _us(session.update_time),
+        "end_time": _us(session.end_time),
+        "end_reason": session.end_reason,
+        "message_count": session.message_count,
+        "turn_count": session.turn_count,
+        "messages_before": session.messages_before,
+        "turns_before": session.turns_before,
+        "first_seq": session.first_seq,
+        "last_seq": session.last_seq,
+    }
+    return {
+        "name": thread_name(session.owner, f"{session.thread_id}\x1f{session.id}"),
+        **owner_columns(session.agent_id, session.scope),
+        "thread_id": session.thread_id,
+        "session_id": session.id,
+        "state": session.state.value,
+        "start_time": rows.naive(session.start_time),
+        "details": _json(details),
+    }
+
+
+def message_of(row: Sequence[Any]) -> Message:
+    """Return the message of a row: MESSAGE_COLUMNS."""
+    agent_id, user_id, chat_id, thread_id, message_id, seq, content, details, metadata, create_time, grant_id = row
+    held = json.loads(details)
+    return Message(
+        id=message_id,
+        agent_id=agent_id,
+        scope=Scope(user_id, chat_id),
+        thread_id=thread_id,
+        seq=seq,
+        session_id=held.get("session_id", ""),
+        role=_ROLES[held["role"]],
+        content=content,
+        create_time=create_time.replace(tzinfo=UTC),
+        name=held.get("name", ""),
+        tool_calls=tuple(ToolCall(*call) for call in held.get("tool_calls", ())),
+        tool_call_id=held.get("tool_call_id", ""),
+        input_source=held.get("input_source", ""),
+        metadata=metadata,
+        masked=held.get("masked", False),
+        trust=_TRUSTS[held["trust"]],
+        grant_id=grant_id,
+        author=held.get("author", ""),
+    )
+
+
+def _held(held: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: from_us(value) if name.endswith("_time") else _TRUSTS[value] if name.endswith("trust") else value
+        for name, value in held.items()
+    }
+
+
+def thread_of(row: Sequence[Any]) -> Thread:
+    """Return the thread of a row: THREAD_COLUMNS."""
+    agent_id, user_id, chat_id, thread_id, create_time, update_time, session_id, revision, details = row
+    held = json.loads(details)
+    return Thread(
+        id=thread_id,
+        agent_id=agent_id,
+        scope=Scope(user_id, chat_id),
+        create_time=create_time.replace(tzinfo=UTC),
+        update_time=update_time.replace(tzinfo=UTC),
+        session_id=session_id,
+        revision=revision,
+        **_held(held),
+    )
+
+
+def session_of(row: Sequence[Any]) -> Session:
+    """Return the session of a row: SESSION_COLUMNS."""
+    agent_id, user_id, chat_id, thread_id, session_id, state, start_time, details = row
+    held = json.loads(details)
+    return Session(
+        id=session_id,
+        agent_id=agent_id,
+        scope=Scope(user_id, chat_id),
+        thread_id=thread_id,
+        state=SessionState(state),
+        start_time=start_time.replace(tzinfo=UTC),
+        **_held(held),
+    )

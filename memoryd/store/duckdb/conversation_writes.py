@@ -1,0 +1,189 @@
+"""How changes of conversations are written, inside an open transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from itertools import groupby
+from typing import Any
+
+import duckdb
+
+from memoryd.errors import Contended
+from memoryd.model.change import ConversationChange, Embedding
+from memoryd.model.conversation import Session, Thread
+from memoryd.store.conversations import numbered, thread_mark, thread_name
+from memoryd.store.duckdb import rows
+from memoryd.store.duckdb.conversation_rows import (
+    OWNER,
+    message_row,
+    owner_columns,
+    session_row,
+    thread_key,
+    thread_row,
+)
+from memoryd.store.duckdb.queries import of_owner
+from memoryd.store.duckdb.vectors import column_of
+
+__all__ = ["message_sizes", "write_conversations", "write_cursors"]
+
+Insert = Callable[[duckdb.DuckDBPyConnection, str, Sequence[dict[str, Any]]], None]
+
+
+CHANGED = ("update_time", "session_id", "revision", "details", "commit_seq")
+MANY_THREADS = 3  # from it on, one statement that scans the names is cheaper than a statement each
+
+
+def write_conversations(
+    con: duckdb.DuckDBPyConnection, changes: Sequence[tuple[int, ConversationChange]], insert: Insert
+) -> None:
+    """
+    Write what changes of conversations, by commit, in the open transaction; Contended where a thread has changed.
+
+    What several commits append is written at once, unless one of them erases.
+    """
+    if any(change.purge_messages or change.purge_threads for _, change in changes):
+        for one in changes:
+            _write_some(con, [one], insert)
+    elif changes:
+        _write_some(con, changes, insert)
+
+
+def _write_some(
+    con: duckdb.DuckDBPyConnection, changes: Sequence[tuple[int, ConversationChange]], insert: Insert
+) -> None:
+    _write_threads(con, [(thread, seq) for seq, change in changes for thread in change.threads])
+    for _, change in changes:
+        for session in change.sessions:
+            _write_session(con, session)
+    said = [
+        message_row(message, terms, numbered(seq, n), seq)
+        for seq, change in changes
+        for n, (message, terms) in enumerate(change.messages)
+    ]
+    if said:
+        insert(con, "messages", said)
+    for seq, change in changes:
+        _write_more(con, change, seq)
+
+
+def _write_more(con: duckdb.DuckDBPyConnection, change: ConversationChange, commit_seq: int) -> None:
+    if change.working_memory is not None:
+        name = thread_name(change.owner, "")
+        con.execute("DELETE FROM working_memories WHERE name = ?", [name])
+        if change.working_memory.text:
+            held = change.working_memory
+            columns = owner_columns(change.owner.agent_id, change.owner.scope)
+            con.execute(
+                "INSERT INTO working_memories VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [name, *columns.values(), held.text, rows.naive(held.update_time), held.trust.value],
+            )
+    if change.embeddings:
+        _write_vectors(con, change, commit_seq)
+    if change.purge_messages:
+        gone = [message.id for message in change.purge_messages]
+        keys = [thread_key(message.owner, message.thread_id) for message in change.purge_messages]
+        for table in ("messages", "message_vectors"):
+            con.execute(
+                f"DELETE FROM {table} WHERE thread IN (SELECT unnest(?::BIGINT[]))"
+                " AND id IN (SELECT unnest(?::VARCHAR[]))",
+                [list(dict.fromkeys(keys)), gone],
+            )
+    for thread in change.purge_threads:
+        where, params = of_owner(thread.owner)
+        for table in ("messages", "message_vectors", "sessions", "threads"):
+            con.execute(f"DELETE FROM {table} WHERE {where} AND thread_id = ?", [*params, thread.id])
+        con.execute("DELETE FROM requests WHERE contains(answer, ?)", [thread_mark(thread.owner, thread.id)])
+
+
+def message_sizes(con: duckdb.DuckDBPyConnection, thread: Thread) -> list[tuple[str, date, int]]:
+    """Return the bytes of a thread's messages by grant and day, of those that came through a grant."""
+    where, params = of_owner(thread.owner)
+    return con.execute(
+        f"SELECT grant_id, create_time::DATE, sum(text_bytes)::BIGINT FROM messages WHERE {where} AND thread_id = ?"
+        " AND grant_id <> '' GROUP BY ALL",
+        [*params, thread.id],
+    ).fetchall()
+
+
+def _write_threads(con: duckdb.DuckDBPyConnection, threads: Sequence[tuple[Thread, int]]) -> None:
+    """Write threads, each of which must be the next revision of what is there."""
+    made = [thread_row(thread, seq) for thread, seq in threads]
+    known = [row for row in made if row["revision"] > 1]
+    if len(known) < MANY_THREADS or len({row["name"] for row in known}) < len(known):
+        changed = sum(_update_thread(con, row) for row in known)
+    else:
+        columns = rows.columns_of(known)  # noqa: F841  DuckDB finds it by its name
+        assigned = ", ".join(f"{name} = columns.{name}" for name in CHANGED)
+        changed = con.execute(
+            f"UPDATE threads SET {assigned} FROM columns WHERE threads.name = columns.name"
+            " AND threads.revision = columns.revision - 1 AND threads.create_time = columns.create_time"
+        ).fetchall()[0][0]
+    if changed < len(known):
+        raise Contended("others have changed the thread at the same time; nothing was written: try again")
+    for row in made:
+        if row["revision"] == 1:
+            _insert_thread(con, row)
+
+
+def _update_thread(con: duckdb.DuckDBPyConnection, row: Mapping[str, Any]) -> int:
+    assigned = ", ".join(f"{name} = ?" for name in CHANGED)
+    return int(
+        con.execute(
+            f"UPDATE threads SET {assigned} WHERE name = ? AND revision = ? AND create_time = ?",
+            [*(row[name] for name in CHANGED), row["name"], row["revision"] - 1, row["create_time"]],
+        ).fetchall()[0][0]
+    )
+
+
+def _insert_thread(con: duckdb.DuckDBPyConnection, row: Mapping[str, Any]) -> None:
+    try:
+        con.execute(f"INSERT INTO threads ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
+    except duckdb.ConstraintException:
+        raise Contended("others have begun the thread at the same time; nothing was written: try again") from None
+
+
+def _write_session(con: duckdb.DuckDBPyConnection, session: Session) -> None:
+    row = session_row(session)
+    con.execute(
+        f"INSERT INTO sessions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
+        " ON CONFLICT (name) DO UPDATE SET state = excluded.state, details = excluded.details",
+        list(row.values()),
+    )
+
+
+def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, commit_seq: int) -> None:
+    """Write vectors of messages that are still there; they are looked up among those past `embedded_after` alone."""
+
+    def size(one: Embedding) -> int:
+        return len(one.vector)
+
+    for dimensions, alike in groupby(sorted(change.embeddings, key=size), key=size):
+        made = [
+            {"id": one.memory_id, "vector": one.vector, "fingerprint": one.fingerprint, "commit_seq": commit_seq}
+            for one in alike
+        ]
+        columns = rows.columns_of(made)  # noqa: F841  DuckDB finds it by its name
+        where, params = of_owner(change.owner)
+        con.execute(
+            "INSERT INTO message_vectors"
+            f" (id, thread, thread_id, {', '.join(OWNER)}, fingerprint, {column_of(dimensions)}, commit_seq)"
+            f" SELECT m.id, m.thread, m.thread_id, m.agent_id, m.user_id, m.chat_id, columns.fingerprint,"
+            f" columns.vector::FLOAT[{dimensions}], columns.commit_seq"
+            f" FROM (SELECT * FROM messages WHERE number > ? AND {where}) AS m JOIN columns ON columns.id = m.id",
+            [change.embedded_after, *params],
+        )
+
+
+def write_cursors(con: duckdb.DuckDBPyConnection, cursors: Mapping[str, int]) -> None:
+    """Note how far work in the background has come; with another model's cursor go the vectors that it made."""
+    for name, value in cursors.items():
+        kind = name.partition(":")[0]
+        others = con.execute(
+            "SELECT count(*) FROM cursors WHERE name <> ? AND starts_with(name, ?)", [name, f"{kind}:"]
+        ).fetchall()[0][0]
+        if others:
+            con.execute("DELETE FROM cursors WHERE starts_with(name, ?)", [f"{kind}:"])
+            con.execute("DELETE FROM message_vectors")
+        con.execute("INSERT INTO cursors VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                    [name, value])  # fmt: skip
