@@ -23,6 +23,7 @@ from memoryd.daemon.wiring import make_ports
 from memoryd.domain.completion import run_to_completion
 from memoryd.domain.context.build import build_context
 from memoryd.domain.forgetting import forget, sweep
+from memoryd.domain.forgetting.everything import forget_user
 from memoryd.domain.people import decide, profiles
 from memoryd.domain.people.forget import forget_person
 from memoryd.domain.reading import browse
@@ -198,8 +199,11 @@ class Local(LocalConversations):
     async def unmerge_entity(self, entity_id):
         return await decide.unmerge(entity_id, self._caller, self.ports, now=self.clock())
 
-    async def forget_person(self, name, *, dry_run=False):
-        return await forget_person(name, self._caller, self.ports, now=self.clock(), dry_run=dry_run)
+    async def forget_person(self, name, **more):
+        return await forget_person(name, self._caller, self.ports, now=self.clock(), **{"dry_run": False, **more})
+
+    async def forget_user(self, *, dry_run=False):
+        return await forget_user(self._caller, self.ports, now=self.clock(), dry_run=dry_run)
 
     async def stats(self):
         return await browse.stats(self._caller, self.ports, now=self.clock())

@@ -47,7 +47,7 @@ MUTANTS = [
     ("memoryd/store/recent.py", "> change.based_on", "> change.based_on + 1", STORE),
     ("memoryd/store/recent.py", "return later[::-1] if after <= commit_seq else None", "return later[::-1]", STORE),
     ("memoryd/store/recent.py", "        if change.erases:", "        if False:", STORE),
-    ("memoryd/model/change.py", "return bool(self.purges or self.forget_entities or self.rebuild)",
+    ("memoryd/model/change.py", "return bool(self.purges or self.forget_entities or self.rebuild or self.purge_owner)",
      "return bool(self.purges)", STORE),
     ("memoryd/store/recent.py", "_latest(*times, before.newest_create_time)", "_latest(*times)", STORE),
     ("memoryd/store/recent.py", "newest = _latest(oldest.newest_create_time, self._floor.newest_create_time)",

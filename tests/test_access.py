@@ -31,6 +31,7 @@ NEEDS = {
     "MemoryService/CorrectMemory": "correct",
     "MemoryService/ConfirmMemory": "correct",
     "MemoryService/GetMemoryStats": "stats",
+    "MemoryService/ForgetUser": "delete",
     "EntityService/ListPeople": "list",
     "EntityService/GetEntity": "get",
     "EntityService/RenameEntity": "correct",
@@ -68,6 +69,7 @@ NEEDS = {
     "AdminService/RunReembedding": "host",
     "AdminService/CompactStore": "host",
     "AdminService/VerifyForgotten": "host",
+    "AdminService/EraseUser": "host",
 }
 # A request that succeeds for whoever may send it.
 NUMBERS = itertools.count()
@@ -84,6 +86,7 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
     "MemoryService/CorrectMemory": lambda w: {"id": own(w).id, "content": "said better"},
     "MemoryService/ConfirmMemory": lambda w: {"id": own(w).id},
     "MemoryService/GetMemoryStats": lambda w: {},
+    "MemoryService/ForgetUser": lambda w: {"dry_run": True},
     "EntityService/ListPeople": lambda w: {},
     "EntityService/GetEntity": lambda w: {"name": own(w).entities[0].id},
     "EntityService/RenameEntity": lambda w: {"name": own(w).entities[0].id, "new_name": f"Zoe {next(NUMBERS)}"},
@@ -121,6 +124,7 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
     "AdminService/RunReembedding": lambda w: {},
     "AdminService/CompactStore": lambda w: {},
     "AdminService/VerifyForgotten": lambda w: {"id": "a" * 26},
+    "AdminService/EraseUser": lambda w: {"user_id": "nobody"},
 }
 
 
@@ -173,6 +177,7 @@ def test_whatever_changes_something_is_marked_so():
         "ConversationService/AppendMessages", "ConversationService/DeleteThread", "ConversationService/SetSummary",
         "ConversationService/CompactThread", "ConversationService/SetWorkingMemory",
         "ConversationService/StartSession", "ConversationService/EndSession",
+        "MemoryService/ForgetUser", "AdminService/EraseUser",
     }  # fmt: skip
     assert isinstance(RULES["AdminService/RunGc"], Rule)
 

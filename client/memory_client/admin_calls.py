@@ -9,6 +9,7 @@ from memoryd.model.reports import (
     Compaction,
     Decayed,
     Enriched,
+    ErasedUser,
     Faded,
     GcReport,
     Proof,
@@ -17,7 +18,7 @@ from memoryd.model.reports import (
     Trace,
 )
 from memoryd.v1 import admin_service_pb2
-from memoryd.wire.memory import time_from_pb
+from memoryd.wire.memory import erased_from_pb, time_from_pb
 
 
 def server_info() -> Call[ServerInfo]:
@@ -114,3 +115,16 @@ def verify_forgotten(memory_id: str, text: str) -> Call[Proof]:
 
     request = build(lambda: pb.VerifyForgottenRequest(id=memory_id, text=text))
     return Call("AdminService", "VerifyForgotten", request, pb.VerifyForgottenResponse, parse)
+
+
+def erase_user(user_id: str, agent_id: str, *, dry_run: bool) -> Call[list[ErasedUser]]:
+    """EraseUser."""
+    pb = admin_service_pb2
+    request = pb.EraseUserRequest(user_id=user_id, agent_id=agent_id, dry_run=dry_run)
+    return Call(
+        "AdminService",
+        "EraseUser",
+        request,
+        pb.EraseUserResponse,
+        lambda answer: list(map(erased_from_pb, answer.erased)),
+    )

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Decayed,
         Enriched,
         EntityMemories,
+        ErasedUser,
         ForgottenGrant,
         ForgottenPerson,
         GcReport,
@@ -313,9 +314,18 @@ class MemoryClient(Conversations):
         """Take an entity, by its id or as an alias, out of the one that it is part of."""
         return self._send(knowledge_calls.unmerge_entity(self.identity, entity_id))
 
-    def forget_person(self, name: str, *, dry_run: bool = False) -> ForgottenPerson:
-        """Erase all memories about a person; it cannot be undone."""
-        return self._send(knowledge_calls.forget_person(self.identity, name, dry_run=dry_run))
+    def forget_person(self, name: str, *, with_messages: bool = False, dry_run: bool = False) -> ForgottenPerson:
+        """Erase all memories about a person, and what was said of them if asked for; it cannot be undone."""
+        call = knowledge_calls.forget_person(self.identity, name, with_messages=with_messages, dry_run=dry_run)
+        return self._send(call)
+
+    def forget_user(self, *, dry_run: bool = False) -> ErasedUser:
+        """Erase all that the user has with this agent, memories and conversations; it cannot be undone."""
+        return self._send(knowledge_calls.forget_user(self.identity, dry_run=dry_run))
+
+    def erase_user(self, user_id: str, *, agent_id: str = "", dry_run: bool = False) -> list[ErasedUser]:
+        """Erase all that a user has with an agent, or with every agent (admin socket only)."""
+        return self._send(admin_calls.erase_user(user_id, agent_id, dry_run=dry_run))
 
     def run_decay(self, *, dry_run: bool = False) -> Decayed:
         """Forget what has faded, or tell what would go (admin socket only)."""

@@ -11,6 +11,7 @@ from memoryd.model.memory import Source
 from memoryd.model.query import Filter
 from memoryd.model.reports import (
     EntityMemories,
+    ErasedUser,
     ForgottenPerson,
     Merged,
     PeoplePage,
@@ -18,7 +19,7 @@ from memoryd.model.reports import (
 from memoryd.model.results import AddResult, Confirmed, DeletedMany, History
 from memoryd.v1 import entity_service_pb2, memory_service_pb2
 from memoryd.wire.entity import profile_from_pb
-from memoryd.wire.memory import filter_to_pb, memory_from_pb, result_from_pb, source_to_pb, time_from_pb
+from memoryd.wire.memory import erased_from_pb, filter_to_pb, memory_from_pb, result_from_pb, source_to_pb, time_from_pb
 
 __all__ = []
 
@@ -150,10 +151,10 @@ def unmerge_entity(identity: Identity, entity_id: str) -> Call[Profile]:
     )  # fmt: skip
 
 
-def forget_person(identity: Identity, name: str, *, dry_run: bool) -> Call[ForgottenPerson]:
+def forget_person(identity: Identity, name: str, *, with_messages: bool, dry_run: bool) -> Call[ForgottenPerson]:
     """ForgetPerson."""
     pb = entity_service_pb2
-    request = build(lambda: pb.ForgetPersonRequest(name=name, dry_run=dry_run), identity)
+    request = build(lambda: pb.ForgetPersonRequest(name=name, dry_run=dry_run, with_messages=with_messages), identity)
 
     def parse(answer: Any) -> ForgottenPerson:
         return ForgottenPerson(
@@ -166,6 +167,20 @@ def forget_person(identity: Identity, name: str, *, dry_run: bool) -> Call[Forgo
             answer.dry_run,
             tuple(map(memory_from_pb, answer.memories)),
             tuple(map(memory_from_pb, answer.mentioning_memories)),
+            tuple(answer.message_ids),
+            answer.message_count,
+            tuple(answer.thread_ids),
+            answer.in_working_memory,
+            answer.with_messages,
         )
 
     return Call("EntityService", "ForgetPerson", request, pb.ForgetPersonResponse, parse, retryable=False)
+
+
+def forget_user(identity: Identity, *, dry_run: bool) -> Call[ErasedUser]:
+    """ForgetUser."""
+    pb = memory_service_pb2
+    request = build(lambda: pb.ForgetUserRequest(dry_run=dry_run), identity)
+    return Call(
+        "MemoryService", "ForgetUser", request, pb.ForgetUserResponse, lambda answer: erased_from_pb(answer.erased)
+    )

@@ -17,6 +17,7 @@ from memory_cli.parser import refuse_empty
 
 from memoryd import paths
 from memoryd.cli.audit import add_audit_command
+from memoryd.cli.conversations import add_conversation_commands
 from memoryd.cli.identity import add_identity_commands
 from memoryd.cli.upkeep import add_upkeep_commands
 from memoryd.daemon.config import Config
@@ -78,6 +79,7 @@ def make_parser() -> argparse.ArgumentParser:
     gc.add_argument("--json", action="store_true", help="print JSON")
     gc.set_defaults(run=_gc)
     add_upkeep_commands(commands, common, _client)
+    add_conversation_commands(commands, common, _client)
     add_identity_commands(commands, common, _client)
     add_audit_command(commands, common, _audit_path)
     completion = commands.add_parser("completion", help="print the completion script of a shell")
@@ -184,6 +186,10 @@ def _check_database(args: argparse.Namespace, config: Config, places: Places) ->
     return f"{places.database}: whole, up to transaction {seq}"
 
 
+LONG = frozenset({"gc", "grant", "decay", "enrich", "compact", "verify", "user"})
+"""Commands that may take long."""
+
+
 def _client(args: argparse.Namespace) -> Any:
     """Return a client of the socket that was named, else of the first that is there."""
     from memory_client import Credentials, MemoryClient
@@ -192,7 +198,7 @@ def _client(args: argparse.Namespace) -> Any:
     named = args.socket or config.daemon.socket
     candidates = [Path(named)] if named else list(paths.socket_candidates(os.environ))
     found = paths.find_socket(candidates)
-    timeout_s = LONG_WORK_S if args.command in {"gc", "grant", "decay", "enrich", "compact", "verify"} else PATIENCE_S
+    timeout_s = LONG_WORK_S if args.command in LONG else PATIENCE_S
     # no token: on the admin socket it would only take away what the host may do
     return MemoryClient(
         f"unix://{found.absolute()}", wait_for_ready=False, timeout_s=timeout_s, credentials=Credentials()

@@ -29,7 +29,7 @@ from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.base import Store
 
-__all__ = ["EmbeddingLag", "GrantCheck", "LastThreads", "Locks", "NoGrants", "Ports", "Recalls"]
+__all__ = ["EmbeddingLag", "GrantCheck", "LastThreads", "Locks", "NoGrants", "Ports", "Recalls", "thread_lock"]
 
 LONGEST_PAUSE_S = 5.0  # of an append while too many messages wait to be embedded
 MAX_NOTED_RECALLS = 20_000  # memories whose recall waits to be written down; beyond it recalls go uncounted
@@ -53,6 +53,11 @@ class Locks:
             yield
 
 
+def thread_lock(owner: Owner, thread_id: str) -> tuple[str, Owner, str]:
+    """Return what is held while a change of a thread is decided."""
+    return ("thread", owner, thread_id)
+
+
 class Recalls:
     """Which memories were recalled since the counts were last written down."""
 
@@ -73,6 +78,10 @@ class Recalls:
         """Drop what was noted of memories that are purged."""
         for memory in memories:
             self._count -= self._noted.get(memory.owner, {}).pop(memory.id, None) is not None
+
+    def forget_owner(self, owner: Owner) -> None:
+        """Drop what was noted of all that an owner had."""
+        self._count -= len(self._noted.pop(owner, {}))
 
     def take(self) -> dict[Owner, dict[str, Recalled]]:
         """Return what was noted, by owner and memory id, and start over."""
@@ -191,6 +200,8 @@ class Ports:
         """Drop the ids of what a commit has purged, and bring the queue of victims up to it."""
         change = applied.change
         self.recalls.forget(change.purges)
+        if change.purge_owner is not None:
+            self.recalls.forget_owner(change.purge_owner)
         owner = change.decided_of
         index = None if owner is None else self.indexes.ready(owner)
         queue = self.victims.get(index, []) if index is not None else []

@@ -270,7 +270,7 @@ class ScopeIndexes:
                 self._drop(owner)  # … but what is purged is gone at once
             return
         try:
-            if change.rebuild or len(change.purges) > MOST_ERASED:
+            if change.rebuild or change.purge_owner or len(change.purges) > MOST_ERASED:
                 self._drop(owner)
                 return
             yield from self._bring(index, applied)

@@ -107,6 +107,8 @@ class ConversationChange:
     purge_messages: tuple[Message, ...] = ()
     purge_threads: tuple[Thread, ...] = ()
     """With all their messages and sessions, and with their summaries."""
+    purge_all: bool = False
+    """All that the owner has; see ChangeSet.purge_owner."""
     purged_ids: tuple[str, ...] = ()
     """The first ids of what goes, for the audit log."""
 
@@ -119,7 +121,7 @@ class ConversationChange:
     @property
     def is_found_anew(self) -> bool:
         """Whether it changes what a search of messages finds."""
-        return bool(self.messages or self.embeddings or self.purge_messages or self.purge_threads)
+        return bool(self.messages or self.embeddings or self.purge_messages or self.purge_threads or self.purge_all)
 
     @property
     def episodes(self) -> ChangeSet:
@@ -128,8 +130,12 @@ class ConversationChange:
             inserts=tuple(Entry(message.as_memory(), terms) for message, terms in self.messages),
             purges=tuple(message.as_memory() for message in self.purge_messages),
             embeddings=self.embeddings,
-            rebuild=self.owner if self.purge_threads else None,
+            rebuild=self.owner if self.purge_threads or self.purge_all else None,
         )
+
+
+def _if_same(one: Owner | None, owner: Owner) -> Owner | None:
+    return one if one == owner else None
 
 
 Recalled = tuple[datetime, int, datetime | None]
@@ -166,6 +172,8 @@ class ChangeSet:
     """What is noted of jobs, None: nothing, when it was decided; otherwise it is not committed."""
     conversation: ConversationChange | None = None
     """What changes of the conversations of one owner; it decides nothing about memories."""
+    purge_owner: Owner | None = None
+    """Of whom all goes for good: memories in every state, people, conversations, and what notes of requests name."""
     rebuild: Owner | None = None
     """Of whom so much is erased that an index is read anew."""
     cursors: Mapping[str, int] = field(default_factory=dict)
@@ -200,8 +208,9 @@ class ChangeSet:
             yield entity.owner
         for tombstone in (*self.tombstones, *self.lift):
             yield tombstone.owner
-        if self.rebuild is not None:
-            yield self.rebuild
+        for one in (self.rebuild, self.purge_owner):
+            if one is not None:
+                yield one
         if self.request is not None and noted:
             yield self.request.owner
         if self.conversation is not None and noted:
@@ -253,7 +262,8 @@ class ChangeSet:
             forget_entities=tuple(entity for entity in self.forget_entities if entity.owner == owner),
             tombstones=tuple(stone for stone in self.tombstones if stone.owner == owner),
             lift=tuple(stone for stone in self.lift if stone.owner == owner),
-            rebuild=self.rebuild if self.rebuild == owner else None,
+            purge_owner=_if_same(self.purge_owner, owner),
+            rebuild=_if_same(self.rebuild, owner),
             conversation=self._conversation_of(owner),
         )
 
@@ -273,7 +283,7 @@ class ChangeSet:
     @property
     def erases(self) -> bool:
         """Whether something is gone for good, so that nothing may be kept that names it."""
-        return bool(self.purges or self.forget_entities or self.rebuild)
+        return bool(self.purges or self.forget_entities or self.rebuild or self.purge_owner)
 
     @property
     def vector_sizes(self) -> frozenset[int]:

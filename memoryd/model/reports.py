@@ -7,17 +7,20 @@ from datetime import datetime, timedelta
 
 from memoryd.model.entity import Profile
 from memoryd.model.memory import Memory
+from memoryd.model.trust import Trust
 
 __all__ = [
     "Compaction",
     "Decayed",
     "Enriched",
     "EntityMemories",
+    "ErasedUser",
     "Faded",
     "ForgottenGrant",
     "ForgottenPerson",
     "GcReport",
     "Merged",
+    "OwnerContents",
     "PeoplePage",
     "Proof",
     "Reembedding",
@@ -67,6 +70,39 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerContents:
+    """What an owner has in the store, counted; of ids the first thousand, newest memories and oldest messages first."""
+
+    memory_count: int = 0
+    message_count: int = 0
+    thread_count: int = 0
+    memory_ids: tuple[str, ...] = ()
+    message_ids: tuple[str, ...] = ()
+    trusts: frozenset[Trust] = frozenset()
+    """Every class of trust of memories, people, threads and working memory."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing at all."""
+        return not self.trusts
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedUser:
+    """The receipt of a user of one agent of whom all was erased, or would be; ids are the first thousand."""
+
+    agent_id: str
+    memory_count: int
+    message_count: int
+    thread_count: int
+    memory_ids: tuple[str, ...] = ()
+    message_ids: tuple[str, ...] = ()
+    purge_time: datetime | None = None
+    backups: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ForgottenPerson:
     """The receipt of a person who was forgotten, or would be; fields as in ForgetPersonResponse."""
 
@@ -79,6 +115,14 @@ class ForgottenPerson:
     dry_run: bool = False
     memories: tuple[Memory, ...] = ()
     mentioning_memories: tuple[Memory, ...] = ()
+    message_ids: tuple[str, ...] = ()
+    """Messages that name the person: erased with `with_messages`, else they stay."""
+    message_count: int = 0
+    thread_ids: tuple[str, ...] = ()
+    """Threads whose summary or working memory names them."""
+    in_working_memory: bool = False
+    """Whether the working memory of the user or chat does."""
+    with_messages: bool = False
 
 
 @dataclass(frozen=True, slots=True)

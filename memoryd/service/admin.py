@@ -8,6 +8,7 @@ from typing import Any
 from memoryd.audit.reading import Sighting
 from memoryd.domain.clock import CLOCK_SEEN
 from memoryd.domain.forgetting.decay import forget_faded
+from memoryd.domain.forgetting.everything import erase_user
 from memoryd.domain.forgetting.verify import compact, verify_forgotten
 from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
@@ -18,7 +19,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.service.gate import Call
 from memoryd.service.gc import run_gc
 from memoryd.v1 import admin_service_pb2 as pb
-from memoryd.wire.memory import set_time
+from memoryd.wire.memory import erased_to_pb, set_time
 
 __all__ = ["AdminService"]
 
@@ -126,3 +127,8 @@ class AdminService:
         for name in ("log_start_time", "seen_time", "purge_time"):
             set_time(response, name, getattr(proof, name))
         return response
+
+    async def EraseUser(self, request: pb.EraseUserRequest, call: Call) -> pb.EraseUserResponse:
+        erased = await erase_user(request.user_id, request.agent_id, self._ports, now=call.now, dry_run=request.dry_run)
+        call.touched([one for each in erased for one in (*each.memory_ids, *each.message_ids)])
+        return pb.EraseUserResponse(erased=map(erased_to_pb, erased))

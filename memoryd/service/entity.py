@@ -55,8 +55,15 @@ class EntityService:
         return pb.UnmergeEntityResponse(entity=profile_to_pb(profile))
 
     async def ForgetPerson(self, request: pb.ForgetPersonRequest, call: Call) -> pb.ForgetPersonResponse:
-        receipt = await forget_person(request.name, call.caller, self._ports, now=call.now, dry_run=request.dry_run)
-        call.touched(receipt.purged_ids)
+        receipt = await forget_person(
+            request.name,
+            call.caller,
+            self._ports,
+            now=call.now,
+            dry_run=request.dry_run,
+            with_messages=request.with_messages,
+        )
+        call.touched([*receipt.purged_ids, *(receipt.message_ids if receipt.with_messages else ())])
         response = pb.ForgetPersonResponse(
             entity=profile_to_pb(receipt.entity),
             purged_ids=receipt.purged_ids[: limits.MAX_NAMED_IDS],
@@ -66,6 +73,11 @@ class EntityService:
             dry_run=request.dry_run,
             memories=[memory_to_pb(memory) async for memory in in_turns(receipt.memories)],
             mentioning_memories=[memory_to_pb(memory) async for memory in in_turns(receipt.mentioning_memories)],
+            message_ids=receipt.message_ids,
+            message_count=receipt.message_count,
+            thread_ids=receipt.thread_ids,
+            in_working_memory=receipt.in_working_memory,
+            with_messages=receipt.with_messages,
         )
         set_time(response, "purge_time", receipt.purge_time)
         return response

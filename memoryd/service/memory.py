@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memoryd.domain.conversation.search import search_with_messages
 from memoryd.domain.forgetting import forget, sweep
+from memoryd.domain.forgetting.everything import forget_user
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading import browse
 from memoryd.domain.reading.history import history
@@ -21,6 +22,7 @@ from memoryd.turns import in_turns
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.wire.memory import (
     draft_from_pb,
+    erased_to_pb,
     filter_from_pb,
     hit_to_pb,
     legs_to_pb,
@@ -171,6 +173,11 @@ class MemoryService:
 
     async def GetMemoryStats(self, request: pb.GetMemoryStatsRequest, call: Call) -> pb.GetMemoryStatsResponse:  # noqa: ARG002  it only says who asks
         return stats_to_pb(await browse.stats(call.caller, self._ports, now=call.now))
+
+    async def ForgetUser(self, request: pb.ForgetUserRequest, call: Call) -> pb.ForgetUserResponse:
+        erased = await forget_user(call.caller, self._ports, now=call.now, dry_run=request.dry_run)
+        call.touched([*erased.memory_ids, *erased.message_ids])
+        return pb.ForgetUserResponse(erased=erased_to_pb(erased))
 
 
 def _ids(results: list[AddResult]) -> list[str]:

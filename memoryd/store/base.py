@@ -21,7 +21,7 @@ from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
-from memoryd.model.reports import Compaction, GcReport
+from memoryd.model.reports import Compaction, GcReport, OwnerContents
 from memoryd.model.results import Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.conversations import ConversationStore
@@ -287,6 +287,14 @@ class MaintenanceStore(CommitLog, Protocol):
 
     async def locate(self, memory_id: str) -> Memory | None:
         """Return the memory with an id, of any owner, in any state; None if there is none."""
+        ...
+
+    async def contents(self, owner: Owner, *, limit: int) -> OwnerContents:
+        """Return what an owner has, in whatever state; of ids at most `limit` of each sort."""
+        ...
+
+    async def owners_of_user(self, user_id: str, agent_id: str = "") -> list[Owner]:
+        """Return the personal scopes of a user in which anything is stored, of one agent or of all."""
         ...
 
     async def traces(self, text: str) -> list[str]:

@@ -103,6 +103,10 @@ class ConversationStore(Protocol):
         """Return the messages at these places (thread and seq), in the order of thread and seq."""
         ...
 
+    async def thread_of_message(self, message_id: str) -> Thread | None:
+        """Return a thread, of any owner, that has a message of this id; None if none has."""
+        ...
+
     async def taken_ids(self, owner: Owner, thread_id: str, ids: Collection[str]) -> frozenset[str]:
         """Return those of the ids that messages of a thread have."""
         ...

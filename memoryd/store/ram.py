@@ -36,7 +36,7 @@ from memoryd.model.results import MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import text_digest
 from memoryd.store.base import Cursor, Graces, StoreInfo, check_jobs, check_owners
-from memoryd.store.ram_conversations import RamConversations, names_erased_thread
+from memoryd.store.ram_conversations import RamConversations, erased_messages, names_erased_thread
 from memoryd.store.recent import RecentChanges
 
 __all__ = ["RamStore"]
@@ -117,6 +117,7 @@ class RamStore(RamConversations):
         for entity in change.forget_entities:
             self._named.pop(entity.id, None)
         self._tombstones = (self._tombstones | {*change.tombstones}) - {*change.lift}
+        self._purge_owner(change.purge_owner)
         self._note_cursors(change)
         jobs = dict(change.jobs)
         if PURGE in jobs and PURGE in self._jobs:
@@ -126,7 +127,7 @@ class RamStore(RamConversations):
         self._newest = max([*times, *([self._newest] if self._newest else [])], default=None)
 
     def _requests_after(self, change: ChangeSet) -> dict[tuple[Owner, str, str], RecordedRequest]:
-        requests, gone = dict(self._requests), {memory.id for memory in change.purges}
+        requests, gone = dict(self._requests), {one.id for one in change.purges} | erased_messages(change)
         if change.request is not None:
             requests[change.request.owner, change.request.method, change.request.request_id] = change.request
         requests = {key: one for key, one in requests.items() if not names_erased_thread(one, change)}

@@ -12,19 +12,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.errors import Contended
-from memoryd.model.change import Applied, ChangeSet, ConversationChange, Entry, Head, RecordedRequest, Snapshot
+from memoryd.model.change import (
+    Applied,
+    ChangeSet,
+    ConversationChange,
+    Entry,
+    Head,
+    RecordedRequest,
+    Snapshot,
+    Tombstone,
+)
 from memoryd.model.conversation import Message, Session, SessionState, Thread, WorkingMemory
+from memoryd.model.entity import Entity
+from memoryd.model.reports import OwnerContents
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.conversations import Place, numbered, thread_mark
 from memoryd.store.recent import RecentChanges
 
-__all__ = ["RamConversations", "names_erased_thread"]
+__all__ = ["RamConversations", "erased_messages", "names_erased_thread"]
 
 T = TypeVar("T")
 
 
 class RamConversations:
-    """Dictionaries of threads, sessions and messages."""
+    """Dictionaries of threads, sessions and messages; and what goes with all that an owner has."""
+
+    _entries: dict[str, Entry]
+    _named: dict[str, Entity]
+    _tombstones: set[Tombstone]
+    _requests: dict[tuple[Owner, str, str], RecordedRequest]
 
     def __init__(self) -> None:
         self._threads: dict[tuple[Owner, str], Thread] = {}
@@ -77,6 +93,47 @@ class RamConversations:
             self._threads.pop((thread.owner, thread.id), None)
             for key in [key for key in self._sessions if key[:2] == (thread.owner, thread.id)]:
                 del self._sessions[key]
+
+    def _purge_owner(self, owner: Owner | None) -> None:
+        if owner is None:
+            return
+        gone = {memory_id for memory_id, entry in self._entries.items() if entry.memory.owner == owner}
+        self._entries = {one: entry for one, entry in self._entries.items() if one not in gone}
+        self._named = {one: entity for one, entity in self._named.items() if entity.owner != owner}
+        self._tombstones = {stone for stone in self._tombstones if stone.owner != owner}
+        self._requests = {key: one for key, one in self._requests.items() if key[0] != owner}
+        self._threads = {key: one for key, one in self._threads.items() if key[0] != owner}
+        self._sessions = {key: one for key, one in self._sessions.items() if key[0] != owner}
+        numbers = [number for number, message in self._said.items() if message.owner == owner]
+        for number in numbers:
+            del self._said[number], self._messages[number]
+        self._working.pop(owner, None)
+
+    async def contents(self, owner: Owner, *, limit: int) -> OwnerContents:
+        memories = [entry.memory for entry in self._entries.values() if entry.memory.owner == owner]
+        memories.sort(key=lambda memory: (memory.create_time, memory.id), reverse=True)
+        messages = [message for _, message in sorted(self._said.items()) if message.owner == owner]
+        threads = [thread for key, thread in self._threads.items() if key[0] == owner]
+        rows = [entity for entity in self._named.values() if entity.owner == owner]
+        trusts = {memory.trust for memory in memories} | {message.trust for message in messages}
+        trusts |= {thread.trust for thread in threads} | {row.trust for row in rows}
+        if owner in self._working:
+            trusts.add(self._working[owner].trust)
+        return OwnerContents(
+            len(memories),
+            len(messages),
+            len(threads),
+            tuple(memory.id for memory in memories[:limit]),
+            tuple(message.id for message in messages[:limit]),
+            frozenset(trusts),
+        )
+
+    async def owners_of_user(self, user_id: str, agent_id: str = "") -> list[Owner]:
+        owners = {entry.memory.owner for entry in self._entries.values()}
+        owners |= {entity.owner for entity in self._named.values()}
+        owners |= {*self._working, *(owner for owner, _ in self._threads)}
+        found = (o for o in owners if o.scope.user_id == user_id and agent_id in {"", o.agent_id})
+        return sorted(found, key=lambda owner: owner.agent_id)
 
     def _note_cursors(self, change: ChangeSet) -> None:
         for name, value in change.cursors.items():
@@ -153,6 +210,10 @@ class RamConversations:
         found = [one for one in self._said.values() if one.owner == owner and (one.thread_id, one.seq) in places]
         return sorted(found, key=lambda message: (message.thread_id, message.seq))
 
+    async def thread_of_message(self, message_id: str) -> Thread | None:
+        found = (message for message in self._said.values() if message.id == message_id)
+        return next((self._threads.get((message.owner, message.thread_id)) for message in found), None)
+
     async def taken_ids(self, owner: Owner, thread_id: str, ids: Collection[str]) -> frozenset[str]:
         return frozenset(one.id for one in self._of_thread(owner, thread_id) if one.id in ids)
 
@@ -198,6 +259,11 @@ class RamConversations:
 
     async def message_totals(self, after: int = 0) -> tuple[int, int]:
         return len(self._said), sum(number > after for number in self._said)
+
+
+def erased_messages(change: ChangeSet) -> set[str]:
+    """Return the ids of the messages that a change erases one by one."""
+    return set() if change.conversation is None else {one.id for one in change.conversation.purge_messages}
 
 
 def names_erased_thread(request: RecordedRequest, change: ChangeSet) -> bool:

@@ -24,47 +24,52 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from memoryd.v1 import memory_pb2 as memoryd_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ememoryd/v1/admin_service.proto\x12\nmemoryd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x16\n\x14GetServerInfoRequest\"\xa8\x04\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12)\n\x06uptime\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nstore_path\x18\x03 \x01(\t\x12\x10\n\x08store_id\x18\x04 \x01(\t\x12\x16\n\x0eschema_version\x18\x05 \x01(\x05\x12\x12\n\ncommit_seq\x18\x06 \x01(\x03\x12\x13\n\x0bstore_bytes\x18\x07 \x01(\x03\x12\x14\n\x0cmemory_count\x18\x08 \x01(\x03\x12\x1a\n\x12\x65mbedding_provider\x18\t \x01(\t\x12\x1d\n\x15\x65mbedding_fingerprint\x18\n \x01(\t\x12\x1c\n\x14\x65mbedding_dimensions\x18\x0b \x01(\x05\x12\x14\n\x0cindex_scopes\x18\x0c \x01(\x05\x12\x13\n\x0bindex_bytes\x18\r \x01(\x03\x12\x10\n\x08warnings\x18\x0e \x03(\t\x12\x11\n\trss_bytes\x18\x0f \x01(\x03\x12\x15\n\rsandbox_count\x18\x10 \x01(\x05\x12\x12\n\naudit_path\x18\x11 \x01(\t\x12\x18\n\x10unembedded_count\x18\x12 \x01(\x03\x12/\n\x0cmax_loop_lag\x18\x13 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x15\n\rmessage_count\x18\x14 \x01(\x03\x12 \n\x18unembedded_message_count\x18\x15 \x01(\x03\"7\n\x0cRunGcRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\x12\x16\n\x0e\x63lock_is_right\x18\x02 \x01(\x08\"\xa2\x01\n\rRunGcResponse\x12\x15\n\rexpired_count\x18\x01 \x01(\x03\x12\x18\n\x10superseded_count\x18\x02 \x01(\x03\x12\x15\n\rdeleted_count\x18\x03 \x01(\x03\x12\x15\n\rrequest_count\x18\x04 \x01(\x03\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\x12\x13\n\x0bgrant_count\x18\x06 \x01(\x03\x12\x0c\n\x04held\x18\x07 \x01(\t\"\"\n\x0fRunDecayRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"6\n\x05\x46\x61\x64\x65\x64\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x12\n\nconfidence\x18\x03 \x01(\x01\"\x82\x01\n\x10RunDecayResponse\x12\x16\n\x0e\x65xamined_count\x18\x01 \x01(\x03\x12\x15\n\rdecayed_count\x18\x02 \x01(\x03\x12 \n\x05\x66\x61\x64\x65\x64\x18\x03 \x03(\x0b\x32\x11.memoryd.v1.Faded\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\x12\x0c\n\x04held\x18\x05 \x01(\t\"\'\n\x14RunEnrichmentRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"g\n\x15RunEnrichmentResponse\x12\x16\n\x0e\x65xamined_count\x18\x01 \x01(\x03\x12\x14\n\x0clinked_count\x18\x02 \x01(\x03\x12\x0f\n\x07skipped\x18\x03 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\"(\n\x15RunReembeddingRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"\x8e\x01\n\x16RunReembeddingResponse\x12\x15\n\rpending_count\x18\x01 \x01(\x03\x12\x16\n\x0e\x65mbedded_count\x18\x02 \x01(\x03\x12\x14\n\x0c\x66\x61iled_count\x18\x03 \x01(\x03\x12\x0f\n\x07running\x18\x04 \x01(\x08\x12\r\n\x05\x66\x61ult\x18\x05 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x06 \x01(\x08\"\x15\n\x13\x43ompactStoreRequest\"|\n\x14\x43ompactStoreResponse\x12\x14\n\x0c\x62\x65\x66ore_bytes\x18\x01 \x01(\x03\x12\x13\n\x0b\x61\x66ter_bytes\x18\x02 \x01(\x03\x12(\n\x05pause\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x62\x61\x63kups\x18\x04 \x03(\t\"2\n\x16VerifyForgottenRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"&\n\x05Trace\x12\r\n\x05place\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\xf7\x01\n\x17VerifyForgottenResponse\x12!\n\x06traces\x18\x01 \x03(\x0b\x32\x11.memoryd.v1.Trace\x12\x12\n\nfile_count\x18\x02 \x01(\x05\x12\x12\n\nbyte_count\x18\x03 \x01(\x03\x12\x32\n\x0elog_start_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tseen_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\npurge_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xc7\x04\n\x0c\x41\x64minService\x12T\n\rGetServerInfo\x12 .memoryd.v1.GetServerInfoRequest\x1a!.memoryd.v1.GetServerInfoResponse\x12<\n\x05RunGc\x12\x18.memoryd.v1.RunGcRequest\x1a\x19.memoryd.v1.RunGcResponse\x12\x45\n\x08RunDecay\x12\x1b.memoryd.v1.RunDecayRequest\x1a\x1c.memoryd.v1.RunDecayResponse\x12T\n\rRunEnrichment\x12 .memoryd.v1.RunEnrichmentRequest\x1a!.memoryd.v1.RunEnrichmentResponse\x12W\n\x0eRunReembedding\x12!.memoryd.v1.RunReembeddingRequest\x1a\".memoryd.v1.RunReembeddingResponse\x12Q\n\x0c\x43ompactStore\x12\x1f.memoryd.v1.CompactStoreRequest\x1a .memoryd.v1.CompactStoreResponse\x12Z\n\x0fVerifyForgotten\x12\".memoryd.v1.VerifyForgottenRequest\x1a#.memoryd.v1.VerifyForgottenResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ememoryd/v1/admin_service.proto\x12\nmemoryd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17memoryd/v1/memory.proto\"\x16\n\x14GetServerInfoRequest\"\xa8\x04\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12)\n\x06uptime\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nstore_path\x18\x03 \x01(\t\x12\x10\n\x08store_id\x18\x04 \x01(\t\x12\x16\n\x0eschema_version\x18\x05 \x01(\x05\x12\x12\n\ncommit_seq\x18\x06 \x01(\x03\x12\x13\n\x0bstore_bytes\x18\x07 \x01(\x03\x12\x14\n\x0cmemory_count\x18\x08 \x01(\x03\x12\x1a\n\x12\x65mbedding_provider\x18\t \x01(\t\x12\x1d\n\x15\x65mbedding_fingerprint\x18\n \x01(\t\x12\x1c\n\x14\x65mbedding_dimensions\x18\x0b \x01(\x05\x12\x14\n\x0cindex_scopes\x18\x0c \x01(\x05\x12\x13\n\x0bindex_bytes\x18\r \x01(\x03\x12\x10\n\x08warnings\x18\x0e \x03(\t\x12\x11\n\trss_bytes\x18\x0f \x01(\x03\x12\x15\n\rsandbox_count\x18\x10 \x01(\x05\x12\x12\n\naudit_path\x18\x11 \x01(\t\x12\x18\n\x10unembedded_count\x18\x12 \x01(\x03\x12/\n\x0cmax_loop_lag\x18\x13 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x15\n\rmessage_count\x18\x14 \x01(\x03\x12 \n\x18unembedded_message_count\x18\x15 \x01(\x03\"7\n\x0cRunGcRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\x12\x16\n\x0e\x63lock_is_right\x18\x02 \x01(\x08\"\xa2\x01\n\rRunGcResponse\x12\x15\n\rexpired_count\x18\x01 \x01(\x03\x12\x18\n\x10superseded_count\x18\x02 \x01(\x03\x12\x15\n\rdeleted_count\x18\x03 \x01(\x03\x12\x15\n\rrequest_count\x18\x04 \x01(\x03\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\x12\x13\n\x0bgrant_count\x18\x06 \x01(\x03\x12\x0c\n\x04held\x18\x07 \x01(\t\"\"\n\x0fRunDecayRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"6\n\x05\x46\x61\x64\x65\x64\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x12\n\nconfidence\x18\x03 \x01(\x01\"\x82\x01\n\x10RunDecayResponse\x12\x16\n\x0e\x65xamined_count\x18\x01 \x01(\x03\x12\x15\n\rdecayed_count\x18\x02 \x01(\x03\x12 \n\x05\x66\x61\x64\x65\x64\x18\x03 \x03(\x0b\x32\x11.memoryd.v1.Faded\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\x12\x0c\n\x04held\x18\x05 \x01(\t\"\'\n\x14RunEnrichmentRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"g\n\x15RunEnrichmentResponse\x12\x16\n\x0e\x65xamined_count\x18\x01 \x01(\x03\x12\x14\n\x0clinked_count\x18\x02 \x01(\x03\x12\x0f\n\x07skipped\x18\x03 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x04 \x01(\x08\"(\n\x15RunReembeddingRequest\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\"\x8e\x01\n\x16RunReembeddingResponse\x12\x15\n\rpending_count\x18\x01 \x01(\x03\x12\x16\n\x0e\x65mbedded_count\x18\x02 \x01(\x03\x12\x14\n\x0c\x66\x61iled_count\x18\x03 \x01(\x03\x12\x0f\n\x07running\x18\x04 \x01(\x08\x12\r\n\x05\x66\x61ult\x18\x05 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x06 \x01(\x08\"\x15\n\x13\x43ompactStoreRequest\"|\n\x14\x43ompactStoreResponse\x12\x14\n\x0c\x62\x65\x66ore_bytes\x18\x01 \x01(\x03\x12\x13\n\x0b\x61\x66ter_bytes\x18\x02 \x01(\x03\x12(\n\x05pause\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x62\x61\x63kups\x18\x04 \x03(\t\"2\n\x16VerifyForgottenRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"&\n\x05Trace\x12\r\n\x05place\x18\x01 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x02 \x01(\t\"\xf7\x01\n\x17VerifyForgottenResponse\x12!\n\x06traces\x18\x01 \x03(\x0b\x32\x11.memoryd.v1.Trace\x12\x12\n\nfile_count\x18\x02 \x01(\x05\x12\x12\n\nbyte_count\x18\x03 \x01(\x03\x12\x32\n\x0elog_start_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\tseen_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\npurge_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"F\n\x10\x45raseUserRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x02 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x03 \x01(\x08\";\n\x11\x45raseUserResponse\x12&\n\x06\x65rased\x18\x01 \x03(\x0b\x32\x16.memoryd.v1.ErasedUser2\x91\x05\n\x0c\x41\x64minService\x12T\n\rGetServerInfo\x12 .memoryd.v1.GetServerInfoRequest\x1a!.memoryd.v1.GetServerInfoResponse\x12<\n\x05RunGc\x12\x18.memoryd.v1.RunGcRequest\x1a\x19.memoryd.v1.RunGcResponse\x12\x45\n\x08RunDecay\x12\x1b.memoryd.v1.RunDecayRequest\x1a\x1c.memoryd.v1.RunDecayResponse\x12T\n\rRunEnrichment\x12 .memoryd.v1.RunEnrichmentRequest\x1a!.memoryd.v1.RunEnrichmentResponse\x12W\n\x0eRunReembedding\x12!.memoryd.v1.RunReembeddingRequest\x1a\".memoryd.v1.RunReembeddingResponse\x12Q\n\x0c\x43ompactStore\x12\x1f.memoryd.v1.CompactStoreRequest\x1a .memoryd.v1.CompactStoreResponse\x12Z\n\x0fVerifyForgotten\x12\".memoryd.v1.VerifyForgottenRequest\x1a#.memoryd.v1.VerifyForgottenResponse\x12H\n\tEraseUser\x12\x1c.memoryd.v1.EraseUserRequest\x1a\x1d.memoryd.v1.EraseUserResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'memoryd.v1.admin_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GETSERVERINFOREQUEST']._serialized_start=111
-  _globals['_GETSERVERINFOREQUEST']._serialized_end=133
-  _globals['_GETSERVERINFORESPONSE']._serialized_start=136
-  _globals['_GETSERVERINFORESPONSE']._serialized_end=688
-  _globals['_RUNGCREQUEST']._serialized_start=690
-  _globals['_RUNGCREQUEST']._serialized_end=745
-  _globals['_RUNGCRESPONSE']._serialized_start=748
-  _globals['_RUNGCRESPONSE']._serialized_end=910
-  _globals['_RUNDECAYREQUEST']._serialized_start=912
-  _globals['_RUNDECAYREQUEST']._serialized_end=946
-  _globals['_FADED']._serialized_start=948
-  _globals['_FADED']._serialized_end=1002
-  _globals['_RUNDECAYRESPONSE']._serialized_start=1005
-  _globals['_RUNDECAYRESPONSE']._serialized_end=1135
-  _globals['_RUNENRICHMENTREQUEST']._serialized_start=1137
-  _globals['_RUNENRICHMENTREQUEST']._serialized_end=1176
-  _globals['_RUNENRICHMENTRESPONSE']._serialized_start=1178
-  _globals['_RUNENRICHMENTRESPONSE']._serialized_end=1281
-  _globals['_RUNREEMBEDDINGREQUEST']._serialized_start=1283
-  _globals['_RUNREEMBEDDINGREQUEST']._serialized_end=1323
-  _globals['_RUNREEMBEDDINGRESPONSE']._serialized_start=1326
-  _globals['_RUNREEMBEDDINGRESPONSE']._serialized_end=1468
-  _globals['_COMPACTSTOREREQUEST']._serialized_start=1470
-  _globals['_COMPACTSTOREREQUEST']._serialized_end=1491
-  _globals['_COMPACTSTORERESPONSE']._serialized_start=1493
-  _globals['_COMPACTSTORERESPONSE']._serialized_end=1617
-  _globals['_VERIFYFORGOTTENREQUEST']._serialized_start=1619
-  _globals['_VERIFYFORGOTTENREQUEST']._serialized_end=1669
-  _globals['_TRACE']._serialized_start=1671
-  _globals['_TRACE']._serialized_end=1709
-  _globals['_VERIFYFORGOTTENRESPONSE']._serialized_start=1712
-  _globals['_VERIFYFORGOTTENRESPONSE']._serialized_end=1959
-  _globals['_ADMINSERVICE']._serialized_start=1962
-  _globals['_ADMINSERVICE']._serialized_end=2545
+  _globals['_GETSERVERINFOREQUEST']._serialized_start=136
+  _globals['_GETSERVERINFOREQUEST']._serialized_end=158
+  _globals['_GETSERVERINFORESPONSE']._serialized_start=161
+  _globals['_GETSERVERINFORESPONSE']._serialized_end=713
+  _globals['_RUNGCREQUEST']._serialized_start=715
+  _globals['_RUNGCREQUEST']._serialized_end=770
+  _globals['_RUNGCRESPONSE']._serialized_start=773
+  _globals['_RUNGCRESPONSE']._serialized_end=935
+  _globals['_RUNDECAYREQUEST']._serialized_start=937
+  _globals['_RUNDECAYREQUEST']._serialized_end=971
+  _globals['_FADED']._serialized_start=973
+  _globals['_FADED']._serialized_end=1027
+  _globals['_RUNDECAYRESPONSE']._serialized_start=1030
+  _globals['_RUNDECAYRESPONSE']._serialized_end=1160
+  _globals['_RUNENRICHMENTREQUEST']._serialized_start=1162
+  _globals['_RUNENRICHMENTREQUEST']._serialized_end=1201
+  _globals['_RUNENRICHMENTRESPONSE']._serialized_start=1203
+  _globals['_RUNENRICHMENTRESPONSE']._serialized_end=1306
+  _globals['_RUNREEMBEDDINGREQUEST']._serialized_start=1308
+  _globals['_RUNREEMBEDDINGREQUEST']._serialized_end=1348
+  _globals['_RUNREEMBEDDINGRESPONSE']._serialized_start=1351
+  _globals['_RUNREEMBEDDINGRESPONSE']._serialized_end=1493
+  _globals['_COMPACTSTOREREQUEST']._serialized_start=1495
+  _globals['_COMPACTSTOREREQUEST']._serialized_end=1516
+  _globals['_COMPACTSTORERESPONSE']._serialized_start=1518
+  _globals['_COMPACTSTORERESPONSE']._serialized_end=1642
+  _globals['_VERIFYFORGOTTENREQUEST']._serialized_start=1644
+  _globals['_VERIFYFORGOTTENREQUEST']._serialized_end=1694
+  _globals['_TRACE']._serialized_start=1696
+  _globals['_TRACE']._serialized_end=1734
+  _globals['_VERIFYFORGOTTENRESPONSE']._serialized_start=1737
+  _globals['_VERIFYFORGOTTENRESPONSE']._serialized_end=1984
+  _globals['_ERASEUSERREQUEST']._serialized_start=1986
+  _globals['_ERASEUSERREQUEST']._serialized_end=2056
+  _globals['_ERASEUSERRESPONSE']._serialized_start=2058
+  _globals['_ERASEUSERRESPONSE']._serialized_end=2117
+  _globals['_ADMINSERVICE']._serialized_start=2120
+  _globals['_ADMINSERVICE']._serialized_end=2777
 # @@protoc_insertion_point(module_scope)

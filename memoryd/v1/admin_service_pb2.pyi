@@ -10,6 +10,7 @@ import google.protobuf.duration_pb2
 import google.protobuf.internal.containers
 import google.protobuf.message
 import google.protobuf.timestamp_pb2
+import memoryd.v1.memory_pb2
 import sys
 import typing
 
@@ -539,3 +540,51 @@ class VerifyForgottenResponse(google.protobuf.message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___VerifyForgottenResponse: typing_extensions.TypeAlias = VerifyForgottenResponse
+
+@typing.final
+class EraseUserRequest(google.protobuf.message.Message):
+    """Whom to erase."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: builtins.int
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    user_id: builtins.str
+    """The user. Required."""
+    agent_id: builtins.str
+    """The agent. Empty: every agent."""
+    dry_run: builtins.bool
+    """Only tell what would go."""
+    def __init__(
+        self,
+        *,
+        user_id: builtins.str = ...,
+        agent_id: builtins.str = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "dry_run", b"dry_run", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___EraseUserRequest: typing_extensions.TypeAlias = EraseUserRequest
+
+@typing.final
+class EraseUserResponse(google.protobuf.message.Message):
+    """What was erased, or would be."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    ERASED_FIELD_NUMBER: builtins.int
+    @property
+    def erased(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.ErasedUser]:
+        """One receipt for each agent that knew the user."""
+
+    def __init__(
+        self,
+        *,
+        erased: collections.abc.Iterable[memoryd.v1.memory_pb2.ErasedUser] | None = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["erased", b"erased"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___EraseUserResponse: typing_extensions.TypeAlias = EraseUserResponse

@@ -70,6 +70,11 @@ class AdminServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_admin__service__pb2.VerifyForgottenRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.VerifyForgottenResponse.FromString,
                 _registered_method=True)
+        self.EraseUser = channel.unary_unary(
+                '/memoryd.v1.AdminService/EraseUser',
+                request_serializer=memoryd_dot_v1_dot_admin__service__pb2.EraseUserRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.EraseUserResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -136,6 +141,16 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def EraseUser(self, request, context):
+        """Erases all that a user has with one agent, or with every agent, for good: memories in every state, people,
+        conversations, sessions and working memory. What was said in chats stays with the chat; grants stay open. The
+        caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): user_id is empty or malformed.
+        UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -173,6 +188,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.VerifyForgotten,
                     request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.VerifyForgottenRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_admin__service__pb2.VerifyForgottenResponse.SerializeToString,
+            ),
+            'EraseUser': grpc.unary_unary_rpc_method_handler(
+                    servicer.EraseUser,
+                    request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.EraseUserRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_admin__service__pb2.EraseUserResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -365,6 +385,33 @@ class AdminService(object):
             '/memoryd.v1.AdminService/VerifyForgotten',
             memoryd_dot_v1_dot_admin__service__pb2.VerifyForgottenRequest.SerializeToString,
             memoryd_dot_v1_dot_admin__service__pb2.VerifyForgottenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EraseUser(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.AdminService/EraseUser',
+            memoryd_dot_v1_dot_admin__service__pb2.EraseUserRequest.SerializeToString,
+            memoryd_dot_v1_dot_admin__service__pb2.EraseUserResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -58,6 +58,12 @@ class AdminServiceStub:
     """Looks for what is left of a purged memory: in the tables, in the indexes, and byte by byte in the files of the
     store. Changes nothing. The caller must be on the admin socket.
     """
+    EraseUser: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.EraseUserRequest, memoryd.v1.admin_service_pb2.EraseUserResponse]
+    """Erases all that a user has with one agent, or with every agent, for good: memories in every state, people,
+    conversations, sessions and working memory. What was said in chats stays with the chat; grants stay open. The
+    caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): user_id is empty or malformed.
+    UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+    """
 
 @typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -94,6 +100,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     VerifyForgotten: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.VerifyForgottenRequest, memoryd.v1.admin_service_pb2.VerifyForgottenResponse]  # type: ignore[assignment]
     """Looks for what is left of a purged memory: in the tables, in the indexes, and byte by byte in the files of the
     store. Changes nothing. The caller must be on the admin socket.
+    """
+    EraseUser: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.EraseUserRequest, memoryd.v1.admin_service_pb2.EraseUserResponse]  # type: ignore[assignment]
+    """Erases all that a user has with one agent, or with every agent, for good: memories in every state, people,
+    conversations, sessions and working memory. What was said in chats stays with the chat; grants stay open. The
+    caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): user_id is empty or malformed.
+    UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
     """
 
 class AdminServiceServicer(metaclass=abc.ABCMeta):
@@ -170,6 +182,18 @@ class AdminServiceServicer(metaclass=abc.ABCMeta):
     ) -> typing.Union[memoryd.v1.admin_service_pb2.VerifyForgottenResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.VerifyForgottenResponse]]:
         """Looks for what is left of a purged memory: in the tables, in the indexes, and byte by byte in the files of the
         store. Changes nothing. The caller must be on the admin socket.
+        """
+
+    @abc.abstractmethod
+    def EraseUser(
+        self,
+        request: memoryd.v1.admin_service_pb2.EraseUserRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.admin_service_pb2.EraseUserResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.EraseUserResponse]]:
+        """Erases all that a user has with one agent, or with every agent, for good: memories in every state, people,
+        conversations, sessions and working memory. What was said in chats stays with the chat; grants stay open. The
+        caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): user_id is empty or malformed.
+        UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

@@ -330,6 +330,7 @@ class ForgetPersonRequest(google.protobuf.message.Message):
     CHAT_ID_FIELD_NUMBER: builtins.int
     NAME_FIELD_NUMBER: builtins.int
     DRY_RUN_FIELD_NUMBER: builtins.int
+    WITH_MESSAGES_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent whose memory is asked. Empty: "default"."""
     user_id: builtins.str
@@ -340,6 +341,8 @@ class ForgetPersonRequest(google.protobuf.message.Message):
     """Who: the exact name, an alias or the whole id; no nickname, relation or part of a name. Required."""
     dry_run: builtins.bool
     """Only tell what would go."""
+    with_messages: builtins.bool
+    """Erase also the messages that name the person, and the summaries and working memories."""
     def __init__(
         self,
         *,
@@ -348,8 +351,9 @@ class ForgetPersonRequest(google.protobuf.message.Message):
         chat_id: builtins.str = ...,
         name: builtins.str = ...,
         dry_run: builtins.bool = ...,
+        with_messages: builtins.bool = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "dry_run", b"dry_run", "name", b"name", "user_id", b"user_id"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "dry_run", b"dry_run", "name", b"name", "user_id", b"user_id", "with_messages", b"with_messages"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ForgetPersonRequest: typing_extensions.TypeAlias = ForgetPersonRequest
@@ -369,10 +373,21 @@ class ForgetPersonResponse(google.protobuf.message.Message):
     DRY_RUN_FIELD_NUMBER: builtins.int
     MEMORIES_FIELD_NUMBER: builtins.int
     MENTIONING_MEMORIES_FIELD_NUMBER: builtins.int
+    MESSAGE_IDS_FIELD_NUMBER: builtins.int
+    MESSAGE_COUNT_FIELD_NUMBER: builtins.int
+    THREAD_IDS_FIELD_NUMBER: builtins.int
+    IN_WORKING_MEMORY_FIELD_NUMBER: builtins.int
+    WITH_MESSAGES_FIELD_NUMBER: builtins.int
     purged_count: builtins.int
     """How many in all."""
     dry_run: builtins.bool
     """Whether nothing was erased because dry_run was set."""
+    message_count: builtins.int
+    """How many in all."""
+    in_working_memory: builtins.bool
+    """Whether the working memory of the user or chat names the person; with with_messages it was emptied."""
+    with_messages: builtins.bool
+    """Whether messages were to be erased."""
     @property
     def entity(self) -> memoryd.v1.entity_pb2.Entity:
         """Who was forgotten."""
@@ -403,6 +418,16 @@ class ForgetPersonResponse(google.protobuf.message.Message):
     def mentioning_memories(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.Memory]:
         """The first 100 memories that only mention the person, newest first; only in a dry run."""
 
+    @property
+    def message_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The first 1,000 ids of messages that name the person, by a name or an alias, oldest first. With with_messages they
+        were erased, else they stay.
+        """
+
+    @property
+    def thread_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The first 1,000 threads whose summary or working memory names the person; with with_messages it was emptied."""
+
     def __init__(
         self,
         *,
@@ -415,10 +440,15 @@ class ForgetPersonResponse(google.protobuf.message.Message):
         dry_run: builtins.bool = ...,
         memories: collections.abc.Iterable[memoryd.v1.memory_pb2.Memory] | None = ...,
         mentioning_memories: collections.abc.Iterable[memoryd.v1.memory_pb2.Memory] | None = ...,
+        message_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        message_count: builtins.int = ...,
+        thread_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        in_working_memory: builtins.bool = ...,
+        with_messages: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["entity", b"entity", "purge_time", b"purge_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["backups", b"backups", "dry_run", b"dry_run", "entity", b"entity", "memories", b"memories", "mentioning_ids", b"mentioning_ids", "mentioning_memories", b"mentioning_memories", "purge_time", b"purge_time", "purged_count", b"purged_count", "purged_ids", b"purged_ids"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["backups", b"backups", "dry_run", b"dry_run", "entity", b"entity", "in_working_memory", b"in_working_memory", "memories", b"memories", "mentioning_ids", b"mentioning_ids", "mentioning_memories", b"mentioning_memories", "message_count", b"message_count", "message_ids", b"message_ids", "purge_time", b"purge_time", "purged_count", b"purged_count", "purged_ids", b"purged_ids", "thread_ids", b"thread_ids", "with_messages", b"with_messages"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ForgetPersonResponse: typing_extensions.TypeAlias = ForgetPersonResponse

@@ -709,3 +709,64 @@ class AddResult(google.protobuf.message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___AddResult: typing_extensions.TypeAlias = AddResult
+
+@typing.final
+class ErasedUser(google.protobuf.message.Message):
+    """The receipt of what was erased of a user and an agent."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    MEMORY_COUNT_FIELD_NUMBER: builtins.int
+    MESSAGE_COUNT_FIELD_NUMBER: builtins.int
+    THREAD_COUNT_FIELD_NUMBER: builtins.int
+    MEMORY_IDS_FIELD_NUMBER: builtins.int
+    MESSAGE_IDS_FIELD_NUMBER: builtins.int
+    PURGE_TIME_FIELD_NUMBER: builtins.int
+    BACKUPS_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent."""
+    memory_count: builtins.int
+    """How many memories, in whatever state."""
+    message_count: builtins.int
+    """How many messages."""
+    thread_count: builtins.int
+    """How many threads."""
+    dry_run: builtins.bool
+    """Whether nothing was erased because dry_run was set."""
+    @property
+    def memory_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The first 1,000 ids of the memories, newest first."""
+
+    @property
+    def message_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The first 1,000 ids of the messages, oldest first."""
+
+    @property
+    def purge_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When it was done. Unset: it was a dry run."""
+
+    @property
+    def backups(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Files beside the database that may still hold it."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        memory_count: builtins.int = ...,
+        message_count: builtins.int = ...,
+        thread_count: builtins.int = ...,
+        memory_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        message_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        purge_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        backups: collections.abc.Iterable[builtins.str] | None = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["purge_time", b"purge_time"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "backups", b"backups", "dry_run", b"dry_run", "memory_count", b"memory_count", "memory_ids", b"memory_ids", "message_count", b"message_count", "message_ids", b"message_ids", "purge_time", b"purge_time", "thread_count", b"thread_count"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ErasedUser: typing_extensions.TypeAlias = ErasedUser

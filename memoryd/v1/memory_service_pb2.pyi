@@ -977,3 +977,57 @@ class GetMemoryStatsResponse(google.protobuf.message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___GetMemoryStatsResponse: typing_extensions.TypeAlias = GetMemoryStatsResponse
+
+@typing.final
+class ForgetUserRequest(google.protobuf.message.Message):
+    """Whose memory to erase."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    DRY_RUN_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent whose memory is asked. Empty: "default"."""
+    user_id: builtins.str
+    """The user who asks."""
+    chat_id: builtins.str
+    """The chat in which is asked; nothing of it goes."""
+    dry_run: builtins.bool
+    """Only tell what would go."""
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        dry_run: builtins.bool = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "dry_run", b"dry_run", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ForgetUserRequest: typing_extensions.TypeAlias = ForgetUserRequest
+
+@typing.final
+class ForgetUserResponse(google.protobuf.message.Message):
+    """What was erased, or would be."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    ERASED_FIELD_NUMBER: builtins.int
+    @property
+    def erased(self) -> memoryd.v1.memory_pb2.ErasedUser:
+        """The receipt."""
+
+    def __init__(
+        self,
+        *,
+        erased: memoryd.v1.memory_pb2.ErasedUser | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["erased", b"erased"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["erased", b"erased"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ForgetUserResponse: typing_extensions.TypeAlias = ForgetUserResponse

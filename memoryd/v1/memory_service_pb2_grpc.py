@@ -107,6 +107,11 @@ class MemoryServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsResponse.FromString,
                 _registered_method=True)
+        self.ForgetUser = channel.unary_unary(
+                '/memoryd.v1.MemoryService/ForgetUser',
+                request_serializer=memoryd_dot_v1_dot_memory__service__pb2.ForgetUserRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.ForgetUserResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer(object):
@@ -244,6 +249,17 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForgetUser(self, request, context):
+        """Erases all that the calling user has with this agent, for good and in one transaction: memories in every state,
+        people, conversations, sessions and working memory. What was said in chats stays with the chat. The caller must
+        hold "delete". Errors: INVALID_ARGUMENT (IDENTITY_MISSING): the call names no user. FAILED_PRECONDITION
+        (TRUST_TOO_LOW): some of it is of higher trust than the caller; nothing was erased. UNAVAILABLE (UNAVAILABLE): the
+        store cannot write now; retry with backoff.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -306,6 +322,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.GetMemoryStats,
                     request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsResponse.SerializeToString,
+            ),
+            'ForgetUser': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetUser,
+                    request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.ForgetUserRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_memory__service__pb2.ForgetUserResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -645,6 +666,33 @@ class MemoryService(object):
             '/memoryd.v1.MemoryService/GetMemoryStats',
             memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsRequest.SerializeToString,
             memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetUser(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.MemoryService/ForgetUser',
+            memoryd_dot_v1_dot_memory__service__pb2.ForgetUserRequest.SerializeToString,
+            memoryd_dot_v1_dot_memory__service__pb2.ForgetUserResponse.FromString,
             options,
             channel_credentials,
             insecure,

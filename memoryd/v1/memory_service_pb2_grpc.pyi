@@ -110,6 +110,13 @@ class MemoryServiceStub:
     """
     GetMemoryStats: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryStatsRequest, memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]
     """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
+    ForgetUser: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.ForgetUserRequest, memoryd.v1.memory_service_pb2.ForgetUserResponse]
+    """Erases all that the calling user has with this agent, for good and in one transaction: memories in every state,
+    people, conversations, sessions and working memory. What was said in chats stays with the chat. The caller must
+    hold "delete". Errors: INVALID_ARGUMENT (IDENTITY_MISSING): the call names no user. FAILED_PRECONDITION
+    (TRUST_TOO_LOW): some of it is of higher trust than the caller; nothing was erased. UNAVAILABLE (UNAVAILABLE): the
+    store cannot write now; retry with backoff.
+    """
 
 @typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
@@ -199,6 +206,13 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     GetMemoryStats: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryStatsRequest, memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]  # type: ignore[assignment]
     """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
+    ForgetUser: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.ForgetUserRequest, memoryd.v1.memory_service_pb2.ForgetUserResponse]  # type: ignore[assignment]
+    """Erases all that the calling user has with this agent, for good and in one transaction: memories in every state,
+    people, conversations, sessions and working memory. What was said in chats stays with the chat. The caller must
+    hold "delete". Errors: INVALID_ARGUMENT (IDENTITY_MISSING): the call names no user. FAILED_PRECONDITION
+    (TRUST_TOO_LOW): some of it is of higher trust than the caller; nothing was erased. UNAVAILABLE (UNAVAILABLE): the
+    store cannot write now; retry with backoff.
+    """
 
 class MemoryServiceServicer(metaclass=abc.ABCMeta):
     """Keeps the long-term memory of agents.
@@ -357,5 +371,18 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.memory_service_pb2.GetMemoryStatsResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]]:
         """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
+
+    @abc.abstractmethod
+    def ForgetUser(
+        self,
+        request: memoryd.v1.memory_service_pb2.ForgetUserRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.memory_service_pb2.ForgetUserResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.ForgetUserResponse]]:
+        """Erases all that the calling user has with this agent, for good and in one transaction: memories in every state,
+        people, conversations, sessions and working memory. What was said in chats stays with the chat. The caller must
+        hold "delete". Errors: INVALID_ARGUMENT (IDENTITY_MISSING): the call names no user. FAILED_PRECONDITION
+        (TRUST_TOO_LOW): some of it is of higher trust than the caller; nothing was erased. UNAVAILABLE (UNAVAILABLE): the
+        store cannot write now; retry with backoff.
+        """
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

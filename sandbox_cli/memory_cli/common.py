@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["PAGE", "Declined", "Partly", "Usage", "count_of", "tell_backups", "text_of"]
+__all__ = ["PAGE", "Declined", "Partly", "Usage", "count_of", "erased_counts", "tell_backups", "text_of"]
 
 PAGE = 1000
 
@@ -48,3 +48,13 @@ def tell_backups(backups: Sequence[str]) -> None:
     """Name copies that may still hold what was erased."""
     if backups:
         print(f"memory: copies that may still hold it: {', '.join(backups)}", file=sys.stderr)
+
+
+def erased_counts(erased: Any) -> str:
+    """Return what a receipt of an erased user counts."""
+    counts = (
+        (erased.memory_count, "memory", "memories"),
+        (erased.message_count, "message", "messages"),
+        (erased.thread_count, "thread", "threads"),
+    )
+    return ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts)

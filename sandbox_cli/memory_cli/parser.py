@@ -290,10 +290,15 @@ def _add_people(command: Command) -> None:
     change.add_argument("--unmerge", action="store_true", help="split this entity id, or alias, off again")
     forget = command(
         "forget",
-        "erase all that is known about a person, for good",
-        "  memory forget Bob --dry-run\n  memory forget 'Sarah Connor' Bob --yes\n",
+        "erase all that is known about a person, or about the user, for good",
+        "  memory forget Bob --dry-run\n  memory forget 'Sarah Connor' Bob --with-messages --yes\n"
+        "  memory forget --everything --dry-run\n",
     )
-    forget.add_argument("name", nargs="+", help="an exact name, an alias, or a whole entity id; one name an argument")
+    forget.add_argument("name", nargs="*", help="an exact name, an alias, or a whole entity id; one name an argument")
+    forget.add_argument("--with-messages", action="store_true", help="and the messages that name them")
+    forget.add_argument(
+        "--everything", action="store_true", help="all that the user has with this agent: memories and conversations"
+    )
     forget.add_argument("--dry-run", action="store_true", help="only show what would go")
     forget.add_argument("--yes", action="store_true", help="do not ask")
 

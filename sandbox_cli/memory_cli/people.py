@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from memory_cli.common import PAGE, Usage, count_of, tell_backups
+from memory_cli.common import PAGE, Usage, count_of, erased_counts, tell_backups
 from memory_cli.output import as_json, list_json, memory_line, one_line, shortest_ids
 
 __all__ = ["forget", "people", "person"]
@@ -77,7 +77,14 @@ def _changed(entity: Any, args: argparse.Namespace, verb: str) -> None:
 
 
 def forget(client: Any, args: argparse.Namespace) -> None:
-    """Erase all that is known about people."""
+    """Erase all that is known about people, or all that the user has."""
+    if args.everything:
+        if args.name or args.with_messages:
+            raise Usage("--everything stands alone; it takes no name")
+        _forget_everything(client, args)
+        return
+    if not args.name:
+        raise Usage("say whom to forget, or --everything")
     previews = _previews(client, args.name)
     if args.dry_run:
         _tell_forgotten(list(previews.values()), list(previews.values()), args)
@@ -86,12 +93,12 @@ def forget(client: Any, args: argparse.Namespace) -> None:
         if sys.stdin is None or not sys.stdin.isatty():
             raise Usage("this cannot be undone; look with --dry-run first, then say --yes")
         for preview in previews.values():
-            _tell_one(preview, preview)
+            _tell_one(preview, preview, with_messages=args.with_messages)
         print("erase this for good? [y/N] ", end="")
         sys.stdout.flush()
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise Usage("nothing was erased")
-    receipts = [client.forget_person(name) for name in previews]
+    receipts = [client.forget_person(name, with_messages=args.with_messages) for name in previews]
     _tell_forgotten(receipts, list(previews.values()), args)
 
 
@@ -119,11 +126,42 @@ def _tell_forgotten(receipts: Sequence[Any], previews: Sequence[Any], args: argp
         print(list_json("people", receipts))
         return
     for receipt, preview in zip(receipts, previews, strict=True):
-        _tell_one(receipt, preview)
+        _tell_one(receipt, preview, with_messages=args.with_messages)
     tell_backups(receipts[0].backups)
 
 
-def _tell_one(receipt: Any, preview: Any) -> None:
+def _forget_everything(client: Any, args: argparse.Namespace) -> None:
+    seen = client.forget_user(dry_run=True)
+    if not args.dry_run and not args.yes:
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise Usage("this cannot be undone; look with --dry-run first, then say --yes")
+        print(f"erase {erased_counts(seen)}, for good? [y/N] ", end="")
+        sys.stdout.flush()
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            raise Usage("nothing was erased")
+    erased = seen if args.dry_run else client.forget_user()
+    if args.json:
+        print(as_json(erased))
+        return
+    print(f"{'would erase' if erased.dry_run else 'erased'} {erased_counts(erased)}")
+    tell_backups(erased.backups)
+
+
+def _tell_said(receipt: Any, *, with_messages: bool) -> None:
+    """Say what conversations hold of somebody, and whether that goes."""
+    count = receipt.message_count
+    places = ["1 message" if count == 1 else f"{count} messages"] if count else []
+    places += [f"the summary or working memory of {one_line(thread)}" for thread in receipt.thread_ids]
+    places += ["the working memory"] * receipt.in_working_memory
+    if not places:
+        return
+    if with_messages:
+        print(f"{'would erase' if receipt.dry_run else 'erased'} with that name: {', '.join(places)}")
+    else:
+        print(f"left, with that name: {', '.join(places)} (--with-messages erases them)")
+
+
+def _tell_one(receipt: Any, preview: Any, *, with_messages: bool) -> None:
     """Say what goes, or went, in the words of the preview."""
     lines = {memory.id: memory_line(memory, memory.id) for memory in (*preview.memories, *preview.mentioning_memories)}
     verb = "would erase" if receipt.dry_run else "erased"
@@ -138,3 +176,4 @@ def _tell_one(receipt: Any, preview: Any) -> None:
         print(f"left: {count_of(len(receipt.mentioning_ids))} that only mention the name, or one like it:")
         for item in receipt.mentioning_ids:
             print(f"  {lines.get(item, item)}")
+    _tell_said(receipt, with_messages=with_messages)

@@ -5,10 +5,11 @@
 #    source ~/.local/share/bash_completion/memoryd
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
+_shtab_memoryd_user_subparsers=(erase)
 _shtab_memoryd_sandbox_subparsers=(open list close)
 _shtab_memoryd_grant_subparsers=(list memories forget)
 _shtab_memoryd_token_subparsers=(issue attenuate inspect revoke rotate)
-_shtab_memoryd_subparsers=(serve check status gc decay enrich reembed compact verify sandbox grant token audit completion)
+_shtab_memoryd_subparsers=(serve check status gc decay enrich reembed compact verify sessions user sandbox grant token audit completion)
 
 _shtab_memoryd_serve_option_strings=(-h --help --config --data-dir --socket)
 _shtab_memoryd_check_option_strings=(-h --help --config --data-dir --socket --json --adopt --accept-loss)
@@ -19,6 +20,9 @@ _shtab_memoryd_enrich_option_strings=(-h --help --config --data-dir --socket --j
 _shtab_memoryd_reembed_option_strings=(-h --help --config --data-dir --socket --json --dry-run --no-wait)
 _shtab_memoryd_compact_option_strings=(-h --help --config --data-dir --socket --json)
 _shtab_memoryd_verify_option_strings=(-h --help --config --data-dir --socket --json --forgotten --text)
+_shtab_memoryd_sessions_option_strings=(-h --help --config --data-dir --socket --user --chat --agent --thread --state -n --limit --json)
+_shtab_memoryd_user_erase_option_strings=(-h --help --config --data-dir --socket --agent --dry-run --yes --json)
+_shtab_memoryd_user_option_strings=(-h --help)
 _shtab_memoryd_sandbox_open_option_strings=(-h --help --config --data-dir --socket --json --user --chat --agent --allow --ttl --label --calls-per-second --writes-per-day --stored-memories --stored-bytes --connections --mount)
 _shtab_memoryd_sandbox_list_option_strings=(-h --help --config --data-dir --socket --json --all)
 _shtab_memoryd_sandbox_close_option_strings=(-h --help --config --data-dir --socket --json)
@@ -37,13 +41,15 @@ _shtab_memoryd_audit_option_strings=(-h --help --config --data-dir --socket --js
 _shtab_memoryd_completion_option_strings=(-h --help)
 _shtab_memoryd_option_strings=(-h --help --version)
 
+_shtab_memoryd_sessions___state_choices=(open pending done)
+_shtab_memoryd_user_pos_0_choices=(erase)
 _shtab_memoryd_sandbox_pos_0_choices=(open list close)
 _shtab_memoryd_grant_pos_0_choices=(list memories forget)
 _shtab_memoryd_token_pos_0_choices=(issue attenuate inspect revoke rotate)
 _shtab_memoryd_audit___door_choices=(admin sandbox shared tcp daemon)
 _shtab_memoryd_audit___outcome_choices=(OK refused NOT_FOUND INVALID_ARGUMENT ABORTED UNAVAILABLE INTERNAL CANCELLED DATA_LOSS PERMISSION_DENIED RESOURCE_EXHAUSTED UNAUTHENTICATED UNIMPLEMENTED)
 _shtab_memoryd_completion_pos_0_choices=(bash zsh fish)
-_shtab_memoryd_pos_0_choices=(serve check status gc decay enrich reembed compact verify sandbox grant token audit completion)
+_shtab_memoryd_pos_0_choices=(serve check status gc decay enrich reembed compact verify sessions user sandbox grant token audit completion)
 
 _shtab_memoryd_serve__h_nargs=0
 _shtab_memoryd_serve___help_nargs=0
@@ -78,6 +84,17 @@ _shtab_memoryd_compact___json_nargs=0
 _shtab_memoryd_verify__h_nargs=0
 _shtab_memoryd_verify___help_nargs=0
 _shtab_memoryd_verify___json_nargs=0
+_shtab_memoryd_sessions__h_nargs=0
+_shtab_memoryd_sessions___help_nargs=0
+_shtab_memoryd_sessions___json_nargs=0
+_shtab_memoryd_user_erase__h_nargs=0
+_shtab_memoryd_user_erase___help_nargs=0
+_shtab_memoryd_user_erase___dry_run_nargs=0
+_shtab_memoryd_user_erase___yes_nargs=0
+_shtab_memoryd_user_erase___json_nargs=0
+_shtab_memoryd_user_pos_0_nargs=A...
+_shtab_memoryd_user__h_nargs=0
+_shtab_memoryd_user___help_nargs=0
 _shtab_memoryd_sandbox_open__h_nargs=0
 _shtab_memoryd_sandbox_open___help_nargs=0
 _shtab_memoryd_sandbox_open___json_nargs=0

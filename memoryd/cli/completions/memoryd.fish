@@ -49,8 +49,8 @@ function _shtab_memoryd_using
   test "$_shtab_memoryd_cmdpath" = "$argv"
 end
 
-set -g _shtab_memoryd_commands serve check status gc decay enrich reembed compact verify sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
-set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --label --limit --mount --out --outcome --rpc --since --socket --stored-bytes --stored-memories --text --token-file --ttl --until --user --via --writes-per-day
+set -g _shtab_memoryd_commands serve check status gc decay enrich reembed compact verify sessions user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
+set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --label --limit --mount --out --outcome --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --token-file --ttl --until --user --via --writes-per-day -n
 
 complete -c memoryd -e
 complete -c memoryd -f
@@ -120,6 +120,29 @@ complete -c memoryd -n '_shtab_memoryd_using verify' -l socket -x -d 'the admin 
 complete -c memoryd -n '_shtab_memoryd_using verify' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using verify' -l forgotten -x -d 'the whole id of the memory'
 complete -c memoryd -n '_shtab_memoryd_using verify' -l text -x -d 'words of it to look for too'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a sessions -d 'List the sessions of a user or a chat, the latest first.'
+complete -c memoryd -n '_shtab_memoryd_using sessions' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using sessions' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using sessions' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using sessions' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using sessions' -l user -x -d 'whose conversations'
+complete -c memoryd -n '_shtab_memoryd_using sessions' -l chat -x -d 'those of this chat'
+complete -c memoryd -n '_shtab_memoryd_using sessions' -l agent -x -d 'with this agent (default)'
+complete -c memoryd -n '_shtab_memoryd_using sessions' -l thread -x -d 'of this thread alone; with --chat one of the chat'
+complete -c memoryd -n '_shtab_memoryd_using sessions' -l state -xka "open pending done" -d 'only these; may be repeated'
+complete -c memoryd -n '_shtab_memoryd_using sessions' -s n -l limit -x -d 'how many at the most (20)'
+complete -c memoryd -n '_shtab_memoryd_using sessions' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a user -d 'what concerns a user as a whole'
+complete -c memoryd -n '_shtab_memoryd_using user' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using user; and test $_shtab_memoryd_npos -eq 0' -a erase -d 'Erase all that a user has: memories, people, conversations and working memory. What was said in chats stays with the chat, and grants stay open (memoryd sandbox list, memoryd revoke).'
+complete -c memoryd -n '_shtab_memoryd_using user erase' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using user erase' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using user erase' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using user erase' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using user erase' -l agent -x -d 'only with this agent; else with all of them'
+complete -c memoryd -n '_shtab_memoryd_using user erase' -l dry-run -d 'only show what would go'
+complete -c memoryd -n '_shtab_memoryd_using user erase' -l yes -d 'do not ask'
+complete -c memoryd -n '_shtab_memoryd_using user erase' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a sandbox -d 'open, list and close the sockets of sandboxes'
 complete -c memoryd -n '_shtab_memoryd_using sandbox' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using sandbox; and test $_shtab_memoryd_npos -eq 0' -a open -d 'make a socket whose callers are bound to a user and chats'

@@ -20,8 +20,10 @@ _shtab_memoryd_commands() {
     reembed:'Give every memory a vector of the model in use; it goes on if you stop watching.'
     sandbox:'open, list and close the sockets of sandboxes'
     serve:'run the daemon in the foreground'
+    sessions:'List the sessions of a user or a chat, the latest first.'
     status:'ask the running daemon how it fares'
     token:'issue, narrow, inspect and revoke tokens for the shared socket and TCP'
+    user:'what concerns a user as a whole'
     verify:'Prove that nothing is left of a purged memory.'
   )
   _describe 'memoryd commands' _commands
@@ -54,6 +56,13 @@ _shtab_memoryd_token_commands() {
     rotate:'sign tokens with a new key'
   )
   _describe 'memoryd token commands' _commands
+}
+
+_shtab_memoryd_user_commands() {
+  local _commands=(
+    erase:'Erase all that a user has: memories, people, conversations and working memory. What was said in chats stays with the chat, and grants stay open (memoryd sandbox list, memoryd revoke).'
+  )
+  _describe 'memoryd user commands' _commands
 }
 
 _shtab_memoryd_options=(
@@ -283,6 +292,23 @@ _shtab_memoryd_serve_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_serve_defaults_added=0
 
+_shtab_memoryd_sessions_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--user[whose conversations]:ID:"
+  "--chat[those of this chat]:ID:"
+  "--agent[with this agent (default)]:ID:"
+  "--thread[of this thread alone\; with --chat one of the chat]:KEY:"
+  "*--state[only these\; may be repeated]:state:(open pending done)"
+  {-n,--limit}"[how many at the most (20)]:N:"
+  "--json[print JSON]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_sessions_defaults_added=0
+
 _shtab_memoryd_status_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
@@ -382,6 +408,28 @@ _shtab_memoryd_token_rotate_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_token_rotate_defaults_added=0
 
+_shtab_memoryd_user_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_user_defaults_added=0
+
+_shtab_memoryd_user_erase_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--agent[only with this agent\; else with all of them]:ID:"
+  "--dry-run[only show what would go]"
+  "--yes[do not ask]"
+  "--json[print JSON]"
+  ":whom:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_user_erase_defaults_added=0
+
 _shtab_memoryd_verify_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
@@ -424,8 +472,10 @@ _shtab_memoryd() {
         reembed) _arguments -C -s $_shtab_memoryd_reembed_options ;;
         sandbox) _shtab_memoryd_sandbox ;;
         serve) _arguments -C -s $_shtab_memoryd_serve_options ;;
+        sessions) _arguments -C -s $_shtab_memoryd_sessions_options ;;
         status) _arguments -C -s $_shtab_memoryd_status_options ;;
         token) _shtab_memoryd_token ;;
+        user) _shtab_memoryd_user ;;
         verify) _arguments -C -s $_shtab_memoryd_verify_options ;;
       esac
   esac
@@ -504,6 +554,29 @@ _shtab_memoryd_token() {
         issue) _arguments -C -s $_shtab_memoryd_token_issue_options ;;
         revoke) _arguments -C -s $_shtab_memoryd_token_revoke_options ;;
         rotate) _arguments -C -s $_shtab_memoryd_token_rotate_options ;;
+      esac
+  esac
+}
+
+_shtab_memoryd_user() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->user'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_memoryd_user_defaults_added )); then
+    if (( ${_shtab_memoryd_user_options[(I)${(q)one_or_more}*]} +          ${_shtab_memoryd_user_options[(I)${(q)remainder}*]} +          ${_shtab_memoryd_user_options[(I)${(q)default}]} == 0 )); then
+      _shtab_memoryd_user_options+=(': :_shtab_memoryd_user_commands' '*::: :->user')
+    fi
+    _shtab_memoryd_user_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_memoryd_user_options
+
+  case $state in
+    user)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_memoryd_user-$line[1]:"
+      case $line[1] in
+        erase) _arguments -C -s $_shtab_memoryd_user_erase_options ;;
       esac
   esac
 }

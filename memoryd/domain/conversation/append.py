@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memoryd.domain.conversation.sessions import session_for
-from memoryd.domain.conversation.threads import ThreadKey, lock_of
+from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.domain.idempotency import IdempotentRequest
 from memoryd.domain.pipeline import Decision, Write, carry_out
-from memoryd.domain.ports import Ports
+from memoryd.domain.ports import Ports, thread_lock
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded
 from memoryd.index.analysis import analyse, indexed_text
 from memoryd.model import limits
@@ -133,7 +133,7 @@ class _Append(Write[Appended]):
         )
 
     def locks(self) -> Iterable[Any]:
-        thread = lock_of(self._owner, self._key.thread_id)
+        thread = thread_lock(self._owner, self._key.thread_id)
         return [thread, ("grant", self.caller.grant_id)] if self.caller.quota.stored_bytes else [thread]
 
     async def decide(self, request: IdempotentRequest) -> Decision[Appended]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from memoryd.domain.conversation.threads import ThreadKey, known_thread, lock_of
+from memoryd.domain.conversation.threads import ThreadKey, known_thread
 from memoryd.domain.forgetting.sweep import Match, forget_matching
 from memoryd.domain.pipeline import Decision, decide_and_commit
-from memoryd.domain.ports import Ports
+from memoryd.domain.ports import Ports, thread_lock
 from memoryd.errors import TrustTooLow
 from memoryd.model import limits
 from memoryd.model.caller import Caller
@@ -48,7 +48,9 @@ async def erase_thread(
 
         return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), answer)
 
-    return await decide_and_commit([lock_of(owner, key.thread_id)], decide, ports, now=now, grant_id=caller.grant_id)
+    return await decide_and_commit(
+        [thread_lock(owner, key.thread_id)], decide, ports, now=now, grant_id=caller.grant_id
+    )
 
 
 def _refuse_higher(thread: Thread, caller: Caller) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from memoryd.domain.conversation.sessions import session_now
 from memoryd.domain.pipeline import Decision, decide_and_commit
-from memoryd.domain.ports import Ports
+from memoryd.domain.ports import Ports, thread_lock
 from memoryd.domain.reading.page_token import page_token_after, read_page_token
 from memoryd.errors import InvalidArgument, ThreadNotFound, TrustTooLow
 from memoryd.model import limits
@@ -32,7 +32,6 @@ __all__ = [
     "get_working_memory",
     "list_sessions",
     "list_threads",
-    "lock_of",
     "set_summary",
     "set_working_memory",
     "working_memory_of",
@@ -57,11 +56,6 @@ class ThreadKey:
     def owner(self, caller: Caller) -> Owner:
         """Return whose thread it is; IdentityMissing or InvalidArgument if the call does not say."""
         return caller.writes_to(shared=self.shared)
-
-
-def lock_of(owner: Owner, thread_id: str) -> tuple[str, Owner, str]:
-    """Return what is held while a change of a thread is decided."""
-    return ("thread", owner, thread_id)
 
 
 async def known_thread(key: ThreadKey, owner: Owner, ports: Ports) -> Thread:
@@ -168,7 +162,7 @@ async def change_thread(
             ChangeSet(conversation=ConversationChange(owner, threads=(changed,), sessions=sessions)), answered
         )
 
-    locks = [lock_of(owner, key.thread_id)]
+    locks = [thread_lock(owner, key.thread_id)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
 
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memoryd.domain.conversation.sessions import ended, is_idle, opened, session_now
-from memoryd.domain.conversation.threads import ThreadKey, change_thread, known_thread, lock_of
+from memoryd.domain.conversation.threads import ThreadKey, change_thread, known_thread
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
-from memoryd.domain.ports import Ports
+from memoryd.domain.ports import Ports, thread_lock
 from memoryd.errors import ThreadNotFound
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange
@@ -54,7 +54,9 @@ async def start_session(
             ChangeSet(conversation=talk), _answer(StartedSession(new, "" if current is None else current.id))
         )
 
-    return await decide_and_commit([lock_of(owner, key.thread_id)], decide, ports, now=now, grant_id=caller.grant_id)
+    return await decide_and_commit(
+        [thread_lock(owner, key.thread_id)], decide, ports, now=now, grant_id=caller.grant_id
+    )
 
 
 def _answer(value: StartedSession) -> Any:
@@ -119,6 +121,6 @@ async def _end_if_idle(seen: Thread, ports: Ports, now: datetime) -> bool:
             ChangeSet(conversation=ConversationChange(thread.owner, threads=(changed,), sessions=sessions)), no_answer
         )
 
-    locks: Iterable[Any] = [lock_of(seen.owner, seen.id)]
+    locks: Iterable[Any] = [thread_lock(seen.owner, seen.id)]
     await decide_and_commit(locks, decide, ports, now=now, grant_id="")
     return bool(done)

@@ -39,21 +39,28 @@ async def verify_forgotten(
     memory_id: str, text: str, ports: Ports, look_up: Callable[[str], Sighting] = lambda _: Sighting()
 ) -> Proof:
     """
-    Look for a purged memory in the tables, the indexes and the files of the store; see VerifyForgotten.
+    Look for a purged memory or message in the tables, the indexes and the files of the store; see VerifyForgotten.
 
     A file may hold what was purged in a form that no search finds (DuckDB compresses), so that until the next
     compaction there is no proof.
     """
-    memory_id = check_id(memory_id, "id").lower()
-    if len(memory_id) != ID_LENGTH:
-        raise InvalidArgument(f"id has {len(memory_id)} characters; a proof needs all {ID_LENGTH}", field="id")
+    memory_id = check_id(memory_id, "id")
+    thread = await ports.store.thread_of_message(memory_id)
+    if thread is None:  # what is not there was a memory, or a message with an id that memoryd made
+        memory_id = memory_id.lower()
+        if len(memory_id) < ID_LENGTH:
+            raise InvalidArgument(f"id has {len(memory_id)} characters; a proof needs all {ID_LENGTH}", field="id")
     text = check_text(text, "text", limit=MAX_CONTENT_BYTES).strip()
     if text and len(text) < LEAST_TEXT:
         raise InvalidArgument(f"text has {len(text)} characters; give at least {LEAST_TEXT}", field="text")
     wanted = [memory_id, *([text] if text else [])]
     memory = await ports.store.locate(memory_id)
     traces = []
-    if memory is not None:
+    if thread is not None:
+        whose = f"chat {thread.scope.chat_id}" if thread.scope.user_id is None else f"user {thread.scope.user_id}"
+        way = "erase the thread (memory threads --delete) or the person (memory forget NAME --with-messages)"
+        traces.append(Trace("messages.id", f"the message is not erased but in thread {thread.id!r} of {whose}; {way}"))
+    elif memory is not None:
         due = memory.purge_time
         state = "live" if due is None else f"deleted, and kept until {due:%Y-%m-%d %H:%M} UTC"
         scope = memory.scope
@@ -62,7 +69,7 @@ async def verify_forgotten(
         traces.append(Trace("memories.id", f"the memory is not purged but {state}; erase it: {way}"))
     else:
         traces += [_trace(place, "the id stands there") for place in await ports.store.traces(memory_id)]
-        if ports.indexes.holds(memory_id):
+        if ports.indexes.holds(memory_id) or ports.episodes.holds(memory_id):
             traces.append(Trace("index", "the id is in the index of a scope; restart memoryd, and report it"))
     if text:
         traces += [
@@ -90,6 +97,11 @@ _WAYS_OUT = {
     "requests": "the note of a request, which goes after a week with: memoryd gc",
     "uses": "the count of its recalls, which goes with: memoryd gc",
     "entities": "a name given by hand, which goes with the person: memory forget NAME",
+    "messages": "find what holds it with: memory log --search; erase its thread: memory threads --delete",
+    "message_vectors": "the vector of a message, which goes with it",
+    "threads": "its summary or working memory, or its key; erase it: memory threads --delete",
+    "sessions": "the key of a session, which goes with its thread: memory threads --delete",
+    "working_memories": "a working memory, which an empty one replaces",
     "grants": "the label of a grant, which goes with: memoryd sandbox close",
 }
 

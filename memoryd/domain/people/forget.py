@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.domain.forgetting.purge import not_apart, purge_of
+from memoryd.domain.forgetting.said import erase_said, said_of
 from memoryd.domain.people.profiles import best_of, profile_of
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
@@ -46,9 +47,38 @@ class _Found:
     """Names by likeness alone."""
 
 
-async def forget_person(name: str, caller: Caller, ports: Ports, *, now: datetime, dry_run: bool) -> ForgottenPerson:
-    """Erase all memories about a person, in whatever state, and the person; see ForgetPerson in the contract."""
+async def forget_person(
+    name: str, caller: Caller, ports: Ports, *, now: datetime, dry_run: bool, with_messages: bool = False
+) -> ForgottenPerson:
+    """
+    Erase all memories about a person, in whatever state, and the person; see ForgetPerson in the contract.
 
+    With `with_messages`, first what was said of them: a call that ends in between is repeated, as they are still known.
+    """
+    preview = await _forget(name, caller, ports, now=now, dry_run=True)
+    owner, names = await _called(name, caller, ports)
+    said = await said_of(names, owner, ports)
+    if with_messages and not dry_run:
+        await erase_said(names, said, owner, caller, ports, now=now)
+    receipt = preview if dry_run else await _forget(name, caller, ports, now=now, dry_run=False)
+    return replace(
+        receipt,
+        message_ids=tuple(message.id for message in said.messages)[: limits.MAX_NAMED_IDS],
+        message_count=len(said.messages),
+        thread_ids=tuple(thread.id for thread in said.threads)[: limits.MAX_NAMED_IDS],
+        in_working_memory=said.working_memory is not None,
+        with_messages=with_messages,
+    )
+
+
+async def _called(name: str, caller: Caller, ports: Ports) -> tuple[Owner, tuple[str, ...]]:
+    """Return whose the person is, and every name of theirs."""
+    found = await _look_up(name, caller, ports)
+    profile = _as_named(profile_of(found.owner, found.root, found.people, []), found.naming, name.strip())
+    return found.owner, (profile.name, *profile.aliases)
+
+
+async def _forget(name: str, caller: Caller, ports: Ports, *, now: datetime, dry_run: bool) -> ForgottenPerson:
     async def decide() -> Decision[ForgottenPerson]:
         found = await _look_up(name, caller, ports)
         live = [memory for memory in found.about if memory.state_at(now) is State.LIVE]

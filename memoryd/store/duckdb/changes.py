@@ -15,6 +15,7 @@ from memoryd.model.scope import Owner
 from memoryd.store.base import check_jobs
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.conversation_writes import message_sizes, write_conversations, write_cursors
+from memoryd.store.duckdb.purges import purge, purge_owner
 from memoryd.store.duckdb.usage import UsageChanges, sizes_of
 from memoryd.store.duckdb.vectors import column_of
 
@@ -88,7 +89,7 @@ def write(
         _count(con, change, usage)
         _update(con, [rows.entry_row(entry, seq) for entry in change.updates])
         if change.purges:
-            _purge(con, [memory.id for memory in change.purges])
+            purge(con, [memory.id for memory in change.purges])
         if change.forget_requests_before is not None:
             con.execute("DELETE FROM requests WHERE create_time < ?", [rows.naive(change.forget_requests_before)])
             con.execute("DELETE FROM uses WHERE memory_id NOT IN (SELECT id FROM memories)")
@@ -96,6 +97,8 @@ def write(
         if change.jobs_before:
             check_jobs(change, jobs_of(con))
         _write_knowledge(con, change)
+        if change.purge_owner is not None:
+            purge_owner(con, change.purge_owner, usage)
         if change.cursors:
             write_cursors(con, change.cursors)
     talks = [(seq, change.conversation) for seq, change in enumerate(changes, first_seq) if change.conversation]
@@ -200,22 +203,6 @@ def _by_owner(tombstones: Sequence[Tombstone]) -> dict[Owner, list[str]]:
     for tombstone in dict.fromkeys(tombstones):
         found.setdefault(tombstone.owner, []).append(tombstone.digest.hex())
     return found
-
-
-def _purge(con: duckdb.DuckDBPyConnection, ids: list[str]) -> None:
-    con.execute("DELETE FROM memories WHERE id IN (SELECT unnest(?::VARCHAR[]))", [ids])
-    con.execute("DELETE FROM uses WHERE memory_id IN (SELECT unnest(?::VARCHAR[]))", [ids])
-    found = con.execute(
-        "SELECT name, answer FROM requests"
-        " WHERE list_has_any(regexp_extract_all(answer, '\"([a-z0-9]{26})\"', 1), ?::VARCHAR[])",
-        [ids],
-    ).fetchall()
-    for name, answer in found:
-        left = rows.without_ids(answer, ids)
-        if left is None:
-            con.execute("DELETE FROM requests WHERE name = ?", [name])
-        else:
-            con.execute("UPDATE requests SET answer = ? WHERE name = ?", [left, name])
 
 
 def add_recalls(con: duckdb.DuckDBPyConnection, recalls: Mapping[str, Recalled]) -> None:

@@ -153,6 +153,17 @@ class ConversationReads:
             key=lambda message: (message.thread_id, message.seq),
         )
 
+    async def thread_of_message(self, message_id: str) -> Thread | None:
+        columns = ", ".join(f"t.{name}" for name in THREAD_COLUMNS)
+        found = await self._conversation_rows(
+            f"SELECT {columns} FROM threads AS t JOIN messages AS m ON m.thread_id = t.thread_id"
+            " AND m.agent_id = t.agent_id AND m.user_id IS NOT DISTINCT FROM t.user_id"
+            " AND m.chat_id IS NOT DISTINCT FROM t.chat_id WHERE m.id = ? LIMIT 1",
+            [message_id],
+            thread_of,
+        )
+        return found[0] if found else None
+
     async def taken_ids(self, owner: Owner, thread_id: str, ids: Collection[str]) -> frozenset[str]:
         if not ids:
             return frozenset()

@@ -22,6 +22,7 @@ from memoryd.store.duckdb.conversation_rows import (
     thread_key,
     thread_row,
 )
+from memoryd.store.duckdb.purges import forget_noted
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.vectors import column_of
 
@@ -89,6 +90,7 @@ def _write_more(con: duckdb.DuckDBPyConnection, change: ConversationChange, comm
                 " AND id IN (SELECT unnest(?::VARCHAR[]))",
                 [list(dict.fromkeys(keys)), gone],
             )
+        forget_noted(con, gone)
     for thread in change.purge_threads:
         where, params = of_owner(thread.owner)
         for table in ("messages", "message_vectors", "sessions", "threads"):

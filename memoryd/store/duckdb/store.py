@@ -22,7 +22,7 @@ from memoryd.model.filter_terms import entity_terms
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import Kind, Memory, State
 from memoryd.model.query import Filter
-from memoryd.model.reports import Compaction, GcReport
+from memoryd.model.reports import Compaction, GcReport, OwnerContents
 from memoryd.model.results import MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.base import Cursor, Graces, StoreInfo, check_owners
@@ -32,6 +32,7 @@ from memoryd.store.duckdb.compact import remains_of
 from memoryd.store.duckdb.compactor import Compactor, size_of
 from memoryd.store.duckdb.conversation_reads import ConversationReads
 from memoryd.store.duckdb.opening import Opened, unreadable
+from memoryd.store.duckdb.purges import contents_of, owners_of_user
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.reserve import RESERVE
 from memoryd.store.duckdb.snapshot import entities_of, read_snapshot
@@ -297,6 +298,12 @@ class DuckDBStore(ConversationReads):
 
     async def jobs(self) -> dict[str, datetime]:
         return await self._readers.read(lambda: jobs_of(self._readers.cursor()))
+
+    async def contents(self, owner: Owner, *, limit: int) -> OwnerContents:
+        return await self._readers.read(contents_of, self._readers.rows, owner, limit)
+
+    async def owners_of_user(self, user_id: str, agent_id: str = "") -> list[Owner]:
+        return await self._readers.read(owners_of_user, self._readers.rows, user_id, agent_id)
 
     async def traces(self, text: str) -> list[str]:
         return await self._readers.read(lambda: traces_of(self._readers.cursor(), self._opened.path, text))

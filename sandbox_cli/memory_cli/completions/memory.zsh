@@ -15,7 +15,7 @@ _shtab_memory_commands() {
     context:'Write the block of text that a prompt needs.'
     correct:'Replace what a memory says.'
     delete:'Forget memories; they can be taken back for some days.'
-    forget:'Erase all that is known about a person, for good.'
+    forget:'Erase all that is known about a person, or about the user, for good.'
     get:'Show one memory with all its fields.'
     history:'Show what a memory replaced, what replaced it, and why.'
     list:'List what is remembered, newest first.'
@@ -168,9 +168,11 @@ _shtab_memory_forget_options=(
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
   "--timeout[give up after so long (10)]:SECONDS:"
   "--json[print JSON with the field names of the contract]"
+  "--with-messages[and the messages that name them]"
+  "--everything[all that the user has with this agent\: memories and conversations]"
   "--dry-run[only show what would go]"
   "--yes[do not ask]"
-  "(*):an exact name, an alias, or a whole entity id\; one name an argument:"
+  "(*)::an exact name, an alias, or a whole entity id\; one name an argument:"
 )
 
 # guard to ensure default positional specs are added only once per session

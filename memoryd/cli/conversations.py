@@ -1,0 +1,120 @@
+"""What `memoryd` does with conversations and users: list sessions, erase a user."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from memory_cli.common import erased_counts
+from memory_cli.output import as_json, list_json, moment, one_line
+
+__all__ = ["add_conversation_commands"]
+
+Client = Callable[[argparse.Namespace], Any]
+PAGE = 1000
+
+
+def add_conversation_commands(commands: Any, common: argparse.ArgumentParser, client: Client) -> None:
+    """Add the commands to a parser; `client` opens a client of the running daemon."""
+    sessions = commands.add_parser(
+        "sessions",
+        parents=[common],
+        help="list the sessions of a user or a chat",
+        description="List the sessions of a user or a chat, the latest first.",
+        epilog="examples:\n  memoryd sessions --user alice\n"
+        "  memoryd sessions --user alice --thread cli:alice --state pending\n  memoryd sessions --chat team-7 --json\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sessions.add_argument("--user", metavar="ID", default="", help="whose conversations")
+    sessions.add_argument("--chat", metavar="ID", default="", help="those of this chat")
+    sessions.add_argument("--agent", metavar="ID", default="", help="with this agent (default)")
+    sessions.add_argument(
+        "--thread", metavar="KEY", default="", help="of this thread alone; with --chat one of the chat"
+    )
+    sessions.add_argument(
+        "--state", choices=("open", "pending", "done"), action="append", default=[], help="only these; may be repeated"
+    )
+    sessions.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many at the most (20)")
+    sessions.add_argument("--json", action="store_true", help="print JSON")
+    sessions.set_defaults(run=lambda args: _sessions(client, args))
+
+    user = commands.add_parser("user", help="what concerns a user as a whole")
+    actions = user.add_subparsers(dest="action", metavar="ACTION", required=True)
+    erase = actions.add_parser(
+        "erase",
+        parents=[common],
+        help="erase all that a user has, for good",
+        description="Erase all that a user has: memories, people, conversations and working memory. What was said in"
+        " chats stays with the chat, and grants stay open (memoryd sandbox list, memoryd revoke).",
+        epilog="examples:\n  memoryd user erase alice --dry-run\n"
+        "  memoryd user erase alice --agent assistant-2 --yes\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    erase.add_argument("user", metavar="USER", help="whom")
+    erase.add_argument("--agent", metavar="ID", default="", help="only with this agent; else with all of them")
+    erase.add_argument("--dry-run", action="store_true", help="only show what would go")
+    erase.add_argument("--yes", action="store_true", help="do not ask")
+    erase.add_argument("--json", action="store_true", help="print JSON")
+    erase.set_defaults(run=lambda args: _erase(client, args))
+
+
+def _sessions(client: Client, args: argparse.Namespace) -> int:
+    if not args.user and not args.chat:
+        print("memoryd: say whose sessions: --user, --chat or both", file=sys.stderr)
+        return 2
+    from memoryd.model.conversation import SessionState
+
+    with client(args) as host:
+        memory = host.acting_for(user_id=args.user, chat_id=args.chat, agent_id=args.agent)
+        page = memory.sessions(
+            thread_id=args.thread,
+            shared=bool(args.chat and args.thread),
+            states=[SessionState(state) for state in args.state],
+            page_size=min(args.limit, PAGE),
+        )
+    if args.json:
+        print(list_json("sessions", page.sessions, more=bool(page.next_page_token)))
+        return 0
+    for one in page.sessions:
+        end = moment(one.end_time) if one.end_time else "-"
+        print(
+            f"{moment(one.start_time)}  {end:<16}  {one.state.value:<7}  {one.message_count:>5} messages"
+            f"  {one_line(one.thread_id)}  {one_line(one.id)}"
+        )
+    if not page.sessions:
+        print("no sessions", file=sys.stderr)
+    if page.next_page_token:
+        print(f"… more: the same with --limit {2 * args.limit}", file=sys.stderr)
+    return 0
+
+
+def _erase(client: Client, args: argparse.Namespace) -> int:
+    with client(args) as host:
+        erased = host.erase_user(args.user, agent_id=args.agent, dry_run=True)
+        if not args.dry_run and erased:
+            if not args.yes:
+                if not sys.stdin.isatty():
+                    print("memoryd: this cannot be undone; look with --dry-run first, then say --yes", file=sys.stderr)
+                    return 2
+                _tell(args.user, erased)
+                if input("erase this for good? [y/N] ").strip().lower() not in {"y", "yes"}:
+                    print("nothing was erased", file=sys.stderr)
+                    return 1
+            erased = host.erase_user(args.user, agent_id=args.agent)
+    if args.json:
+        print(as_json({"erased": erased}))
+        return 0
+    _tell(args.user, erased)
+    return 0
+
+
+def _tell(user: str, erased: list[Any]) -> None:
+    for one in erased:
+        verb = "would erase" if one.dry_run else "erased"
+        print(f"agent {one_line(one.agent_id)}: {verb} {erased_counts(one)} of {one_line(user)}")
+    if not erased:
+        print(f"nothing is stored of {one_line(user)}", file=sys.stderr)
+    elif erased[0].backups:
+        print(f"copies that may still hold it: {', '.join(erased[0].backups)}", file=sys.stderr)

@@ -1,0 +1,162 @@
+"""What was said of a person in conversations: found by their names, and erased."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.ports import Ports, thread_lock
+from memoryd.errors import TrustTooLow
+from memoryd.knowledge.language.names import stands_in
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.change import PURGE, ChangeSet, ConversationChange
+from memoryd.model.conversation import Message, Role, Thread, WorkingMemory
+from memoryd.model.scope import Owner, Visibility
+from memoryd.model.trust import Trust
+from memoryd.turns import in_turns
+
+__all__ = ["Said", "erase_said", "said_of"]
+
+AT_ONCE = 500  # messages or threads that are read at once
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Where names stand in an owner's conversations."""
+
+    messages: tuple[Message, ...] = ()
+    threads: tuple[Thread, ...] = ()
+    """In their summary or working memory."""
+    working_memory: WorkingMemory | None = None
+    """That of the user or chat."""
+
+    @property
+    def trusts(self) -> list[Trust]:
+        """Every class of trust of it."""
+        held = [] if self.working_memory is None else [self.working_memory.trust]
+        return [
+            *(message.trust for message in self.messages),
+            *(thread.summary_trust for thread in self.threads if thread.summary),
+            *(thread.working_memory_trust for thread in self.threads if thread.working_memory),
+            *held,
+        ]
+
+
+async def said_of(names: Sequence[str], owner: Owner, ports: Ports) -> Said:
+    """Return where one of some names stands, as words of their own."""
+    messages: list[Message] = []
+    after = 0
+    while True:
+        page = await ports.store.messages_naming(owner, names, limit=AT_ONCE, after=after)
+        messages += [message async for _, message in in_turns(page) if _names(names, _texts(message))]
+        if len(page) < AT_ONCE:
+            break
+        after = page[-1][0]
+    held = await ports.store.working_memory(owner)
+    threads = await _threads(names, owner, ports)
+    return Said(tuple(messages), tuple(threads), held if _names(names, held.text) else None)
+
+
+def _texts(message: Message) -> str:
+    calls = " ".join(f"{call.name} {call.arguments}" for call in message.tool_calls)
+    return f"{message.name} {message.content} {calls} {message.metadata}"
+
+
+def _names(names: Sequence[str], text: str) -> bool:
+    return bool(text) and any(stands_in(name, text) for name in names)
+
+
+async def _threads(names: Sequence[str], owner: Owner, ports: Ports) -> list[Thread]:
+    visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
+    found: list[Thread] = []
+    after = None
+    while True:
+        page = await ports.store.threads(visible, limit=AT_ONCE, after=after)
+        found += [one for one in page if _names(names, one.summary) or _names(names, one.working_memory)]
+        if len(page) < AT_ONCE:
+            return found
+        after = (page[-1].update_time, page[-1].id)
+
+
+async def erase_said(
+    names: Sequence[str], said: Said, owner: Owner, caller: Caller, ports: Ports, *, now: datetime
+) -> None:
+    """
+    Erase messages, summaries and working memories with some names, thread by thread.
+
+    Raises TrustTooLow, before anything is erased, where some of it is of higher trust.
+    """
+    if any(trust.outranks(caller.trust) for trust in said.trusts):
+        raise TrustTooLow("some messages that name this person are of higher trust; nothing was erased")
+    by_thread: dict[str, list[Message]] = {one.id: [] for one in said.threads}
+    for message in said.messages:
+        by_thread.setdefault(message.thread_id, []).append(message)
+    for thread_id, messages in by_thread.items():
+        await _erase_of_thread(owner, thread_id, messages, names, caller, ports, now)
+    if said.working_memory is not None:
+        await _forget_working_memory(owner, names, caller, ports, now)
+
+
+async def _erase_of_thread(
+    owner: Owner,
+    thread_id: str,
+    messages: Sequence[Message],
+    names: Sequence[str],
+    caller: Caller,
+    ports: Ports,
+    now: datetime,
+) -> None:
+    async def answered() -> None:
+        return None
+
+    async def decide() -> Decision[None]:
+        thread = await ports.store.thread(owner, thread_id)
+        places = {(thread_id, message.seq) for message in messages}
+        left = {message.id for message in messages}
+        gone = [one for one in await ports.store.messages_at(owner, places) if one.id in left]
+        if thread is None:
+            return Decision(None, answered)
+        changed = _without(replace(
+            thread,
+            message_count=thread.message_count - len(gone),
+            turn_count=thread.turn_count - sum(message.role is Role.USER for message in gone),
+            revision=thread.revision + 1,
+        ), names)  # fmt: skip
+        talk = ConversationChange(
+            owner,
+            threads=(changed,),
+            purge_messages=tuple(gone),
+            purged_ids=tuple(message.id for message in gone)[: limits.MAX_AUDITED_IDS],
+        )
+        return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), answered)
+
+    locks = [thread_lock(owner, thread_id)]
+    await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
+
+
+def _without(thread: Thread, names: Sequence[str]) -> Thread:
+    """Return a thread without a summary or a working memory that has one of some names."""
+    if _names(names, thread.summary):
+        thread = replace(thread, summary="", summary_seq=0, summary_time=None)
+    if _names(names, thread.working_memory):
+        thread = replace(thread, working_memory="", working_memory_time=None)
+    return thread
+
+
+async def _forget_working_memory(
+    owner: Owner, names: Sequence[str], caller: Caller, ports: Ports, now: datetime
+) -> None:
+    async def answered() -> None:
+        return None
+
+    async def decide() -> Decision[None]:
+        held = await ports.store.working_memory(owner)
+        if not _names(names, held.text):
+            return Decision(None, answered)
+        talk = ConversationChange(owner, working_memory=WorkingMemory())
+        return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), answered)
+
+    await decide_and_commit([("working memory", owner)], decide, ports, now=now, grant_id=caller.grant_id)

@@ -1,0 +1,99 @@
+"""What is erased for good: rows, and what other rows say of them; and what an owner has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import duckdb
+
+from memoryd.model.reports import OwnerContents
+from memoryd.model.scope import Owner, Scope
+from memoryd.model.trust import Trust
+from memoryd.store.conversations import thread_mark
+from memoryd.store.duckdb import rows
+from memoryd.store.duckdb.queries import of_owner
+from memoryd.store.duckdb.usage import UsageChanges
+
+__all__ = ["contents_of", "forget_noted", "owners_of_user", "purge", "purge_owner"]
+
+Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+OWNED = ("memories", "entities", "tombstones", "threads", "sessions", "messages", "message_vectors", "working_memories")
+"""Every table whose rows belong to an owner."""
+WITH_TRUST = ("memories", "entities", "messages", "threads")
+
+
+def purge(con: duckdb.DuckDBPyConnection, ids: list[str]) -> None:
+    """Erase memories by id, and what counts of recalls and notes of requests say of them."""
+    con.execute("DELETE FROM memories WHERE id IN (SELECT unnest(?::VARCHAR[]))", [ids])
+    con.execute("DELETE FROM uses WHERE memory_id IN (SELECT unnest(?::VARCHAR[]))", [ids])
+    forget_noted(con, ids)
+
+
+def forget_noted(con: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> None:
+    """Take ids out of what is noted of requests."""
+    found = con.execute(
+        "SELECT name, answer FROM requests"
+        " WHERE list_has_any(regexp_extract_all(answer, '\"([a-z0-9]{26})\"', 1), ?::VARCHAR[])",
+        [list(ids)],
+    ).fetchall()
+    for name, answer in found:
+        left = rows.without_ids(answer, ids)
+        if left is None:
+            con.execute("DELETE FROM requests WHERE name = ?", [name])
+        else:
+            con.execute("UPDATE requests SET answer = ? WHERE name = ?", [left, name])
+
+
+def purge_owner(con: duckdb.DuckDBPyConnection, owner: Owner, usage: UsageChanges) -> None:
+    """Erase all that an owner has, and count it off the usage of grants."""
+    where, params = of_owner(owner)
+    for table, count in (("memories", "count(*)"), ("messages", "0")):
+        for grant_id, day, stored, size in con.execute(
+            f"SELECT grant_id, create_time::DATE, {count}, sum(text_bytes)::BIGINT FROM {table}"
+            f" WHERE {where} AND grant_id <> '' GROUP BY ALL",
+            params,
+        ).fetchall():
+            usage.add_row(owner, grant_id, day, -stored, -size)
+    ids = [one for (one,) in con.execute(f"SELECT id FROM memories WHERE {where}", params).fetchall()]
+    threads = [one for (one,) in con.execute(f"SELECT thread_id FROM threads WHERE {where}", params).fetchall()]
+    purge(con, ids)
+    if threads:
+        con.execute(
+            "DELETE FROM requests WHERE list_has_any(regexp_extract_all(answer, 'thread:[0-9a-f]+'), ?::VARCHAR[])",
+            [[thread_mark(owner, thread_id) for thread_id in threads]],
+        )
+    for table in OWNED:
+        con.execute(f"DELETE FROM {table} WHERE {where}", params)
+
+
+def contents_of(read: Rows, owner: Owner, limit: int) -> OwnerContents:
+    """Return what an owner has; see MaintenanceStore.contents."""
+    where, params = of_owner(owner)
+
+    def count(table: str) -> int:
+        return int(read(f"SELECT count(*) FROM {table} WHERE {where}", params)[0][0])
+
+    def ids(table: str, order: str) -> tuple[str, ...]:
+        found = read(f"SELECT id FROM {table} WHERE {where} ORDER BY {order} LIMIT {int(limit)}", params)
+        return tuple(one for (one,) in found)
+
+    trust = "coalesce(json_extract_string(details, '$.trust'), 'host')"
+    trusts = [f"SELECT {trust} FROM {table} WHERE {where}" for table in WITH_TRUST]
+    trusts.append(f"SELECT trust FROM working_memories WHERE {where}")
+    found = read(" UNION ".join(trusts), params * len(trusts))
+    return OwnerContents(
+        count("memories"),
+        count("messages"),
+        count("threads"),
+        ids("memories", "create_time DESC, id DESC"),
+        ids("messages", "number"),
+        frozenset(Trust(one) for (one,) in found),
+    )
+
+
+def owners_of_user(read: Rows, user_id: str, agent_id: str) -> list[Owner]:
+    """Return the personal scopes of a user; see MaintenanceStore.owners_of_user."""
+    tables = " UNION ".join(f"SELECT agent_id FROM {table} WHERE user_id = ?" for table in OWNED)
+    found = read(f"SELECT agent_id FROM ({tables}) ORDER BY agent_id", [user_id] * len(OWNED))
+    return [Owner(one, Scope(user_id=user_id)) for (one,) in found if agent_id in {"", one}]
