@@ -252,7 +252,7 @@ class MemoryServiceServicer(object):
     def ForgetUser(self, request, context):
         """Erases all that the calling user has with this agent, for good and in one transaction: memories in every state,
         people, conversations, sessions and working memory. What was said in chats stays with the chat. The caller must
-        hold "delete". Errors: INVALID_ARGUMENT (IDENTITY_MISSING): the call names no user. FAILED_PRECONDITION
+        hold "delete". Errors: INVALID_ARGUMENT (IDENTITY_MISSING): the call names no user. PERMISSION_DENIED
         (TRUST_TOO_LOW): some of it is of higher trust than the caller; nothing was erased. UNAVAILABLE (UNAVAILABLE): the
         store cannot write now; retry with backoff.
         """

@@ -113,7 +113,7 @@ class MemoryServiceStub:
     ForgetUser: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.ForgetUserRequest, memoryd.v1.memory_service_pb2.ForgetUserResponse]
     """Erases all that the calling user has with this agent, for good and in one transaction: memories in every state,
     people, conversations, sessions and working memory. What was said in chats stays with the chat. The caller must
-    hold "delete". Errors: INVALID_ARGUMENT (IDENTITY_MISSING): the call names no user. FAILED_PRECONDITION
+    hold "delete". Errors: INVALID_ARGUMENT (IDENTITY_MISSING): the call names no user. PERMISSION_DENIED
     (TRUST_TOO_LOW): some of it is of higher trust than the caller; nothing was erased. UNAVAILABLE (UNAVAILABLE): the
     store cannot write now; retry with backoff.
     """
@@ -209,7 +209,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     ForgetUser: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.ForgetUserRequest, memoryd.v1.memory_service_pb2.ForgetUserResponse]  # type: ignore[assignment]
     """Erases all that the calling user has with this agent, for good and in one transaction: memories in every state,
     people, conversations, sessions and working memory. What was said in chats stays with the chat. The caller must
-    hold "delete". Errors: INVALID_ARGUMENT (IDENTITY_MISSING): the call names no user. FAILED_PRECONDITION
+    hold "delete". Errors: INVALID_ARGUMENT (IDENTITY_MISSING): the call names no user. PERMISSION_DENIED
     (TRUST_TOO_LOW): some of it is of higher trust than the caller; nothing was erased. UNAVAILABLE (UNAVAILABLE): the
     store cannot write now; retry with backoff.
     """
@@ -380,7 +380,7 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
     ) -> typing.Union[memoryd.v1.memory_service_pb2.ForgetUserResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.ForgetUserResponse]]:
         """Erases all that the calling user has with this agent, for good and in one transaction: memories in every state,
         people, conversations, sessions and working memory. What was said in chats stays with the chat. The caller must
-        hold "delete". Errors: INVALID_ARGUMENT (IDENTITY_MISSING): the call names no user. FAILED_PRECONDITION
+        hold "delete". Errors: INVALID_ARGUMENT (IDENTITY_MISSING): the call names no user. PERMISSION_DENIED
         (TRUST_TOO_LOW): some of it is of higher trust than the caller; nothing was erased. UNAVAILABLE (UNAVAILABLE): the
         store cannot write now; retry with backoff.
         """
