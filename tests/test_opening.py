@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from memory_client import MessageDraft
 
 from memoryd.model.change import ChangeSet
 from memoryd.model.grant import GrantUsage
@@ -20,7 +21,21 @@ from memoryd.model.scope import Scope
 from memoryd.store.duckdb import StoreRefused, rows
 from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
-from tests.builders import ALICE, BOB, MEMORY_LIMIT, NOW, TEAM, entry, memory, open_duckdb, open_store, run, visible_to
+from tests.builders import (
+    ALICE,
+    BOB,
+    MEMORY_LIMIT,
+    NOW,
+    TEAM,
+    Local,
+    entry,
+    memory,
+    open_duckdb,
+    open_store,
+    ports_over,
+    run,
+    visible_to,
+)
 
 PUT = """
 import asyncio, os, sys
@@ -321,3 +336,24 @@ async def test_below_the_watermark_inserts_are_refused_and_nothing_is_lost(folde
         assert [] == await store.page(visible_to(ALICE), Filter(), now=NOW, limit=9)
     finally:
         await store.close()
+
+
+async def test_a_database_without_conversations_opens_and_takes_them(folder):
+    path = folder / "memory.duckdb"
+    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:5])
+    row = dict(rows.entry_row(entry("older than conversations"), 1))
+    row.pop("vector_32")
+    opened.connection.execute(
+        f"INSERT INTO memories ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608  our own names
+        list(row.values()),
+    )
+    opened.close()
+    async with ports_over(open_duckdb(folder)) as ports:
+        memory_of = Local(ports, lambda: NOW, user_id="alice")
+        await memory_of.append("t", MessageDraft(content="said since"))
+        built = await memory_of.context("older conversations said", thread_id="t", min_score=0.0)
+        assert ["relevant_memory", "recent_messages"] == [section.name for section in built.sections]
+    async with ports_over(open_duckdb(folder)) as ports:
+        memory_of = Local(ports, lambda: NOW, user_id="alice")
+        assert ["said since"] == [message.content for message in (await memory_of.messages("t")).messages]
+    assert (folder / "memory.duckdb.before-schema-6").exists()

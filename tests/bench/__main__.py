@@ -287,6 +287,7 @@ TALK: dict[str, Callable[[], object]] = {
     "append": lambda: talk.appends(300),
     "talk": lambda: talk.batches(15),
     "context": lambda: talk.contexts(100),
+    "pages": lambda: (talk.pages(10_000), talk.pages(1_000_000)),
 }
 """What concerns conversations: see tests/bench/talk.py."""
 
@@ -298,7 +299,7 @@ def main() -> None:
         "--only",
         default="",
         help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million,"
-        "identity,listeners,flood,judged,upkeep,crowd,embedding,reembed,append,talk,context,scaling",
+        "identity,listeners,flood,judged,upkeep,crowd,embedding,reembed,append,talk,context,pages,scaling",
     )
     parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")
     args = parser.parse_args()

@@ -9,9 +9,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from pathlib import Path
 
 from memory_client import MemoryClient, MessageDraft, MessageSearch
 
+from memoryd.model.change import ChangeSet, ConversationChange
+from memoryd.model.conversation import Message, Role, Thread
+from memoryd.model.scope import Owner, Scope
+from memoryd.store.duckdb.changes import write
 from memoryd.v1 import (
     context_service_pb2,
     context_service_pb2_grpc,
@@ -20,12 +25,14 @@ from memoryd.v1 import (
     memory_service_pb2,
     memory_service_pb2_grpc,
 )
-from tests.bench.report import one, quantile, row, scratch
-from tests.bench.seed import fill, sentences
+from tests.bench.report import one, quantile, row, rss_mb, scratch
+from tests.bench.seed import BEGIN, fill, sentences
+from tests.builders import open_store
 from tests.support import Daemon
 
 NO_MODEL = '[embedding]\nprovider = "none"\n'
 THREADS = 1000
+MOST_PAGES = 300  # of a thread; each begins where the one before ended
 LONG, SHORT = 55, 5  # messages of every tenth thread, and of the others: 10 on the average
 
 
@@ -172,5 +179,55 @@ def contexts(count: int) -> None:
     medians = {name: statistics.median(less for _, less in pairs) for name, pairs in taken.items()}
     for name, size in (("short", SHORT), ("long", LONG)):
         one(f"  BuildContext of a thread of {size} to a search", medians[name] / medians["search"], "×", "≤ 3")
+    daemon.stop()
+    shutil.rmtree(folder)
+
+
+def _long_thread(database: Path, count: int) -> None:
+    """Write a thread of so many messages of user `long` beside a daemon that is not running."""
+    opened = open_store(database, memory_limit_bytes=1 << 30)
+    owner = Owner("default", Scope(user_id="long"))
+    began = BEGIN
+    thread = Thread(
+        id="long", agent_id="default", scope=owner.scope, create_time=began, update_time=began,
+        message_count=count, turn_count=count, last_seq=count, revision=1,
+    )  # fmt: skip
+    message = Message(
+        id="x", agent_id="default", scope=owner.scope, thread_id="long", seq=1, session_id="s", role=Role.USER,
+        content="we spoke of many things that day", create_time=began,
+    )  # fmt: skip
+    con = opened.connection
+    con.execute("BEGIN")
+    talk = ConversationChange(owner, messages=((message, "spoke mani thing day"),), threads=(thread,))
+    write(con, [ChangeSet(conversation=talk)], opened.commit_seq + 1, ())
+    con.execute("UPDATE commits SET commit_seq = ?", [count])
+    con.execute(
+        "INSERT INTO messages SELECT n * 128, thread, agent_id, user_id, chat_id, thread_id, 'm' || n, n, content,"
+        " details, metadata, create_time + to_seconds(n), grant_id, text_bytes, terms, n"
+        " FROM messages, (SELECT range AS n FROM range(2, ?)) ",
+        [count + 1],
+    )
+    con.execute("COMMIT")
+    con.execute("CHECKPOINT")
+    opened.close()
+
+
+def pages(count: int) -> None:
+    """Pages of a thread at its end, in the middle and at its begin; and what the daemon takes for it."""
+    folder = scratch()
+    _long_thread(folder / "memory.duckdb", count)
+    daemon = Daemon(folder, config=NO_MODEL)
+    daemon.start()
+    with daemon.client("long", timeout_s=120) as client:
+        before = rss_mb(daemon.process.pid)
+        token, taken = "", []
+        for _ in range(min(count // 100, MOST_PAGES)):
+            began = time.perf_counter()
+            page = client.messages("long", page_size=100, page_token=token)
+            taken.append((time.perf_counter() - began) * 1e3)
+            token = page.next_page_token
+        one(f"  resident memory after pages of a thread of {count:,}", rss_mb(daemon.process.pid) - before, "MB more")
+    row(f"ListMessages(100), the last pages of {count:,}", taken[:30])
+    row(f"ListMessages(100), {len(taken) - 30:,} to {len(taken):,} pages before them", taken[-30:], goal="as the last")
     daemon.stop()
     shutil.rmtree(folder)

@@ -2,7 +2,8 @@
 `make eval DATA=folder`: retrieval scored through a real daemon and the real client.
 
 The folder holds `eval_retrieval.py` and its data sets; nothing of them is part of this project. Every conversation is a
-user, every turn a message (kind EPISODE), every fact a FACT: its date becomes event_time, its speaker source.speaker,
+user, every turn a memory of kind EPISODE, with `--through messages` a message of a thread; every fact is a FACT. Its
+date becomes event_time, its speaker source.speaker,
 and what the loader wrote of both in front of the text is taken off again, as memoryd indexes them by itself. Of facts
 that are told to contradict each other, it is told what was retired and what was contested.
 """
@@ -11,11 +12,9 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import re
 import shutil
 import sys
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,12 +22,13 @@ from typing import Any
 from memory_client import Draft, Filter, Kind, MemoryClient, Source
 
 from memoryd.model.limits import MAX_BATCH, MAX_CONTENT_BYTES, MAX_QUERY_BYTES, MAX_SEARCH_LIMIT
+from tests.eval.drafts import cut, happened, words_of
+from tests.eval.talk import ask_messages, feed_messages, found_beside, until_embedded
 from tests.support import running
 
 FACTS = frozenset(
     {"letta-core", "letta-update", "precisionmembench"}
 )  # statements; the other sets are messages and documents
-_DATE = re.compile(r"^\[[^\]]*\] ")
 
 
 def _scorer(folder: Path) -> ModuleType:
@@ -44,35 +44,16 @@ def _scorer(folder: Path) -> ModuleType:
     return module
 
 
-def _time(text: str) -> datetime | None:
-    for form in ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%B-%d-%Y", "%B %d, %Y"):
-        try:
-            return datetime.strptime(text[:19] if form.startswith("%Y") else text, form).replace(tzinfo=UTC)
-        except ValueError:
-            continue
-    return None
-
-
-def _cut(text: str, most: int) -> str:
-    return text.encode()[:most].decode(errors="ignore") if len(text.encode()) > most else text
-
-
 def _draft(item: Any, kind: Kind, counts: dict[str, int]) -> Draft:
-    text, meta = item.text, item.meta
-    speaker = str(meta.get("speaker") or "")
-    happened = _time(str(meta.get("date") or ""))
-    if happened is not None:
-        text = _DATE.sub("", text, count=1)
-    if speaker and text.startswith(f"{speaker}: "):
-        text = text.removeprefix(f"{speaker}: ")
-    content = _cut(text, MAX_CONTENT_BYTES)
+    text, meta = words_of(item), item.meta
+    content = cut(text, MAX_CONTENT_BYTES)
     counts["cut"] += content != text
     return Draft(
         content=content if content.strip() else "-",
         kind=kind,
         key=item.id if kind is Kind.EPISODE else "",  # so that two turns of the same words stay two
-        source=Source(speaker=speaker, session_id=str(meta.get("session") or "")),
-        event_time=happened,
+        source=Source(speaker=str(meta.get("speaker") or ""), session_id=str(meta.get("session") or "")),
+        event_time=happened(item),
     )
 
 
@@ -112,6 +93,9 @@ def _judged(memory: MemoryClient, items: list[Any], ids: dict[str, str]) -> None
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder that holds eval_retrieval.py")
+    parser.add_argument(
+        "--through", choices=("memories", "messages"), default="memories", help="feed dialogues as memories or messages"
+    )
     parser.add_argument("--sets", default="locomo", help="comma-separated names of its data sets")
     args = parser.parse_args()
     scorer = _scorer(args.data)
@@ -126,11 +110,24 @@ def main() -> None:
             clients = {}
             for n, (conversation, items) in enumerate(data.memories.items()):
                 clients[conversation] = MemoryClient(daemon.endpoint, user_id=f"{name}-{n}", timeout_s=600)
-                ids[conversation] = _fill(clients[conversation], items, kind, counts)
+                if args.through == "messages":
+                    feed_messages(clients[conversation], items)
+                else:
+                    ids[conversation] = _fill(clients[conversation], items, kind, counts)
                 print(f"{name}: {n + 1}/{len(data.memories)} conversations stored", end="\r", file=sys.stderr)
 
+            def ask(conversation: str, query: str, k: int, clients=clients) -> list[str]:
+                return ask_messages(clients[conversation], query, k)
+
+            if args.through == "messages":
+                until_embedded(next(iter(clients.values())))
+                scorer.print_report(scorer.evaluate(data, ask))
+                shares = [found_beside(clients[one.conv], one) for one in data.questions if one.gold]
+                print(f"R@10 with one turn either side: {sum(shares) / len(shares):.3f} of {len(shares)} questions\n")
+                continue
+
             def search(conversation: str, query: str, k: int, clients=clients, ids=ids, wanted=wanted) -> list[str]:
-                text = _cut(query, MAX_QUERY_BYTES)
+                text = cut(query, MAX_QUERY_BYTES)
                 hits = clients[conversation].search(text, limit=min(k, MAX_SEARCH_LIMIT), filter=wanted).hits
                 return [ids[conversation][hit.memory.id] for hit in hits]
 

@@ -45,7 +45,7 @@ async def list_messages(  # noqa: PLR0913  one argument for each field of the co
         owner,
         thread.id,
         limit=size + 1,
-        before=before,
+        before=before or thread.last_seq + 1,
         after=thread.view_seq if in_view else 0,
         session_id=session_id,
     )

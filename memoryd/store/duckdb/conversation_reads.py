@@ -34,6 +34,8 @@ from memoryd.store.duckdb.writer import Writer
 __all__ = ["ConversationReads"]
 
 T = TypeVar("T")
+NO_END = 2**62
+WINDOW, WIDER = 4, 16  # of a page: how many times its size is looked at, and how much more where that has too few
 CHUNK = 4096  # messages that a load holds as rows at a time
 _MESSAGES = f"SELECT {', '.join(MESSAGE_COLUMNS)} FROM messages"
 
@@ -125,16 +127,17 @@ class ConversationReads:
         self, owner: Owner, thread_id: str, *, limit: int, before: int = 0, after: int = 0, session_id: str = ""
     ) -> list[Message]:
         where, params = _of_thread(owner, thread_id)
-        where, params = f"{where} AND seq > ?", [*params, after]
-        if before:
-            where, params = f"{where} AND seq < ?", [*params, before]
         if session_id:
             where += " AND json_extract_string(details, '$.session_id') = ?"
             params = [*params, session_id]
-        found = await self._conversation_rows(
-            f"{_MESSAGES} WHERE {where} ORDER BY seq DESC LIMIT {int(limit)}", params, message_of
-        )
-        return found[::-1]
+        sql = f"{_MESSAGES} WHERE {where} AND seq > ? AND seq < ? ORDER BY seq DESC LIMIT {int(limit)}"
+        width = WINDOW * limit
+        while True:  # by windows, which zone maps find: without one, all that is before would be sorted
+            low = max(after, before - width) if before else after
+            found = await self._conversation_rows(sql, [*params, low, before or NO_END], message_of)
+            if len(found) >= limit or low <= after:
+                return found[::-1]
+            width *= WIDER
 
     async def messages_at(self, owner: Owner, places: Collection[tuple[str, int]]) -> list[Message]:
         if not places:

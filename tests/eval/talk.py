@@ -1,0 +1,59 @@
+"""Dialogues fed through AppendMessages and asked through SearchMessages: every conversation is a thread of a user."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from memory_client import MemoryClient, MessageDraft, MessageSearch
+
+from memoryd.model.limits import MAX_BATCH, MAX_QUERY_BYTES, MAX_SEARCH_LIMIT
+from tests.eval.drafts import cut, happened, words_of
+
+__all__ = ["ask_messages", "feed_messages", "found_beside", "until_embedded"]
+
+BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
+FOUND = 10  # hits whose neighbours count as found too
+
+
+def _draft(item: Any, n: int) -> MessageDraft:
+    when = happened(item)
+    return MessageDraft(
+        content=words_of(item) or "-",
+        name=str(item.meta.get("speaker") or ""),
+        id=item.id,
+        create_time=(when or BEGIN) + timedelta(seconds=n),  # a session has one date for all its turns
+    )
+
+
+def feed_messages(memory: MemoryClient, items: list[Any]) -> None:
+    """Append every turn in order, each session under its key."""
+    start = 0
+    while start < len(items):
+        session = items[start].meta.get("session")
+        end = start
+        while end < len(items) and end - start < MAX_BATCH and items[end].meta.get("session") == session:
+            end += 1
+        drafts = [_draft(item, start + n) for n, item in enumerate(items[start:end])]
+        memory.append("dialogue", drafts, session_id=str(session or ""))
+        start = end
+
+
+def until_embedded(memory: MemoryClient) -> None:
+    """Wait until every message has its vector."""
+    while memory.server_info().unembedded_message_count:
+        time.sleep(0.2)
+
+
+def ask_messages(memory: MemoryClient, query: str, k: int) -> list[str]:
+    """Return the ids of the turns that answer, best first, without neighbours."""
+    asked = MessageSearch(text=cut(query, MAX_QUERY_BYTES), top_k=min(k, MAX_SEARCH_LIMIT), before=0, after=0)
+    return [hit.message.id for hit in memory.search_messages(asked).hits]
+
+
+def found_beside(memory: MemoryClient, question: Any) -> float:
+    """Return the share of a question's evidence among the first hits and the turns right beside them."""
+    asked = MessageSearch(text=cut(question.query, MAX_QUERY_BYTES), top_k=FOUND, before=1, after=1)
+    shown = {one.id for hit in memory.search_messages(asked).hits for one in (hit.message, *hit.before, *hit.after)}
+    return len(shown & set(question.gold)) / len(set(question.gold))
