@@ -110,7 +110,15 @@ async def test_the_messages_of_a_disabled_agent_are_not_stored_and_the_call_says
     async with ports_over(ram_store(), Config(agents={"off": {("memory", "enabled"): False}})) as ports:
         off = Local(ports, clock, user_id="alice", agent_id="off")
         assert not (await off.append("t", HELLO)).stored
+        assert "" == (await off.set_summary("t", "a summary")).summary
+        assert "" == (await off.set_working_memory("a plan")).text
+        assert "" == (await off.set_working_memory("a plan", thread_id="t")).text
+        assert 0 == (await off.compact_thread("t")).compacted_count
+        began = (await off.start_session("t", "s")).session
+        assert ("s", "pending") == (began.id, (await off.end_session("t", "s")).state.value)
         assert () == (await off.threads()).threads
+        assert () == (await off.sessions()).sessions
+        assert "" == (await off.working_memory()).text
 
 
 def test_messages_are_found_among_memories_where_their_kind_is_asked_for(world, user):

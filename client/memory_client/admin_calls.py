@@ -18,7 +18,8 @@ from memoryd.model.reports import (
     Trace,
 )
 from memoryd.v1 import admin_service_pb2
-from memoryd.wire.memory import erased_from_pb, time_from_pb
+from memoryd.wire.erased import erased_from_pb
+from memoryd.wire.memory import time_from_pb
 
 
 def server_info() -> Call[ServerInfo]:

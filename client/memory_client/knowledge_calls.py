@@ -19,7 +19,8 @@ from memoryd.model.reports import (
 from memoryd.model.results import AddResult, Confirmed, DeletedMany, History
 from memoryd.v1 import entity_service_pb2, memory_service_pb2
 from memoryd.wire.entity import profile_from_pb
-from memoryd.wire.memory import erased_from_pb, filter_to_pb, memory_from_pb, result_from_pb, source_to_pb, time_from_pb
+from memoryd.wire.erased import erased_from_pb
+from memoryd.wire.memory import filter_to_pb, memory_from_pb, result_from_pb, source_to_pb, time_from_pb
 
 __all__ = []
 

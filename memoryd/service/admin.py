@@ -19,7 +19,8 @@ from memoryd.model.change import ChangeSet
 from memoryd.service.gate import Call
 from memoryd.service.gc import run_gc
 from memoryd.v1 import admin_service_pb2 as pb
-from memoryd.wire.memory import erased_to_pb, set_time
+from memoryd.wire.erased import erased_to_pb
+from memoryd.wire.memory import set_time
 
 __all__ = ["AdminService"]
 

@@ -20,9 +20,9 @@ from memoryd.model.results import AddResult
 from memoryd.service.gate import Call
 from memoryd.turns import in_turns
 from memoryd.v1 import memory_service_pb2 as pb
+from memoryd.wire.erased import erased_to_pb
 from memoryd.wire.memory import (
     draft_from_pb,
-    erased_to_pb,
     filter_from_pb,
     hit_to_pb,
     legs_to_pb,

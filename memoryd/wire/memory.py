@@ -12,7 +12,6 @@ from memoryd.model.entity import EntityRef
 from memoryd.model.memory import Draft, Judgement, Kind, Memory, Outcome, Source, State
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.query import Filter
-from memoryd.model.reports import ErasedUser
 from memoryd.model.results import AddResult, Hit, Leg, LegScore, MemoryCount, Stats
 from memoryd.model.scope import Scope
 from memoryd.model.times import from_us, to_us
@@ -23,8 +22,6 @@ __all__ = [
     "EnumCodes",
     "draft_from_pb",
     "draft_to_pb",
-    "erased_from_pb",
-    "erased_to_pb",
     "filter_from_pb",
     "filter_to_pb",
     "hit_from_pb",
@@ -352,21 +349,3 @@ def stats_from_pb(message: memory_service_pb2.GetMemoryStatsResponse) -> Stats:
         for item in message.counts
     )
     return Stats(counts, time_from_pb(message, "newest_create_time"), message.content_bytes)
-
-
-_OF_ERASED = ("agent_id", "memory_count", "message_count", "thread_count", "dry_run")
-_ERASED_LISTS = ("memory_ids", "message_ids", "backups")
-
-
-def erased_to_pb(erased: ErasedUser) -> memory_pb2.ErasedUser:
-    """Return the receipt of an erased user as message."""
-    message = memory_pb2.ErasedUser(**{name: getattr(erased, name) for name in (*_OF_ERASED, *_ERASED_LISTS)})
-    set_time(message, "purge_time", erased.purge_time)
-    return message
-
-
-def erased_from_pb(message: memory_pb2.ErasedUser) -> ErasedUser:
-    """Return a message as the receipt of an erased user."""
-    lists: dict[str, Any] = {name: tuple(getattr(message, name)) for name in _ERASED_LISTS}
-    plain = {name: getattr(message, name) for name in _OF_ERASED}
-    return ErasedUser(purge_time=time_from_pb(message, "purge_time"), **plain, **lists)

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memoryd.domain.conversation.sessions import session_for
-from memoryd.domain.conversation.threads import ThreadKey
+from memoryd.domain.conversation.threads import ThreadKey, is_enabled, new_thread
 from memoryd.domain.idempotency import IdempotentRequest
 from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports, thread_lock
@@ -48,7 +48,7 @@ async def append(
 ) -> Appended:
     """Append messages to a thread in order, all or none; see AppendMessages in the contract."""
     write = _Append(key, drafts, check_id(session_id, "session_id"), caller, ports, now)
-    if not ports.policy.of(caller.agent_id).enabled:
+    if not is_enabled(caller, ports):
         return Appended(stored=False)
     appended = await carry_out(write, request_id=request_id)
     pause_s = ports.lag.pause_s(len(drafts), ports.policy.conversation.slow_after)
@@ -172,7 +172,7 @@ class _Append(Write[Appended]):
         store = self.ports.store
         thread = await store.thread(self._owner, self._key.thread_id)
         if thread is None:
-            return _new_thread(self._key, self._owner, self.now), None
+            return new_thread(self._key, self._owner, self.now), None
         session = await store.session(self._owner, thread.id, thread.session_id) if thread.session_id else None
         return thread, session
 
@@ -218,10 +218,6 @@ class _Append(Write[Appended]):
                 f"the grant stores {used.stored_bytes} of {quota.stored_bytes} bytes, and these messages have {size}",
                 limit="stored_bytes",
             )
-
-
-def _new_thread(key: ThreadKey, owner: Owner, now: datetime) -> Thread:
-    return Thread(id=key.thread_id, agent_id=owner.agent_id, scope=owner.scope, create_time=now, update_time=now)
 
 
 def _outcomes(owner: Owner, messages: Sequence[tuple[Message, str]]) -> tuple[tuple[str, None, tuple[str, ...]], ...]:

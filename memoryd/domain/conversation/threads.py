@@ -30,10 +30,13 @@ __all__ = [
     "get_summary",
     "get_thread",
     "get_working_memory",
+    "is_enabled",
     "list_sessions",
     "list_threads",
+    "new_thread",
     "set_summary",
     "set_working_memory",
+    "thread_as_it_is",
     "working_memory_of",
 ]
 
@@ -56,6 +59,21 @@ class ThreadKey:
     def owner(self, caller: Caller) -> Owner:
         """Return whose thread it is; IdentityMissing or InvalidArgument if the call does not say."""
         return caller.writes_to(shared=self.shared)
+
+
+def new_thread(key: ThreadKey, owner: Owner, now: datetime) -> Thread:
+    """Return a thread that has no message yet."""
+    return Thread(id=key.thread_id, agent_id=owner.agent_id, scope=owner.scope, create_time=now, update_time=now)
+
+
+def is_enabled(caller: Caller, ports: Ports) -> bool:
+    """Whether anything is stored for the agent of a call; if not, calls succeed and change nothing."""
+    return ports.policy.of(caller.agent_id).enabled
+
+
+async def thread_as_it_is(key: ThreadKey, owner: Owner, ports: Ports, now: datetime) -> Thread:
+    """Return a thread, or an empty one where there is none: what a call answers for an agent that is switched off."""
+    return await ports.store.thread(owner, key.thread_id) or new_thread(key, owner, now)
 
 
 async def known_thread(key: ThreadKey, owner: Owner, ports: Ports) -> Thread:
@@ -176,6 +194,8 @@ async def set_summary(
     """
     text = check_text(summary, "summary", limit=limits.MAX_SUMMARY_BYTES).strip()
     _refuse_secrets(text, "summary", ports)
+    if not is_enabled(caller, ports):
+        return await thread_as_it_is(key, key.owner(caller), ports, now)
 
     async def change(thread: Thread) -> tuple[Thread, tuple[Session, ...], Thread]:
         if not 0 <= up_to_seq <= thread.last_seq:
@@ -212,6 +232,8 @@ async def compact_thread(
     policy = ports.policy.of(caller.agent_id).conversation
     default = policy.emergency_retain if emergency else policy.retain_recent
     retained = check_count(retain_recent, "retain_recent", default=default, limit=limits.MAX_RECENT_MESSAGES)
+    if not is_enabled(caller, ports):
+        return CompactedThread(await thread_as_it_is(key, key.owner(caller), ports, now), 0)
 
     async def change(thread: Thread) -> tuple[Thread, tuple[Session, ...], CompactedThread]:
         first = max(thread.view_seq, thread.last_seq - retained)
@@ -241,6 +263,8 @@ async def set_working_memory(
     text = check_text(text, "text", limit=limits.MAX_WORKING_MEMORY_BYTES).strip()
     _refuse_secrets(text, "text", ports)
     held = WorkingMemory(text, now if text else None, caller.trust)
+    if not is_enabled(caller, ports):
+        return await get_working_memory(key, caller, ports, shared=shared)
     if key is not None:
 
         async def change(thread: Thread) -> tuple[Thread, tuple[Session, ...], WorkingMemory]:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memoryd.domain.conversation.sessions import ended, is_idle, opened, session_now
-from memoryd.domain.conversation.threads import ThreadKey, change_thread, known_thread
+from memoryd.domain.conversation.threads import ThreadKey, change_thread, is_enabled, known_thread, thread_as_it_is
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.errors import ThreadNotFound
@@ -35,11 +35,9 @@ async def start_session(
     owner = key.owner(caller)
 
     async def decide() -> Decision[StartedSession]:
-        thread = await ports.store.thread(owner, key.thread_id)
-        if thread is None:
-            thread = Thread(
-                id=key.thread_id, agent_id=owner.agent_id, scope=owner.scope, create_time=now, update_time=now
-            )
+        thread = await thread_as_it_is(key, owner, ports, now)
+        if not is_enabled(caller, ports):
+            return Decision(None, _answer(StartedSession(opened(asked or ports.new_id(), thread, now))))
         current = await ports.store.session(owner, thread.id, thread.session_id) if thread.session_id else None
         if current is not None and current.id == asked:
             return Decision(None, _answer(StartedSession(session_now(current, thread))))
@@ -74,6 +72,9 @@ async def end_session(key: ThreadKey, session_id: str, caller: Caller, ports: Po
     """
     asked = check_id(session_id, "session_id")
     owner = key.owner(caller)
+    if not is_enabled(caller, ports):
+        thread = await thread_as_it_is(key, owner, ports, now)
+        return ended(opened(asked or ports.new_id(), thread, now), thread, now, "ended")
     thread = await known_thread(key, owner, ports)
     wanted = asked or thread.session_id
     found = await ports.store.session(owner, thread.id, wanted) if wanted else None
