@@ -237,10 +237,22 @@ class AsyncConversation:
         self._client = client
         self._shared = shared
         self._named = session_id
+        self._failed: tuple[tuple[MessageDraft, ...], str] = ((), "")
+        """What was said last, and under which request id, as long as it is not known to be stored."""
 
-    async def say(self, *messages: MessageDraft) -> Appended:
-        """Append messages in order, all or none."""
-        done = await self._client.append(self.thread_id, messages, shared=self._shared, session_id=self._named)
+    async def say(self, *messages: MessageDraft, request_id: str = "") -> Appended:
+        """
+        Append messages in order, all or none.
+
+        Said again after a call that failed, the same messages count once: they go under the same request id.
+        """
+        if not request_id:
+            request_id = self._failed[1] if self._failed[0] == messages else calls.request_id_of("")
+        self._failed = (messages, request_id)
+        done = await self._client.append(
+            self.thread_id, messages, shared=self._shared, session_id=self._named, request_id=request_id
+        )
+        self._failed = ((), "")
         self.session_id = done.session_id or self.session_id
         return done
 
