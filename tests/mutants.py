@@ -20,6 +20,7 @@ BEHAVIOUR, STORE, INDEX = (
     "tests/test_index.py tests/test_index_cache.py tests/test_index_commits.py",
 )
 TWO = "tests/test_two_daemons.py"
+TALK, IDEMPOTENCY = "tests/conformance/test_conversations.py tests/test_two_daemons.py", "tests/test_idempotency.py"
 ACCESS, ORDER = "tests/test_access.py tests/test_access_order.py", "tests/test_order.py"
 KNOWLEDGE, PEOPLE = (
     "tests/conformance/test_knowledge.py tests/conformance/test_fading.py",
@@ -30,6 +31,15 @@ PATIENCE_S = 120
 
 # (file, what stands there, what is planted, the tests that must fail)
 MUTANTS = [
+    ("memoryd/domain/pipeline.py", "(Contended, Conflict, LimitExceeded)", "(Contended,)", IDEMPOTENCY),
+    ("memoryd/domain/pipeline.py", "(Contended, Conflict, LimitExceeded)", "(Conflict, LimitExceeded)", IDEMPOTENCY),
+    ("memoryd/store/duckdb/conversation_writes.py", "CASE WHEN revision = ? AND", "CASE WHEN revision <= ? + 9 AND", TALK),
+    ("memoryd/store/duckdb/conversation_writes.py", "    if not count:", "    if count:", TALK),
+    ("memoryd/domain/conversation/sessions.py", "now - thread.update_time >= timedelta", "now - thread.update_time > timedelta", TALK),
+    ("memoryd/domain/conversation/sessions.py", "asked == current.id or (not asked and not idle)", "asked == current.id or not asked", TALK),
+    ("memoryd/domain/conversation/reading.py", "        if (max_tokens and left < 0)", "        if (max_tokens and left <= 0)", TALK),
+    ("memoryd/domain/context/budget.py", "        room -= excess", "        break", "tests/test_context.py"),
+    ("memoryd/domain/context/build.py", "if name in allowed]", "]", "tests/test_context_daemon.py"),
     ("memoryd/store/duckdb/queries.py", '"agent_id = ? AND user_id = ?", [owner.agent_id, owner.scope.user_id]',
      '"agent_id = ? AND (true OR user_id = ?)", [owner.agent_id, owner.scope.user_id]', STORE),
     ("memoryd/store/duckdb/queries.py", '"agent_id = ? AND chat_id = ?"', '"agent_id <> ? AND chat_id = ?"', STORE),

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memoryd.domain.context.budget import Part, compose
 from memoryd.domain.context.build import searched_by
 from memoryd.domain.context.render import memory_line
-from memoryd.domain.tokens import token_count
+from memoryd.domain.tokens import Measure, token_count
+from memoryd.model.context import RELEVANT_MEMORY
 from memoryd.model.trust import Trust
 from tests.builders import NOW, memory
 
@@ -73,3 +75,13 @@ def test_a_label_names_who_and_when_and_holds_no_sentence():
 
 def test_tokens_are_a_quarter_of_the_bytes_rounded_up():
     assert (0, 1, 1, 2) == (token_count(""), token_count("a"), token_count("abcd"), token_count("ééé"))
+
+
+def test_a_text_that_is_longer_than_its_parts_stays_within_the_budget():
+    measure = Measure(lambda texts: [len(text.split()) + 3 * text.count("\n- ") for text in texts])  # joints cost more
+    part = Part(RELEVANT_MEMORY, tuple(memory_line(memory(f"fact {n}")) for n in range(9)))
+    for tokens in range(80):
+        text, sections, skipped = compose([part], [RELEVANT_MEMORY], {}, tokens, measure)
+        assert measure.tokens(text) <= tokens
+        assert 9 == skipped + sum(len(section.items) for section in sections)
+    assert 8 <= len(sections[0].items)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import asyncio
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 
 import pytest
+from memory_client import Conflict, MessageDraft
 
 from memoryd.domain.forgetting.sweep import Match
 from memoryd.domain.payload import is_payload, payload_hash
-from memoryd.errors import RequestIdReused
+from memoryd.domain.ports import SeenRequests
+from memoryd.errors import LimitExceeded, RequestIdReused
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.memory import Draft, Kind, Outcome, Source
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner
-from tests.builders import ALICE, NOW, Local, ports_over, ram_store
+from tests.builders import ALICE, NOW, Local, open_duckdb, ports_over, ram_store
 
 
 @dataclass(frozen=True)
@@ -90,3 +93,39 @@ async def test_a_delete_of_many_is_hashed_by_what_it_asks_for_and_known_in_the_f
         assert 1 == len((await alice.page()).memories)
         with pytest.raises(RequestIdReused):
             await alice.delete_matching(text="coffee", request_id="r1")
+
+
+def said(text: str, **more) -> MessageDraft:
+    return MessageDraft(content=text, **more)
+
+
+async def test_messages_are_repeated_after_a_restart_beside_others_and_everything_is_there_once(folder, clock):
+    async with ports_over(open_duckdb(folder)) as ports:
+        me = Local(ports, clock, user_id="u0")
+        first = await me.append("t", said("zero", id="own"), request_id="r")
+        again = await me.append("t", said("zero", id="own"), request_id="r")
+        plain = await me.append("p", said("plain"), request_id="p")
+        with pytest.raises(Conflict, match="has a message 'own' already"):
+            await me.append("t", said("zero", id="own"), request_id="other")
+    assert first == again
+    async with ports_over(open_duckdb(folder)) as ports:  # what was seen is forgotten: nothing is looked up at first
+        users = [Local(ports, clock, user_id=f"u{n}") for n in range(8)]
+        done = await asyncio.gather(*(u.append("t", said("zero", id="own"), request_id="r") for u in users))
+        assert first.messages == done[0].messages
+        assert plain.messages == (await users[0].append("p", said("plain"), request_id="p")).messages
+        assert 1 == (await users[0].thread("p")).message_count
+        assert [1] * 8 == [(await u.thread("t")).message_count for u in users]
+        with pytest.raises(RequestIdReused):
+            await users[1].append("t", said("another"), request_id="r")
+        assert [["zero"]] * 8 == [[one.content for one in (await u.messages("t")).messages] for u in users]
+
+
+async def test_a_quota_that_is_used_up_refuses_no_repetition(clock):
+    async with ports_over(ram_store()) as ports:
+        inside = Local(ports, clock, user_id="u", grant_id="g", stored_bytes=10)
+        first = await inside.append("t", said("12345678"), request_id="r")
+        fresh = replace(ports, seen_requests=SeenRequests())
+        repeated = Local(fresh, clock, user_id="u", grant_id="g", stored_bytes=10)
+        assert first == await repeated.append("t", said("12345678"), request_id="r")
+        with pytest.raises(LimitExceeded, match="stores 8 of 10 bytes"):
+            await repeated.append("t", said("12345678"), request_id="s")

@@ -29,6 +29,8 @@ class IdempotentRequest:
         self._method = method
         self._request_id = request_id
         self._payload, self._first_form = payload, first_form
+        self.was_seen = bool(request_id) and ports.seen_requests.note((owner, method, request_id))
+        """Whether a call of late had this id, carried out or not."""
 
     async def earlier(self) -> RecordedRequest | None:
         """Return what the first call did; RequestIdReused if that was another request."""

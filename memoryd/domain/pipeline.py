@@ -27,7 +27,7 @@ from typing import Any, Generic, TypeVar
 from memoryd.domain.completion import mark_begun, raise_if_abandoned
 from memoryd.domain.idempotency import IdempotentRequest, idempotent
 from memoryd.domain.ports import Ports
-from memoryd.errors import Contended, NotFound
+from memoryd.errors import Conflict, Contended, LimitExceeded, NotFound
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.scope import Owner
@@ -35,6 +35,8 @@ from memoryd.model.scope import Owner
 __all__ = ["Decision", "Write", "carry_out", "decide_and_commit", "no_answer"]
 
 T = TypeVar("T")
+SIGNS_OF_A_REPETITION = (Contended, Conflict, LimitExceeded)
+"""What a write may meet that was carried out before: its id is taken, or what it asks for is there already."""
 ATTEMPTS = 8  # of a write where others change its owners; each time one of them has got on
 
 
@@ -55,6 +57,9 @@ class Write(ABC, Generic[T]):
 
     method: str
     """The RPC: a request id counts for one method."""
+    is_looked_up_first = True
+    """Whether a request id is looked up before the decision. If not, its first call is committed without: the store
+    refuses an id that is taken, and then all begins again with step 1. Saves a read where preparation takes no time."""
 
     def __init__(self, caller: Caller, ports: Ports, now: datetime) -> None:
         """Take who writes, what may be reached, and the time of the call."""
@@ -84,6 +89,9 @@ class Write(ABC, Generic[T]):
 async def carry_out(write: Write[T], *, request_id: str = "") -> T:
     """Carry a write out, once for each request id."""
     async with idempotent(write.ports, write.caller, write.method, request_id, write.payload) as request:
+        if request_id and not write.is_looked_up_first and not request.was_seen:
+            with contextlib.suppress(*SIGNS_OF_A_REPETITION):
+                return await _carry_out_once(write, request, may_be_known=False)
         return await _until_committed(lambda: _carry_out_once(write, request, may_be_known=bool(request_id)))
 
 

@@ -29,7 +29,17 @@ from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.base import Store
 
-__all__ = ["EmbeddingLag", "GrantCheck", "LastThreads", "Locks", "NoGrants", "Ports", "Recalls", "thread_lock"]
+__all__ = [
+    "EmbeddingLag",
+    "GrantCheck",
+    "LastThreads",
+    "Locks",
+    "NoGrants",
+    "Ports",
+    "Recalls",
+    "SeenRequests",
+    "thread_lock",
+]
 
 LONGEST_PAUSE_S = 5.0  # of an append while too many messages wait to be embedded
 MAX_NOTED_RECALLS = 20_000  # memories whose recall waits to be written down; beyond it recalls go uncounted
@@ -141,6 +151,22 @@ def _thread_bytes(held: tuple[Thread, Session | None]) -> int:
     return 2048 + 2 * len(thread.summary) + 2 * len(thread.working_memory)
 
 
+class SeenRequests:
+    """Which request ids came of late: what is repeated is looked up before it is carried out."""
+
+    def __init__(self, most: int = 16_384) -> None:
+        """Know at most so many."""
+        self._seen: LRUCache[int, bool] = LRUCache(most)
+
+    def note(self, name: object) -> bool:
+        """Return whether a request was noted before, and note it."""
+        key = hash(name)
+        if self._seen.get(key):
+            return True
+        self._seen[key] = True
+        return False
+
+
 class GrantCheck(Protocol):
     """Knows which grants count."""
 
@@ -187,6 +213,7 @@ class Ports:
     lag: EmbeddingLag = field(default_factory=EmbeddingLag)
     """How many messages wait for their vectors."""
     last_threads: LastThreads = field(default_factory=LastThreads)
+    seen_requests: SeenRequests = field(default_factory=SeenRequests)
     victims: WeakKeyDictionary[ScopeIndex, list[str]] = field(default_factory=WeakKeyDictionary)
     """Of an index that is full, what goes next."""
     clock: ClockWatch | None = None

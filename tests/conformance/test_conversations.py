@@ -208,8 +208,8 @@ async def test_a_session_ends_by_the_next_by_call_and_by_silence(memory, clock):
     )  # fmt: skip
     third = (await memory.append("t", said("e"))).session_id
     assert third not in {"", "s1", "s2"}
-    clock.now += timedelta(minutes=31)
-    assert third != (await memory.append("t", said("f"))).session_id
+    clock.now += timedelta(minutes=30)
+    assert third != (await memory.append("t", said("f"))).session_id  # at that very minute
     found = {session.id: session for session in (await memory.sessions("t")).sessions}
     assert ("idle", 1) == (found[third].end_reason, found[third].message_count)
     assert {"s1", "s2", third} == {s.id for s in (await memory.sessions(states=[SessionState.PENDING])).sessions}

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from memoryd.errors import Contended, Unavailable
-from memoryd.model.change import ChangeSet, RecordedRequest
+from memoryd.model.change import ChangeSet, ConversationChange, RecordedRequest
+from memoryd.model.conversation import Thread
 from memoryd.model.grant import GrantUsage, Permission, Quota, TokenKey
 from memoryd.model.memory import Kind, Outcome
 from memoryd.model.query import Filter
@@ -222,3 +223,29 @@ async def test_entries_come_in_the_order_of_their_ids_each_once_and_of_the_owner
     ids = [one.memory.id for one in known[::3][::-1]] + [known[1].memory.id]
     found = await store.entries(known[0].memory.owner, [*ids, other.memory.id, ids[0], "a" * 26])
     assert ids == [one.memory.id for one in found]
+
+
+async def test_of_threads_written_together_only_that_of_another_revision_is_refused(store):
+    def change(name: str, revision: int) -> ChangeSet:
+        thread = Thread(
+            id=name, agent_id="default", scope=ALICE, create_time=NOW, update_time=NOW, turn_count=revision,
+            revision=revision,
+        )  # fmt: skip
+        return ChangeSet(conversation=ConversationChange(Owner("default", ALICE), threads=(thread,)))
+
+    names = [f"t{n}" for n in range(6)]
+    await store.commit(*(change(name, 1) for name in names))
+    for late, revision in (("t1", 1), ("t2", 2), ("absent", 2)):
+        rest = [name for name in names if name != late]
+        before = {name: (await store.thread(Owner("default", ALICE), name)).revision for name in rest}
+        results = await asyncio.gather(
+            *(
+                store.commit(change(name, revision if name == late else before[name] + 1))
+                for name in (rest[0], late, *rest[1:])
+            ),
+            return_exceptions=True,
+        )
+        assert [type(None), Contended, *[type(None)] * (len(rest) - 1)] == [type(result) for result in results]
+        assert before == {name: (await store.thread(Owner("default", ALICE), name)).revision - 1 for name in rest}
+    assert None is await store.thread(Owner("default", ALICE), "absent")
+    assert [3, 3, 4] == [(await store.thread(Owner("default", ALICE), name)).turn_count for name in ("t1", "t2", "t3")]

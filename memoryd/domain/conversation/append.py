@@ -59,6 +59,7 @@ async def append(
 
 class _Append(Write[Appended]):
     method = "AppendMessages"
+    is_looked_up_first = False
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ from memoryd.store.duckdb.conversation_rows import (
     SESSION_COLUMNS,
     THREAD_COLUMNS,
     message_of,
+    session_name,
     session_of,
     thread_key,
     thread_of,
@@ -89,10 +90,9 @@ class ConversationReads:
         )
 
     async def session(self, owner: Owner, thread_id: str, session_id: str) -> Session | None:
-        where, params = of_owner(owner)
         found = await self._conversation_rows(
-            f"SELECT {', '.join(SESSION_COLUMNS)} FROM sessions WHERE {where} AND thread_id = ? AND session_id = ?",
-            [*params, thread_id, session_id],
+            f"SELECT {', '.join(SESSION_COLUMNS)} FROM sessions WHERE name = ?",
+            [session_name(owner, thread_id, session_id)],
             session_of,
         )
         return found[0] if found else None

@@ -16,7 +16,7 @@ from memoryd.store.duckdb import rows
 
 __all__ = [
     "MESSAGE_COLUMNS", "OWNER", "SESSION_COLUMNS", "THREAD_COLUMNS", "message_of", "message_row", "owner_columns",
-    "session_of", "session_row", "thread_key", "thread_of", "thread_row",
+    "session_name", "session_of", "session_row", "thread_key", "thread_of", "thread_row",
 ]  # fmt: skip
 
 OWNER = ("agent_id", "user_id", "chat_id")
@@ -30,6 +30,11 @@ _TRUSTS = {trust.value: trust for trust in Trust}
 def thread_key(owner: Owner, thread_id: str) -> int:
     """Return the number by which the messages of a thread are found: 63 bits of its name, which compare fast."""
     return int(thread_name(owner, thread_id)[:16], 16) >> 1
+
+
+def session_name(owner: Owner, thread_id: str, session_id: str) -> str:
+    """Return the key of a session."""
+    return thread_name(owner, f"{thread_id}\x1f{session_id}")
 
 
 def owner_columns(agent_id: str, scope: Scope) -> dict[str, Any]:
@@ -119,7 +124,7 @@ def session_row(session: Session) -> dict[str, Any]:
         "last_seq": session.last_seq,
     }
     return {
-        "name": thread_name(session.owner, f"{session.thread_id}\x1f{session.id}"),
+        "name": session_name(session.owner, session.thread_id, session.id),
         **owner_columns(session.agent_id, session.scope),
         "thread_id": session.thread_id,
         "session_id": session.id,

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from memoryd.errors import Contended
 from memoryd.model.change import ConversationChange, Embedding
@@ -32,7 +33,8 @@ Insert = Callable[[duckdb.DuckDBPyConnection, str, Sequence[dict[str, Any]]], No
 
 
 CHANGED = ("update_time", "session_id", "revision", "details", "commit_seq")
-MANY_THREADS = 3  # from it on, one statement that scans the names is cheaper than a statement each
+CHANGED_MEANWHILE = "others have changed the thread at the same time; nothing was written: try again"
+MANY_THREADS = 3  # from it on, one statement that scans rows is cheaper than a statement each
 
 
 def write_conversations(
@@ -109,33 +111,55 @@ def message_sizes(con: duckdb.DuckDBPyConnection, thread: Thread) -> list[tuple[
 
 
 def _write_threads(con: duckdb.DuckDBPyConnection, threads: Sequence[tuple[Thread, int]]) -> None:
-    """Write threads, each of which must be the next revision of what is there."""
+    """
+    Write threads, each of which must be the next revision of what is there; else Contended.
+
+    Threads are looked up by their names alone: any further condition makes DuckDB scan the whole table (measured
+    with 300,000 threads: 9 ms for one thread and 12 for several; so .7 and 1.7).
+    """
     made = [thread_row(thread, seq) for thread, seq in threads]
     known = [row for row in made if row["revision"] > 1]
-    if len(known) < MANY_THREADS or len({row["name"] for row in known}) < len(known):
-        changed = sum(_update_thread(con, row) for row in known)
+    if len(known) >= MANY_THREADS and len({row["name"] for row in known}) == len(known):
+        _update_threads(con, known)
     else:
-        columns = rows.columns_of(known)  # noqa: F841  DuckDB finds it by its name
-        assigned = ", ".join(f"{name} = columns.{name}" for name in CHANGED)
-        changed = con.execute(
-            f"UPDATE threads SET {assigned} FROM columns WHERE threads.name = columns.name"
-            " AND threads.revision = columns.revision - 1 AND threads.create_time = columns.create_time"
-        ).fetchall()[0][0]
-    if changed < len(known):
-        raise Contended("others have changed the thread at the same time; nothing was written: try again")
+        for row in known:
+            _update_thread(con, row)
     for row in made:
         if row["revision"] == 1:
             _insert_thread(con, row)
 
 
-def _update_thread(con: duckdb.DuckDBPyConnection, row: Mapping[str, Any]) -> int:
-    assigned = ", ".join(f"{name} = ?" for name in CHANGED)
-    return int(
-        con.execute(
-            f"UPDATE threads SET {assigned} WHERE name = ? AND revision = ? AND create_time = ?",
-            [*(row[name] for name in CHANGED), row["name"], row["revision"] - 1, row["create_time"]],
+def _update_threads(con: duckdb.DuckDBPyConnection, made: Sequence[Mapping[str, Any]]) -> None:
+    """Update different threads, by the places of their rows."""
+    names = [row["name"] for row in made]
+    marks = ", ".join("?" * len(names))
+    found = con.execute(
+        f"SELECT name, revision, create_time, rowid FROM threads WHERE name IN ({marks})", names
+    ).fetchall()
+    places = {(name, revision + 1, create_time): place for name, revision, create_time, place in found}
+    at = [places.get((row["name"], row["revision"], row["create_time"])) for row in made]
+    if None in at:
+        raise Contended(CHANGED_MEANWHILE)
+    kept = [{name: row[name] for name in CHANGED} for row in made]
+    columns = rows.columns_of(kept) | {"place": np.array(at, dtype=np.int64)}  # noqa: F841  found by its name
+    assigned = ", ".join(f"{name} = columns.{name}" for name in CHANGED)
+    con.execute(f"UPDATE threads SET {assigned} FROM columns WHERE threads.rowid = columns.place")
+
+
+def _update_thread(con: duckdb.DuckDBPyConnection, row: Mapping[str, Any]) -> None:
+    """Update one thread: one statement, which fails where the revision is another."""
+    assigned = ", ".join(f"{name} = ?" for name in CHANGED if name != "revision")
+    values = [row[name] for name in CHANGED if name != "revision"]
+    try:
+        count = con.execute(
+            f"UPDATE threads SET {assigned}, revision = CASE WHEN revision = ? AND create_time = ? THEN ?"
+            " ELSE error('changed') END WHERE name = ?",
+            [*values, row["revision"] - 1, row["create_time"], row["revision"], row["name"]],
         ).fetchall()[0][0]
-    )
+    except duckdb.InvalidInputException:
+        raise Contended(CHANGED_MEANWHILE) from None
+    if not count:
+        raise Contended(CHANGED_MEANWHILE)
 
 
 def _insert_thread(con: duckdb.DuckDBPyConnection, row: Mapping[str, Any]) -> None:
