@@ -6,12 +6,20 @@ import importlib
 import pkgutil
 import re
 import unicodedata
+from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from memoryd.knowledge.secrets.masking import mask_json, mask_text
-from memoryd.knowledge.secrets.placeholders import is_placeholder, is_sample, is_sample_jwt, is_template
+from memoryd.knowledge.secrets.json_masking import mask_json
+from memoryd.knowledge.secrets.masking import mask_text
+from memoryd.knowledge.secrets.placeholders import (
+    is_placeholder,
+    is_sample,
+    is_sample_jwt,
+    is_sample_key,
+    is_template,
+)
 from memoryd.knowledge.secrets.told import is_told
 
 __all__ = ["SecretDetector", "passes_luhn"]
@@ -26,6 +34,10 @@ _ADDRESS = re.compile(r"://(?P<user>[^\s/:@'\"<>]{0,100}):(?P<password>[^\s/@'\"
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?P<body>[\s\\nr\"'+]*[A-Za-z0-9+/=:, -]{24,})"
 )
+_KEY_IN_BASE64 = re.compile(r"\bLS0tLS1CRUdJTi[A-Za-z0-9+/]{80,}")
+_BASIC = re.compile(r"\bbasic\s+(?P<token>[A-Za-z0-9+/]{7,400}={0,2})", re.IGNORECASE)
+KEY_BEGIN = 64  # characters of base64 in which a PEM file says what it is
+PIECE, PIECE_OVERLAP = 16_384, 1024  # characters
 _BEARER = re.compile(r"\b(?:bearer|basic)\s+(?P<token>[A-Za-z0-9._~+/-]{20,400}=*)", re.IGNORECASE)
 _FORMATS = tuple(
     re.compile(pattern)
@@ -46,6 +58,24 @@ _FORMATS = tuple(
         r"\bEAAC[A-Za-z0-9]{30,}\b",  # Meta
         r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}\b",
         r"\bAgE[A-Za-z0-9_-]{80,}",  # macaroons, memoryd's own tokens among them
+        r"\bwhsec_[A-Za-z0-9+/=]{24,}",  # Stripe's and others' webhooks
+        r"\bgsk_[A-Za-z0-9]{40,}\b",  # Groq
+        r"\bpplx-[A-Za-z0-9]{40,}\b",  # Perplexity
+        r"\bxai-[A-Za-z0-9]{60,}\b",
+        r"\br8_[A-Za-z0-9]{37,}\b",  # Replicate
+        r"\bNRAK-[A-Z0-9]{27}\b",  # New Relic
+        r"\blin_api_[A-Za-z0-9]{40}\b",  # Linear
+        r"\bntn_[A-Za-z0-9]{40,}\b",  # Notion
+        r"\bfigd_[A-Za-z0-9_-]{40,}",  # Figma
+        r"\btskey-[a-z]+-[A-Za-z0-9-]{20,}\b",  # Tailscale
+        r"\bhv[sb]\.[A-Za-z0-9_-]{24,}",  # HashiCorp Vault
+        r"\bsbp_[a-f0-9]{40}\b",  # Supabase
+        r"\bATATT3[A-Za-z0-9_=-]{50,}",  # Atlassian
+        r"\bpul-[a-f0-9]{40}\b",  # Pulumi
+        r"\bglsa_[A-Za-z0-9]{32}_[a-f0-9]{8}\b",  # Grafana
+        r"\bGOCSPX-[A-Za-z0-9_-]{28}(?![\w-])",  # Google OAuth clients
+        r"[?&]sig=[A-Za-z0-9%+/]{40,}(?:=|%3D)",  # Azure's shared access signatures
+        r"\botpauth://[^\s]*?[?&]secret=[A-Z2-7]{16,}",
     )
 )
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
@@ -54,6 +84,7 @@ _CANDIDATE = re.compile(r"[^\s'\"`<>(){},;|]{16,}")
 _TELLTALE = re.compile(
     r"A3T|A[BK]IA|ACCA|ASIA|gh[opsru]_|github_pat_|gl(?:pat|dt|rt|oas|soat)-|sk-|[rs]k_|xox"
     r"|hooks\.slack|AIza|ya29|hf_|npm_"
+    r"|whsec_|gsk_|pplx-|xai-|r8_|NRAK-|lin_api_|ntn_|figd_|tskey-|hv[sb]\.|sbp_|ATATT3|pul-|glsa_|GOCSPX|sig=|otpauth"
     r"|pypi-|SG\.|AC[a-z0-9]{32}|SK[a-z0-9]{32}|-us\d|sq0csp|dop_v1|dapi|shp|EAAC|AGE-SECRET|AgE|:AA|==|[MNO][\w-]{23,25}\."
 )
 """One of these stands in every token whose format is known."""
@@ -74,7 +105,8 @@ _ISSUERS = re.compile(
 _WORTH_A_LOOK = re.compile(
     r"[A-Za-z0-9_+/=.-]{16}|\d(?:[ .-]?\d){12}|ssn|social security|://|BEGIN"
     r"|pass|pwd|pw\b|\bpin\b|key|token|secret|cvv|cvc|code|otp|phrase|identified by"
-    r"|kennwort|contraseña|senha|credential|auth|mnemonic|mot de|seed",
+    r"|kennwort|contraseña|senha|credential|auth|mnemonic|mot de|seed|basic"
+    r"|парол|密[码碼]|パスワード|비밀번호|암호|كلمة|סיסמ|κωδικ|has[lł]o|[şs]ifre|parola|wachtwoord|l[öo]senord|heslo|jelsz",
     re.IGNORECASE,
 )
 
@@ -145,6 +177,9 @@ class SecretDetector:
 
     def find(self, text: str) -> str:
         """Return what sort of credential a text holds; "" for none."""
+        return next((found for piece in _pieces(text) if (found := self._find(piece))), "")
+
+    def _find(self, text: str) -> str:
         if not text.isascii():  # written in other forms of the letters, or with nothing between them
             text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))
         text = _RUNS.sub(r"\1", text)
@@ -167,9 +202,13 @@ class SecretDetector:
         return ""
 
     def _has_token(self, text: str) -> bool:
-        if any(not is_sample(match["body"]) for match in _PRIVATE_KEY.finditer(text)):
+        if any(not is_sample_key(match["body"]) for match in _PRIVATE_KEY.finditer(text)):
+            return True
+        if any(_is_key_in_base64(match.group()) for match in _KEY_IN_BASE64.finditer(text)):
             return True
         if any(not is_sample(match["token"]) for match in _BEARER.finditer(text)):
+            return True
+        if any(_is_login_in_base64(match["token"]) for match in _BASIC.finditer(text)):
             return True
         return any(self._is_token(run) for run in _runs(text))
 
@@ -183,6 +222,32 @@ class SecretDetector:
             return False
         found = (match.group() for pattern in (*_FORMATS, *self._patterns) for match in pattern.finditer(run))
         return any(not is_sample(token) for token in found)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield a text, of a long one pieces that overlap: each regular expression holds the interpreter while it runs."""
+    at = 0
+    while len(text) - at > PIECE:
+        yield text[at : at + PIECE]
+        at += PIECE - PIECE_OVERLAP
+    yield text[at:]
+
+
+def _is_key_in_base64(text: str) -> bool:
+    """Whether base64 that begins like a PEM file is a private key, as in the configuration of Kubernetes."""
+    begin = b64decode(text[:KEY_BEGIN]).decode("latin-1")
+    return "PRIVATE KEY" in begin
+
+
+def _is_login_in_base64(text: str) -> bool:
+    """Whether what follows "Basic" is a user and a password (RFC 7617)."""
+    try:
+        user, colon, password = b64decode(text + "=" * (-len(text) % 4)).decode().partition(":")
+    except (ValueError, UnicodeDecodeError):
+        return False
+    return (
+        bool(user and colon) and password.isprintable() and not is_placeholder(password) and not is_template(password)
+    )
 
 
 def _runs(text: str) -> Iterator[str]:

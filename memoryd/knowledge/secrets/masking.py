@@ -8,34 +8,49 @@ text in which something is still found after that is masked as a whole: nothing 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
-__all__ = ["MASK", "mask_json", "mask_text"]
+__all__ = ["MASK", "mask_text"]
 
 MASK = "[masked]"
 MOST_MASKED = 20  # credentials in one line; with more the line is masked
-MOST_DEPTH = 100  # of JSON; what lies deeper is masked
 _KEY_BLOCK = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*-----|\Z)", re.DOTALL
 )
 _MADE_UP = re.compile(r"(?=.*\d)(?=.*[^\W\d_])")
+LOOKS, LEAST_LOOKS = 8, 1 << 15  # how often each character is looked at, at the most, to tell where a credential is
 LONG_LINE = 1000  # characters; what is longer is looked at in parts
 _WORDS = re.compile(r"\s+|\S+")
 
 Find = Callable[[str], object]
 
 
+class _Counted:
+    """`find`, and how many characters it may still look at: beyond that, a piece is masked as a whole."""
+
+    def __init__(self, find: Find, text: str) -> None:
+        self._find = find
+        self.left = LOOKS * len(text) + LEAST_LOOKS
+
+    def __call__(self, text: str) -> object:
+        self.left -= len(text)
+        return self._find(text)
+
+
 def mask_text(text: str, find: Find) -> str:
     """Return a text without credentials; `find` says, by something true, that a text holds one."""
     if not text or not find(text):
         return text
-    masked = _KEY_BLOCK.sub(MASK, text)
-    masked = "".join(_mask_run(piece, find) if find(piece) else piece for piece in _pieces(masked))
+    counted = _Counted(find, text)
+    pieces = [_mask_run(piece, counted) if find(piece) else piece for piece in _pieces(_KEY_BLOCK.sub(MASK, text))]
+    masked = "".join(pieces)
     if find(masked):  # it goes over several pieces
-        masked = _mask_run(masked, find)
+        for n in range(1, len(pieces)):
+            both = pieces[n - 1] + pieces[n]
+            if find(both):
+                pieces[n - 1], pieces[n] = "", _mask_run(both, counted)
+        masked = "".join(pieces)
     return MASK if find(masked) else masked
 
 
@@ -51,13 +66,15 @@ def _pieces(text: str) -> Iterator[str]:
         yield line[at:]
 
 
-def _mask_run(text: str, find: Find) -> str:
+def _mask_run(text: str, find: _Counted) -> str:
     """Return a text with MASK in place of each credential, or MASK alone."""
     ending = text[len(text.rstrip("\r\n")) :]
     words = _WORDS.findall(text.rstrip("\r\n"))
     for _ in range(MOST_MASKED):
         if not find("".join(words)):
             return "".join(words) + ending
+        if find.left < 0:
+            break
         words = _mask_first(words, find)
     return MASK + ending
 
@@ -88,53 +105,3 @@ def _mask_first(words: list[str], find: Find) -> list[str]:
 
 def _without(run: list[str], n: int) -> list[str]:
     return [*run[:n], MASK, *run[n + 1 :]]
-
-
-def mask_json(text: str, find: Find) -> str:
-    """
-    Return JSON without credentials; what holds none stays letter by letter as it was.
-
-    A value is looked at by itself and together with its key. What is no JSON is masked as text.
-    """
-    if not text:
-        return text
-    try:
-        held = json.loads(text)
-    except (ValueError, RecursionError):
-        return mask_text(text, find)
-    masked, changed = _masked(held, find, "", 0)
-    if changed:
-        return json.dumps(masked, ensure_ascii=False)
-    return text
-
-
-def _masked(value: Any, find: Find, key: str, depth: int) -> tuple[Any, bool]:
-    if depth > MOST_DEPTH:
-        return MASK, True
-    if isinstance(value, str):
-        return _masked_value(value, find, key)
-    if isinstance(value, dict):
-        pairs = {}
-        changed = False
-        for name, item in value.items():
-            told = mask_text(name, find)
-            pairs[told], is_changed = _masked(item, find, name, depth + 1)
-            changed = changed or is_changed or told != name
-        return pairs, changed
-    if isinstance(value, list):
-        items = [_masked(item, find, key, depth + 1) for item in value]
-        return [item for item, _ in items], any(changed for _, changed in items)
-    if isinstance(value, int | float) and not isinstance(value, bool) and key and find(f"{key}: {value}"):
-        return MASK, True
-    return value, False
-
-
-def _masked_value(value: str, find: Find, key: str) -> tuple[Any, bool]:
-    if value[:1] in "[{" and len(value) > 1:  # JSON in JSON, as the arguments of tools are
-        inner = mask_json(value, find)
-        if inner != value:
-            return inner, True
-    if key and value and find(json.dumps({key: value}, ensure_ascii=False)) and not find(value):
-        return MASK, True
-    masked = mask_text(value, find)
-    return masked, masked != value

@@ -7,7 +7,7 @@ from base64 import urlsafe_b64decode
 
 from memoryd.knowledge.language.stems import word_set
 
-__all__ = ["is_placeholder", "is_sample", "is_sample_jwt", "is_template"]
+__all__ = ["is_placeholder", "is_sample", "is_sample_jwt", "is_sample_key", "is_template"]
 
 _WORDS = word_set("""
     a abc access accesskey account actual add admin administrator aes an and anonymous any api apikey app
@@ -50,6 +50,7 @@ _SAMPLES = re.compile(
 )
 """Marks of samples inside of tokens; among them the well-known ones of Stripe's and AWS's documentation."""
 _MASKED = re.compile(r"\$\{|\{\{|<[A-Za-z_ -]+>|\*{3}|\.\.\.|…|•")
+_NO_KEY = re.compile(r"(?i)example|placeholder|redacted|your[ _-]|goes[ _-]?here|x{8}")
 LEAST_WORD = 2  # letters of a word inside of another
 MOST_LETTERS = 60  # of words that are written as one
 LEAST_LETTERS = 6  # different ones, of a random token; a line of x's has one
@@ -94,6 +95,11 @@ def is_placeholder(value: str) -> bool:
 def is_sample(token: str) -> bool:
     """Return whether a token is one of documentation: it says so, counts, or repeats itself."""
     return bool(_SAMPLES.search(token) or _MASKED.search(token)) or len({*token}) < LEAST_LETTERS
+
+
+def is_sample_key(body: str) -> bool:
+    """Return whether the body of a PEM file is none. Words tell: base64 repeats a letter and counts by chance."""
+    return bool(_NO_KEY.search(body)) or len({*body}) < LEAST_LETTERS
 
 
 def is_sample_jwt(token: str) -> bool:

@@ -25,7 +25,9 @@ LONG, LONG_RUN = 20, 3.0  # the same for long values, whose mean says more
 
 _WORD = re.compile(
     r"(?:(?<![a-z])|(?<=[a-z])(?-i:(?=[A-Z])))(?:"
-    r"(?P<password>pass ?(?:word|code|phrase)|passwd|pwd|pw|passwort|kennwort|mot de passe|contraseña|senha)"
+    r"(?P<password>pass ?(?:word|code|phrase)|passwd|pwd|pw|passwort|kennwort|mot de passe|contraseña|senha"
+    r"|парол[ья]|密[码碼]|パスワード|비밀번호|암호|كلمة (?:السر|المرور)|סיסמ[הא]|κωδικ[όο]ς?"
+    r"|has[łl]o|[şs]ifre|parola|wachtwoord|l[öo]senord|heslo|jelsz[óo])"
     r"|(?P<number>pin(?: code| number)?|cvv|cvc|otp|security code|recovery code)"
     r"|(?P<token>(?:api|access|secret|private|encryption|license|signing|account)[ _-]?(?:access[ _-]?)?key"
     r"|(?:access|auth|api|refresh|bearer|secret|bot|id)[ _-]?token|client[ _-]?secret|seed phrase|w(?:ep|pa) key)"
@@ -34,7 +36,7 @@ _WORD = re.compile(
     re.IGNORECASE,
 )
 _FOR = r"(?:for|to|of|on|at|für|fürs|zum|zur|vom|von|im|am|del|de|du|des|da|do|della|per|para|pour|pro|en)"
-_IS = r"(?:is now|is|was|are|ist|lautet|est|es|é|è)"
+_IS = r"(?:is now|is|was|are|ist|lautet|est|es|é|è|это|είναι|هي|היא)"
 _QUOTED = r"(?P<quote>['\"“‘`])(?P<quoted>[^'\"”’`\n]{1,120})['\"”’`]"
 _VALUE = rf"(?:[a-z]?{_QUOTED}|(?P<plain>[^\s'\"”’`]{{2,120}}))"
 _SAYS = re.compile(
@@ -50,7 +52,15 @@ _SET = re.compile(
 )
 _CALL = re.compile(r"\(\s*" + _QUOTED)
 _ELEMENT = re.compile(r">(?P<plain>[^<\s]{2,120})</")
-_BESIDE = re.compile(r"\s+" + _VALUE)
+_BESIDE = re.compile(
+    r"(?:\s+|\s*(?:是|为|為|は|은|는)\s*|\s*\|\s*|\?\s+(?:(?:it['’]?s|a:|it is)\s+)?)" + _VALUE, re.IGNORECASE
+)
+_PUT_TO = re.compile(rf"(?: {_FOR} [^.;:=\n]{{1,40}}?)? (?:back )?to\s+" + _VALUE, re.IGNORECASE)
+_PUTS = re.compile(r"\b(?:set|sets|reset|change|changed|rotated|updated?|switched)\b[^.;:=\n]{0,30}$", re.IGNORECASE)
+_IN_PROSE = re.compile(r"(?: [\w'’ ,.!?-]*)?")
+"""What follows a value on its line where a sentence goes on, and no code."""
+_IN_CODE = re.compile(r"[{}()\[\]=;\"'<>]")
+"""What stands before the word where code does."""
 _SQL = re.compile(r"\bIDENTIFIED (?:WITH \S+ )?BY '([^'\n]{1,120})'", re.IGNORECASE)
 _FOREIGN = re.compile(rf"(?: {_FOR} [^:\n]{{1,40}}?)?\s+(?:ist|lautet|est|es|é|è)\s")
 """A verb after which a plain word may be any adjective: those of English alone are known."""
@@ -84,7 +94,7 @@ _PATH = re.compile(
     r"(?:~|\.{0,2})/[\w./-]+|[a-z][a-z0-9+.-]*://\S+|[\w.-]+(?:/[\w.-]+)*\.(?:pem|key|txt|json|env|ya?ml|crt)"
 )
 _TECHNICAL = re.compile(
-    r"(?:sha|md|aes|rs|hs|es|ps|base|argon|oauth|utf|x|p|pkcs|v|s|ec|ipv|http|web|wpa|iso|i|h|r|c|id|rfc|tls|ssl|des|rc|ed"
+    r"(?:sha|md|aes|rs|hs|es|ps|base|argon|oauth|utf|x|p|pkcs|v|s|min|max|ec|ipv|http|web|wpa|iso|i|h|r|c|id|rfc|tls|ssl|des|rc|ed"
     r"|int|uint|float|str|mp|b|u|k)-?\d{1,5}(?:[-_.][a-z0-9]{1,8}|[a-z]{1,3}\d?)?"
     r"|\d+(?:[.,]\d+)?(?:-[a-z]{1,12})+|\d+(?:[.,]\d+)?(?:chars?|bytes?|bits?|[kmg]b|ms|s|h|m"
     r"|min|hours?|days?|st|nd|rd|th|k|px)"
@@ -129,6 +139,7 @@ class _Told:
     alone: bool  # nothing else stands on its line
     setting: bool  # it is set outside of code, where no expression can stand
     spoken: bool  # in a sentence
+    prose: bool = False  # a sentence goes on after it
 
 
 def is_told(text: str) -> bool:
@@ -153,7 +164,7 @@ def _after(text: str, word: re.Match[str]) -> list[_Told]:
     kind = word.lastgroup or ""
     after = text[word.end() : word.end() + WINDOW]
     before = text[max(0, word.start() - BEFORE) : word.start()].rpartition("\n")[2]
-    assigned, said = _value_after(after, kind)
+    assigned, said = _value_after(before, after, kind)
     element = _ELEMENT.match(after) if before.endswith("<") else None
     match = element or assigned or said
     if match is None or before.lower().endswith(("public", "publickey")):
@@ -169,13 +180,14 @@ def _after(text: str, word: re.Match[str]) -> list[_Told]:
             quoted=bool(groups.get("quoted")),
             alone=match is element
             or not (_FOREIGN.match(match.group()) or rest.strip(" \t\r.,;!?)'\"”’`*") or before.endswith(", ")),
+            prose=match is assigned and bool(_IN_PROSE.fullmatch(rest)) and not _IN_CODE.search(before),
             setting=word.group().isupper() or bool(_SETTING.search(before)),
             spoken=match is said,
         )
     ]
 
 
-def _value_after(after: str, kind: str) -> tuple[re.Match[str] | None, re.Match[str] | None]:
+def _value_after(before: str, after: str, kind: str) -> tuple[re.Match[str] | None, re.Match[str] | None]:
     """Return the value that is assigned after a word, and the one that is said after it; at most one of them."""
     assigned = _SET.match(after)
     if assigned is not None or kind in {"login", "name"}:
@@ -184,12 +196,16 @@ def _value_after(after: str, kind: str) -> tuple[re.Match[str] | None, re.Match[
     if said is not None:
         return None, said
     assigned = _CALL.match(after)
-    return assigned, _beside(after) if kind == "password" and assigned is None else None
+    return assigned, _beside(before, after) if kind == "password" and assigned is None else None
 
 
-def _beside(after: str) -> re.Match[str] | None:
-    """Return what stands right beside the word, "wifi password hunter22", where it cannot be a word of the sentence."""
-    match = _BESIDE.match(after)
+def _beside(before: str, after: str) -> re.Match[str] | None:
+    """
+    Return what stands right beside the word, where it cannot be a word of the sentence.
+
+    "wifi password hunter22", "I set the password to hunter22".
+    """
+    match = (_PUT_TO.match(after) if _PUTS.search(before) else None) or _BESIDE.match(after)
     value = (match["quoted"] or match["plain"]) if match is not None else ""
     return match if _looks_made_up(value) and not is_template(value) else None
 
@@ -244,6 +260,8 @@ def _is_assigned_secret(told: _Told, value: str) -> bool:
 def _is_value_and_no_name(told: _Told, value: str) -> bool:
     """Whether a value that looks like a name in code is one all the same: alone in its line, or of a setting."""
     if told.setting and re.fullmatch(r"\w+", value):
+        return True
+    if told.prose and told.kind == "password" and re.fullmatch(r"[A-Za-z]{3,}\d+", value):
         return True
     return (
         told.alone

@@ -1,0 +1,106 @@
+"""
+Taking credentials out of JSON: strings and numbers that are credentials are replaced where they stand.
+
+All else stays letter by letter as it was written: the order and the spaces, numbers of any size, keys that come twice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from memoryd.knowledge.secrets.masking import MASK, mask_text
+
+__all__ = ["mask_json"]
+
+Find = Callable[[str], object]
+_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_NAMES = frozenset({"key", "name", "label", "field", "title", "variable", "env"})
+_VALUES = frozenset({"value", "val", "text", "content"})
+MOST_LAYERS = 4  # of JSON within strings of JSON; what lies deeper is looked at as text
+
+
+@dataclass(slots=True)
+class _Place:
+    """An object or a list that is being read: what was said in it last, which tells what the next value is."""
+
+    is_object: bool
+    key: str = ""
+    named: str = ""
+    """Of an object the value of its "name": the value of its "value" is a value of that. Of a list the item before."""
+    awaits_key: bool = True
+
+    def meanings(self) -> tuple[str, ...]:
+        """Return what the next value may be the value of."""
+        if not self.is_object:
+            return tuple(name for name in (self.key, self.named if self.named.startswith("-") else "") if name)
+        told = self.named if self.named and self.key.lower() in _VALUES else ""
+        return tuple(name for name in (self.key, told) if name)
+
+
+def mask_json(text: str, find: Find) -> str:
+    """Return JSON without credentials; what is no JSON is masked as text."""
+    return _mask(text, lru_cache(maxsize=512)(find), 0)
+
+
+def _mask(text: str, find: Find, layer: int) -> str:
+    if not text:
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return mask_text(text, find)
+    parts: list[str] = []
+    places: list[_Place] = []
+    at = 0
+    for piece in _PIECE.finditer(text):
+        parts += (text[at : piece.start()], _masked_piece(piece.group(), places, find, layer))
+        at = piece.end()
+    return "".join((*parts, text[at:]))
+
+
+def _masked_piece(piece: str, places: list[_Place], find: Find, layer: int) -> str:
+    """Return a piece of JSON as it is kept, and note what it says of those after it."""
+    place = places[-1] if places else _Place(is_object=False)
+    if piece in "{[":
+        places.append(_Place(is_object=piece == "{", key="" if piece == "{" else place.key))
+    elif piece in "}]":
+        places.pop()
+        if places:
+            places[-1].named = ""
+    elif piece == ",":
+        place.awaits_key = True
+    elif piece == ":":
+        place.awaits_key = False
+    elif piece[0] == '"':
+        return _masked_string(piece, place, find, layer)
+    elif piece[0] in "-0123456789" and any(find(f"{name}: {piece}") for name in place.meanings()):
+        return json.dumps(MASK)
+    return piece
+
+
+def _masked_string(piece: str, place: _Place, find: Find, layer: int) -> str:
+    value: str = json.loads(piece)
+    if place.is_object and place.awaits_key:
+        place.key = value
+        masked = mask_text(value, find)
+    else:
+        masked = _masked_value(value, place.meanings(), find, layer)
+        if not place.is_object or place.key.lower() in _NAMES:
+            place.named = value
+    return piece if masked == value else json.dumps(masked, ensure_ascii=False)
+
+
+def _masked_value(value: str, names: tuple[str, ...], find: Find, layer: int) -> str:
+    """Return a value without credentials; it is looked at by itself and together with what it is the value of."""
+    if value.lstrip()[:1] in ("{", "[", '"') and len(value) > 1 and layer < MOST_LAYERS:  # as the arguments of tools
+        inner = _mask(value, find, layer + 1)
+        if inner != value:
+            return inner
+    for name in names:
+        if value and find(json.dumps({name: value}, ensure_ascii=False)) and not find(value):
+            return MASK
+    return mask_text(value, find)
