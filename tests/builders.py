@@ -33,7 +33,7 @@ from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.identity.grants import Grants
-from memoryd.index.analysis import analyse, indexed_text
+from memoryd.index.analysis import analyse, indexed_memory
 from memoryd.model.caller import Caller
 from memoryd.model.change import Entry
 from memoryd.model.context import ContextRequest
@@ -71,7 +71,7 @@ def memory(content: str = "a statement", *, scope: Scope = ALICE, agent_id: str 
 
 def entry(content: str | Memory = "a statement", **more) -> Entry:
     made = content if isinstance(content, Memory) else memory(content, **more)
-    terms = " ".join(analyse(indexed_text(made)))
+    terms = " ".join(analyse(indexed_memory(made)))
     return Entry(made, terms, HashEncoder().encode([made.content], query=False)[0], HashEncoder.fingerprint)
 
 
@@ -226,6 +226,7 @@ async def ports_over(store, config: Config | None = None, *, encoder=None, close
         embedder.close()
         ports.indexes.close()
         ports.episodes.close()
+        ports.preparing.shutdown()
         if close:
             await store.close()
 

@@ -120,12 +120,12 @@ async def test_a_session_that_is_silent_too_long_ends_by_itself(clock):
         memory = Local(ports, clock, user_id="alice")
         await memory.append("t", drafts(2), session_id="s")
         last = clock.now
-        assert 0 == await end_idle_sessions(ports, now=clock.now + timedelta(minutes=9))
+        assert 0 == await end_idle_sessions(ports, print, now=clock.now + timedelta(minutes=9))
         clock.now -= timedelta(days=1)  # a clock that was set back ends nothing
-        assert 0 == await end_idle_sessions(ports, now=clock.now)
+        assert 0 == await end_idle_sessions(ports, print, now=clock.now)
         clock.now += timedelta(days=1, minutes=11)
-        assert 1 == await end_idle_sessions(ports, now=clock.now)
-        assert 0 == await end_idle_sessions(ports, now=clock.now)
+        assert 1 == await end_idle_sessions(ports, print, now=clock.now)
+        assert 0 == await end_idle_sessions(ports, print, now=clock.now)
         session = (await memory.sessions("t")).sessions[0]
         assert (SessionState.PENDING, "idle", last) == (session.state, session.end_reason, session.end_time)
         assert "" == (await memory.thread("t")).session_id

@@ -200,6 +200,7 @@ class _Daemon:
                 await look_at_clock(ports)
         ports.indexes.close()
         ports.episodes.close()
+        ports.preparing.shutdown(wait=False, cancel_futures=True)
 
     async def _until_stopped(self, ports: Ports, doors: Servers, lease: SocketLease, audit: AuditLog | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -265,7 +266,9 @@ class _Daemon:
         while True:
             await asyncio.sleep(IDLE_SESSIONS_S)
             try:
-                await end_idle_sessions(ports, now=now_utc())
+                await end_idle_sessions(
+                    ports, lambda fault: log.warning("session_not_ended", error=fault), now=now_utc()
+                )
             except Exception as error:  # noqa: BLE001  it may be busy or full now; the next look comes soon
                 log.error("sessions_not_ended", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 LONGEST_PAUSE_S = 5.0  # of an append while too many messages wait to be embedded
+PREPARING = 2  # threads that look through long messages
 MAX_NOTED_RECALLS = 20_000  # memories whose recall waits to be written down; beyond it recalls go uncounted
 
 
@@ -107,6 +109,8 @@ class EmbeddingLag:
         self.waiting = 0
         self.rate = 100.0
         """Messages a second, as measured of late."""
+        self.is_held = False
+        """Whether nothing is embedded now: there is no model, or a fault. What waits is in the store alone."""
         self.appended = asyncio.Event()
         """Set when there is something to embed."""
 
@@ -117,7 +121,9 @@ class EmbeddingLag:
 
     def pause_s(self, count: int, slow_after: int) -> float:
         """Return how long an append of so many waits: as long as embedding as many takes, where too many wait."""
-        return min(LONGEST_PAUSE_S, count / self.rate) if self.waiting + count > slow_after else 0.0
+        if self.is_held or self.waiting + count <= slow_after:
+            return 0.0
+        return min(LONGEST_PAUSE_S, count / self.rate)
 
 
 class LastThreads:
@@ -210,6 +216,8 @@ class Ports:
     """Takes credentials out of JSON."""
     tokenizer: Callable[[str], Measure] = field(default=no_tokenizer)
     """What counts tokens, by the name of a tokenizer that is installed; it reads a file."""
+    preparing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(PREPARING, "prepare"))
+    """Where long messages are looked through: threads of their own, so that they keep nobody else's work waiting."""
     lag: EmbeddingLag = field(default_factory=EmbeddingLag)
     """How many messages wait for their vectors."""
     last_threads: LastThreads = field(default_factory=LastThreads)

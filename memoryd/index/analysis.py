@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from datetime import datetime
 
 from memoryd.knowledge.language.stems import stem
 from memoryd.model.memory import Memory
 
-__all__ = ["analyse", "analyse_query", "embedded_text", "indexed_text"]
+__all__ = ["analyse", "analyse_query", "embedded_text", "indexed_memory", "indexed_text"]
 
 _STOP_TEXT = """
     a am an and are as at be been being but by can could did do does for from had has have he her hers him his
@@ -73,11 +75,15 @@ def analyse_query(text: str) -> list[str]:
     return list(dict.fromkeys(terms))
 
 
-def indexed_text(memory: Memory) -> str:
+def indexed_text(day: datetime, speaker: str, subjects: Iterable[str], content: str) -> str:
     """Return what the keyword leg reads: date, speaker, subjects and content (measured: each of them helps)."""
-    day = memory.event_time
     date = f"{day.day} {MONTHS[day.month - 1]} {day.year}"
-    return f"{date} {memory.source.speaker} {' '.join(memory.subjects)} {memory.content}"
+    return f"{date} {speaker} {' '.join(subjects)} {content}"
+
+
+def indexed_memory(memory: Memory) -> str:
+    """Return what the keyword leg reads of a memory."""
+    return indexed_text(memory.event_time, memory.source.speaker, memory.subjects, memory.content)
 
 
 def embedded_text(speaker: str, content: str) -> str:

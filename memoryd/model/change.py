@@ -101,7 +101,7 @@ class ConversationChange:
     working_memory: WorkingMemory | None = None
     """That of the owner; an empty one is removed."""
     embeddings: tuple[Embedding, ...] = ()
-    """Vectors of messages, by their id; of one that is gone it changes nothing."""
+    """Vectors of messages, by their keys (thread and seq); of one that is gone it changes nothing."""
     embedded_after: int = 0
     """The number past which all messages of the embeddings lie."""
     purge_messages: tuple[Message, ...] = ()
@@ -128,9 +128,12 @@ class ConversationChange:
         """What it changes for an index of messages, which holds them as memories of kind EPISODE."""
         return ChangeSet(
             inserts=tuple(Entry(message.as_memory(), terms) for message, terms in self.messages),
-            purges=tuple(message.as_memory() for message in self.purge_messages),
+            purges=(
+                *(message.as_memory() for message in self.purge_messages),
+                *(place.as_memory() for thread in self.purge_threads if not thread.is_long for place in thread.places),
+            ),
             embeddings=self.embeddings,
-            rebuild=self.owner if self.purge_threads or self.purge_all else None,
+            rebuild=self.owner if self.purge_all or any(thread.is_long for thread in self.purge_threads) else None,
         )
 
 
@@ -178,6 +181,8 @@ class ChangeSet:
     """Of whom so much is erased that an index is read anew."""
     cursors: Mapping[str, int] = field(default_factory=dict)
     """How far work in the background has come, by name."""
+    cursors_before: Mapping[str, int | None] = field(default_factory=dict)
+    """How far it had come, None: it had not begun, when this was decided; otherwise it is not committed."""
     based_on: int | None = None
     """The number of the owner's commit on which it was decided; None: it holds whatever was committed since."""
 
@@ -227,6 +232,7 @@ class ChangeSet:
             jobs=self.jobs,
             jobs_before=self.jobs_before,
             cursors=self.cursors,
+            cursors_before=self.cursors_before,
         )
 
     @property

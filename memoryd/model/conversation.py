@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -26,12 +27,14 @@ __all__ = [
     "Thread",
     "ToolCall",
     "WorkingMemory",
+    "as_shown",
     "message_key",
     "place_of",
 ]
 
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
 CUT = "…"
+MOST_IN_PLACE = 256  # messages of a thread that an index forgets one by one
 
 
 class Role(OpenEnum):
@@ -77,6 +80,11 @@ def message_key(thread_id: str, seq: int) -> str:
     return f"{thread_id}\x1f{seq}"
 
 
+def as_shown(memory: Memory) -> Memory:
+    """Return a message that a search has found, as memory, under the message's own id."""
+    return replace(memory, id=memory.source.message_ids[0])
+
+
 def place_of(key: str) -> tuple[str, int]:
     """Return the thread and the seq of a message key."""
     thread_id, _, seq = key.rpartition("\x1f")
@@ -118,8 +126,10 @@ class Message:
     @property
     def text_bytes(self) -> int:
         """Bytes of its texts, as quotas count them."""
-        calls = sum(len(call.name) + len(call.arguments.encode()) for call in self.tool_calls)
-        return len(self.content.encode()) + len(self.metadata.encode()) + calls
+        texts = [self.content, self.metadata, self.name, self.input_source]
+        for call in self.tool_calls:
+            texts += (call.name, call.arguments)
+        return sum(len(text.encode()) for text in texts)
 
     @property
     def speaker(self) -> str:
@@ -140,11 +150,25 @@ class Message:
         """What is shown, without what was recalled into it: a search would find it again as what somebody said."""
         return without_recalled(self.shown)
 
+    @property
+    def words(self) -> str:
+        """What is searched: what is said, without the names of sources and tools, and without what was recalled."""
+        return without_recalled("\n".join((self.content, *(call.arguments for call in self.tool_calls)))).strip()
+
+    @property
+    def voice(self) -> str:
+        """Who is searched for as its speaker: nobody of what a tool answers."""
+        return "" if self.role is Role.TOOL else self.speaker
+
     def as_memory(self, *, most: int = limits.MAX_CONTENT_BYTES) -> Memory:
-        """Return it as what a search finds: a memory of kind EPISODE, of a long one the first `most` characters."""
+        """
+        Return it as what an index holds: a memory of kind EPISODE, of a long one the first `most` characters.
+
+        Its id is its place, as ids that came with messages are unique within a thread alone; see `as_shown`.
+        """
         said = self.said
         return Memory(
-            id=self.id,
+            id=message_key(self.thread_id, self.seq),
             agent_id=self.agent_id,
             scope=self.scope,
             content=said if len(said) <= most else said[:most] + CUT,
@@ -193,6 +217,22 @@ class MessageDraft:
         put(self, "create_time", check_time(self.create_time, "create_time"))
         if not self.content.strip() and not self.tool_calls:
             raise InvalidArgument("content is empty; say something, or name a tool call", field="content")
+
+    @property
+    def characters(self) -> int:
+        """How long its texts are together."""
+        return len(self.content) + len(self.metadata) + sum(len(call.arguments) for call in self.tool_calls)
+
+    def masked(self, mask: Callable[[str], str], mask_json: Callable[[str], str]) -> MessageDraft:
+        """Return it without credentials; a text may be longer then, and is kept all the same."""
+        done = copy.copy(self)
+        put = object.__setattr__
+        for name in ("content", "name", "tool_call_id", "input_source"):
+            put(done, name, mask(getattr(self, name)))
+        put(done, "metadata", mask_json(self.metadata))
+        calls = (ToolCall(mask(call.name), mask_json(call.arguments), mask(call.id)) for call in self.tool_calls)
+        put(done, "tool_calls", tuple(calls))
+        return done
 
 
 def _checked_calls(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
@@ -264,6 +304,35 @@ class Thread:
         """Whose it is."""
         return Owner(self.agent_id, self.scope)
 
+    @property
+    def is_long(self) -> bool:
+        """Whether it has so many messages that an index is rebuilt without them rather than changed in place."""
+        return self.last_seq > MOST_IN_PLACE
+
+    @property
+    def places(self) -> Iterator[Message]:
+        """Yield a message without words for every place: what an index forgets of a thread that is erased."""
+        for seq in range(1, self.last_seq + 1):
+            yield Message(
+                id="",
+                agent_id=self.agent_id,
+                scope=self.scope,
+                thread_id=self.id,
+                seq=seq,
+                session_id="",
+                role=Role.USER,
+                content="",
+                create_time=self.create_time,
+            )
+
+    @property
+    def highest_trust(self) -> Trust:
+        """The highest trust of its messages, its summary and its working memory."""
+        held = [self.trust]
+        held += [self.summary_trust] if self.summary else []
+        held += [self.working_memory_trust] if self.working_memory else []
+        return max(held, key=lambda trust: trust.weight)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
@@ -292,6 +361,28 @@ class Session:
     def owner(self) -> Owner:
         """Whose it is."""
         return Owner(self.agent_id, self.scope)
+
+    def without(self, gone: Sequence[Message], thread: Thread) -> Session:
+        """
+        Return it as it counts once messages of its thread are erased; `thread` is as it was before.
+
+        An open session counts from `messages_before` on, so what was there before it was opened is taken off that.
+        """
+        is_open = self.state is SessionState.OPEN and thread.session_id == self.id
+        earlier = [one for one in gone if one.session_id != self.id or one.seq <= self.last_seq]
+        counted = [one for one in gone if one.session_id == self.id and (not is_open or one.seq <= self.last_seq)]
+        changed = replace(
+            self,
+            message_count=self.message_count - len(counted),
+            turn_count=self.turn_count - sum(one.role is Role.USER for one in counted),
+        )
+        if not is_open:
+            return changed
+        return replace(
+            changed,
+            messages_before=self.messages_before - len(earlier),
+            turns_before=self.turns_before - sum(one.role is Role.USER for one in earlier),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,25 @@ No stored text can write the marks into a context: it is rendered without `<`.
 
 from __future__ import annotations
 
-import re
-
 __all__ = ["CLOSE", "OPEN", "without_recalled"]
 
 OPEN = "<!-- memoryd:context -->"
 CLOSE = "<!-- /memoryd:context -->"
-_RECALLED = re.compile(rf"\n?{re.escape(OPEN)}.*?{re.escape(CLOSE)}\n?", re.DOTALL)
 
 
 def without_recalled(text: str) -> str:
-    """Return a text without the contexts in it; a mark that stands alone is text like any other."""
-    return _RECALLED.sub("\n", text).strip() if CLOSE in text else text
+    """
+    Return a text without the contexts in it; a mark that stands alone is text like any other.
+
+    Each letter is looked at once, however many marks there are.
+    """
+    kept: list[str] = []
+    at = 0
+    while (begin := text.find(OPEN, at)) >= 0:
+        end = text.find(CLOSE, begin)
+        if end < 0:
+            break
+        kept.append(text[at:begin].removesuffix("\n"))
+        at = end + len(CLOSE)
+        at += text.startswith("\n", at)
+    return "\n".join((*kept, text[at:])).strip() if kept else text

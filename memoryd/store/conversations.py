@@ -131,8 +131,8 @@ class ConversationStore(Protocol):
         """Return the most similar messages and their cosines, best first: where no index can hold them."""
         ...
 
-    async def idle_threads(self, before: datetime, *, limit: int) -> list[Thread]:
-        """Return at most limit threads, of all owners, with an open session and no message since a time."""
+    async def idle_threads(self, before: datetime, ahead: datetime, *, limit: int) -> list[Thread]:
+        """Return at most limit threads, of all owners, with an open session, changed before one time or after one."""
         ...
 
     async def unembedded_messages(self, after: int, *, limit: int) -> list[tuple[int, Message]]:

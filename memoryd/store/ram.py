@@ -84,6 +84,7 @@ class RamStore(RamConversations):
         if any((one.owner, one.method, one.request_id) in self._requests for one in requests):
             raise Contended("a request_id is taken; nothing was written: try again")
         self._check_threads(changes)
+        self._check_cursors(changes)
         noted = dict(self._jobs)
         for change in changes:
             check_jobs(change, noted)
@@ -127,7 +128,7 @@ class RamStore(RamConversations):
         self._newest = max([*times, *([self._newest] if self._newest else [])], default=None)
 
     def _requests_after(self, change: ChangeSet) -> dict[tuple[Owner, str, str], RecordedRequest]:
-        requests, gone = dict(self._requests), {one.id for one in change.purges} | erased_messages(change)
+        requests, purged = dict(self._requests), {one.id for one in change.purges}
         if change.request is not None:
             requests[change.request.owner, change.request.method, change.request.request_id] = change.request
         requests = {key: one for key, one in requests.items() if not names_erased_thread(one, change)}
@@ -135,6 +136,7 @@ class RamStore(RamConversations):
         return {
             key: _without(request, gone)
             for key, request in requests.items()
+            for gone in (purged | erased_messages(request, change),)
             if (before is None or request.create_time >= before) and not _names_only(request, gone)
         }
 

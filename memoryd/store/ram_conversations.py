@@ -116,7 +116,7 @@ class RamConversations:
         threads = [thread for key, thread in self._threads.items() if key[0] == owner]
         rows = [entity for entity in self._named.values() if entity.owner == owner]
         trusts = {memory.trust for memory in memories} | {message.trust for message in messages}
-        trusts |= {thread.trust for thread in threads} | {row.trust for row in rows}
+        trusts |= {thread.highest_trust for thread in threads} | {row.trust for row in rows}
         if owner in self._working:
             trusts.add(self._working[owner].trust)
         return OwnerContents(
@@ -134,6 +134,13 @@ class RamConversations:
         owners |= {*self._working, *(owner for owner, _ in self._threads)}
         found = (o for o in owners if o.scope.user_id == user_id and agent_id in {"", o.agent_id})
         return sorted(found, key=lambda owner: owner.agent_id)
+
+    def _check_cursors(self, changes: Sequence[ChangeSet]) -> None:
+        """Raise Contended where work in the background was further than where a change of it began."""
+        for change in changes:
+            for name, before in change.cursors_before.items():
+                if self._cursors.get(name) != before:
+                    raise Contended("another daemon has done this work meanwhile; nothing was written")
 
     def _note_cursors(self, change: ChangeSet) -> None:
         for name, value in change.cursors.items():
@@ -247,8 +254,8 @@ class RamConversations:
         ]
         return sorted(found, key=lambda hit: -hit[1])[:limit]
 
-    async def idle_threads(self, before: datetime, *, limit: int) -> list[Thread]:
-        found = [one for one in self._threads.values() if one.session_id and one.update_time < before]
+    async def idle_threads(self, before: datetime, ahead: datetime, *, limit: int) -> list[Thread]:
+        found = [one for one in self._threads.values() if one.session_id and not before <= one.update_time <= ahead]
         return sorted(found, key=lambda thread: thread.update_time)[:limit]
 
     async def unembedded_messages(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
@@ -261,9 +268,11 @@ class RamConversations:
         return len(self._said), sum(number > after for number in self._said)
 
 
-def erased_messages(change: ChangeSet) -> set[str]:
-    """Return the ids of the messages that a change erases one by one."""
-    return set() if change.conversation is None else {one.id for one in change.conversation.purge_messages}
+def erased_messages(request: RecordedRequest, change: ChangeSet) -> set[str]:
+    """Return the ids of the messages that a change erases one by one, of the thread of a request."""
+    gone = () if change.conversation is None else change.conversation.purge_messages
+    marks = {mark for _, _, noted in request.outcomes for mark in noted[:1]}
+    return {one.id for one in gone if thread_mark(one.owner, one.thread_id) in marks}
 
 
 def names_erased_thread(request: RecordedRequest, change: ChangeSet) -> bool:

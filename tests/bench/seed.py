@@ -13,7 +13,7 @@ import numpy as np
 
 from memoryd.daemon.wiring import new_id
 from memoryd.embedding.packaged import builtin_encoder
-from memoryd.index.analysis import analyse, indexed_text
+from memoryd.index.analysis import analyse, indexed_memory
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Scope
@@ -73,7 +73,7 @@ def fill(database: Path, scopes: dict[str, int], *, others: int = 0, vectors: bo
                 if encoder is not None:
                     vector = rng.standard_normal(encoder.dimensions).astype(np.float32)
                     vector /= np.linalg.norm(vector)
-                terms = " ".join(analyse(indexed_text(memory)))
+                terms = " ".join(analyse(indexed_memory(memory)))
                 entries.append(Entry(memory, terms, vector, encoder.fingerprint if encoder else ""))
             if encoder is not None:
                 columns.ensure(opened.connection, encoder.dimensions)

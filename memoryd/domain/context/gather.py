@@ -16,6 +16,7 @@ from memoryd.domain.subjects import known_people, people_of
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import find_entities
 from memoryd.entities.resolve import meant_by
+from memoryd.errors import Unavailable
 from memoryd.index.search import newest
 from memoryd.model import limits
 from memoryd.model.caller import Caller
@@ -89,7 +90,11 @@ class Gatherer:
         query = Query(
             text=self._embedded.text, limit=min(limit, limits.MAX_SEARCH_LIMIT), filter=wanted, min_score=least or 0.0
         )
-        found: SearchResult = await find(query, self._embedded, self._caller, scopes, now=self._now, kept=kept)
+        try:
+            found: SearchResult = await find(query, self._embedded, self._caller, scopes, now=self._now, kept=kept)
+        except Unavailable:  # a scope too large for memory, and no vectors: there is nothing to search it by
+            self.legs |= {Leg.VECTOR: None, Leg.KEYWORD: None}
+            return ()
         self.legs |= dict.fromkeys(found.unavailable_legs)
         self.embedding_s = self.embedding_s or found.embedding_s
         await let_others()

@@ -163,7 +163,7 @@ def message_line(memory: Memory, shown: Shown, *, place: int, dated: bool) -> Li
     body = _inert(_BREAK.sub(LINE_BREAK, said[: shown.most_characters].strip()))
     if len(said) > shown.most_characters:
         body += CUT
-    item = ContextItem(memory.id, memory.kind, memory.trust, thread_id, seq, told, memory.event_time)
+    item = ContextItem(memory.source.message_ids[0], memory.kind, memory.trust, thread_id, seq, told, memory.event_time)
     return Line(head, body, _mark(memory.trust), item, (place, seq))
 
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from memoryd.domain.conversation.sessions import session_for
+from memoryd.domain.completion import raise_if_abandoned
+from memoryd.domain.conversation.sessions import AHEAD, session_for
 from memoryd.domain.conversation.threads import ThreadKey, is_enabled, new_thread
 from memoryd.domain.idempotency import IdempotentRequest
 from memoryd.domain.pipeline import Decision, Write, carry_out
@@ -75,6 +76,7 @@ class _Append(Write[Appended]):
         self._drafts = list(drafts)
         self._owner = key.owner(caller)
         _check(self._drafts, caller)
+        self._refuse_secret_ids()
         self._said: list[tuple[MessageDraft, bool, str]] = []
         """Each draft without credentials, whether one was masked, and its analysed words."""
 
@@ -92,22 +94,32 @@ class _Append(Write[Appended]):
         return Appended(True, tuple(messages), session_id, thread.message_count, thread.turn_count)
 
     async def prepare(self) -> None:
-        size = sum(len(draft.content) + len(draft.metadata) for draft in self._drafts)
-        if size <= ON_LOOP:
+        if self._said:
+            return  # decided again
+        if sum(draft.characters for draft in self._drafts) <= ON_LOOP:
             self._said = [self._prepared(draft) for draft in self._drafts]
-        else:
-            self._said = await asyncio.to_thread(lambda: [self._prepared(draft) for draft in self._drafts])
+            return
+        loop, said = asyncio.get_running_loop(), []
+        whose = self.caller.grant_id or self._owner
+        async with self.ports.locks.hold([("preparing", whose)]):  # one of each caller, so that others have their turn
+            for draft in self._drafts:
+                raise_if_abandoned()
+                self.ports.grants.check(self.caller.grant_id, self.now)
+                said.append(await loop.run_in_executor(self.ports.preparing, self._prepared, draft))
+        self._said = said
+
+    def _refuse_secret_ids(self) -> None:
+        """Raise InvalidArgument where a key or an id is a credential: it is not masked, as it is what names things."""
+        named = {"thread_id": self._key.thread_id, "session_id": self._session_id}
+        named |= {f"messages[{n}].id": draft.id for n, draft in enumerate(self._drafts)}
+        for field, name in named.items():
+            if name and self.ports.secrets([name]):
+                raise InvalidArgument(f"{field} holds a credential; name it otherwise", field=field)
 
     def _prepared(self, draft: MessageDraft) -> tuple[MessageDraft, bool, str]:
-        mask, mask_json = self.ports.mask, self.ports.mask_json
-        clean = replace(
-            draft,
-            content=mask(draft.content),
-            metadata=mask_json(draft.metadata),
-            tool_calls=tuple(replace(call, arguments=mask_json(call.arguments)) for call in draft.tool_calls),
-        )
+        clean = draft.masked(self.ports.mask, self.ports.mask_json)
         probe = self._message(clean, "", 0, "", draft.create_time or self.now, masked=False)
-        return clean, clean != draft, " ".join(analyse(indexed_text(probe.as_memory(most=len(probe.shown)))))
+        return clean, clean != draft, " ".join(analyse(indexed_text(probe.create_time, probe.voice, (), probe.words)))
 
     def _message(
         self, draft: MessageDraft, message_id: str, seq: int, session_id: str, create_time: datetime, *, masked: bool
@@ -196,7 +208,7 @@ class _Append(Write[Appended]):
             view = max(view, last - policy.retain_recent)
         return replace(
             thread,
-            update_time=max(self.now, thread.update_time),
+            update_time=self.now if thread.update_time - self.now > AHEAD else max(self.now, thread.update_time),
             message_count=thread.message_count + len(messages),
             turn_count=thread.turn_count + sum(message.role is Role.USER for message in messages),
             last_seq=last,

@@ -16,10 +16,10 @@ from datetime import datetime
 
 from memoryd.domain.ports import Ports
 from memoryd.embedding.base import Vector
-from memoryd.errors import MemorydError, TextRefused
+from memoryd.errors import Contended, MemorydError, TextRefused
 from memoryd.index.analysis import embedded_text
 from memoryd.model.change import ChangeSet, ConversationChange, Embedding
-from memoryd.model.conversation import Message
+from memoryd.model.conversation import Message, message_key
 from memoryd.model.scope import Owner
 
 __all__ = ["MessageEmbedder"]
@@ -56,17 +56,20 @@ class MessageEmbedder:
         """Embed what is appended, until it is cancelled; nothing where there is no model."""
         lag = self._ports.lag
         if not self._ports.embedder.fingerprint:
+            lag.is_held = True
             return
         pause_s = FIRST_PAUSE_S
         while True:
             try:
-                if await self.step():
-                    self.fault, pause_s = "", FIRST_PAUSE_S
+                went_on = await self.step()
+                self.fault, lag.is_held = "", False
+                if went_on:
+                    pause_s = FIRST_PAUSE_S
                     continue
-                self.fault = ""
                 wait_s = IDLE_S
             except Exception as error:  # noqa: BLE001  it may be the store or the model, and over at the next try
                 self.fault = str(error) if isinstance(error, MemorydError) else type(error).__name__
+                lag.is_held = True
                 self._tell(self.fault)
                 wait_s, pause_s = pause_s, min(LONGEST_PAUSE_S, 2 * pause_s)
                 await asyncio.sleep(wait_s)
@@ -85,7 +88,7 @@ class MessageEmbedder:
         if not page:
             return False
         if known is None:  # vectors of another model go before the first of this one
-            await ports.store.commit(ChangeSet(cursors={self._name: 0}))
+            await ports.store.commit(ChangeSet(cursors={self._name: 0}, cursors_before={self._name: None}))
         began = time.perf_counter()
         messages = [message for _, message in page]
         parts = [messages[n : n + PART] for n in range(0, len(messages), PART)]
@@ -94,20 +97,24 @@ class MessageEmbedder:
         made: dict[Owner, list[Embedding]] = {}
         for message, vector in zip(messages, vectors, strict=True):
             if vector is not None:
-                one = Embedding(message.owner, message.id, vector, fingerprint)
+                one = Embedding(message.owner, message_key(message.thread_id, message.seq), vector, fingerprint)
                 made.setdefault(message.owner, []).append(one)
         changes = [
             ChangeSet(conversation=ConversationChange(owner, embeddings=tuple(some), embedded_after=after))
             for owner, some in made.items()
         ]
-        await ports.store.commit(*changes, ChangeSet(cursors={self._name: page[-1][0]}))
+        moved = ChangeSet(cursors={self._name: page[-1][0]}, cursors_before={self._name: after})
+        try:
+            await ports.store.commit(*changes, moved)
+        except Contended:  # another daemon has made these vectors meanwhile
+            return True
         ports.lag.waiting = max(0, ports.lag.waiting - len(page))
         ports.lag.rate = 0.5 * ports.lag.rate + 0.5 * len(page) / max(1e-3, time.perf_counter() - began)
         return True
 
     async def _vectors(self, part: Sequence[Message]) -> list[Vector | None]:
         """Return the vectors of some messages; None for a text that the model refuses."""
-        texts = [embedded_text(message.speaker, message.said[:MOST_CHARACTERS]) for message in part]
+        texts = [embedded_text(message.voice, message.words[:MOST_CHARACTERS]) for message in part]
         try:
             return await self._ports.embedder.documents(texts, caller=LINE, background=True)
         except TextRefused:  # one text keeps all from being embedded

@@ -22,7 +22,11 @@ __all__ = ["erase_thread"]
 async def erase_thread(
     key: ThreadKey, caller: Caller, ports: Ports, *, now: datetime, with_memories: bool = False, dry_run: bool = False
 ) -> ErasedThread:
-    """Erase a thread for good, in one transaction; see DeleteThread in the contract."""
+    """
+    Erase a thread for good; see DeleteThread in the contract.
+
+    What was learnt from it goes first: a call that ends in between is repeated, as the thread is still there.
+    """
     owner = key.owner(caller)
     seen = await known_thread(key, owner, ports)
     _refuse_higher(seen, caller)
@@ -54,5 +58,5 @@ async def erase_thread(
 
 
 def _refuse_higher(thread: Thread, caller: Caller) -> None:
-    if thread.trust.outranks(caller.trust):
-        raise TrustTooLow("the thread holds messages of higher trust; it is not erased")
+    if thread.highest_trust.outranks(caller.trust):
+        raise TrustTooLow("the thread holds messages or notes of higher trust; it is not erased")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
@@ -9,7 +10,7 @@ from memoryd.domain.reading.recall import Embedded, find
 from memoryd.domain.scopes import EpisodeScopes, Scopes
 from memoryd.model import limits
 from memoryd.model.caller import Caller
-from memoryd.model.conversation import place_of
+from memoryd.model.conversation import as_shown, place_of
 from memoryd.model.query import Query
 from memoryd.model.results import SearchResult
 from memoryd.model.scope import Owner
@@ -25,7 +26,8 @@ async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, no
     with Embedded(query.text, caller, ports) as asked:
         memories = await find(query, asked, caller, Scopes(ports), now=now)
         episodes = await find(query, asked, caller, EpisodeScopes(ports), now=now)
-    hits = sorted((*memories.hits, *episodes.hits), key=lambda hit: -hit.score)[: query.limit]
+    said = (replace(hit, memory=as_shown(hit.memory)) for hit in episodes.hits)
+    hits = sorted((*memories.hits, *said), key=lambda hit: -hit.score)[: query.limit]
     legs = dict.fromkeys((*memories.unavailable_legs, *episodes.unavailable_legs))
     counted = {hit.memory.id for hit in memories.hits}
     recalled = [hit.memory for hit in hits if hit.memory.id in counted]

@@ -12,7 +12,9 @@ from datetime import datetime, timedelta
 from memoryd.domain.ports import Ports
 from memoryd.model.conversation import Session, SessionState, Thread
 
-__all__ = ["ended", "is_idle", "opened", "session_for", "session_now"]
+__all__ = ["AHEAD", "ended", "is_idle", "opened", "session_for", "session_now"]
+
+AHEAD = timedelta(days=1)  # so far ahead of the clock nothing was said: the clock was wrong then
 
 
 def session_now(session: Session, thread: Thread | None) -> Session:
@@ -24,7 +26,7 @@ def session_now(session: Session, thread: Thread | None) -> Session:
         update_time=thread.update_time,
         message_count=session.message_count + thread.message_count - session.messages_before,
         turn_count=session.turn_count + thread.turn_count - session.turns_before,
-        last_seq=max(session.last_seq, thread.last_seq),
+        last_seq=thread.last_seq if thread.message_count > session.messages_before else session.last_seq,
     )
 
 
@@ -37,6 +39,8 @@ def opened(session_id: str, thread: Thread, now: datetime, known: Session | None
             end_time=None,
             end_reason="",
             update_time=now,
+            first_seq=known.first_seq if known.message_count else thread.last_seq + 1,
+            last_seq=known.last_seq if known.message_count else thread.last_seq,
             messages_before=thread.message_count,
             turns_before=thread.turn_count,
         )
@@ -63,9 +67,16 @@ def ended(session: Session, thread: Thread, now: datetime, reason: str) -> Sessi
 
 
 def is_idle(thread: Thread, ports: Ports, now: datetime) -> bool:
-    """Whether an open session of a thread was silent for too long; a clock that went back ends nothing."""
+    """
+    Whether an open session of a thread was silent for too long.
+
+    A clock that went back a little ends nothing. A thread that is further ahead than AHEAD was written while the clock
+    was wrong: since when it is silent nobody knows, and it counts as idle.
+    """
     minutes = ports.policy.conversation.session_idle_minutes
-    return bool(minutes) and now - thread.update_time >= timedelta(minutes=minutes)
+    if not minutes or ports.doubt(now) or ports.is_behind(now):
+        return False
+    return now - thread.update_time >= timedelta(minutes=minutes) or thread.update_time - now > AHEAD
 
 
 async def session_for(

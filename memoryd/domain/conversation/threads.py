@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import accumulate
 from typing import TypeVar
 
 from memoryd.domain.conversation.sessions import session_now
@@ -109,11 +110,18 @@ async def list_threads(
     found = await ports.store.threads(
         caller.visibility, limit=size + 1, after=None if after is None else (after.create_time, after.id), prefix=prefix
     )
-    kept = found[:size]
+    kept = _within_an_answer(found[:size])
     token = ""
-    if len(found) > size:
+    if len(found) > len(kept):
         token = page_token_after(Cursor(kept[-1].update_time, kept[-1].id), ports.secret, bound)
     return ThreadPage(tuple(kept), token)
+
+
+def _within_an_answer(threads: Sequence[Thread]) -> list[Thread]:
+    """Return the first threads, as many as an answer holds with their summaries and working memories; at least one."""
+    sizes = accumulate(len(one.summary.encode()) + len(one.working_memory.encode()) for one in threads)
+    most = limits.MAX_PAGE_BYTES
+    return [one for n, (one, size) in enumerate(zip(threads, sizes, strict=True)) if not n or size <= most]
 
 
 def bound_to(what: str, caller: Caller, *asked: object) -> bytes:
@@ -170,11 +178,14 @@ async def change_thread(
 
     async def decide() -> Decision[T]:
         known = await known_thread(key, owner, ports)
+        ports.last_threads.take(owner, key.thread_id)  # it is another one from here on
         changed, sessions, answer = await change(known)
 
         async def answered() -> T:
             return answer
 
+        if changed is known:
+            return Decision(None, answered)
         changed = replace(changed, revision=known.revision + 1)
         return Decision(
             ChangeSet(conversation=ConversationChange(owner, threads=(changed,), sessions=sessions)), answered
@@ -213,7 +224,7 @@ async def set_summary(
 
 def _refuse_lower_trust(caller: Caller, known: Trust | None, what: str) -> None:
     if known is not None and known.outranks(caller.trust):
-        raise TrustTooLow(f"the {what} was set with higher trust; it stays as it is")
+        raise TrustTooLow(f"the {what} is of higher trust; it stays as it is")
 
 
 def _refuse_secrets(text: str, field: str, ports: Ports) -> None:
@@ -237,6 +248,8 @@ async def compact_thread(
 
     async def change(thread: Thread) -> tuple[Thread, tuple[Session, ...], CompactedThread]:
         first = max(thread.view_seq, thread.last_seq - retained)
+        if first > thread.view_seq:
+            _refuse_lower_trust(caller, thread.trust, "thread")
         changed = replace(thread, view_seq=first)
         return changed, (), CompactedThread(changed, first - thread.view_seq)
 

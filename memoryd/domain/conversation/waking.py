@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from memoryd.domain.conversation.sessions import ended, is_idle, opened, session_now
+from memoryd.domain.conversation.sessions import AHEAD, ended, is_idle, opened, session_now
 from memoryd.domain.conversation.threads import ThreadKey, change_thread, is_enabled, known_thread, thread_as_it_is
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports, thread_lock
-from memoryd.errors import ThreadNotFound
+from memoryd.errors import MemorydError, ThreadNotFound
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange
 from memoryd.model.conversation import Session, SessionState, Thread
@@ -36,6 +36,7 @@ async def start_session(
 
     async def decide() -> Decision[StartedSession]:
         thread = await thread_as_it_is(key, owner, ports, now)
+        ports.last_threads.take(owner, key.thread_id)  # it is another one from here on
         if not is_enabled(caller, ports):
             return Decision(None, _answer(StartedSession(opened(asked or ports.new_id(), thread, now))))
         current = await ports.store.session(owner, thread.id, thread.session_id) if thread.session_id else None
@@ -86,24 +87,36 @@ async def end_session(key: ThreadKey, session_id: str, caller: Caller, ports: Po
         return found
 
     async def change(known: Thread) -> tuple[Thread, tuple[Session, ...], Session]:
-        current = await ports.store.session(owner, known.id, found.id) or found
-        if current.state is not SessionState.OPEN:
-            return known, (), current
+        current = await ports.store.session(owner, known.id, found.id)
+        if current is None or current.state is not SessionState.OPEN:
+            return known, (), current or found  # it has ended, or was erased with its thread
         final = ended(current, known, now, "ended")
         return replace(known, session_id=""), (final,), final
 
     return await change_thread(key, caller, ports, change, now=now)
 
 
-async def end_idle_sessions(ports: Ports, *, now: datetime) -> int:
-    """End the sessions that were silent for longer than the operator allows; return how many."""
+async def end_idle_sessions(ports: Ports, tell: Callable[[str], None], *, now: datetime) -> int:
+    """
+    End the sessions that were silent for longer than the operator allows; return how many.
+
+    `tell` is told, for the log, what went wrong with one. While the clock is in doubt none is ended.
+    """
     minutes = ports.policy.conversation.session_idle_minutes
-    if not minutes or ports.is_behind(now):
+    if not minutes or ports.doubt(now) or ports.is_behind(now):
         return 0
-    count = 0
-    for thread in await ports.store.idle_threads(now - timedelta(minutes=minutes), limit=AT_ONCE):
-        count += await _end_if_idle(thread, ports, now)
-    return count
+    count, before = 0, now - timedelta(minutes=minutes)
+    while True:
+        threads = await ports.store.idle_threads(before, now + AHEAD, limit=AT_ONCE)
+        done = 0
+        for thread in threads:
+            try:
+                done += await _end_if_idle(thread, ports, now)
+            except MemorydError as error:  # the others are ended all the same
+                tell(type(error).__name__)
+        count += done
+        if len(threads) < AT_ONCE or not done:
+            return count
 
 
 async def _end_if_idle(seen: Thread, ports: Ports, now: datetime) -> bool:
@@ -114,6 +127,7 @@ async def _end_if_idle(seen: Thread, ports: Ports, now: datetime) -> bool:
         thread = await ports.store.thread(seen.owner, seen.id)
         if thread is None or not thread.session_id or not is_idle(thread, ports, now):
             return Decision(None, no_answer)
+        ports.last_threads.take(thread.owner, thread.id)
         current = await ports.store.session(thread.owner, thread.id, thread.session_id)
         sessions = () if current is None else (ended(current, thread, now, "idle"),)
         changed = replace(thread, session_id="", revision=thread.revision + 1)

@@ -119,6 +119,12 @@ async def _erase_of_thread(
         gone = [one for one in await ports.store.messages_at(owner, places) if one.id in left]
         if thread is None:
             return Decision(None, answered)
+        sessions = [
+            one.without(gone, thread)
+            for one_id in dict.fromkeys([*(one.session_id for one in gone), thread.session_id])
+            if one_id and (one := await ports.store.session(owner, thread_id, one_id)) is not None
+        ]
+        ports.last_threads.take(owner, thread_id)
         changed = _without(replace(
             thread,
             message_count=thread.message_count - len(gone),
@@ -128,6 +134,7 @@ async def _erase_of_thread(
         talk = ConversationChange(
             owner,
             threads=(changed,),
+            sessions=tuple(sessions),
             purge_messages=tuple(gone),
             purged_ids=tuple(message.id for message in gone)[: limits.MAX_AUDITED_IDS],
         )

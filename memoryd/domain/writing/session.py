@@ -23,7 +23,7 @@ from memoryd.domain.writing.pending import Pending
 from memoryd.domain.writing.room import Room
 from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import mentions_of
-from memoryd.index.analysis import analyse, indexed_text
+from memoryd.index.analysis import analyse, indexed_memory
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.claims.claim import Claim
 from memoryd.model.caller import Caller
@@ -201,4 +201,4 @@ class WriteSession:
 
 
 def _terms(memories: Sequence[Memory]) -> list[str]:
-    return [" ".join(analyse(indexed_text(memory))) for memory in memories]
+    return [" ".join(analyse(indexed_memory(memory))) for memory in memories]

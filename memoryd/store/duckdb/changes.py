@@ -100,7 +100,7 @@ def write(
         if change.purge_owner is not None:
             purge_owner(con, change.purge_owner, usage)
         if change.cursors:
-            write_cursors(con, change.cursors)
+            write_cursors(con, change)
     talks = [(seq, change.conversation) for seq, change in enumerate(changes, first_seq) if change.conversation]
     write_conversations(con, talks, _insert)
     _embed(con, [(seq, one) for seq, change in enumerate(changes, first_seq) for one in change.embeddings], dimensions)

@@ -219,11 +219,11 @@ class ConversationReads:
             lambda row: (message_of(row[:-1]), float(row[-1])),
         )
 
-    async def idle_threads(self, before: datetime, *, limit: int) -> list[Thread]:
+    async def idle_threads(self, before: datetime, ahead: datetime, *, limit: int) -> list[Thread]:
         return await self._conversation_rows(
-            f"SELECT {', '.join(THREAD_COLUMNS)} FROM threads WHERE session_id <> '' AND update_time < ?"
-            f" ORDER BY update_time LIMIT {int(limit)}",
-            [rows.naive(before)],
+            f"SELECT {', '.join(THREAD_COLUMNS)} FROM threads WHERE session_id <> ''"
+            f" AND (update_time < ? OR update_time > ?) ORDER BY update_time LIMIT {int(limit)}",
+            [rows.naive(before), rows.naive(ahead)],
             thread_of,
         )
 

@@ -11,8 +11,9 @@ import duckdb
 import numpy as np
 
 from memoryd.errors import Contended
-from memoryd.model.change import ConversationChange, Embedding
-from memoryd.model.conversation import Session, Thread
+from memoryd.model.change import ChangeSet, ConversationChange, Embedding
+from memoryd.model.conversation import Message, Session, Thread, place_of
+from memoryd.model.scope import Owner
 from memoryd.store.conversations import numbered, thread_mark, thread_name
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.conversation_rows import (
@@ -23,7 +24,7 @@ from memoryd.store.duckdb.conversation_rows import (
     thread_key,
     thread_row,
 )
-from memoryd.store.duckdb.purges import forget_noted
+from memoryd.store.duckdb.purges import forget_noted_messages
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.vectors import column_of
 
@@ -84,20 +85,26 @@ def _write_more(con: duckdb.DuckDBPyConnection, change: ConversationChange, comm
     if change.embeddings:
         _write_vectors(con, change, commit_seq)
     if change.purge_messages:
-        gone = [message.id for message in change.purge_messages]
-        keys = [thread_key(message.owner, message.thread_id) for message in change.purge_messages]
-        for table in ("messages", "message_vectors"):
-            con.execute(
-                f"DELETE FROM {table} WHERE thread IN (SELECT unnest(?::BIGINT[]))"
-                " AND id IN (SELECT unnest(?::VARCHAR[]))",
-                [list(dict.fromkeys(keys)), gone],
-            )
-        forget_noted(con, gone)
+        _purge_messages(con, change.purge_messages)
     for thread in change.purge_threads:
         where, params = of_owner(thread.owner)
         for table in ("messages", "message_vectors", "sessions", "threads"):
             con.execute(f"DELETE FROM {table} WHERE {where} AND thread_id = ?", [*params, thread.id])
         con.execute("DELETE FROM requests WHERE contains(answer, ?)", [thread_mark(thread.owner, thread.id)])
+
+
+def _purge_messages(con: duckdb.DuckDBPyConnection, messages: Sequence[Message]) -> None:
+    """Erase messages, thread by thread, with their vectors and what notes of requests say of them."""
+    ids: dict[tuple[Owner, str], list[str]] = {}
+    for message in messages:
+        ids.setdefault((message.owner, message.thread_id), []).append(message.id)
+    for (owner, thread_id), gone in ids.items():
+        for table in ("messages", "message_vectors"):
+            con.execute(
+                f"DELETE FROM {table} WHERE thread = ? AND id IN (SELECT unnest(?::VARCHAR[]))",
+                [thread_key(owner, thread_id), gone],
+            )
+        forget_noted_messages(con, thread_mark(owner, thread_id), gone)
 
 
 def message_sizes(con: duckdb.DuckDBPyConnection, thread: Thread) -> list[tuple[str, date, int]]:
@@ -186,7 +193,13 @@ def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, c
 
     for dimensions, alike in groupby(sorted(change.embeddings, key=size), key=size):
         made = [
-            {"id": one.memory_id, "vector": one.vector, "fingerprint": one.fingerprint, "commit_seq": commit_seq}
+            {
+                "thread": thread_key(one.owner, place_of(one.memory_id)[0]),
+                "seq": place_of(one.memory_id)[1],
+                "vector": one.vector,
+                "fingerprint": one.fingerprint,
+                "commit_seq": commit_seq,
+            }
             for one in alike
         ]
         columns = rows.columns_of(made)  # noqa: F841  DuckDB finds it by its name
@@ -196,14 +209,23 @@ def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, c
             f" (id, thread, thread_id, {', '.join(OWNER)}, fingerprint, {column_of(dimensions)}, commit_seq)"
             f" SELECT m.id, m.thread, m.thread_id, m.agent_id, m.user_id, m.chat_id, columns.fingerprint,"
             f" columns.vector::FLOAT[{dimensions}], columns.commit_seq"
-            f" FROM (SELECT * FROM messages WHERE number > ? AND {where}) AS m JOIN columns ON columns.id = m.id",
+            f" FROM (SELECT * FROM messages WHERE number > ? AND {where}) AS m"
+            " JOIN columns ON columns.thread = m.thread AND columns.seq = m.seq",
             [change.embedded_after, *params],
         )
 
 
-def write_cursors(con: duckdb.DuckDBPyConnection, cursors: Mapping[str, int]) -> None:
-    """Note how far work in the background has come; with another model's cursor go the vectors that it made."""
-    for name, value in cursors.items():
+def write_cursors(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
+    """
+    Note how far work in the background has come; Contended where it was further than where this began.
+
+    With another model's cursor go the vectors that it made.
+    """
+    for name, before in change.cursors_before.items():
+        found = con.execute("SELECT value FROM cursors WHERE name = ?", [name]).fetchall()
+        if (found[0][0] if found else None) != before:
+            raise Contended("another daemon has done this work meanwhile; nothing was written")
+    for name, value in change.cursors.items():
         kind = name.partition(":")[0]
         others = con.execute(
             "SELECT count(*) FROM cursors WHERE name <> ? AND starts_with(name, ?)", [name, f"{kind}:"]

@@ -15,7 +15,7 @@ from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.usage import UsageChanges
 
-__all__ = ["contents_of", "forget_noted", "owners_of_user", "purge", "purge_owner"]
+__all__ = ["contents_of", "forget_noted_messages", "owners_of_user", "purge", "purge_owner"]
 
 Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 OWNED = ("memories", "entities", "tombstones", "threads", "sessions", "messages", "message_vectors", "working_memories")
@@ -42,6 +42,17 @@ def forget_noted(con: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> None:
         if left is None:
             con.execute("DELETE FROM requests WHERE name = ?", [name])
         else:
+            con.execute("UPDATE requests SET answer = ? WHERE name = ?", [left, name])
+
+
+def forget_noted_messages(con: duckdb.DuckDBPyConnection, mark: str, ids: Sequence[str]) -> None:
+    """Take ids of messages out of what is noted of requests of their thread: other threads may have the same ids."""
+    found = con.execute("SELECT name, answer FROM requests WHERE contains(answer, ?)", [mark]).fetchall()
+    for name, answer in found:
+        left = rows.without_ids(answer, ids)
+        if left is None:
+            con.execute("DELETE FROM requests WHERE name = ?", [name])
+        elif left != answer:
             con.execute("UPDATE requests SET answer = ? WHERE name = ?", [left, name])
 
 
@@ -80,6 +91,11 @@ def contents_of(read: Rows, owner: Owner, limit: int) -> OwnerContents:
 
     trust = "coalesce(json_extract_string(details, '$.trust'), 'host')"
     trusts = [f"SELECT {trust} FROM {table} WHERE {where}" for table in WITH_TRUST]
+    trusts += [
+        f"SELECT coalesce(json_extract_string(details, '$.{text}_trust'), 'host') FROM threads"
+        f" WHERE {where} AND json_extract_string(details, '$.{text}') <> ''"
+        for text in ("summary", "working_memory")
+    ]
     trusts.append(f"SELECT trust FROM working_memories WHERE {where}")
     found = read(" UNION ".join(trusts), params * len(trusts))
     return OwnerContents(
