@@ -75,6 +75,10 @@ def test_a_message_that_would_unfold_in_memory_is_refused_before_it_is_read(worl
     assert too_much == ask_raw(channel, batch, b"\x22\x05\x12\x03bob" * 500_000)
     assert too_much == ask_raw(channel, batch, b"\x58\x01" * 1_000_000)  # fields that nobody knows
     assert too_much == ask_raw(channel, search, b"\x22\x01x" + b"\x32\x02\x1a\x00" * 60_000)
+    append = "/memoryd.v1.ConversationService/AppendMessages"
+    calls = b"\x52\x00" * 60_000  # tool calls of one message, two bytes each
+    length = bytes([len(calls) & 127 | 128, len(calls) >> 7 & 127 | 128, len(calls) >> 14])
+    assert too_much == ask_raw(channel, append, b"\x22\x01t\x3a" + length + calls)
 
 
 @given(st.binary(max_size=200), st.integers(1, 20))

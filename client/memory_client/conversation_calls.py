@@ -156,7 +156,8 @@ def search_messages(identity: Identity, asked: MessageSearch) -> Call[FoundMessa
         )
 
     def parse(answer: Any) -> FoundMessages:
-        return FoundMessages(tuple(map(message_hit_from_pb, answer.hits)), legs_from_pb(answer.unavailable_legs))
+        hits = tuple(map(message_hit_from_pb, answer.hits))
+        return FoundMessages(hits, legs_from_pb(answer.unavailable_legs), answer.omitted_count)
 
     return _call("SearchMessages", build(make, identity), pb.SearchMessagesResponse, parse)
 

@@ -353,6 +353,8 @@ class Session:
     turn_count: int = 0
     first_seq: int = 0
     last_seq: int = 0
+    trust: Trust = field(default=Trust.HOST, metadata=_OWN)
+    """That of the one who began it: with less it is not ended."""
     messages_before: int = field(default=0, metadata=_OWN)
     """How many messages the thread had when it was opened."""
     turns_before: int = field(default=0, metadata=_OWN)

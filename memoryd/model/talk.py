@@ -129,10 +129,11 @@ class MessageHit:
 
 @dataclass(frozen=True, slots=True)
 class FoundMessages:
-    """Hits, best first, and the legs of the search that could not take part."""
+    """Hits, best first, the legs that could not take part, and how many hits there was no room for in the answer."""
 
     hits: tuple[MessageHit, ...]
     unavailable_legs: tuple[Leg, ...] = ()
+    omitted_count: int = 0
     embedding_s: float = field(default=0.0, compare=False, metadata=_OWN)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from memoryd.domain.conversation import reading, threads, waking
@@ -11,7 +12,8 @@ from memoryd.domain.conversation.search import search_messages
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.domain.ports import Ports
 from memoryd.errors import MemorydError
-from memoryd.model.conversation import MessageDraft
+from memoryd.model.conversation import MessageDraft, Thread
+from memoryd.model.grant import Permission
 from memoryd.model.talk import MessageSearch
 from memoryd.service.gate import Call
 from memoryd.turns import in_turns
@@ -102,7 +104,7 @@ class ConversationService:
         )
         call.touched([*gone.message_ids, *gone.memory_ids])
         return pb.DeleteThreadResponse(
-            thread=thread_to_pb(gone.thread),
+            thread=thread_to_pb(_readable(gone.thread, call)),
             message_ids=gone.message_ids,
             memory_ids=gone.memory_ids,
             backups=gone.backups,
@@ -127,13 +129,14 @@ class ConversationService:
         return pb.SearchMessagesResponse(
             hits=[message_hit_to_pb(hit) async for hit in in_turns(found.hits)],
             unavailable_legs=legs_to_pb(found.unavailable_legs),
+            omitted_count=found.omitted_count,
         )
 
     async def SetSummary(self, request: pb.SetSummaryRequest, call: Call) -> pb.SetSummaryResponse:
         thread = await threads.set_summary(
             _key(request), request.summary, request.up_to_seq, call.caller, self._ports, now=call.now
         )
-        return pb.SetSummaryResponse(thread=thread_to_pb(thread))
+        return pb.SetSummaryResponse(thread=thread_to_pb(_readable(thread, call)))
 
     async def GetSummary(self, request: pb.GetSummaryRequest, call: Call) -> pb.GetSummaryResponse:
         held = await threads.get_summary(_key(request), call.caller, self._ports)
@@ -152,7 +155,8 @@ class ConversationService:
             emergency=request.emergency,
             now=call.now,
         )
-        return pb.CompactThreadResponse(thread=thread_to_pb(done.thread), compacted_count=done.compacted_count)
+        thread = _readable(done.thread, call)
+        return pb.CompactThreadResponse(thread=thread_to_pb(thread), compacted_count=done.compacted_count)
 
     async def SetWorkingMemory(self, request: pb.SetWorkingMemoryRequest, call: Call) -> pb.SetWorkingMemoryResponse:
         held = await threads.set_working_memory(
@@ -182,6 +186,13 @@ class ConversationService:
             page_token=request.page_token,
         )
         return pb.ListSessionsResponse(sessions=map(session_to_pb, page.sessions), next_page_token=page.next_page_token)
+
+
+def _readable(thread: Thread, call: Call) -> Thread:
+    """Return a thread as the caller may read it: its texts are for those who may read messages."""
+    if Permission.READ_MESSAGES in call.session.permissions:
+        return thread
+    return replace(thread, summary="", working_memory="")
 
 
 def _key(request: Any) -> ThreadKey:

@@ -7,7 +7,8 @@ default.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -19,7 +20,7 @@ from memoryd.errors import InvalidArgument, LimitExceeded, StartupError
 from memoryd.model import limits
 from memoryd.model.grant import Permission
 
-__all__ = ["IDENTITY", "RULES", "Access", "Method", "UnguardedMethod", "count_fields", "methods_of"]
+__all__ = ["IDENTITY", "RULES", "Access", "Method", "UnguardedMethod", "count_fields", "fields_of", "methods_of"]
 
 IDENTITY = ("agent_id", "user_id", "chat_id")  # the fields by which a request says who asks
 
@@ -42,6 +43,8 @@ class Rule:
     most_bytes: int = limits.MAX_REQUEST_BYTES
     items: str = ""
     """The repeated field whose messages count as a write each, where they do not say who asks."""
+    parts: str = ""
+    """The repeated field of each item that is counted too, at the most MAX_TOOL_CALLS of them."""
 
 
 _HOST = Rule(Access.HOST)
@@ -68,7 +71,7 @@ RULES: Mapping[str, Rule] = {
     "EntityService/UnmergeEntity": Rule(Permission.CORRECT, writes=True),
     "EntityService/ForgetPerson": Rule(Permission.DELETE, writes=True),
     "ConversationService/AppendMessages": Rule(
-        Permission.APPEND, writes=True, most_bytes=limits.MAX_MESSAGE_BYTES, items="messages"
+        Permission.APPEND, writes=True, most_bytes=limits.MAX_MESSAGE_BYTES, items="messages", parts="tool_calls"
     ),
     "ConversationService/ListMessages": Rule(Permission.READ_MESSAGES),
     "ConversationService/GetThread": Rule(Permission.READ_MESSAGES),
@@ -123,6 +126,8 @@ class Method:
     """The repeated field that is counted, whose messages may say so too; empty: none."""
     items_number: int
     """Its number in the request."""
+    parts_number: int
+    """The number of `rule.parts` in an item; 0: none."""
 
     def parse(self, raw: bytes) -> Any:
         """
@@ -138,10 +143,20 @@ class Method:
             raise LimitExceeded(
                 f"{self.items} has more than {limits.MAX_BATCH} items", field=self.items, limit=self.items
             )
+        if self.parts_number:
+            self._count_parts(raw)
         try:
             return self.request.FromString(raw)
         except (DecodeError, UnicodeDecodeError):
             raise InvalidArgument("the request is not the message that this method takes") from None
+
+    def _count_parts(self, raw: bytes) -> None:
+        most = limits.MAX_TOOL_CALLS
+        items = (piece for number, piece in fields_of(raw) if number == self.items_number)
+        for n, item in enumerate(items):
+            if count_fields(item, self.parts_number, most=most) > most:
+                field = f"{self.items}[{n}].{self.rule.parts}"
+                raise LimitExceeded(f"{field} has more than {most} items", field=field, limit=self.rule.parts)
 
     def weight(self, request: Any) -> int:
         """Return how many writes a request is."""
@@ -156,27 +171,36 @@ _OTHER_FIELDS = 64  # more than any request has beside its items; what has more 
 
 def count_fields(raw: bytes, number: int, *, most: int) -> int:
     """Return how often a field of that number stands in a message, at the most `most` + 1; too many others count so."""
-    at = found = others = 0
-    try:
-        while at < len(raw) and found <= most:
+    found = others = 0
+    for one, _ in fields_of(raw):
+        found += one == number
+        others += one != number
+        if others > _OTHER_FIELDS:
+            return most + 1
+        if found > most:
+            break
+    return found
+
+
+def fields_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the number of each field of a message, with its bytes where it is a message itself; up to what is none."""
+    at = 0
+    with contextlib.suppress(IndexError):  # not a message: the parser says so
+        while at < len(raw):
             tag, at = _varint(raw, at)
             kind = tag & 7
+            piece = b""
             if kind == _BYTES:
                 size, at = _varint(raw, at)
+                piece = raw[at : at + size]
                 at += size
             elif kind == _VARINT:
                 _, at = _varint(raw, at)
             elif kind in {_FIXED64, _FIXED32}:
                 at += 8 if kind == _FIXED64 else 4
             else:
-                break  # not a message: the parser says so
-            found += tag >> 3 == number
-            others += tag >> 3 != number
-            if others > _OTHER_FIELDS:
-                return most + 1
-    except IndexError:
-        return found  # as above
-    return found
+                return
+            yield tag >> 3, piece
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:
@@ -210,8 +234,11 @@ def methods_of(descriptor: Any, service: Any, rules: Mapping[str, Rule] = RULES)
             if field.is_repeated and field.message_type is not None and _names_caller(field.message_type)
         ]
         rule = rules[f"{descriptor.name}/{method.name}"]
+        parts = 0
         if rule.items:
-            items = [(rule.items, message.fields_by_name[rule.items].number)]
+            listed = message.fields_by_name[rule.items]
+            items = [(rule.items, listed.number)]
+            parts = listed.message_type.fields_by_name[rule.parts].number if rule.parts else 0
         yield Method(
             f"/{descriptor.full_name}/{method.name}",
             method.name,
@@ -219,5 +246,7 @@ def methods_of(descriptor: Any, service: Any, rules: Mapping[str, Rule] = RULES)
             message_factory.GetMessageClass(message),
             getattr(service, method.name),
             _names_caller(message),
-            *(items[0] if items else ("", 0)),
+            items=items[0][0] if items else "",
+            items_number=items[0][1] if items else 0,
+            parts_number=parts,
         )

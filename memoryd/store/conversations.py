@@ -94,13 +94,29 @@ class ConversationStore(Protocol):
         ...
 
     async def messages(
-        self, owner: Owner, thread_id: str, *, limit: int, before: int = 0, after: int = 0, session_id: str = ""
+        self,
+        owner: Owner,
+        thread_id: str,
+        *,
+        limit: int,
+        before: int = 0,
+        after: int = 0,
+        session_id: str = "",
+        most_bytes: int = 0,
     ) -> list[Message]:
-        """Return the last `limit` messages with `after` < seq < `before` (0: no end), in order."""
+        """
+        Return the last `limit` messages with `after` < seq < `before` (0: no end), in order.
+
+        With `most_bytes`, no more of them than up to the first with which they have more bytes of texts than that.
+        """
         ...
 
     async def messages_at(self, owner: Owner, places: Collection[tuple[str, int]]) -> list[Message]:
         """Return the messages at these places (thread and seq), in the order of thread and seq."""
+        ...
+
+    async def message_sizes(self, owner: Owner, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Return the bytes of the texts of the messages at these places; those that are not there are left out."""
         ...
 
     async def thread_of_message(self, message_id: str) -> Thread | None:

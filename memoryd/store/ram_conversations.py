@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TypeVar
 
 import numpy as np
@@ -204,18 +204,33 @@ class RamConversations:
         return sorted(found, key=lambda message: message.seq)
 
     async def messages(
-        self, owner: Owner, thread_id: str, *, limit: int, before: int = 0, after: int = 0, session_id: str = ""
+        self,
+        owner: Owner,
+        thread_id: str,
+        *,
+        limit: int,
+        before: int = 0,
+        after: int = 0,
+        session_id: str = "",
+        most_bytes: int = 0,
     ) -> list[Message]:
         found = [
             one
             for one in self._of_thread(owner, thread_id)
             if one.seq > after and (not before or one.seq < before) and (not session_id or one.session_id == session_id)
         ]
-        return found[-limit:]
+        found = found[-limit:]
+        if most_bytes:
+            sizes = list(accumulate(one.text_bytes for one in reversed(found)))
+            found = found[-1 - sum(size <= most_bytes for size in sizes) :]
+        return found
 
     async def messages_at(self, owner: Owner, places: Collection[tuple[str, int]]) -> list[Message]:
         found = [one for one in self._said.values() if one.owner == owner and (one.thread_id, one.seq) in places]
         return sorted(found, key=lambda message: (message.thread_id, message.seq))
+
+    async def message_sizes(self, owner: Owner, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return {(one.thread_id, one.seq): one.text_bytes for one in await self.messages_at(owner, places)}
 
     async def thread_of_message(self, message_id: str) -> Thread | None:
         found = (message for message in self._said.values() if message.id == message_id)

@@ -576,6 +576,9 @@ class SearchMessagesResponse(google.protobuf.message.Message):
 
     HITS_FIELD_NUMBER: builtins.int
     UNAVAILABLE_LEGS_FIELD_NUMBER: builtins.int
+    OMITTED_COUNT_FIELD_NUMBER: builtins.int
+    omitted_count: builtins.int
+    """How many hits were left out, as an answer has at most 4 MiB of messages; ask for fewer or for shorter ones."""
     @property
     def hits(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___MessageHit]:
         """The hits, best first."""
@@ -589,8 +592,9 @@ class SearchMessagesResponse(google.protobuf.message.Message):
         *,
         hits: collections.abc.Iterable[Global___MessageHit] | None = ...,
         unavailable_legs: collections.abc.Iterable[memoryd.v1.memory_pb2.SearchLeg.ValueType] | None = ...,
+        omitted_count: builtins.int = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["hits", b"hits", "unavailable_legs", b"unavailable_legs"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["hits", b"hits", "omitted_count", b"omitted_count", "unavailable_legs", b"unavailable_legs"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___SearchMessagesResponse: typing_extensions.TypeAlias = SearchMessagesResponse

@@ -133,7 +133,8 @@ class ConversationServiceServicer(object):
     def ListMessages(self, request, context):
         """Returns the last messages of a thread in order, and with a page_token those before them. The first limit to
         trigger wins: page_size, max_tokens, or 1 MiB. The oldest are dropped first. Idempotent. The caller must hold
-        "read_messages". Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such thread; append to it, or stop.
+        "read_messages". A message that is longer than max_tokens by itself is left out, and the page goes on before it.
+        Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such thread; append to it, or stop.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,7 +42,8 @@ class ConversationServiceStub:
     ListMessages: grpc.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.ListMessagesRequest, memoryd.v1.conversation_service_pb2.ListMessagesResponse]
     """Returns the last messages of a thread in order, and with a page_token those before them. The first limit to
     trigger wins: page_size, max_tokens, or 1 MiB. The oldest are dropped first. Idempotent. The caller must hold
-    "read_messages". Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such thread; append to it, or stop.
+    "read_messages". A message that is longer than max_tokens by itself is left out, and the page goes on before it.
+    Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such thread; append to it, or stop.
     """
     GetThread: grpc.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.GetThreadRequest, memoryd.v1.conversation_service_pb2.GetThreadResponse]
     """Returns a thread. Idempotent. The caller must hold "read_messages". Errors: NOT_FOUND (THREAD_NOT_FOUND): there
@@ -120,7 +121,8 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     ListMessages: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.ListMessagesRequest, memoryd.v1.conversation_service_pb2.ListMessagesResponse]  # type: ignore[assignment]
     """Returns the last messages of a thread in order, and with a page_token those before them. The first limit to
     trigger wins: page_size, max_tokens, or 1 MiB. The oldest are dropped first. Idempotent. The caller must hold
-    "read_messages". Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such thread; append to it, or stop.
+    "read_messages". A message that is longer than max_tokens by itself is left out, and the page goes on before it.
+    Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such thread; append to it, or stop.
     """
     GetThread: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.conversation_service_pb2.GetThreadRequest, memoryd.v1.conversation_service_pb2.GetThreadResponse]  # type: ignore[assignment]
     """Returns a thread. Idempotent. The caller must hold "read_messages". Errors: NOT_FOUND (THREAD_NOT_FOUND): there
@@ -207,7 +209,8 @@ class ConversationServiceServicer(metaclass=abc.ABCMeta):
     ) -> typing.Union[memoryd.v1.conversation_service_pb2.ListMessagesResponse, collections.abc.Awaitable[memoryd.v1.conversation_service_pb2.ListMessagesResponse]]:
         """Returns the last messages of a thread in order, and with a page_token those before them. The first limit to
         trigger wins: page_size, max_tokens, or 1 MiB. The oldest are dropped first. Idempotent. The caller must hold
-        "read_messages". Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such thread; append to it, or stop.
+        "read_messages". A message that is longer than max_tokens by itself is left out, and the page goes on before it.
+        Errors: NOT_FOUND (THREAD_NOT_FOUND): there is no such thread; append to it, or stop.
         """
 
     @abc.abstractmethod

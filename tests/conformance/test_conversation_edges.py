@@ -61,3 +61,41 @@ async def test_a_credential_is_masked_wherever_a_message_holds_text_and_names_no
         await memory.append(token, draft)
     full = "my password is hunter2. " * (256 * 1024 // 24)
     assert (await memory.append("t", MessageDraft(content=full))).messages[0].masked  # what is longer then is kept
+
+
+async def test_what_is_excluded_stands_beside_no_hit(memory):
+    for session, text in (("s1", "before"), ("s2", "the figs"), ("s3", "after")):
+        await memory.append("t", said(text), session_id=session)
+    excluded = MessageSearch(text="figs", exclude_session_ids=("s1", "s3"))
+    hit = (await memory.search_messages(excluded)).hits[0]
+    assert ("the figs", (), ()) == (hit.message.content, hit.before, hit.after)
+
+
+async def test_an_answer_has_room_for_so_much_and_says_what_it_left_out(memory):
+    trace = '{"steps": "' + "x" * 900_000 + '"}'
+    for n in range(8):
+        await memory.append("t", [MessageDraft(content=f"oven {n}", metadata=trace), MessageDraft(content="ok")])
+    found = await memory.search_messages(MessageSearch(text="oven", top_k=8))
+    assert (4, 4) == (len(found.hits), found.omitted_count)
+    assert all(hit.message.metadata == trace for hit in found.hits)
+    assert sum(one.text_bytes for hit in found.hits for one in (hit.message, *hit.before, *hit.after)) <= 4 << 20
+    seen, token = [], ""
+    while True:
+        page = await memory.messages("t", page_size=1000, page_token=token)
+        assert 1 <= len(page.messages) <= 3
+        seen += [message.seq for message in reversed(page.messages)]
+        token = page.next_page_token
+        if not token:
+            break
+    assert list(range(16, 0, -1)) == seen
+
+
+async def test_many_threads_with_long_summaries_are_listed_in_pages_that_fit(memory):
+    for n in range(70):
+        await memory.append(f"t{n}", said("hello"))
+        await memory.set_summary(f"t{n}", "long " * 6000)
+    first = await memory.threads(page_size=1000)
+    assert 1024 * 1024 // (5 * 6000 - 1) == len(first.threads)
+    rest = await memory.threads(page_size=1000, page_token=first.next_page_token)
+    last = await memory.threads(page_size=1000, page_token=rest.next_page_token)
+    assert ("", 70) == (last.next_page_token, len({one.id for page in (first, rest, last) for one in page.threads}))

@@ -2,16 +2,18 @@
 How the sections of a context share its tokens.
 
 Each has a share that is kept for it, as far as it has lines to fill it. In the order of ORDER each takes what it can
-beyond what is kept for those after it; so nothing is left unused while a line waits that would fit.
+beyond what is kept for those after it. What is left then, as a line was too long for what was kept for it, is shared
+once more in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memoryd.domain.context.render import Line
 from memoryd.domain.tokens import Measure
+from memoryd.index.analysis import analyse
 from memoryd.model.context import (
     KNOWN_PEOPLE,
     OTHER_THREADS,
@@ -26,7 +28,7 @@ from memoryd.model.context import (
 from memoryd.model.recalled_text import CLOSE, OPEN
 from memoryd.model.trust import Trust
 
-__all__ = ["ORDER", "Part", "compose"]
+__all__ = ["ORDER", "Learnt", "Part", "compose"]
 
 ORDER = (
     RECENT_MESSAGES,
@@ -62,6 +64,8 @@ HEADINGS = {
 }
 IN_ORDER = frozenset({WORKING_MEMORY, THREAD_SUMMARY, RECENT_MESSAGES})
 """Sections that end with the first line that does not fit, cut; of the others it is skipped and the next is tried."""
+OF_MESSAGES = (RECENT_MESSAGES, RECALLED_MESSAGES, OTHER_THREADS)
+LEAST_TOLD = 2  # a memory is told by messages that hold at least one of so many of its words
 LEAST_CUT = 40  # characters of a line that is worth being shown cut
 
 
@@ -72,7 +76,31 @@ class Part:
     name: str
     lines: tuple[Line, ...]
     most: int = 1 << 30
-    """How many of them at the most."""
+    """How many of them at the most, those apart that stand beside another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """Of a memory what it was learnt from: where all of that is shown, it is told already."""
+
+    messages: frozenset[tuple[str, str]]
+    """Thread and id of each."""
+    trust: Trust
+    words: frozenset[str]
+
+    def is_told_by(self, shown: Mapping[tuple[str, str], Line]) -> bool:
+        """
+        Whether the messages are shown, whole, of no lower trust, and with half of its words.
+
+        What a memory says of its messages is a claim, which hides nothing.
+        """
+        lines = [shown[one] for one in self.messages if one in shown]
+        if not self.messages or len(lines) < len(self.messages):
+            return False
+        if any(line.is_cut or self.trust.outranks(line.item.trust) for line in lines):
+            return False
+        said = {word for line in lines for word in analyse(line.body)}
+        return LEAST_TOLD * len(self.words & said) >= len(self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,25 +115,29 @@ class _Sized:
     @property
     def need(self) -> int:
         """Return the size of all of it."""
-        return self.heading + sum(size for _, size in self.lines[: self.most]) if self.lines else 0
+        return self.heading + sum(size for _, size in self.lines) if self.lines else 0
 
-    def without(self, ids: Collection[str]) -> _Sized:
-        """Return it without the lines from these."""
-        return replace(self, lines=[one for one in self.lines if one[0].item.id not in ids]) if ids else self
+    def without(self, but: Callable[[Line], bool]) -> _Sized:
+        """Return it without some lines."""
+        return replace(self, lines=[one for one in self.lines if not but(one[0])])
 
 
 def compose(
-    parts: Iterable[Part], order: Sequence[str], told: Mapping[str, Collection[str]], tokens: int, measure: Measure
+    parts: Iterable[Part], order: Sequence[str], learnt: Mapping[str, Learnt], tokens: int, measure: Measure
 ) -> tuple[str, list[ContextSection], int]:
     """
     Return the text within so many tokens, its sections in an order, and how many relevant memories did not fit.
 
-    `told` says which messages a memory was learnt from: where all of them are shown as recent, it is left out.
+    `learnt` says what memories were learnt from: where that is shown, they are left out.
     """
-    sized = [_sized(part, measure) for part in parts if part.lines]
+    sized = {part.name: _sized(part, measure) for part in parts if part.lines}
     room = tokens * measure.per_token
     while True:
-        chosen, skipped = _chosen(sized, told, room - measure.size(f"{OPEN}\n{CLOSE}\n"), measure)
+        chosen, skipped = _shared(sized, room - measure.size(f"{OPEN}\n{CLOSE}\n"), measure)
+        told = _told(chosen, learnt)
+        if told:
+            sized[RELEVANT_MEMORY] = sized[RELEVANT_MEMORY].without(lambda line, told=told: line.item.id in told)  # type: ignore[misc]
+            continue
         sections = [_section(name, chosen[name]) for name in order if chosen.get(name)]
         text = "\n".join(section.text for section in sections)
         text = f"{OPEN}\n{text}{CLOSE}\n" if text else ""
@@ -115,38 +147,46 @@ def compose(
         room -= excess  # of a tokenizer, a text may be longer than its parts are together
 
 
+def _told(chosen: Mapping[str, Sequence[Line]], learnt: Mapping[str, Learnt]) -> set[str]:
+    """Return the memories that are shown, and so are the messages from which they were learnt."""
+    candidates = {line.item.id for line in chosen.get(RELEVANT_MEMORY, ())} & learnt.keys()
+    if not candidates:
+        return set()
+    shown = {line.key: line for name in OF_MESSAGES for line in chosen.get(name, ())}
+    return {memory_id for memory_id in candidates if learnt[memory_id].is_told_by(shown)}
+
+
 def _sized(part: Part, measure: Measure) -> _Sized:
     heading, *sizes = measure.sizes([f"{HEADINGS[part.name]}\n\n\n", *(f"{line.text}\n" for line in part.lines)])
     return _Sized(part.name, list(zip(part.lines, sizes, strict=True)), part.most, heading)
 
 
-def _chosen(
-    sized: Sequence[_Sized], told: Mapping[str, Collection[str]], room: int, measure: Measure
-) -> tuple[dict[str, list[Line]], int]:
+def _shared(sized: Mapping[str, _Sized], room: int, measure: Measure) -> tuple[dict[str, list[Line]], int]:
     """Return the lines of each section that fit, as they are shown, and how many relevant memories do not."""
-    known = {one.name: one for one in sized}
+    kept = {name: min(one.need, room * SHARES.get(name, 0) // SIXTEENTHS) for name, one in sized.items()}
+    chosen, used = _chosen(sized, kept, room, measure)
+    if sum(used.values()) < min(room, sum(one.need for one in sized.values())):
+        chosen, used = _chosen(sized, used, room, measure)
+    memories = sized.get(RELEVANT_MEMORY)
+    skipped = 0 if memories is None else min(len(memories.lines), memories.most) - len(chosen[RELEVANT_MEMORY])
+    return {name: sorted(lines, key=lambda line: line.place) for name, lines in chosen.items()}, skipped
+
+
+def _chosen(
+    sized: Mapping[str, _Sized], kept: Mapping[str, int], room: int, measure: Measure
+) -> tuple[dict[str, list[Line]], dict[str, int]]:
+    """Return the lines of each section, and what they take, where so much is kept for each until it has its turn."""
     chosen: dict[str, list[Line]] = {}
-    left, skipped = room, 0
-    for n, name in enumerate(ORDER):
-        if name not in known:
-            continue
-        after = [later for later in ORDER[n + 1 :] if later in known]
-        kept = sum(min(known[later].need, room * SHARES[later] // SIXTEENTHS) for later in after)
-        one = known[name]
-        if name == RELEVANT_MEMORY:
-            shown = {line.item.id for line in chosen.get(RECENT_MESSAGES, ())}
-            one = one.without(_learnt_from(shown, told))
-        lines, used = _fitting(one, max(0, left - kept), measure)
-        if name == RELEVANT_MEMORY:
-            skipped = min(len(one.lines), one.most) - len(lines)
-        left -= used
-        chosen[name] = sorted(lines, key=lambda line: line.place)
-    return chosen, skipped
-
-
-def _learnt_from(shown: Collection[str], told: Mapping[str, Collection[str]]) -> set[str]:
-    """Return the memories that were learnt from messages that are all shown, and from nothing else."""
-    return {memory_id for memory_id, ids in told.items() if ids and shown and all(one in shown for one in ids)}
+    used: dict[str, int] = {}
+    names = [name for name in ORDER if name in sized]
+    for n, name in enumerate(names):
+        one = sized[name]
+        if name == RECALLED_MESSAGES:
+            recent = {line.key for line in chosen.get(RECENT_MESSAGES, ())}
+            one = one.without(lambda line, recent=recent: line.key in recent)  # type: ignore[misc]
+        later = sum(kept[other] for other in names[n + 1 :])
+        chosen[name], used[name] = _fitting(one, max(0, room - sum(used.values()) - later), measure)
+    return chosen, used
 
 
 def _fitting(one: _Sized, room: int, measure: Measure) -> tuple[list[Line], int]:
@@ -189,15 +229,26 @@ def _any_fitting(one: _Sized, left: int) -> tuple[list[Line], int]:
     """
     Return the lines that fit; what is too long is skipped, as the next may fit.
 
-    A sandbox's leave half of the room to the others, as far as those need it.
+    A sandbox's leave half of the room and of the places to the others, as far as those need it. A line that stands
+    beside another one is there only with that.
     """
     lines: list[Line] = []
-    others = sum(size for line, size in one.lines if line.item.trust is not Trust.SANDBOX)
-    for_sandboxes = left - min(others, left // SHARE_OF_TRUST)
+    others = [(line, size) for line, size in one.lines if line.item.trust is not Trust.SANDBOX]
+    for_sandboxes = left - min(sum(size for _, size in others), left // SHARE_OF_TRUST)
+    places = one.most - min(sum(not line.beside for line, _ in others), -(-one.most // SHARE_OF_TRUST))
+    taken: set[tuple[str, str]] = set()
     for line, size in one.lines:
         sandboxed = line.item.trust is Trust.SANDBOX
-        if len(lines) == one.most or size > left or (sandboxed and size > for_sandboxes):
+        if size > left or (sandboxed and size > for_sandboxes):
             continue
+        if line.beside:
+            if line.beside not in taken:
+                continue
+        elif len(taken) == one.most or (sandboxed and places == 0):
+            continue
+        else:
+            taken.add(line.key)
+            places -= sandboxed
         left -= size
         for_sandboxes -= size if sandboxed else 0
         lines.append(line)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from memoryd.domain.context.budget import Part, compose
+from memoryd.domain.context.budget import Learnt, Part, compose
 from memoryd.domain.context.gather import Gatherer, Recalled
 from memoryd.domain.context.render import Line, Shown, memory_line, message_line, person_line, text_lines
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.presentation import present_one
 from memoryd.domain.reading.recall import Embedded
 from memoryd.domain.tokens import ESTIMATE, Measure
+from memoryd.index.analysis import analyse
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.context import (
@@ -60,6 +61,7 @@ class _Gathered:
     people: list[Line] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
     most_memories: int = 0
+    most_recalled: int = 0
     insight: Memory | None = None
     working: list[tuple[str, WorkingMemory]] = field(default_factory=list)
     summary: Thread | None = None
@@ -86,7 +88,7 @@ async def build_context(
     embedded = Embedded(prompt, caller, ports) if prompt else None
     with embedded or nullcontext():
         gatherer = Gatherer(request, caller, ports, embedded, now)
-        gathered = await _gather(gatherer, frozenset(order), tokens * MOST_BYTES_A_TOKEN)
+        gathered = await _gather(gatherer, frozenset(order), tokens)
     if gathered.insight is not None:
         gathered.insight = await present_one(gathered.insight, caller, ports, now)
     characters = tokens * 4 // LINES_A_BUDGET
@@ -94,8 +96,8 @@ async def build_context(
 
     def made() -> tuple[str, list[ContextSection], int, int]:
         parts = _parts(gathered, shown, policy.context.working_memory_chars)
-        told = {memory.id: memory.source.message_ids for memory in gathered.memories}
-        text, sections, skipped = compose(parts, order, told, tokens, measure)
+        learnt = {memory.id: _learnt(memory) for memory in gathered.memories if memory.source.message_ids}
+        text, sections, skipped = compose(parts, order, learnt, tokens, measure)
         return text, sections, skipped, measure.tokens(text)
 
     inline = measure is ESTIMATE and gathered.characters <= INLINE_CHARACTERS
@@ -110,9 +112,15 @@ async def _measure(tokenizer: str, ports: Ports) -> Measure:
     return await asyncio.to_thread(ports.tokenizer, tokenizer) if tokenizer else ESTIMATE
 
 
-async def _gather(gatherer: Gatherer, wanted: frozenset[str], most_bytes: int) -> _Gathered:
+def _learnt(memory: Memory) -> Learnt:
+    source = memory.source
+    messages = frozenset((source.thread_id, one) for one in source.message_ids)
+    return Learnt(messages, memory.trust, frozenset(analyse(memory.content)))
+
+
+async def _gather(gatherer: Gatherer, wanted: frozenset[str], tokens: int) -> _Gathered:
     """Read and search what the sections need; the store is asked while the prompt is being embedded."""
-    found = _Gathered(most_memories=gatherer.most_memories)
+    found = _Gathered(most_memories=gatherer.most_memories, most_recalled=gatherer.most_recalled)
     reads = [gatherer.read_thread()] if wanted & OF_THREAD else []
     if WORKING_MEMORY in wanted:
         reads.append(gatherer.read_working_memories())
@@ -122,7 +130,7 @@ async def _gather(gatherer: Gatherer, wanted: frozenset[str], most_bytes: int) -
     if THREAD_SUMMARY in wanted:
         found.summary = gatherer.summary()
     if wanted & {RECENT_MESSAGES, RECALLED_MESSAGES}:
-        found.recent = await gatherer.recent(most_bytes)
+        found.recent = await gatherer.recent(tokens * MOST_BYTES_A_TOKEN)
     if KNOWN_PEOPLE in wanted:
         found.people = [person_line(root, people) for root, people in await gatherer.people()]
     if RELEVANT_MEMORY in wanted:
@@ -130,7 +138,8 @@ async def _gather(gatherer: Gatherer, wanted: frozenset[str], most_bytes: int) -
     if WEEKLY_INSIGHT in wanted:
         found.insight = await gatherer.insight()
     if RECALLED_MESSAGES in wanted:
-        found.recalled = await gatherer.recalled({memory.id for memory in found.recent})
+        shown_anyway = RECENT_MESSAGES not in wanted or _surely_fit(found.recent, tokens)
+        found.recalled = await gatherer.recalled({memory.id for memory in found.recent}, without=shown_anyway)
     if OTHER_THREADS in wanted:
         found.others = await gatherer.others()
     if RECENT_MESSAGES not in wanted:
@@ -139,6 +148,14 @@ async def _gather(gatherer: Gatherer, wanted: frozenset[str], most_bytes: int) -
 
 
 OF_THREAD = frozenset({WORKING_MEMORY, THREAD_SUMMARY, RECALLED_MESSAGES, RECENT_MESSAGES})
+
+
+def _surely_fit(recent: list[Memory], tokens: int) -> bool:
+    """Whether recent messages are shown in any case: they come first, and two sixteenths of the tokens are theirs."""
+    return sum(len(memory.content.encode()) + BYTES_A_HEAD for memory in recent) <= tokens * 4 // LINES_A_BUDGET
+
+
+BYTES_A_HEAD = 64  # of a line: the role, a name, a date
 
 
 def _parts(found: _Gathered, shown: Shown, working_memory_chars: int) -> list[Part]:
@@ -150,26 +167,39 @@ def _parts(found: _Gathered, shown: Shown, working_memory_chars: int) -> list[Pa
         Part(WEEKLY_INSIGHT, () if found.insight is None else (memory_line(found.insight, shown.zone),)),
         Part(WORKING_MEMORY, _working_lines(found.working, working_memory_chars)),
         Part(THREAD_SUMMARY, _summary_lines(found.summary)),
-        Part(RECALLED_MESSAGES, _recalled_lines(found.recalled, shown)),
-        Part(OTHER_THREADS, _recalled_lines(found.others, shown)),
+        Part(RECALLED_MESSAGES, _recalled_lines(found.recalled, shown), found.most_recalled),
+        Part(OTHER_THREADS, _recalled_lines(found.others, shown), found.most_recalled),
         Part(RECENT_MESSAGES, recent),
     ]
 
 
 def _recalled_lines(found: list[Recalled], shown: Shown) -> tuple[Line, ...]:
-    return tuple(message_line(one.memory, shown, place=one.group, dated=True) for one in found)
+    lines = ((one, message_line(one.memory, shown, place=one.group, dated=True)) for one in found)
+    return tuple(line if one.beside is None else replace(line, beside=one.beside) for one, line in lines)
 
 
 def _working_lines(held: list[tuple[str, WorkingMemory]], most: int) -> tuple[Line, ...]:
-    """Return the lines of working memories, of so many characters together; what is longer is cut."""
+    """
+    Return the lines of working memories, of so many characters together; what is longer is cut.
+
+    A sandbox's leave half of the characters to the others, as far as those need it.
+    """
+    each = [
+        text_lines(memory.text, ContextItem(name, Kind.EPISODE, memory.trust, time=memory.update_time), place=n)
+        for n, (name, memory) in enumerate(held)
+    ]
+    others = sum(len(line.body) for made in each for line in made if line.item.trust is not Trust.SANDBOX)
+    for_sandboxes = most - min(others, most // 2)
     lines: list[Line] = []
-    for n, (name, memory) in enumerate(held):
-        item = ContextItem(name, Kind.EPISODE, memory.trust, time=memory.update_time)
-        for line in text_lines(memory.text, item, place=n):
-            if most <= 0:
-                return tuple(lines)
-            lines.append(line.cut(most))
-            most -= len(line.body)
+    for line in (line for made in each for line in made):
+        sandboxed = line.item.trust is Trust.SANDBOX
+        room = min(most, for_sandboxes) if sandboxed else most
+        if room <= 0:
+            continue
+        shown = line.cut(room)
+        lines.append(shown)
+        most -= len(shown.body)
+        for_sandboxes -= len(shown.body) if sandboxed else 0
     return tuple(lines)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
@@ -21,7 +21,7 @@ from memoryd.index.search import newest
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextRequest
-from memoryd.model.conversation import Thread, WorkingMemory, message_key, place_of
+from memoryd.model.conversation import Thread, WorkingMemory, as_shown, message_key, place_of
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter, Query
 from memoryd.model.results import Hit, Leg, SearchResult
@@ -47,6 +47,8 @@ class Recalled:
 
     memory: Memory
     group: int
+    beside: tuple[str, str] | None = None
+    """Thread and id of the message beside which it stands; None: it was found."""
 
 
 def _spaced(text: str) -> str:
@@ -113,7 +115,8 @@ class Gatherer:
     async def memories(self, more: int) -> list[Memory]:
         """Return what is relevant, best first; `more` than are wanted, as some may be left out."""
         wanted = self.most_memories
-        hits = await self._find(STATEMENTS, wanted + more, self._scopes, kept=-(-(wanted + more) // SHARE_OF_TRUST))
+        told = replace(STATEMENTS, exclude_session_ids=self._request.exclude_session_ids)
+        hits = await self._find(told, wanted + more, self._scopes, kept=-(-(wanted + more) // SHARE_OF_TRUST))
         return [hit.memory for hit in hits]
 
     @property
@@ -190,38 +193,49 @@ class Gatherer:
         if thread is None or owner is None:
             return []
         count = self._request.max_recent_messages or self._policy.conversation.recent_messages
-        first = max(thread.view_seq, thread.last_seq - count)
-        wanted = [(owner, thread.id, seq) for seq in range(thread.last_seq, first, -1)]
-        held = await self._messages(wanted)
-        recent = []
-        for place in wanted:
-            memory = held.get(place)
-            if memory is None or memory.source.session_id in self._request.exclude_session_ids:
-                continue
-            recent.append(memory)
-            most_bytes -= len(memory.content)
-            if most_bytes < 0:
-                break
+        recent: list[Memory] = []
+        last = thread.last_seq
+        while last > thread.view_seq:  # page by page, as those of a session may be left out
+            first = max(thread.view_seq, last - count)
+            wanted = [(owner, thread.id, seq) for seq in range(last, first, -1)]
+            held = await self._messages(wanted)
+            for memory in (held[place] for place in wanted if place in held):
+                if memory.source.session_id in self._request.exclude_session_ids:
+                    continue
+                recent.append(memory)
+                most_bytes -= len(memory.content)
+                if most_bytes < 0 or len(recent) == count:
+                    return recent
+            last = first
         return recent
 
-    async def recalled(self, but: Collection[str]) -> list[Recalled]:
-        """Return earlier messages of the thread that answer the prompt, with their neighbours; none of `but`."""
-        if self._thread is None or self._owner is None or len(but) >= self._thread.message_count:
+    async def recalled(self, recent: Collection[str], *, without: bool) -> list[Recalled]:
+        """
+        Return messages of the thread that answer the prompt, with their neighbours.
+
+        Of the recent ones none `without` them, as they are shown anyway; else some may be among them.
+        """
+        if self._thread is None or self._owner is None or (without and len(recent) >= self._thread.message_count):
             return []
         wanted = self._said_in(thread_id=self._thread.id)
         scopes = EpisodeScopes(self._ports, (self._owner,))
-        return await self._with_neighbours(await self._find(wanted, self._most_recalled + len(but), scopes), but)
+        most = self.most_recalled + len(recent)
+        hits = await self._find(wanted, most, scopes, kept=-(-most // SHARE_OF_TRUST))
+        return await self._with_neighbours(hits, recent if without else (), most)
 
     async def others(self) -> list[Recalled]:
         """Return messages of other threads that answer the prompt, with their neighbours."""
         excluded = self._request.exclude_thread_ids
         if self._request.thread_id:
             excluded = tuple(dict.fromkeys((*excluded, self._request.thread_id)))
-        hits = await self._find(self._said_in(exclude_thread_ids=excluded), self._most_recalled, self._episodes)
-        return await self._with_neighbours(hits, ())
+        most = self.most_recalled
+        kept = -(-most // SHARE_OF_TRUST)
+        hits = await self._find(self._said_in(exclude_thread_ids=excluded), most, self._episodes, kept=kept)
+        return await self._with_neighbours(hits, (), most)
 
     @property
-    def _most_recalled(self) -> int:
+    def most_recalled(self) -> int:
+        """How many messages are recalled at the most, their neighbours apart."""
         return self._request.max_recalled_messages or self._policy.conversation.recall_top_k
 
     def _said_in(self, *, thread_id: str = "", exclude_thread_ids: tuple[str, ...] = ()) -> Filter:
@@ -232,25 +246,29 @@ class Gatherer:
             exclude_session_ids=self._request.exclude_session_ids,
         )
 
-    async def _with_neighbours(self, hits: Iterable[Hit], but: Collection[str]) -> list[Recalled]:
+    async def _with_neighbours(self, hits: Iterable[Hit], but: Collection[str], most: int) -> list[Recalled]:
         """Return hits, best first, each followed by those beside it; nothing twice."""
         policy = self._policy.conversation
-        kept = [hit.memory for hit in hits if hit.memory.id not in but][: self._most_recalled]
-        wanted: dict[Place, None] = {}
+        kept = [hit.memory for hit in hits if hit.memory.id not in but][:most]
+        wanted: dict[Place, tuple[str, str] | None] = {(one.owner, *place_of(one.key)): None for one in kept}
+        ordered: dict[Place, None] = {}
         for memory in kept:
             thread_id, seq = place_of(memory.key)
             after = range(seq + 1, seq + policy.recall_after + 1)
             before = range(seq - 1, max(0, seq - policy.recall_before - 1), -1)
-            wanted |= dict.fromkeys((memory.owner, thread_id, n) for n in (seq, *after, *before))
+            for n in (seq, *after, *before):
+                place = memory.owner, thread_id, n
+                ordered.setdefault(place)
+                wanted.setdefault(place, (thread_id, as_shown(memory).id))
         held = {(memory.owner, *place_of(memory.key)): memory for memory in kept}
         held |= await self._messages([place for place in wanted if place not in held])
         groups: dict[tuple[Owner, str], int] = {}
         found = []
-        for place in wanted:
+        for place in ordered:
             said = held.get(place)
             if said is None or said.id in but or said.source.session_id in self._request.exclude_session_ids:
                 continue
-            found.append(Recalled(said, groups.setdefault(place[:2], len(groups))))
+            found.append(Recalled(said, groups.setdefault(place[:2], len(groups)), wanted[place]))
         return found
 
     async def _messages(self, places: Sequence[Place]) -> dict[Place, Memory]:

@@ -114,6 +114,18 @@ class Line:
     item: ContextItem
     place: tuple[int, int] = (0, 0)
     """Where it stands among the lines of its section that are chosen."""
+    beside: tuple[str, str] | None = None
+    """The key of the line beside which it stands, if it is not found by itself."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Thread and id of a message; of what is none, its id."""
+        return self.item.thread_id, self.item.id
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether not all is shown of what was said."""
+        return self.body.endswith(CUT)
 
     @property
     def text(self) -> str:
@@ -153,6 +165,8 @@ def message_line(memory: Memory, shown: Shown, *, place: int, dated: bool) -> Li
         said = said.removeprefix(f"[tool:{named}] " if named else "[tool] ")
     else:
         told = f"{role} {_plain_name(named)}".strip()
+    if role != Role.USER.value and memory.trust is Trust.SANDBOX and memory.author not in {"", shown.caller.user_id}:
+        told += f"{VOUCHED}{_plain_name(memory.author)} says"
     channel = memory.source.channel
     said = said.removeprefix(f"[{channel}] ") if channel else said
     day, today = _date(memory.event_time, shown.zone), _date(shown.now, shown.zone)
@@ -160,7 +174,8 @@ def message_line(memory: Memory, shown: Shown, *, place: int, dated: bool) -> Li
     if channel:
         head += _label(_plain_name(channel))
     thread_id, seq = place_of(memory.key)
-    body = _inert(_BREAK.sub(LINE_BREAK, said[: shown.most_characters].strip()))
+    pieces = _BREAK.split(said[: shown.most_characters].replace("⏎", " ").strip())
+    body = LINE_BREAK.join(filter(None, map(_inert, pieces)))
     if len(said) > shown.most_characters:
         body += CUT
     item = ContextItem(memory.source.message_ids[0], memory.kind, memory.trust, thread_id, seq, told, memory.event_time)

@@ -160,7 +160,9 @@ class _Append(Write[Appended]):
                     raise Conflict(
                         f"the thread has a message {draft.id!r} already; leave it out", field=f"messages[{n}].id"
                     )
-        session, sessions = await session_for(thread, current, self._session_id, self.ports, self.now)
+        session, sessions = await session_for(
+            thread, current, self._session_id, self.caller.trust, self.ports, self.now
+        )
         session_id = session.id
         messages = self._messages(thread, session_id)
         await self._check_quota([message for message, _ in messages])
@@ -185,7 +187,7 @@ class _Append(Write[Appended]):
         store = self.ports.store
         thread = await store.thread(self._owner, self._key.thread_id)
         if thread is None:
-            return new_thread(self._key, self._owner, self.now), None
+            return new_thread(self._key, self._owner, self.now, self.caller.trust), None
         session = await store.session(self._owner, thread.id, thread.session_id) if thread.session_id else None
         return thread, session
 
@@ -204,7 +206,9 @@ class _Append(Write[Appended]):
         policy = self.ports.policy.of(thread.agent_id).conversation
         last = thread.last_seq + len(messages)
         view = thread.view_seq
-        if policy.max_history and last - max(view, thread.summary_seq) > policy.max_history:
+        # who is of lower trust moves nothing of higher trust out of the prompts
+        may_compact = not thread.trust.outranks(self.caller.trust)
+        if may_compact and policy.max_history and last - max(view, thread.summary_seq) > policy.max_history:
             view = max(view, last - policy.retain_recent)
         return replace(
             thread,
@@ -214,9 +218,7 @@ class _Append(Write[Appended]):
             last_seq=last,
             session_id=session_id,
             view_seq=view,
-            trust=self.caller.trust
-            if not thread.message_count
-            else max(self.caller.trust, thread.trust, key=lambda trust: trust.weight),
+            trust=max(self.caller.trust, thread.trust, key=lambda trust: trust.weight),
             revision=thread.revision + 1,
         )
 

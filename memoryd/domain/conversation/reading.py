@@ -48,6 +48,7 @@ async def list_messages(  # noqa: PLR0913  one argument for each field of the co
         before=before or thread.last_seq + 1,
         after=thread.view_seq if in_view else 0,
         session_id=session_id,
+        most_bytes=limits.MAX_PAGE_BYTES,
     )
     kept = last_within(found[-size:], tokens)
     # the last one is too long for the budget by itself: it is left out, and the next page begins before it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -12,13 +13,16 @@ from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.conversation import as_shown, place_of
 from memoryd.model.query import Query
-from memoryd.model.results import SearchResult
+from memoryd.model.results import Hit, SearchResult
 from memoryd.model.scope import Owner
 from memoryd.model.talk import FoundMessages, MessageHit, MessageSearch
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count
 
 __all__ = ["search_messages", "search_with_messages"]
+
+Place = tuple[Owner, str, int]
+"""Of a message: whose, in which thread, and where there."""
 
 
 async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
@@ -50,21 +54,54 @@ async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *,
     for _, owner, thread_id, seq in hits:
         around = range(max(1, seq - before), seq + after + 1)
         places.setdefault(owner, set()).update((thread_id, n) for n in around)
+    sizes = {
+        (owner, *place): size
+        for owner, wanted in places.items()
+        for place, size in (await ports.store.message_sizes(owner, wanted)).items()
+    }
+    wanted, omitted = _within_an_answer(hits, sizes, before, after)
     said = {
         (owner, message.thread_id, message.seq): message
-        for owner, wanted in places.items()
-        for message in await ports.store.messages_at(owner, wanted)
+        for owner in places
+        for message in await ports.store.messages_at(owner, {place[1:] for place in wanted if place[0] == owner})
+        if message.session_id not in asked.exclude_session_ids
     }
     shown = {(owner, thread_id, seq) for _, owner, thread_id, seq in hits}
     told = []
     for hit, owner, thread_id, seq in hits:
         message = said.get((owner, thread_id, seq))
         if message is None:
-            continue  # it was erased meanwhile
+            continue  # it was erased meanwhile, or the answer would be too long
         sides = []
         for side in (range(max(1, seq - before), seq), range(seq + 1, seq + after + 1)):
             new = [(owner, thread_id, n) for n in side if (owner, thread_id, n) not in shown]
             shown.update(new)
             sides.append(tuple(said[one] for one in new if one in said))
         told.append(MessageHit(message, hit.score, hit.similarity, hit.lexical, *sides))
-    return FoundMessages(tuple(told), found.unavailable_legs, found.embedding_s)
+    return FoundMessages(tuple(told), found.unavailable_legs, omitted, found.embedding_s)
+
+
+def _within_an_answer(
+    hits: Sequence[tuple[Hit, Owner, str, int]], sizes: Mapping[Place, int], before: int, after: int
+) -> tuple[set[Place], int]:
+    """
+    Return the places that an answer has room for, and how many hits it has no room for.
+
+    The best hits come first, each with its neighbours, the next ones first; a neighbour that is too long is left out.
+    """
+    left = limits.MAX_FOUND_BYTES
+    kept: set[Place] = set()
+    for n, (_, owner, thread_id, seq) in enumerate(hits):
+        place = owner, thread_id, seq
+        size = sizes.get(place, 0)
+        if n and size > left:
+            return kept, len(hits) - n
+        kept.add(place)
+        left -= size
+        beside = sorted((*range(seq - before, seq), *range(seq + 1, seq + after + 1)), key=lambda one: abs(one - seq))
+        for one in beside:
+            size = sizes.get((owner, thread_id, one), 0)
+            if 0 < size <= left // 2 and (owner, thread_id, one) not in kept:
+                kept.add((owner, thread_id, one))
+                left -= size
+    return kept, 0

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from memoryd.domain.ports import Ports
 from memoryd.model.conversation import Session, SessionState, Thread
+from memoryd.model.trust import Trust
 
 __all__ = ["AHEAD", "ended", "is_idle", "opened", "session_for", "session_now"]
 
@@ -30,7 +31,9 @@ def session_now(session: Session, thread: Thread | None) -> Session:
     )
 
 
-def opened(session_id: str, thread: Thread, now: datetime, known: Session | None = None) -> Session:
+def opened(
+    session_id: str, thread: Thread, now: datetime, known: Session | None = None, *, trust: Trust = Trust.HOST
+) -> Session:
     """Return a session that begins now; one that had ended goes on with what it has counted."""
     if known is not None:
         return replace(
@@ -39,6 +42,7 @@ def opened(session_id: str, thread: Thread, now: datetime, known: Session | None
             end_time=None,
             end_reason="",
             update_time=now,
+            trust=max(known.trust, trust, key=lambda one: one.weight),
             first_seq=known.first_seq if known.message_count else thread.last_seq + 1,
             last_seq=known.last_seq if known.message_count else thread.last_seq,
             messages_before=thread.message_count,
@@ -52,6 +56,7 @@ def opened(session_id: str, thread: Thread, now: datetime, known: Session | None
         state=SessionState.OPEN,
         start_time=now,
         update_time=now,
+        trust=trust,
         first_seq=thread.last_seq + 1,
         last_seq=thread.last_seq,
         messages_before=thread.message_count,
@@ -80,20 +85,21 @@ def is_idle(thread: Thread, ports: Ports, now: datetime) -> bool:
 
 
 async def session_for(
-    thread: Thread, current: Session | None, asked: str, ports: Ports, now: datetime
+    thread: Thread, current: Session | None, asked: str, trust: Trust, ports: Ports, now: datetime
 ) -> tuple[Session, tuple[Session, ...]]:
     """
     Return the session that a message of a thread belongs to, and the sessions that change by it.
 
     It is the one asked for ("": the current one, if it is open). Another one that is open ends; so does one that was
-    silent too long, unless it is asked for by its key.
+    silent too long, unless it is asked for by its key. Who is of lower trust than the one who began the open session
+    ends it not: the message belongs to it.
     """
     changed = []
     if current is not None and current.state is SessionState.OPEN:
         idle = is_idle(thread, ports, now)
-        if asked == current.id or (not asked and not idle):
+        if asked == current.id or (not idle and (not asked or current.trust.outranks(trust))):
             return current, ()
         changed.append(ended(current, thread, now, "idle" if idle else "next"))
     known = await ports.store.session(thread.owner, thread.id, asked) if asked else None
-    session = opened(asked or ports.new_id(), thread, now, known)
+    session = opened(asked or ports.new_id(), thread, now, known, trust=trust)
     return session, (*changed, session)

@@ -62,9 +62,11 @@ class ThreadKey:
         return caller.writes_to(shared=self.shared)
 
 
-def new_thread(key: ThreadKey, owner: Owner, now: datetime) -> Thread:
-    """Return a thread that has no message yet."""
-    return Thread(id=key.thread_id, agent_id=owner.agent_id, scope=owner.scope, create_time=now, update_time=now)
+def new_thread(key: ThreadKey, owner: Owner, now: datetime, trust: Trust = Trust.HOST) -> Thread:
+    """Return a thread that has no message yet; `trust` is that of the one who begins it."""
+    return Thread(
+        id=key.thread_id, agent_id=owner.agent_id, scope=owner.scope, create_time=now, update_time=now, trust=trust
+    )
 
 
 def is_enabled(caller: Caller, ports: Ports) -> bool:
@@ -72,9 +74,11 @@ def is_enabled(caller: Caller, ports: Ports) -> bool:
     return ports.policy.of(caller.agent_id).enabled
 
 
-async def thread_as_it_is(key: ThreadKey, owner: Owner, ports: Ports, now: datetime) -> Thread:
+async def thread_as_it_is(
+    key: ThreadKey, owner: Owner, ports: Ports, now: datetime, trust: Trust = Trust.HOST
+) -> Thread:
     """Return a thread, or an empty one where there is none: what a call answers for an agent that is switched off."""
-    return await ports.store.thread(owner, key.thread_id) or new_thread(key, owner, now)
+    return await ports.store.thread(owner, key.thread_id) or new_thread(key, owner, now, trust)
 
 
 async def known_thread(key: ThreadKey, owner: Owner, ports: Ports) -> Thread:

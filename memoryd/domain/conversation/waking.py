@@ -11,7 +11,7 @@ from memoryd.domain.conversation.sessions import AHEAD, ended, is_idle, opened, 
 from memoryd.domain.conversation.threads import ThreadKey, change_thread, is_enabled, known_thread, thread_as_it_is
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports, thread_lock
-from memoryd.errors import MemorydError, ThreadNotFound
+from memoryd.errors import MemorydError, ThreadNotFound, TrustTooLow
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange
 from memoryd.model.conversation import Session, SessionState, Thread
@@ -35,16 +35,18 @@ async def start_session(
     owner = key.owner(caller)
 
     async def decide() -> Decision[StartedSession]:
-        thread = await thread_as_it_is(key, owner, ports, now)
+        thread = await thread_as_it_is(key, owner, ports, now, caller.trust)
         ports.last_threads.take(owner, key.thread_id)  # it is another one from here on
         if not is_enabled(caller, ports):
             return Decision(None, _answer(StartedSession(opened(asked or ports.new_id(), thread, now))))
         current = await ports.store.session(owner, thread.id, thread.session_id) if thread.session_id else None
         if current is not None and current.id == asked:
             return Decision(None, _answer(StartedSession(session_now(current, thread))))
+        if current is not None:
+            _refuse_lower(current, caller)
         changed = [] if current is None else [ended(current, thread, now, "next")]
         known = await ports.store.session(owner, thread.id, asked) if asked else None
-        new = opened(asked or ports.new_id(), thread, now, known)
+        new = opened(asked or ports.new_id(), thread, now, known, trust=caller.trust)
         thread = replace(
             thread, session_id=new.id, update_time=max(now, thread.update_time), revision=thread.revision + 1
         )
@@ -56,6 +58,11 @@ async def start_session(
     return await decide_and_commit(
         [thread_lock(owner, key.thread_id)], decide, ports, now=now, grant_id=caller.grant_id
     )
+
+
+def _refuse_lower(session: Session, caller: Caller) -> None:
+    if session.trust.outranks(caller.trust):
+        raise TrustTooLow("the open session was begun with higher trust; it is not ended")
 
 
 def _answer(value: StartedSession) -> Any:
@@ -90,6 +97,7 @@ async def end_session(key: ThreadKey, session_id: str, caller: Caller, ports: Po
         current = await ports.store.session(owner, known.id, found.id)
         if current is None or current.state is not SessionState.OPEN:
             return known, (), current or found  # it has ended, or was erased with its thread
+        _refuse_lower(current, caller)
         final = ended(current, known, now, "ended")
         return replace(known, session_id=""), (final,), final
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import duckdb
@@ -37,6 +38,7 @@ __all__ = ["ConversationReads"]
 T = TypeVar("T")
 NO_END = 2**62
 WINDOW, WIDER = 4, 16  # of a page: how many times its size is looked at, and how much more where that has too few
+FEW_MESSAGES = 20  # of a page: as many are read without looking at their sizes first
 CHUNK = 4096  # messages that a load holds as rows at a time
 _MESSAGES = f"SELECT {', '.join(MESSAGE_COLUMNS)} FROM messages"
 
@@ -124,36 +126,72 @@ class ConversationReads:
         )
 
     async def messages(
-        self, owner: Owner, thread_id: str, *, limit: int, before: int = 0, after: int = 0, session_id: str = ""
+        self,
+        owner: Owner,
+        thread_id: str,
+        *,
+        limit: int,
+        before: int = 0,
+        after: int = 0,
+        session_id: str = "",
+        most_bytes: int = 0,
     ) -> list[Message]:
         where, params = _of_thread(owner, thread_id)
         if session_id:
             where += " AND json_extract_string(details, '$.session_id') = ?"
             params = [*params, session_id]
-        sql = f"{_MESSAGES} WHERE {where} AND seq > ? AND seq < ? ORDER BY seq DESC LIMIT {int(limit)}"
+        if most_bytes and limit > FEW_MESSAGES:  # sizes are read before texts: a page of the longest has a gigabyte
+            sql = f"SELECT text_bytes FROM messages WHERE {where}"
+            sizes = await self._last(sql, params, limit, before, after, lambda row: int(row[0]))
+            limit = min(limit, 1 + sum(size <= most_bytes for size in accumulate(sizes)))
+        found = await self._last(f"{_MESSAGES} WHERE {where}", params, limit, before, after, message_of)
+        return found[::-1]
+
+    async def _last(
+        self,
+        sql: str,
+        params: Sequence[Any],
+        limit: int,
+        before: int,
+        after: int,
+        make: Callable[[Sequence[Any]], T],
+    ) -> list[T]:
+        """Return the last rows of a thread between two places, the last one first."""
+        sql = f"{sql} AND seq > ? AND seq < ? ORDER BY seq DESC LIMIT {int(limit)}"
         width = WINDOW * limit
         while True:  # by windows, which zone maps find: without one, all that is before would be sorted
             low = max(after, before - width) if before else after
-            found = await self._conversation_rows(sql, [*params, low, before or NO_END], message_of)
+            found = await self._conversation_rows(sql, [*params, low, before or NO_END], make)
             if len(found) >= limit or low <= after:
-                return found[::-1]
+                return found
             width *= WIDER
 
     async def messages_at(self, owner: Owner, places: Collection[tuple[str, int]]) -> list[Message]:
+        found = await self._at(_MESSAGES, owner, places, message_of)
+        return sorted(
+            (message for message in found if (message.thread_id, message.seq) in places),
+            key=lambda message: (message.thread_id, message.seq),
+        )
+
+    async def message_sizes(self, owner: Owner, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        found = await self._at("SELECT thread_id, seq, text_bytes FROM messages", owner, places, tuple)
+        return {(thread_id, seq): size for thread_id, seq, size in found if (thread_id, seq) in places}
+
+    async def _at(
+        self, sql: str, owner: Owner, places: Collection[tuple[str, int]], make: Callable[[Sequence[Any]], T]
+    ) -> list[T]:
+        """Return the rows of messages at some places, and perhaps of others that have the same key."""
         if not places:
             return []
         where, params = of_owner(owner)
         keys = {thread_id: thread_key(owner, thread_id) for thread_id, _ in places}
         wanted = sorted({(keys[thread_id], seq) for thread_id, seq in places})
-        found = await self._conversation_rows(
-            f"{_MESSAGES} WHERE {where} AND thread IN (SELECT unnest(?::BIGINT[]))"
-            " AND seq IN (SELECT unnest(?::BIGINT[]))",
-            [*params, sorted({key for key, _ in wanted}), sorted({seq for _, seq in wanted})],
-            message_of,
-        )
-        return sorted(
-            (message for message in found if (message.thread_id, message.seq) in places),
-            key=lambda message: (message.thread_id, message.seq),
+        threads, seqs = [key for key, _ in wanted], [seq for _, seq in wanted]
+        return await self._conversation_rows(
+            f"{sql} WHERE {where} AND thread IN (SELECT unnest(?::BIGINT[])) AND seq IN (SELECT unnest(?::BIGINT[]))"
+            " AND (thread, seq) IN (SELECT unnest(?::BIGINT[]), unnest(?::BIGINT[]))",
+            [*params, sorted({*threads}), sorted({*seqs}), threads, seqs],
+            make,
         )
 
     async def thread_of_message(self, message_id: str) -> Thread | None:

@@ -120,6 +120,7 @@ def session_row(session: Session) -> dict[str, Any]:
         "turn_count": session.turn_count,
         "messages_before": session.messages_before,
         "turns_before": session.turns_before,
+        "trust": session.trust.value,
         "first_seq": session.first_seq,
         "last_seq": session.last_seq,
     }
