@@ -178,7 +178,9 @@ def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
         forget_entities=(Entity("f" * 26, of_alice, NOW, Trust.HOST),), tombstones=(Tombstone(of_alice, b"t"),),
         lift=(Tombstone(of_team, b"l"),), jobs={"gc": NOW}, jobs_before={"gc": None},
         grants=(grant(),), forget_grants=("g",), token_keys=(),
-        embeddings=(Embedding(of_alice, "m" * 26, mine.vector, "f"),), cursors={"messages:f": 7}, rebuild=of_team,
+        embeddings=(Embedding(of_alice, "m" * 26, mine.vector, "f"),),
+        cursors={"messages:f": 7}, cursors_before={"messages:f": 3},
+        rebuild=of_team,
         purge_owner=of_team,
         conversation=ConversationChange(of_alice, working_memory=WorkingMemory("tea")),
     )  # fmt: skip

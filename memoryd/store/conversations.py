@@ -132,9 +132,9 @@ class ConversationStore(Protocol):
         ...
 
     async def messages_naming(
-        self, owner: Owner, names: Sequence[str], *, limit: int, after: int = 0
+        self, owner: Owner, words: Sequence[str], *, limit: int, after: int = 0
     ) -> list[tuple[int, Message]]:
-        """Return messages with one of these texts in them, case apart, by number past the given one."""
+        """Return messages that may hold one of these words, in lower case, by number past the given one."""
         ...
 
     async def working_memory(self, owner: Owner) -> WorkingMemory:

@@ -243,16 +243,14 @@ class RamConversations:
         return [one.id for one in self._of_thread(owner, thread_id)][:limit]
 
     async def messages_naming(
-        self, owner: Owner, names: Sequence[str], *, limit: int, after: int = 0
+        self,
+        owner: Owner,
+        words: Sequence[str],  # noqa: ARG002  every message may hold one of them
+        *,
+        limit: int,
+        after: int = 0,
     ) -> list[tuple[int, Message]]:
-        wanted = [name.lower() for name in names]
-
-        def says(message: Message) -> bool:
-            calls = " ".join(f"{call.name} {call.arguments}" for call in message.tool_calls)
-            text = f"{message.content} {message.name} {calls} {message.author} {message.metadata}".lower()
-            return any(name in text for name in wanted)
-
-        found = ((n, one) for n, one in sorted(self._said.items()) if n > after and one.owner == owner and says(one))
+        found = ((n, one) for n, one in sorted(self._said.items()) if n > after and one.owner == owner)
         return list(islice(found, limit))
 
     async def working_memory(self, owner: Owner) -> WorkingMemory:

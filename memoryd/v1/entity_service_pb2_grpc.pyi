@@ -60,7 +60,8 @@ class EntityServiceStub:
     ForgetPerson: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.ForgetPersonRequest, memoryd.v1.entity_service_pb2.ForgetPersonResponse]
     """Erases all memories that are about a person, and the person. A name means whom memories call so, and by what is
     said to be another name of theirs; what only likeness has made one with them stays and is listed. An id means all
-    that is one. It cannot be undone. The caller must hold "delete".
+    that is one. Somebody whom no memory names is found by the name in messages, and has no id. It cannot be undone.
+    The caller must hold "delete".
     Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
     of higher trust; nothing was erased.
     """
@@ -103,7 +104,8 @@ class EntityServiceAsyncStub(EntityServiceStub):
     ForgetPerson: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.ForgetPersonRequest, memoryd.v1.entity_service_pb2.ForgetPersonResponse]  # type: ignore[assignment]
     """Erases all memories that are about a person, and the person. A name means whom memories call so, and by what is
     said to be another name of theirs; what only likeness has made one with them stays and is listed. An id means all
-    that is one. It cannot be undone. The caller must hold "delete".
+    that is one. Somebody whom no memory names is found by the name in messages, and has no id. It cannot be undone.
+    The caller must hold "delete".
     Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
     of higher trust; nothing was erased.
     """
@@ -179,7 +181,8 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
     ) -> typing.Union[memoryd.v1.entity_service_pb2.ForgetPersonResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.ForgetPersonResponse]]:
         """Erases all memories that are about a person, and the person. A name means whom memories call so, and by what is
         said to be another name of theirs; what only likeness has made one with them stays and is listed. An id means all
-        that is one. It cannot be undone. The caller must hold "delete".
+        that is one. Somebody whom no memory names is found by the name in messages, and has no id. It cannot be undone.
+        The caller must hold "delete".
         Errors: as GetEntity; the message of NOT_FOUND names who is near. PERMISSION_DENIED (TRUST_TOO_LOW): some of it is
         of higher trust; nothing was erased.
         """

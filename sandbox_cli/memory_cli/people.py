@@ -109,7 +109,8 @@ def _previews(client: Any, names: Sequence[str]) -> dict[str, Any]:
     previews: dict[str, Any] = {}
     for name in names:
         preview = client.forget_person(name, dry_run=True)
-        if not any((preview.entity.id, preview.purged_ids) == (p.entity.id, p.purged_ids) for p in previews.values()):
+        known = [(one.entity.id or one.entity.name, one.purged_ids) for one in previews.values()]
+        if (preview.entity.id or preview.entity.name, preview.purged_ids) not in known:
             previews[name] = preview
     if len(names) > 1:
         whole = " ".join(names)
@@ -165,7 +166,7 @@ def _tell_one(receipt: Any, preview: Any, *, with_messages: bool) -> None:
     """Say what goes, or went, in the words of the preview."""
     lines = {memory.id: memory_line(memory, memory.id) for memory in (*preview.memories, *preview.mentioning_memories)}
     verb = "would erase" if receipt.dry_run else "erased"
-    whom = f"{one_line(receipt.entity.name)} ({receipt.entity.id})"
+    whom = one_line(receipt.entity.name) + (f" ({receipt.entity.id})" if receipt.entity.id else "")
     if receipt.purged_count:
         print(f"{verb} {count_of(receipt.purged_count)} about {whom} for good")
     else:

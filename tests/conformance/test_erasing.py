@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from memory_client import Filter, IdentityMissing, Kind, MessageDraft, MessageSearch, ThreadNotFound
+from memory_client import (
+    EntityNotFound,
+    Filter,
+    IdentityMissing,
+    Kind,
+    MessageDraft,
+    MessageSearch,
+    ThreadNotFound,
+    ToolCall,
+)
 
 ALL = Filter(kinds=frozenset(Kind), include_expired=True, include_superseded=True)
 
@@ -117,3 +128,49 @@ async def test_a_request_that_was_erased_with_its_user_is_forgotten_too(memory):
 async def test_without_a_user_nothing_is_erased(memory):
     with pytest.raises(IdentityMissing):
         await memory.acting_for(chat_id="team").forget_user()
+
+
+async def test_somebody_who_was_only_talked_about_is_forgotten_by_name(memory):
+    await memory.append("t", said("Gerald stole my bike", "Math.max(a, b) and Geraldine", "GERALD again"))
+    with pytest.raises(EntityNotFound, match="2 messages name it: with_messages erases them"):
+        await memory.forget_person("Gerald")
+    seen = await memory.forget_person("Gerald", dry_run=True)
+    assert ("", "Gerald", 2, 0) == (seen.entity.id, seen.entity.name, seen.message_count, seen.purged_count)
+    receipt = await memory.forget_person("Gerald", with_messages=True)
+    assert seen.message_ids == receipt.message_ids
+    assert ["Math.max(a, b) and Geraldine"] == [m.content for m in (await memory.messages("t")).messages]
+    for name in ("Gerald", "max", "the", "a"):
+        with pytest.raises(EntityNotFound, match="nobody and nothing is known"):
+            await memory.forget_person(name, with_messages=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "others"),
+    [
+        ("José", ["ask Jose\u0301", "JOSÉ!"], ["San Jos", "josephine"]),
+        ("Anna Lee", ["Anna\nLee", "anna   lee", "\uff21nna Lee"], ["Anna-Lee", "Anna", "Joanna Lee"]),
+        ("O'Brien", ["O\u2019Brien shouts", "o'brien"], ["Brien", "O'Brien-Smith"]),
+        ("Li", ["Li called"], ["Li-ion battery", "Lithium"]),
+    ],
+)
+async def test_a_name_is_found_in_every_spelling_and_in_no_other_name(memory, name, texts, others):
+    await memory.append("t", said(*texts, *others))
+    escaped = json.dumps({"steps": [f"ask {name}"]})
+    more = [MessageDraft(content="x", metadata=escaped), MessageDraft(content="x", input_source=name)]
+    calls = (ToolCall("mail", escaped),)
+    await memory.append("m", [*more, MessageDraft(content="x", tool_calls=calls), MessageDraft(content="kept")])
+    receipt = await memory.forget_person(name, with_messages=True)
+    assert len(texts) + 3 == receipt.message_count
+    assert others == [m.content for m in (await memory.messages("t")).messages]
+    assert ["kept"] == [m.content for m in (await memory.messages("m")).messages]
+
+
+async def test_sessions_count_what_is_left_of_them(memory):
+    await memory.append("t", said(*["Gerald sat"] * 5, "hello"), session_id="a")
+    await memory.append("t", said("Gerald stood", "fine"), session_id="b")
+    await memory.forget_person("Gerald", with_messages=True)
+    found = {one.id: (one.message_count, one.turn_count) for one in (await memory.sessions("t")).sessions}
+    assert {"a": (1, 0), "b": (1, 0)} == found
+    await memory.append("t", said("more"))
+    await memory.end_session("t")
+    assert {(2, 1), (1, 0)} == {(one.message_count, one.turn_count) for one in (await memory.sessions("t")).sessions}

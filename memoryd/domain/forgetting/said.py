@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,7 +10,7 @@ from datetime import datetime
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.errors import TrustTooLow
-from memoryd.knowledge.language.names import stands_in
+from memoryd.knowledge.language.names import longest_word, stands_in
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange
@@ -48,9 +49,10 @@ class Said:
 async def said_of(names: Sequence[str], owner: Owner, ports: Ports) -> Said:
     """Return where one of some names stands, as words of their own."""
     messages: list[Message] = []
+    words = [longest_word(name) for name in names]
     after = 0
     while True:
-        page = await ports.store.messages_naming(owner, names, limit=AT_ONCE, after=after)
+        page = await ports.store.messages_naming(owner, words, limit=AT_ONCE, after=after)
         messages += [message async for _, message in in_turns(page) if _names(names, _texts(message))]
         if len(page) < AT_ONCE:
             break
@@ -61,8 +63,19 @@ async def said_of(names: Sequence[str], owner: Owner, ports: Ports) -> Said:
 
 
 def _texts(message: Message) -> str:
-    calls = " ".join(f"{call.name} {call.arguments}" for call in message.tool_calls)
-    return f"{message.name} {message.content} {calls} {message.metadata}"
+    calls = (f"{call.name} {_plain(call.arguments)}" for call in message.tool_calls)
+    told = (message.name, message.input_source, message.content, *calls, _plain(message.metadata))
+    return "\n".join(told)
+
+
+def _plain(text: str) -> str:
+    """Return JSON with its letters as they are, not as the numbers of them; what is none stays as it is."""
+    if "\\u" not in text:
+        return text
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _names(names: Sequence[str], text: str) -> bool:

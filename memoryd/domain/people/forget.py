@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.domain.forgetting.purge import not_apart, purge_of
-from memoryd.domain.forgetting.said import erase_said, said_of
+from memoryd.domain.forgetting.said import Said, erase_said, said_of
 from memoryd.domain.people.profiles import best_of, profile_of
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
@@ -16,13 +16,13 @@ from memoryd.domain.subjects import find_entity
 from memoryd.domain.tombstones import tombstones_for
 from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import Naming, known_as
-from memoryd.errors import TrustTooLow
+from memoryd.errors import EntityNotFound, TrustTooLow
 from memoryd.index.analysis import analyse_query
 from memoryd.knowledge.language.names import stands_in
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
-from memoryd.model.entity import Entity, Profile
+from memoryd.model.entity import Entity, EntityType, Profile
 from memoryd.model.memory import Memory, State
 from memoryd.model.reports import ForgottenPerson
 from memoryd.model.scope import Owner
@@ -54,13 +54,47 @@ async def forget_person(
     Erase all memories about a person, in whatever state, and the person; see ForgetPerson in the contract.
 
     With `with_messages`, first what was said of them: a call that ends in between is repeated, as they are still known.
+    Somebody of whom nothing is known but what was said is found by the name in messages.
     """
-    preview = await _forget(name, caller, ports, now=now, dry_run=True)
+    try:
+        preview = await _forget(name, caller, ports, now=now, dry_run=True)
+    except EntityNotFound as unknown:
+        return await _forget_said(name.strip(), unknown, caller, ports, now, dry_run=dry_run, erase=with_messages)
     owner, names = await _called(name, caller, ports)
     said = await said_of(names, owner, ports)
     if with_messages and not dry_run:
         await erase_said(names, said, owner, caller, ports, now=now)
     receipt = preview if dry_run else await _forget(name, caller, ports, now=now, dry_run=False)
+    return _with_said(receipt, said, with_messages=with_messages)
+
+
+async def _forget_said(
+    name: str, unknown: EntityNotFound, caller: Caller, ports: Ports, now: datetime, *, dry_run: bool, erase: bool
+) -> ForgottenPerson:
+    """Erase what was said of somebody whom no memory names; `unknown` where nobody has said the name."""
+    if len(name) < LEAST_NAME or not analyse_query(name):
+        raise unknown
+    for owner in caller.visibility.owners:
+        said = await said_of([name], owner, ports)
+        if not said.trusts:
+            continue
+        if not erase and not dry_run:
+            raise EntityNotFound(
+                f"no memory is about {name!r}; {len(said.messages)} messages name it: with_messages erases them",
+                field="name",
+            )
+        if not dry_run:
+            await erase_said([name], said, owner, caller, ports, now=now)
+        profile = Profile(id="", owner=owner, type=EntityType.PERSON, name=name)
+        receipt = ForgottenPerson(profile, (), 0, (), None if dry_run else now, dry_run=dry_run)
+        return _with_said(receipt, said, with_messages=erase)
+    raise unknown
+
+
+LEAST_NAME = 2  # letters of a name by which messages are erased
+
+
+def _with_said(receipt: ForgottenPerson, said: Said, *, with_messages: bool) -> ForgottenPerson:
     return replace(
         receipt,
         message_ids=tuple(message.id for message in said.messages)[: limits.MAX_NAMED_IDS],

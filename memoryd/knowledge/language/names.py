@@ -24,6 +24,7 @@ __all__ = [
     "is_first_name",
     "is_formal",
     "is_plain",
+    "longest_word",
     "may_be_one",
     "short_forms",
     "stands_in",
@@ -39,10 +40,24 @@ _TITLES = word_set("dr mr mrs ms miss prof professor sir dame rev md phd")
 
 
 def stands_in(name: str, text: str) -> bool:
-    """Whether a text holds a name, whatever its case, as words of their own; in scripts that have no case, anywhere."""
-    wanted, told = fold(name), fold(text)
-    begin, end = (r"(?<!\w)" if _has_case(wanted[0]) else ""), (r"(?!\w)" if _has_case(wanted[-1]) else "")
+    """
+    Whether a text holds a name, whatever its case, as words of their own; in scripts that have no case, anywhere.
+
+    A part of a longer name or word is none: not "max" in Math.max, nor "Li" in Li-ion or "Anna" in Anna-Lena.
+    """
+    wanted, told = (fold(one).translate(_APOSTROPHES) for one in (name, text))
+    begin = r"(?<!\w)(?<!\w[.\-])" if _has_case(wanted[0]) else ""
+    end = r"(?!\w)(?!-\w)" if _has_case(wanted[-1]) else ""
     return bool(re.search(f"{begin}{re.escape(wanted)}{end}", told))
+
+
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u02bc\uff07", "'"))
+_RUN = re.compile(r"[^\W_]+")
+
+
+def longest_word(name: str) -> str:
+    """Return the longest run of letters of a name, in lower case: what stands in every spelling of it."""
+    return max(_RUN.findall(name.lower()), key=len, default=name.lower())
 
 
 def _has_case(letter: str) -> bool:

@@ -39,6 +39,8 @@ T = TypeVar("T")
 NO_END = 2**62
 WINDOW, WIDER = 4, 16  # of a page: how many times its size is looked at, and how much more where that has too few
 FEW_MESSAGES = 20  # of a page: as many are read without looking at their sizes first
+OTHERWISE_WRITTEN = r"\\u|[\x{ff01}-\x{ff5e}\x{300}-\x{36f}]"
+"""Letters as their numbers in JSON, in full width, or with marks of their own: `contains` finds no word in these."""
 CHUNK = 4096  # messages that a load holds as rows at a time
 _MESSAGES = f"SELECT {', '.join(MESSAGE_COLUMNS)} FROM messages"
 
@@ -223,15 +225,16 @@ class ConversationReads:
         )
 
     async def messages_naming(
-        self, owner: Owner, names: Sequence[str], *, limit: int, after: int = 0
+        self, owner: Owner, words: Sequence[str], *, limit: int, after: int = 0
     ) -> list[tuple[int, Message]]:
         where, params = of_owner(owner)
         said = "lower(content || ' ' || details || ' ' || metadata)"
-        condition = " OR ".join(f"contains({said}, ?)" for _ in names)
+        condition = " OR ".join(f"contains({said}, ?)" for _ in words)
+        condition += f" OR regexp_matches({said}, '{OTHERWISE_WRITTEN}')"
         return await self._conversation_rows(
             f"SELECT number, {', '.join(MESSAGE_COLUMNS)} FROM messages WHERE {where} AND number > ? AND ({condition})"
             f" ORDER BY number LIMIT {int(limit)}",
-            [*params, after, *(name.lower() for name in names)],
+            [*params, after, *words],
             lambda row: (int(row[0]), message_of(row[1:])),
         )
 
