@@ -5,7 +5,7 @@ from __future__ import annotations
 from memoryd.domain.conversation import erase, reading, search, threads, waking
 from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.threads import ThreadKey
-from memoryd.model.conversation import MessageDraft
+from memoryd.model.message_draft import MessageDraft
 
 
 class LocalConversations:

@@ -36,7 +36,7 @@ MUTANTS = [
     ("memoryd/store/duckdb/conversation_writes.py", "CASE WHEN revision = ? AND", "CASE WHEN revision <= ? + 9 AND", TALK),
     ("memoryd/store/duckdb/conversation_writes.py", "    if not count:", "    if count:", TALK),
     ("memoryd/domain/conversation/sessions.py", "now - thread.update_time >= timedelta", "now - thread.update_time > timedelta", TALK),
-    ("memoryd/domain/conversation/sessions.py", "asked == current.id or (not asked and not idle)", "asked == current.id or not asked", TALK),
+    ("memoryd/domain/conversation/sessions.py", "(not idle and (not asked or", "((not asked or", TALK),
     ("memoryd/domain/conversation/reading.py", "        if (max_tokens and left < 0)", "        if (max_tokens and left <= 0)", TALK),
     ("memoryd/domain/context/budget.py", "        room -= excess", "        break", "tests/test_context.py"),
     ("memoryd/domain/context/build.py", "if name in allowed]", "]", "tests/test_context_daemon.py"),

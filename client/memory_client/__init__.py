@@ -43,16 +43,7 @@ if TYPE_CHECKING:
         Unavailable,
     )
     from memoryd.model.context import BuiltContext, ContextItem, ContextRequest, ContextSection
-    from memoryd.model.conversation import (
-        Message,
-        MessageDraft,
-        Role,
-        Session,
-        SessionState,
-        Thread,
-        ToolCall,
-        WorkingMemory,
-    )
+    from memoryd.model.conversation import Message, Role, Session, SessionState, Thread, ToolCall, WorkingMemory
     from memoryd.model.entity import EntityRef, EntityType, Profile
     from memoryd.model.grant import (
         Door,
@@ -65,6 +56,7 @@ if TYPE_CHECKING:
         check_permissions,
     )
     from memoryd.model.memory import Draft, Judgement, Kind, Memory, Outcome, Source, State
+    from memoryd.model.message_draft import MessageDraft
     from memoryd.model.query import Filter
     from memoryd.model.reports import (
         Compaction,
@@ -239,6 +231,7 @@ _MODULES = (
     "memoryd.model.reports",
     "memoryd.model.context",
     "memoryd.model.conversation",
+    "memoryd.model.message_draft",
     "memoryd.model.talk",
     "memoryd.model.token",
     "memory_client.grant_calls",

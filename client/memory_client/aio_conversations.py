@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Collection, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memory_client.endpoint import Identity
 from memory_client.late import Late
+from memoryd.errors import ThreadNotFound, TimedOut, Unavailable
 from memoryd.model.context import BuiltContext
 
 if TYPE_CHECKING:
     from memory_client import calls, conversation_calls
     from memory_client.calls import Call
-    from memoryd.model.conversation import Message, MessageDraft, Session, SessionState, Thread, WorkingMemory
+    from memoryd.model.conversation import Message, Session, SessionState, Thread, WorkingMemory
+    from memoryd.model.message_draft import MessageDraft
     from memoryd.model.talk import (
         Appended,
         CompactedThread,
@@ -32,6 +35,8 @@ else:
 __all__ = ["AsyncConversation", "AsyncConversations"]
 
 T = TypeVar("T")
+RETRY_S = 60.0  # so long the same words after a call that failed are a retry of it
+MOST_FAILED = 15  # calls that failed and are remembered
 
 
 class AsyncConversations:
@@ -169,8 +174,8 @@ class AsyncConversations:
         )
         return await self._send(call)
 
-    async def search_messages(self, asked: MessageSearch) -> FoundMessages:
-        """Return the messages that answer a query, each with those around it."""
+    async def search_messages(self, asked: MessageSearch | str) -> FoundMessages:
+        """Return the messages that answer a query, or some words, each with those around it."""
         return await self._send(conversation_calls.search_messages(self.identity, asked))
 
     async def set_summary(self, thread_id: str, summary: str, *, shared: bool = False, up_to_seq: int = 0) -> Thread:
@@ -220,6 +225,24 @@ class AsyncConversations:
         )
         return await self._send(call)
 
+    async def all_sessions(
+        self,
+        thread_id: str = "",
+        *,
+        shared: bool = False,
+        states: Collection[SessionState] = (),
+        page_size: int = 100,
+    ) -> AsyncIterator[Session]:
+        """Yield every session, the latest first, fetching page after page."""
+        token = ""
+        while True:
+            page = await self.sessions(thread_id, shared=shared, states=states, page_size=page_size, page_token=token)
+            for session in page.sessions:
+                yield session
+            token = page.next_page_token
+            if not token:
+                return
+
 
 class AsyncConversation:
     """
@@ -237,22 +260,37 @@ class AsyncConversation:
         self._client = client
         self._shared = shared
         self._named = session_id
-        self._failed: tuple[tuple[MessageDraft, ...], str] = ((), "")
-        """What was said last, and under which request id, as long as it is not known to be stored."""
+        self._failed: dict[tuple[MessageDraft, ...], tuple[str, float]] = {}
+        """What was said of late and may be stored or not: under which request id, and until when that is kept."""
+
+    async def __aenter__(self) -> Self:
+        """Begin a block at whose end the session ends."""
+        return self
+
+    async def __aexit__(self, kind: object, error: object, trace: object) -> None:
+        """End the session of the last message, if there was one."""
+        if self.session_id:
+            await self.end()
 
     async def say(self, *messages: MessageDraft, request_id: str = "") -> Appended:
         """
         Append messages in order, all or none.
 
-        Said again after a call that failed, the same messages count once: they go under the same request id.
+        Said again within a minute of a call that failed, the same messages count once: they go under its request id.
         """
+        messages = tuple(conversation_calls.messages_of(messages))
+        known, until = self._failed.pop(messages, ("", 0.0))
         if not request_id:
-            request_id = self._failed[1] if self._failed[0] == messages else calls.request_id_of("")
-        self._failed = (messages, request_id)
-        done = await self._client.append(
-            self.thread_id, messages, shared=self._shared, session_id=self._named, request_id=request_id
-        )
-        self._failed = ((), "")
+            request_id = known if time.monotonic() < until else calls.request_id_of("")
+        try:
+            done = await self._client.append(
+                self.thread_id, messages, shared=self._shared, session_id=self._named, request_id=request_id
+            )
+        except (Unavailable, TimedOut):
+            self._failed[messages] = (request_id, time.monotonic() + RETRY_S)
+            for older in list(self._failed)[:-MOST_FAILED]:
+                del self._failed[older]
+            raise
         self.session_id = done.session_id or self.session_id
         return done
 
@@ -269,11 +307,19 @@ class AsyncConversation:
         return await self.say(conversation_calls.draft("tool", content, {"name": name, **more}))
 
     async def recent(self, *, page_size: int = 0, max_tokens: int = 0) -> list[Message]:
-        """Return the last messages that have not left the prompts, in order, within the budget."""
-        page = await self._client.messages(
-            self.thread_id, shared=self._shared, page_size=page_size, max_tokens=max_tokens, in_view=True
-        )
+        """Return the last messages that have not left the prompts, within the budget; none of a new thread."""
+        try:
+            page = await self._client.messages(
+                self.thread_id, shared=self._shared, page_size=page_size, max_tokens=max_tokens, in_view=True
+            )
+        except ThreadNotFound:
+            return []
         return list(page.messages)
+
+    async def search(self, text: str, **more: Any) -> FoundMessages:
+        """Return the messages of this thread that answer a query; further arguments as of MessageSearch."""
+        asked = conversation_calls.message_search(text, {"thread_id": self.thread_id, "shared": self._shared, **more})
+        return await self._client.search_messages(asked)
 
     async def context(self, prompt: str, **more: Any) -> BuiltContext:
         """Return the block of text for a prompt in this thread; further arguments as of the client's `context`."""

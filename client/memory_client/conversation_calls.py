@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from memory_client.calls import Call, build, count, request_id_of
 from memory_client.endpoint import Identity
 from memoryd.errors import InvalidArgument
-from memoryd.model.conversation import MessageDraft, Role, Session, SessionState, Thread, WorkingMemory
+from memoryd.model.conversation import Role, Session, SessionState, Thread, WorkingMemory
+from memoryd.model.message_draft import MessageDraft
 from memoryd.model.talk import (
     Appended,
     CompactedThread,
@@ -45,6 +46,13 @@ def _call(method: str, request: Any, response: Any, parse: Any, *, retryable: bo
     return Call("ConversationService", method, request, response, parse, retryable)
 
 
+def _text(value: object, name: str) -> str:
+    """Return a text; InvalidArgument for None, which would erase what is there."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name} must be a text; an empty one removes what is there", field=name)
+    return value
+
+
 def append(
     identity: Identity, key: Key, drafts: Sequence[MessageDraft], session_id: str, request_id: str
 ) -> Call[Appended]:
@@ -52,7 +60,7 @@ def append(
 
     def make() -> Any:
         if not all(isinstance(draft, MessageDraft) for draft in drafts):
-            raise InvalidArgument("append takes a list of MessageDraft", field="messages")
+            raise InvalidArgument("messages must be MessageDraft values, one or a list of them", field="messages")
         return pb.AppendMessagesRequest(
             thread_id=key[0],
             shared=key[1],
@@ -139,8 +147,9 @@ def delete_thread(identity: Identity, key: Key, *, with_memories: bool, dry_run:
     return _call("DeleteThread", build(make, identity), pb.DeleteThreadResponse, parse, retryable=dry_run)
 
 
-def search_messages(identity: Identity, asked: MessageSearch) -> Call[FoundMessages]:
+def search_messages(identity: Identity, given: MessageSearch | str) -> Call[FoundMessages]:
     """SearchMessages."""
+    asked = MessageSearch(text=given) if isinstance(given, str) else given
 
     def make() -> Any:
         return pb.SearchMessagesRequest(
@@ -166,7 +175,8 @@ def set_summary(identity: Identity, key: Key, summary: str, up_to_seq: int) -> C
     """SetSummary."""
 
     def make() -> Any:
-        return pb.SetSummaryRequest(thread_id=key[0], shared=key[1], summary=summary, up_to_seq=up_to_seq)
+        text = _text(summary, "summary")
+        return pb.SetSummaryRequest(thread_id=key[0], shared=key[1], summary=text, up_to_seq=up_to_seq)
 
     return _call(
         "SetSummary", build(make, identity), pb.SetSummaryResponse, lambda answer: thread_from_pb(answer.thread)
@@ -203,10 +213,13 @@ def compact_thread(identity: Identity, key: Key, retain_recent: int, *, emergenc
 
 def set_working_memory(identity: Identity, key: Key, text: str) -> Call[WorkingMemory]:
     """SetWorkingMemory."""
-    request = build(lambda: pb.SetWorkingMemoryRequest(thread_id=key[0], shared=key[1], text=text), identity)
+
+    def make() -> Any:
+        return pb.SetWorkingMemoryRequest(thread_id=key[0], shared=key[1], text=_text(text, "text"))
+
     return _call(
         "SetWorkingMemory",
-        request,
+        build(make, identity),
         pb.SetWorkingMemoryResponse,
         lambda answer: working_memory_from_pb(answer.working_memory),
     )
@@ -269,7 +282,19 @@ def sessions(
 
 def messages_of(given: MessageDraft | Sequence[MessageDraft]) -> list[MessageDraft]:
     """Return one or several drafts as a list."""
-    return [given] if isinstance(given, MessageDraft) else list(given)
+    if isinstance(given, MessageDraft):
+        return [given]
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InvalidArgument("messages must be MessageDraft values, one or a list of them", field="messages")
+    drafts: list[MessageDraft] = []
+    for one in given:  # of say([…]) the list is one argument
+        drafts += one if isinstance(one, list) else [one]
+    return drafts
+
+
+def message_search(text: str, more: Mapping[str, Any]) -> MessageSearch:
+    """Return what is searched for."""
+    return MessageSearch(text=text, **more)
 
 
 def draft(role: str, content: str, more: Mapping[str, Any]) -> MessageDraft:

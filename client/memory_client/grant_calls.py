@@ -44,6 +44,7 @@ class WhoAmI:
     expire_time: datetime | None
     quota: Quota
     usage: GrantUsage
+    agent_disabled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ def whoami(identity: Identity) -> Call[WhoAmI]:
             expire_time=time_from_pb(answer, "expire_time"),
             quota=quota_from_pb(answer.quota),
             usage=usage_from_pb(answer.usage),
+            agent_disabled=answer.agent_disabled,
         )
 
     return Call("IdentityService", "WhoAmI", stamped(pb.WhoAmIRequest(), identity), pb.WhoAmIResponse, parse)

@@ -210,7 +210,7 @@ class Servers:
             EntityService(ports),
             ConversationService(ports),
             ContextService(ports),
-            IdentityService(grants),
+            IdentityService(grants, ports.policy),
             GrantService(ports, grants, self.issuer),
             AdminService(
                 ports, self.issuer, self.reembedder, config.sandbox.ended_grace_days, describe, _look_up(audit)

@@ -119,7 +119,9 @@ def make_embedder(config: Config) -> Embedder:
 async def make_grants(store: Store) -> Grants:
     """Return the grants that the store holds."""
     known = await store.grants(), await store.token_keys()
-    return Grants(store, *known, time.monotonic, secrets.token_bytes, today=now_utc().date())
+    today = now_utc().date()
+    said = await store.messages_on(today)
+    return Grants(store, *known, time.monotonic, secrets.token_bytes, today=today, said=said)
 
 
 def policy_of(config: Config) -> Policy:

@@ -8,9 +8,10 @@ clock: wall time and monotonic time are handed in.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from types import MappingProxyType
 
 from memoryd.errors import AmbiguousId, GrantNotFound, InvalidArgument, LimitExceeded, Unauthenticated
 from memoryd.model import limits
@@ -46,8 +47,13 @@ class Grants:
         random_bytes: Callable[[int], bytes],
         *,
         today: date,
+        said: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """Begin with what the store holds on a day (UTC), and follow its commits."""
+        """
+        Begin with what the store holds on a day (UTC), and follow its commits.
+
+        `said` is how many messages of the day came through each grant: they are writes, and no memories.
+        """
         self._store = store
         self._random_bytes = random_bytes
         self._grants = {grant.id: grant for grant in grants}
@@ -55,8 +61,8 @@ class Grants:
         self._buckets: dict[str, _Bucket] = {}
         self._under_way: dict[str, int] = {}
         self._today = today
-        self._not_stored: dict[str, int] = {}
-        """Writes of this day that stored nothing, or nothing yet."""
+        self._not_stored: dict[str, int] = dict(said)
+        """Writes of this day that stored no memory, or none yet."""
         self._rotating = asyncio.Lock()
         self._monotonic_s = monotonic_s
         store.on_commit(self._follow)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import copy
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
-from memoryd.errors import InvalidArgument, LimitExceeded
+from memoryd.errors import InvalidArgument
 from memoryd.model import limits
 from memoryd.model.memory import Kind, Memory, Source
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
-from memoryd.model.validation import check_id, check_text, check_time
+from memoryd.model.validation import check_id, check_text
 
 __all__ = [
     "Message",
-    "MessageDraft",
     "Role",
     "Session",
     "SessionState",
@@ -182,90 +178,6 @@ class Message:
             grant_id=self.grant_id,
             author=self.author,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageDraft:
-    """A message that is offered: what the caller says of it, checked and in NFC."""
-
-    content: str = ""
-    role: Role = Role.USER
-    name: str = ""
-    tool_calls: tuple[ToolCall, ...] = ()
-    tool_call_id: str = ""
-    input_source: str = ""
-    metadata: str = ""
-    """A JSON object as text; a mapping becomes one."""
-    id: str = ""
-    """For hosts and importers; empty: the daemon makes one."""
-    create_time: datetime | None = None
-    """For hosts and importers; None: now."""
-
-    def __post_init__(self) -> None:
-        """Check every field; InvalidArgument or LimitExceeded names the first that is wrong."""
-        put = object.__setattr__
-        try:
-            put(self, "role", Role[Role(self.role).name])
-        except (ValueError, KeyError):
-            known = ", ".join(role.value for role in Role)
-            raise InvalidArgument(f"role is {self.role!r}; it must be one of {known}", field="role") from None
-        put(self, "content", check_text(self.content, "content", limit=limits.MAX_MESSAGE_CONTENT_BYTES))
-        for name in ("name", "tool_call_id", "input_source", "id"):
-            put(self, name, check_id(getattr(self, name), name))
-        put(self, "tool_calls", _checked_calls(self.tool_calls))
-        put(self, "metadata", _checked_metadata(self.metadata))
-        put(self, "create_time", check_time(self.create_time, "create_time"))
-        if not self.content.strip() and not self.tool_calls:
-            raise InvalidArgument("content is empty; say something, or name a tool call", field="content")
-
-    @property
-    def characters(self) -> int:
-        """How long its texts are together."""
-        return len(self.content) + len(self.metadata) + sum(len(call.arguments) for call in self.tool_calls)
-
-    def masked(self, mask: Callable[[str], str], mask_json: Callable[[str], str]) -> MessageDraft:
-        """Return it without credentials; a text may be longer then, and is kept all the same."""
-        done = copy.copy(self)
-        put = object.__setattr__
-        for name in ("content", "name", "tool_call_id", "input_source"):
-            put(done, name, mask(getattr(self, name)))
-        put(done, "metadata", mask_json(self.metadata))
-        calls = (ToolCall(mask(call.name), mask_json(call.arguments), mask(call.id)) for call in self.tool_calls)
-        put(done, "tool_calls", tuple(calls))
-        return done
-
-
-def _checked_calls(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    if len(calls) > limits.MAX_TOOL_CALLS:
-        raise LimitExceeded(
-            f"tool_calls has {len(calls)} entries; the limit is {limits.MAX_TOOL_CALLS}",
-            field="tool_calls",
-            limit="tool_calls",
-        )
-    return tuple(call.checked(f"tool_calls[{n}]") for n, call in enumerate(calls))
-
-
-def _checked_metadata(text: str | Mapping[str, Any]) -> str:
-    """Return a JSON object as it stands; InvalidArgument for anything else."""
-    if isinstance(text, Mapping):
-        try:
-            text = json.dumps(dict(text), ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidArgument(f"metadata cannot be written as JSON: {error}", field="metadata") from None
-    text = check_text(text, "metadata", limit=limits.MAX_MESSAGE_METADATA_BYTES)
-    if not text:
-        return ""
-    try:
-        held = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        raise InvalidArgument("metadata is not valid JSON", field="metadata") from None
-    if not isinstance(held, dict):
-        raise InvalidArgument("metadata must be a JSON object", field="metadata")
-    return text if held else ""
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)  # NaN and Infinity are no JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,9 @@ from memoryd.domain.conversation.search import search_messages
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.domain.ports import Ports
 from memoryd.errors import MemorydError
-from memoryd.model.conversation import MessageDraft, Thread
+from memoryd.model.conversation import Thread
 from memoryd.model.grant import Permission
+from memoryd.model.message_draft import MessageDraft
 from memoryd.model.talk import MessageSearch
 from memoryd.service.gate import Call
 from memoryd.turns import in_turns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memoryd.domain.policy import Policy
 from memoryd.identity.grants import Grants
 from memoryd.model.grant import NO_LIMITS, GrantUsage
 from memoryd.service.gate import Call
@@ -15,8 +16,8 @@ __all__ = ["IdentityService"]
 class IdentityService:
     """The RPC of identity_service.proto; the gate has checked the caller."""
 
-    def __init__(self, grants: Grants) -> None:
-        self._grants = grants
+    def __init__(self, grants: Grants, policy: Policy) -> None:
+        self._grants, self._policy = grants, policy
 
     async def WhoAmI(self, request: pb.WhoAmIRequest, call: Call) -> pb.WhoAmIResponse:  # noqa: ARG002  it only asserts
         session, grant = call.session, call.session.grant
@@ -30,6 +31,7 @@ class IdentityService:
             permissions=permissions_to_pb(session.permissions),
             grant_id=grant.id if grant else "",
             quota=quota_to_pb(grant.quota if grant else NO_LIMITS),
+            agent_disabled=not self._policy.of(agent_id).enabled,
             usage=usage_to_pb(await self._grants.usage(grant.id, call.now) if grant else GrantUsage()),
         )
         set_time(response, "expire_time", session.expire_time)

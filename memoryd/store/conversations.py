@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memoryd.model.change import Applied, Head, Snapshot
@@ -157,6 +157,10 @@ class ConversationStore(Protocol):
 
     async def cursor(self, name: str) -> int | None:
         """Return how far work in the background has come; None if it never began."""
+        ...
+
+    async def messages_on(self, day: date) -> dict[str, int]:
+        """Return how many messages of a day (UTC) there are of each grant."""
         ...
 
     async def message_totals(self, after: int = 0) -> tuple[int, int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from itertools import accumulate, islice
 from typing import TypeVar
 
@@ -276,6 +277,10 @@ class RamConversations:
 
     async def cursor(self, name: str) -> int | None:
         return self._cursors.get(name)
+
+    async def messages_on(self, day: date) -> dict[str, int]:
+        found = (one for one in self._said.values() if one.grant_id and one.create_time.date() == day)
+        return dict(Counter(one.grant_id for one in found))
 
     async def message_totals(self, after: int = 0) -> tuple[int, int]:
         return len(self._said), sum(number > after for number in self._said)

@@ -63,6 +63,7 @@ class WhoAmIResponse(google.protobuf.message.Message):
     EXPIRE_TIME_FIELD_NUMBER: builtins.int
     QUOTA_FIELD_NUMBER: builtins.int
     USAGE_FIELD_NUMBER: builtins.int
+    AGENT_DISABLED_FIELD_NUMBER: builtins.int
     door: memoryd.v1.grant_pb2.Door.ValueType
     """The door of the call."""
     agent_id: builtins.str
@@ -73,6 +74,8 @@ class WhoAmIResponse(google.protobuf.message.Message):
     """The chat in effect. Empty: none."""
     grant_id: builtins.str
     """The grant. Empty on the admin socket."""
+    agent_disabled: builtins.bool
+    """Whether the agent is switched off: its calls succeed and store nothing."""
     @property
     def chat_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """The chats that may be named. Empty on the admin socket, where any may."""
@@ -106,10 +109,11 @@ class WhoAmIResponse(google.protobuf.message.Message):
         expire_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         quota: memoryd.v1.grant_pb2.Quota | None = ...,
         usage: memoryd.v1.grant_pb2.GrantUsage | None = ...,
+        agent_disabled: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["expire_time", b"expire_time", "quota", b"quota", "usage", b"usage"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "chat_ids", b"chat_ids", "door", b"door", "expire_time", b"expire_time", "grant_id", b"grant_id", "permissions", b"permissions", "quota", b"quota", "usage", b"usage", "user_id", b"user_id"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_disabled", b"agent_disabled", "agent_id", b"agent_id", "chat_id", b"chat_id", "chat_ids", b"chat_ids", "door", b"door", "expire_time", b"expire_time", "grant_id", b"grant_id", "permissions", b"permissions", "quota", b"quota", "usage", b"usage", "user_id", b"user_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___WhoAmIResponse: typing_extensions.TypeAlias = WhoAmIResponse

@@ -5,16 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from memoryd.errors import InvalidArgument
-from memoryd.model.conversation import (
-    Message,
-    MessageDraft,
-    Role,
-    Session,
-    SessionState,
-    Thread,
-    ToolCall,
-    WorkingMemory,
-)
+from memoryd.model.conversation import Message, Role, Session, SessionState, Thread, ToolCall, WorkingMemory
+from memoryd.model.message_draft import MessageDraft
 from memoryd.model.scope import Scope
 from memoryd.model.talk import AppendedMessage, MessageHit
 from memoryd.v1 import conversation_pb2, conversation_service_pb2, memory_pb2

@@ -111,6 +111,7 @@ def _whoami(client: Any, args: argparse.Namespace) -> None:
         "grant_id": who.grant_id,
         "until": who.expire_time and moment(who.expire_time),
         "limits": ", ".join(limits),
+        "note": "this agent is switched off: nothing is stored" if who.agent_disabled else "",
     }
     for name, value in rows.items():
         if value or name in {"user_id", "chat_id"}:

@@ -24,7 +24,8 @@ from memoryd.index.analysis import analyse, indexed_text
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange, RecordedRequest
-from memoryd.model.conversation import Message, MessageDraft, Role, Session, Thread
+from memoryd.model.conversation import Message, Role, Session, Thread
+from memoryd.model.message_draft import MessageDraft
 from memoryd.model.scope import Owner
 from memoryd.model.talk import Appended, AppendedMessage
 from memoryd.model.times import from_us, to_us

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from memoryd.domain.reading.recall import Embedded, find
 from memoryd.domain.scopes import EpisodeScopes, Scopes
 from memoryd.model import limits
 from memoryd.model.caller import Caller
-from memoryd.model.conversation import as_shown, place_of
+from memoryd.model.conversation import Message, as_shown, place_of
 from memoryd.model.query import Query
 from memoryd.model.results import Hit, SearchResult
 from memoryd.model.scope import Owner
@@ -23,6 +23,8 @@ __all__ = ["search_messages", "search_with_messages"]
 
 Place = tuple[Owner, str, int]
 """Of a message: whose, in which thread, and where there."""
+Placed = tuple[Hit, Owner, str, int]
+"""What was found, and where."""
 
 
 async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
@@ -49,8 +51,16 @@ async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *,
         found = await find(query, embedded, caller, EpisodeScopes(ports, owners), now=now)
     before = policy.recall_before if asked.before is None else asked.before
     after = policy.recall_after if asked.after is None else asked.after
-    places: dict[Owner, set[tuple[str, int]]] = {}
     hits = [(hit, hit.memory.owner, *place_of(hit.memory.key)) for hit in found.hits]
+    said, omitted = await _messages(hits, before, after, asked, ports)
+    return FoundMessages(tuple(_told(hits, said, before, after)), found.unavailable_legs, omitted, found.embedding_s)
+
+
+async def _messages(
+    hits: Sequence[Placed], before: int, after: int, asked: MessageSearch, ports: Ports
+) -> tuple[dict[Place, Message], int]:
+    """Return the messages that were found and those beside them, and how many hits there is no room for."""
+    places: dict[Owner, set[tuple[str, int]]] = {}
     for _, owner, thread_id, seq in hits:
         around = range(max(1, seq - before), seq + after + 1)
         places.setdefault(owner, set()).update((thread_id, n) for n in around)
@@ -66,8 +76,12 @@ async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *,
         for message in await ports.store.messages_at(owner, {place[1:] for place in wanted if place[0] == owner})
         if message.session_id not in asked.exclude_session_ids
     }
+    return said, omitted
+
+
+def _told(hits: Sequence[Placed], said: Mapping[Place, Message], before: int, after: int) -> Iterator[MessageHit]:
+    """Yield each hit with what stands beside it and is shown with no better one."""
     shown = {(owner, thread_id, seq) for _, owner, thread_id, seq in hits}
-    told = []
     for hit, owner, thread_id, seq in hits:
         message = said.get((owner, thread_id, seq))
         if message is None:
@@ -77,12 +91,11 @@ async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *,
             new = [(owner, thread_id, n) for n in side if (owner, thread_id, n) not in shown]
             shown.update(new)
             sides.append(tuple(said[one] for one in new if one in said))
-        told.append(MessageHit(message, hit.score, hit.similarity, hit.lexical, *sides))
-    return FoundMessages(tuple(told), found.unavailable_legs, omitted, found.embedding_s)
+        yield MessageHit(message, hit.score, hit.similarity, hit.lexical, *sides)
 
 
 def _within_an_answer(
-    hits: Sequence[tuple[Hit, Owner, str, int]], sizes: Mapping[Place, int], before: int, after: int
+    hits: Sequence[Placed], sizes: Mapping[Place, int], before: int, after: int
 ) -> tuple[set[Place], int]:
     """
     Return the places that an answer has room for, and how many hits it has no room for.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TypeVar
 
@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+NEVER = datetime.fromtimestamp(0, UTC)  # when a thread of an agent that is switched off was begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,10 @@ async def thread_as_it_is(
 
 
 async def known_thread(key: ThreadKey, owner: Owner, ports: Ports) -> Thread:
-    """Return a thread; NotFound if there is none."""
+    """Return a thread; NotFound if there is none, unless its agent is switched off: that has empty ones."""
     found = await ports.store.thread(owner, key.thread_id)
+    if found is None and not ports.policy.of(owner.agent_id).enabled:
+        return new_thread(key, owner, NEVER)
     if found is None:
         where = "the chat" if key.shared else "this user"
         raise ThreadNotFound(f"{where} has no thread {key.thread_id!r}", field="thread_id")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from itertools import accumulate
 from typing import Any, TypeVar
 
@@ -279,6 +279,15 @@ class ConversationReads:
     async def cursor(self, name: str) -> int | None:
         found = await self._conversation_rows("SELECT value FROM cursors WHERE name = ?", [name], tuple)
         return int(found[0][0]) if found else None
+
+    async def messages_on(self, day: date) -> dict[str, int]:
+        found = await self._conversation_rows(
+            "SELECT grant_id, count(*) FROM messages WHERE grant_id <> '' AND create_time >= ?"
+            " AND create_time < ? GROUP BY grant_id",
+            [day, day + timedelta(days=1)],
+            tuple,
+        )
+        return dict(found)
 
     async def message_totals(self, after: int = 0) -> tuple[int, int]:
         found = await self._conversation_rows(
