@@ -53,6 +53,31 @@ def test_what_was_said_is_listed_shown_searched_and_erased(memory, daemon, user)
     assert 2 == memory("log", "web:1", "-n", "0")[0]
 
 
+def test_a_log_names_the_role_first_keeps_the_form_and_folds_what_is_long(memory, daemon, user):
+    with daemon.client(user) as host:
+        host.append("t", [
+            MessageDraft(content="hi", name="assistant"),
+            MessageDraft(content="def f():\n    return 1\n\t# \x1b[31mred", role="assistant"),
+            MessageDraft(content="42", role="tool", name="search", metadata={"steps": ["a", "b"]}),
+            MessageDraft(content="long " * 1000, input_source="voice"),
+        ])  # fmt: skip
+        host.append("many", [MessageDraft(content=str(n)) for n in range(30)])
+    out = memory("log", "t")[1]
+    assert "  user assistant: hi\n" in out
+    assert "assistant: def f():\n           return 1\n           #  [31mred\n" in out
+    assert "tool search: 42\n       metadata: 21 characters\n" in out
+    assert 'metadata: {"steps": ["a", "b"]}' in memory("log", "t", "--full")[1]
+    assert "user (voice): long long" in out
+    assert "… 5,000 characters (--full)" in out
+    assert 30 == len(memory("log", "many", "--all")[1].splitlines())
+    _, out, err = memory("log", "many", "-n", "3")
+    assert (["27", "28", "29"], True) == ([line.split()[-1] for line in out.splitlines()], "--limit 6" in err)
+    assert 2 == memory("log", "many", "--search", "x", "--follow")[0]
+    out = memory("log", "many", "--search", "17", "-n", "1")[1].splitlines()
+    assert ["  ", "  ", "> ", "  "] == [line[:2] for line in out[1:]]
+    assert "nothing like that" in memory("log", "--search", "zzzqqq", "--min-score", "0.9")[2]
+
+
 def test_a_log_that_is_followed_shows_what_is_said_from_then_on(daemon, user):
     with daemon.client(user) as host:
         host.append("t", MessageDraft(content="before"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from memory_cli.common import erased_counts
@@ -36,7 +37,7 @@ def add_conversation_commands(commands: Any, common: argparse.ArgumentParser, cl
     sessions.add_argument(
         "--state", choices=("open", "pending", "done"), action="append", default=[], help="only these; may be repeated"
     )
-    sessions.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many at the most (20)")
+    sessions.add_argument("-n", "--limit", metavar="N", type=_at_least_one, default=20, help="how many at most (20)")
     sessions.add_argument("--json", action="store_true", help="print JSON")
     sessions.set_defaults(run=lambda args: _sessions(client, args))
 
@@ -47,7 +48,8 @@ def add_conversation_commands(commands: Any, common: argparse.ArgumentParser, cl
         parents=[common],
         help="erase all that a user has, for good",
         description="Erase all that a user has: memories, people, conversations and working memory. What was said in"
-        " chats stays with the chat, and grants stay open (memoryd sandbox list, memoryd revoke).",
+        " chats stays with the chat. Grants stay open; close them first, or what they write begins anew"
+        " (memoryd sandbox list, memoryd sandbox close, memoryd token revoke).",
         epilog="examples:\n  memoryd user erase alice --dry-run\n"
         "  memoryd user erase alice --agent assistant-2 --yes\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -60,6 +62,12 @@ def add_conversation_commands(commands: Any, common: argparse.ArgumentParser, cl
     erase.set_defaults(run=lambda args: _erase(client, args))
 
 
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)
+
+
 def _sessions(client: Client, args: argparse.Namespace) -> int:
     if not args.user and not args.chat:
         print("memoryd: say whose sessions: --user, --chat or both", file=sys.stderr)
@@ -68,24 +76,28 @@ def _sessions(client: Client, args: argparse.Namespace) -> int:
 
     with client(args) as host:
         memory = host.acting_for(user_id=args.user, chat_id=args.chat, agent_id=args.agent)
-        page = memory.sessions(
+        every = memory.all_sessions(
             thread_id=args.thread,
             shared=bool(args.chat and args.thread),
             states=[SessionState(state) for state in args.state],
-            page_size=min(args.limit, PAGE),
+            page_size=min(args.limit + 1, PAGE),
         )
+        found = list(islice(every, args.limit + 1))
+    shown, more = found[: args.limit], len(found) > args.limit
     if args.json:
-        print(list_json("sessions", page.sessions, more=bool(page.next_page_token)))
+        print(list_json("sessions", shown, more=more))
         return 0
-    for one in page.sessions:
+    if shown:
+        print(f"{'begun':<16}  {'ended':<16}  {'state':<7}  {'why':<5}  messages  thread  session")
+    for one in shown:
         end = moment(one.end_time) if one.end_time else "-"
         print(
-            f"{moment(one.start_time)}  {end:<16}  {one.state.value:<7}  {one.message_count:>5} messages"
-            f"  {one_line(one.thread_id)}  {one_line(one.id)}"
+            f"{moment(one.start_time)}  {end:<16}  {one.state.value:<7}  {one.end_reason or '-':<5}"
+            f"  {one.message_count:>8}  {one_line(one.thread_id)}  {one_line(one.id)}"
         )
-    if not page.sessions:
+    if not shown:
         print("no sessions", file=sys.stderr)
-    if page.next_page_token:
+    if more:
         print(f"… more: the same with --limit {2 * args.limit}", file=sys.stderr)
     return 0
 

@@ -46,7 +46,8 @@ def add_spec(parser: argparse.ArgumentParser, *, required: bool) -> None:
         action="append",
         default=[],
         required=required,
-        help="search, list, get, stats, context, add, correct, delete, or read-only, append-only, full; with commas",
+        help="search, list, get, stats, context, add, correct, delete, append, read_messages, search_messages,"
+        " summarize, sessions; or read-only, append-only, full; with commas",
     )
     what.add_argument("--ttl", metavar="TIME", type=moment_of, help="until when: 8h, 2w, or a date (default: no end)")
     what.add_argument("--label", metavar="TEXT", default="", help="what it is for, in your words")

@@ -326,11 +326,17 @@ def _add_talking(command: Command) -> None:
     log.add_argument("thread", nargs="?", default="", help="the thread; with --search it may be left out")
     log.add_argument("--search", metavar="QUERY", help="find messages by meaning and words, with those around them")
     log.add_argument("-n", "--limit", metavar="N", type=_at_least_one, default=10, help="how many at the most (10)")
+    log.add_argument("--all", action="store_true", help="all of them")
     log.add_argument("--session", metavar="ID", default="", help="only this session")
+    log.add_argument(
+        "--min-score", metavar="S", type=float, default=0.0, help="with --search: only hits of at least this score"
+    )
     log.add_argument("--before", metavar="N", type=int, help="with --search: messages before each hit (2)")
     log.add_argument("--after", metavar="N", type=int, help="with --search: messages after each hit (1)")
-    log.add_argument("--shared", action="store_true", help="a thread of the chat, not of the user")
-    log.add_argument("--full", action="store_true", help="show the arguments of tool calls")
+    log.add_argument("--shared", action="store_true", help="the thread belongs to the chat")
+    log.add_argument(
+        "--full", action="store_true", help="show long messages, the arguments of tool calls and metadata whole"
+    )
     log.add_argument("--follow", action="store_true", help="go on with what is said from now on")
 
 

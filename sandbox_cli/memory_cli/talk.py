@@ -15,6 +15,7 @@ from memory_cli.output import as_json, list_json, moment, one_line
 __all__ = ["log", "threads"]
 
 FOLLOW_S = 1.0
+MOST_SHOWN = 2000  # characters of a message without --full
 
 
 def threads(client: Any, args: argparse.Namespace) -> None:
@@ -69,25 +70,64 @@ def _delete(client: Any, args: argparse.Namespace) -> None:
 def log(client: Any, args: argparse.Namespace) -> None:
     """Show what was said in a thread, or search it."""
     if args.search is not None:
+        if args.follow or args.session:
+            raise Usage("--search goes with a thread, --before, --after and --min-score")
         _search(client, args)
         return
     if not args.thread:
         raise Usage("name a thread (memory threads lists them), or --search for words in all of them")
-    page = client.messages(args.thread, shared=args.shared, page_size=args.limit, session_id=args.session)
-    if args.json and not args.follow:
-        print(list_json("messages", page.messages, more=bool(page.next_page_token)))
+    if args.follow:
+        _follow(client, args)
         return
-    _show(page.messages, args)
-    if page.next_page_token:
-        print(f"… earlier: the same with --limit {2 * args.limit}", file=sys.stderr)
-    last = page.messages[-1].seq if page.messages else 0
-    while args.follow:
+    messages, more = _last(client, args)
+    if args.json:
+        print(list_json("messages", messages, more=more))
+        return
+    _show(messages, args)
+    if more:
+        print(f"… earlier: the same with --limit {2 * args.limit}, or with --all", file=sys.stderr)
+    if not messages:
+        print("nothing was said there", file=sys.stderr)
+
+
+def _last(client: Any, args: argparse.Namespace) -> tuple[list[Any], bool]:
+    """Return the last messages in order, as many as are asked for, page by page; and whether there are more."""
+    found: list[Any] = []
+    token = ""
+    while True:
+        size = PAGE if args.all else min(PAGE, args.limit - len(found))
+        page = client.messages(
+            args.thread, shared=args.shared, page_size=size, page_token=token, session_id=args.session
+        )
+        found[:0] = page.messages
+        token = page.next_page_token
+        if not token or (not args.all and len(found) >= args.limit):
+            return found, bool(token)
+
+
+def _follow(client: Any, args: argparse.Namespace) -> None:
+    """Show the last messages, then those that come; a thread may begin, or begin anew, meanwhile."""
+    from memoryd.errors import ThreadNotFound
+
+    last, begun = 0, None
+    while True:
+        try:
+            thread = client.thread(args.thread, shared=args.shared)
+        except ThreadNotFound:
+            last, begun = 0, None
+        else:
+            if begun != thread.create_time:
+                last, begun = 0, thread.create_time
+                new, _ = _last(client, args)
+            elif thread.last_seq > last:
+                every = client.all_messages(args.thread, shared=args.shared, session_id=args.session)
+                new = [*takewhile(lambda message: message.seq > last, every)][::-1]  # noqa: B023  used up here
+            else:
+                new = []
+            _show(new, args)
+            last = max(last, thread.last_seq)
         sys.stdout.flush()
         time.sleep(FOLLOW_S)
-        every = client.all_messages(args.thread, shared=args.shared, session_id=args.session)
-        new = [*takewhile(lambda message: message.seq > last, every)][::-1]  # noqa: B023  used up here
-        _show(new, args)
-        last = new[-1].seq if new else last
 
 
 def _search(client: Any, args: argparse.Namespace) -> None:
@@ -97,8 +137,9 @@ def _search(client: Any, args: argparse.Namespace) -> None:
         MessageSearch(
             text=args.search,
             top_k=args.limit,
+            min_score=args.min_score,
             thread_id=args.thread or "",
-            shared=True if args.shared else None,
+            shared=args.shared if args.shared or args.thread else None,
             before=args.before,
             after=args.after,
         )
@@ -108,9 +149,13 @@ def _search(client: Any, args: argparse.Namespace) -> None:
         return
     for hit in found.hits:
         print(f"[{hit.score:.2f}] {one_line(hit.message.thread_id)}")
-        _show((*hit.before, hit.message, *hit.after), args, indent="  ")
+        _show(hit.before, args, indent="  ")
+        _show([hit.message], args, indent="> ")
+        _show(hit.after, args, indent="  ")
     if not found.hits:
         print("nothing like that was said", file=sys.stderr)
+    if found.omitted_count:
+        print(f"… {found.omitted_count} more, which are too long for one answer", file=sys.stderr)
     if found.unavailable_legs:
         print(f"searched without: {', '.join(leg.value for leg in found.unavailable_legs)}", file=sys.stderr)
 
@@ -120,12 +165,29 @@ def _show(messages: Iterable[Any], args: argparse.Namespace, *, indent: str = ""
         if args.json:
             print(as_json(message, indent=None))
             continue
-        who = one_line(message.name) or message.role.value
-        source = f" ({one_line(message.input_source)})" if message.input_source else ""
-        lines = [one_line(line) for line in message.content.splitlines()] or [""]
-        print(f"{indent}{message.seq:>5}  {moment(message.create_time)}  {who}{source}: {lines[0]}")
-        for line in lines[1:]:
-            print(f"{indent}       {line}")
-        for call in message.tool_calls:
-            told = one_line(call.arguments) if args.full else f"{len(call.arguments)} characters"
-            print(f"{indent}       → {one_line(call.name)} ({told})")
+        lines = message.content.splitlines() or [""]
+        if not args.full and len(message.content) > MOST_SHOWN:
+            lines = [*message.content[:MOST_SHOWN].splitlines(), f"… {len(message.content):,} characters (--full)"]
+        mark = "" if message.trust.value == "host" else f" [{message.trust.value}]"
+        print(f"{indent}{message.seq:>5}  {moment(message.create_time)}  {_who(message)}: {_shown(lines[0])}{mark}")
+        more = [_shown(line) for line in lines[1:]]
+        more += [f"→ {one_line(call.name)} ({_told(call.arguments, args)})" for call in message.tool_calls]
+        more += [f"metadata: {_told(message.metadata, args)}"] if message.metadata else []
+        for line in more:
+            print(f"{indent}       {line}".rstrip())
+
+
+def _who(message: Any) -> str:
+    """Return who speaks, the role first, so that no name can pose as one; and how it came in."""
+    who = f"{message.role.value} {one_line(message.name)}".strip()
+    return f"{who} ({one_line(message.input_source)})" if message.input_source else who
+
+
+def _shown(line: str) -> str:
+    """Return a line as it is indented, without what could drive a terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in line.expandtabs(4)).rstrip()
+
+
+def _told(text: str, args: argparse.Namespace) -> str:
+    """Return what is folded away, or with --full all of it."""
+    return one_line(text) if args.full else f"{len(text):,} characters"

@@ -60,7 +60,7 @@ _shtab_memoryd_token_commands() {
 
 _shtab_memoryd_user_commands() {
   local _commands=(
-    erase:'Erase all that a user has: memories, people, conversations and working memory. What was said in chats stays with the chat, and grants stay open (memoryd sandbox list, memoryd revoke).'
+    erase:'Erase all that a user has: memories, people, conversations and working memory. What was said in chats stays with the chat, and grants stay open: close them first (memoryd sandbox list, memoryd sandbox close, memoryd token revoke), or what they write begins anew.'
   )
   _describe 'memoryd user commands' _commands
 }
@@ -268,7 +268,7 @@ _shtab_memoryd_sandbox_open_options=(
   "--user[the user whose memories it reaches]:ID:"
   "*--chat[a chat that it may name\; repeat it]:ID:"
   "--agent[the agent (default\: default)]:ID:"
-  "*--allow[search, list, get, stats, context, add, correct, delete, or read-only, append-only, full\; with commas]:WHAT:"
+  "*--allow[search, list, get, stats, context, add, correct, delete, append, read_messages, search_messages, summarize, sessions\; or read-only, append-only, full\; with commas]:WHAT:"
   "--ttl[until when\: 8h, 2w, or a date (default\: no end)]:TIME:"
   "--label[what it is for, in your words]:TEXT:"
   "--calls-per-second[quota (default\: sandbox.calls_per_second of the configuration\; 0\: no limit)]:N:"
@@ -302,7 +302,7 @@ _shtab_memoryd_sessions_options=(
   "--agent[with this agent (default)]:ID:"
   "--thread[of this thread alone\; with --chat one of the chat]:KEY:"
   "*--state[only these\; may be repeated]:state:(open pending done)"
-  {-n,--limit}"[how many at the most (20)]:N:"
+  {-n,--limit}"[how many at most (20)]:N:"
   "--json[print JSON]"
 )
 
@@ -367,7 +367,7 @@ _shtab_memoryd_token_issue_options=(
   "--user[the user whose memories it reaches]:ID:"
   "*--chat[a chat that it may name\; repeat it]:ID:"
   "--agent[the agent (default\: default)]:ID:"
-  "*--allow[search, list, get, stats, context, add, correct, delete, or read-only, append-only, full\; with commas]:WHAT:"
+  "*--allow[search, list, get, stats, context, add, correct, delete, append, read_messages, search_messages, summarize, sessions\; or read-only, append-only, full\; with commas]:WHAT:"
   "--ttl[until when\: 8h, 2w, or a date (default\: no end)]:TIME:"
   "--label[what it is for, in your words]:TEXT:"
   "--calls-per-second[quota (default\: sandbox.calls_per_second of the configuration\; 0\: no limit)]:N:"

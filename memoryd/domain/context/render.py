@@ -133,8 +133,10 @@ class Line:
         return f"- {self.head}{self.body}{self.tail}"
 
     def cut(self, characters: int) -> Line:
-        """Return it with so many characters of what is said."""
-        return self if len(self.body) <= characters else replace(self, body=self.body[:characters].rstrip("\\ ") + CUT)
+        """Return it with so many characters of what is said, the mark of the cut among them."""
+        if len(self.body) <= characters:
+            return self
+        return replace(self, body=self.body[: max(0, characters - 1)].rstrip("\\ ") + CUT)
 
 
 def memory_line(memory: Memory, zone: tzinfo | None = None) -> Line:
