@@ -11,7 +11,8 @@ from memoryd.daemon.config import Config, ConversationConfig
 from memoryd.domain.conversation.embed import PAGE, MessageEmbedder
 from memoryd.domain.conversation.waking import end_idle_sessions
 from memoryd.domain.ports import EmbeddingLag
-from tests.builders import HashEncoder, Local, open_duckdb, ports_over, ram_store
+from memoryd.model.scope import Owner
+from tests.builders import ALICE, BOB, HashEncoder, Local, open_duckdb, ports_over, ram_store
 
 WANTED = MessageSearch(text="message 7", top_k=1)
 
@@ -110,9 +111,13 @@ async def test_what_is_erased_while_it_is_embedded_gets_no_vector(clock):
 def test_appending_is_slowed_where_too_many_messages_wait():
     lag = EmbeddingLag()
     lag.rate = 50.0
-    assert 0.0 == lag.pause_s(100, 1000)
-    lag.add(950)
-    assert (0.0, 2.0) == (lag.pause_s(50, 1000), lag.pause_s(100, 1000))
+    mine, others = Owner("default", ALICE), Owner("default", BOB)
+    assert 0.0 == lag.pause_s(mine, 100, 1000)
+    lag.add(mine, 950)
+    assert (0.0, 2.0) == (lag.pause_s(mine, 50, 1000), lag.pause_s(mine, 100, 1000))
+    assert 0.0 == lag.pause_s(others, 100, 1000)  # it is not they who fill the line
+    lag.is_held = True  # nothing is embedded now: what waits is in the store alone
+    assert 0.0 == lag.pause_s(mine, 100, 1000)
 
 
 async def test_a_session_that_is_silent_too_long_ends_by_itself(clock):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -42,6 +43,7 @@ __all__ = [
     "thread_lock",
 ]
 
+SHARES_OF_A_LINE = 10  # an owner with less than a tenth of the messages that may wait is never slowed
 LONGEST_PAUSE_S = 5.0  # of an append while too many messages wait to be embedded
 PREPARING = 2  # threads that look through long messages
 MAX_NOTED_RECALLS = 20_000  # memories whose recall waits to be written down; beyond it recalls go uncounted
@@ -107,6 +109,7 @@ class EmbeddingLag:
     def __init__(self) -> None:
         """Begin with none."""
         self.waiting = 0
+        self._of: Counter[Owner] = Counter()
         self.rate = 100.0
         """Messages a second, as measured of late."""
         self.is_held = False
@@ -114,13 +117,29 @@ class EmbeddingLag:
         self.appended = asyncio.Event()
         """Set when there is something to embed."""
 
-    def add(self, count: int) -> None:
+    def add(self, owner: Owner, count: int) -> None:
         """Note messages that were appended."""
         self.waiting += count
+        self._of[owner] += count
         self.appended.set()
 
-    def pause_s(self, count: int, slow_after: int) -> float:
-        """Return how long an append of so many waits: as long as embedding as many takes, where too many wait."""
+    def done(self, owners: Iterable[Owner], waiting: int) -> None:
+        """Note messages that have their vectors, by their owners, and how many wait now."""
+        self.waiting = waiting
+        if not waiting:
+            self._of.clear()
+            return
+        self._of.subtract(owners)
+        self._of = +self._of
+
+    def pause_s(self, owner: Owner, count: int, slow_after: int) -> float:
+        """
+        Return how long an append of so many waits: as long as embedding as many takes, where too many wait.
+
+        Who has few among those that wait is not slowed: it is others who filled the line.
+        """
+        if self._of[owner] + count <= slow_after // SHARES_OF_A_LINE:
+            return 0.0
         if self.is_held or self.waiting + count <= slow_after:
             return 0.0
         return min(LONGEST_PAUSE_S, count / self.rate)

@@ -72,10 +72,19 @@ class EpisodeScopes(Scopes):
     async def nearest(
         self, visible: Visibility, vector: Vector, wanted: Filter, now: datetime, limit: int
     ) -> list[tuple[Memory, float]]:
-        """Return the most similar messages; a filter narrows twenty times as many, as the store looks at vectors."""
+        """
+        Return the most similar messages.
+
+        The store tells threads apart; what else a filter says narrows twenty times as many.
+        """
         fingerprint = self.ports.embedder.fingerprint
         found = await self.ports.store.nearest_messages(
-            self._owners or visible.owners, vector, fingerprint, limit=limit * CANDIDATES_A_HIT
+            self._owners or visible.owners,
+            vector,
+            fingerprint,
+            limit=limit * CANDIDATES_A_HIT,
+            thread_id=wanted.thread_id,
+            exclude_thread_ids=wanted.exclude_thread_ids,
         )
         said = ((message.as_memory(), similarity) for message, similarity in found)
         return [(memory, similarity) for memory, similarity in said if wanted.admits(memory, now)][:limit]

@@ -142,9 +142,16 @@ class ConversationStore(Protocol):
         ...
 
     async def nearest_messages(
-        self, owners: Iterable[Owner], vector: NDArray[np.float32], fingerprint: str, *, limit: int
+        self,
+        owners: Iterable[Owner],
+        vector: NDArray[np.float32],
+        fingerprint: str,
+        *,
+        limit: int,
+        thread_id: str = "",
+        exclude_thread_ids: Collection[str] = (),
     ) -> list[tuple[Message, float]]:
-        """Return the most similar messages and their cosines, best first: where no index can hold them."""
+        """Return the most similar messages, of a thread or of all but some, and their cosines, best first."""
         ...
 
     async def idle_threads(self, before: datetime, ahead: datetime, *, limit: int) -> list[Thread]:

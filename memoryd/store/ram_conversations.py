@@ -258,13 +258,24 @@ class RamConversations:
         return self._working.get(owner, WorkingMemory())
 
     async def nearest_messages(
-        self, owners: Iterable[Owner], vector: NDArray[np.float32], fingerprint: str, *, limit: int
+        self,
+        owners: Iterable[Owner],
+        vector: NDArray[np.float32],
+        fingerprint: str,
+        *,
+        limit: int,
+        thread_id: str = "",
+        exclude_thread_ids: Collection[str] = (),
     ) -> list[tuple[Message, float]]:
         seen = {*owners}
         found = [
             (self._said[number], float(entry.vector @ vector))
             for number, entry in self._messages.items()
-            if entry.vector is not None and entry.fingerprint == fingerprint and entry.memory.owner in seen
+            if entry.vector is not None
+            and entry.fingerprint == fingerprint
+            and entry.memory.owner in seen
+            and thread_id in {"", self._said[number].thread_id}
+            and self._said[number].thread_id not in exclude_thread_ids
         ]
         return sorted(found, key=lambda hit: -hit[1])[:limit]
 

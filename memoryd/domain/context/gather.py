@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
@@ -18,6 +18,7 @@ from memoryd.entities.finders import find_entities
 from memoryd.entities.resolve import meant_by
 from memoryd.errors import Unavailable
 from memoryd.index.search import newest
+from memoryd.knowledge.language.fillers import is_filler
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextRequest
@@ -36,6 +37,7 @@ SHARE_OF_TRUST = 2  # half of the memories' places are for higher trust than a s
 STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
 REFLECTIONS = Filter(kinds=frozenset({Kind.REFLECTION}))
 _WORD = re.compile(r"\w+")
+MOST_READ = 2000  # characters in which names are looked for: of a long prompt the first and the last
 CLOSEST_INSIGHTS = 10  # the latest insight is relevant where it is among so many
 Place = tuple[Owner, str, int]
 """Of a message: whose, in which thread, and where there."""
@@ -85,8 +87,8 @@ class Gatherer:
             self._thread = await self._ports.store.thread(self._owner, key.thread_id)
 
     async def _find(self, wanted: Filter, limit: int, scopes: Scopes, *, kept: int | None = None) -> Sequence[Hit]:
-        """Return what answers the prompt, above the floor."""
-        if self._embedded is None:
+        """Return what answers the prompt, above the floor; a prompt that says nothing is answered by nothing."""
+        if self._embedded is None or is_filler(self._embedded.text):
             return ()
         least = self._request.min_score
         query = Query(
@@ -115,9 +117,11 @@ class Gatherer:
     async def memories(self, more: int) -> list[Memory]:
         """Return what is relevant, best first; `more` than are wanted, as some may be left out."""
         wanted = self.most_memories
-        told = replace(STATEMENTS, exclude_session_ids=self._request.exclude_session_ids)
-        hits = await self._find(told, wanted + more, self._scopes, kept=-(-(wanted + more) // SHARE_OF_TRUST))
-        return [hit.memory for hit in hits]
+        excluded = self._request.exclude_session_ids
+        most = limits.MAX_SEARCH_LIMIT if excluded else wanted + more
+        hits = await self._find(STATEMENTS, most, self._scopes, kept=-(-most // SHARE_OF_TRUST))
+        memories = [hit.memory for hit in hits if hit.memory.source.session_id not in excluded]
+        return memories[: wanted + more]
 
     @property
     def most_memories(self) -> int:
@@ -151,7 +155,9 @@ class Gatherer:
             places = [(o, await people_of(o, self._caller, self._scopes)) for o in self._caller.visibility.owners]
             named: set[tuple[Owner, str]] = set()
             with self._ports.faults.spared("reading names"):
-                for found in find_entities(self._embedded.text, self._ports.finders):
+                text = self._embedded.text
+                parts = [text[:MOST_READ], *([text[max(MOST_READ, len(text) - MOST_READ) :]] * (len(text) > MOST_READ))]
+                for found in (one for part in parts for one in find_entities(part, self._ports.finders)):
                     named |= {(owner, root) for owner, people in places for root in meant_by(found.text, people)}
             self._names = frozenset(named)
         return self._names
@@ -249,7 +255,7 @@ class Gatherer:
     async def _with_neighbours(self, hits: Iterable[Hit], but: Collection[str], most: int) -> list[Recalled]:
         """Return hits, best first, each followed by those beside it; nothing twice."""
         policy = self._policy.conversation
-        kept = [hit.memory for hit in hits if hit.memory.id not in but][:most]
+        kept = [hit.memory for hit in hits if hit.memory.id not in but and not is_filler(hit.memory.content)][:most]
         wanted: dict[Place, tuple[str, str] | None] = {(one.owner, *place_of(one.key)): None for one in kept}
         ordered: dict[Place, None] = {}
         for memory in kept:

@@ -53,7 +53,7 @@ async def append(
     if not is_enabled(caller, ports):
         return Appended(stored=False)
     appended = await carry_out(write, request_id=request_id)
-    pause_s = ports.lag.pause_s(len(drafts), ports.policy.conversation.slow_after)
+    pause_s = ports.lag.pause_s(key.owner(caller), len(drafts), ports.policy.conversation.slow_after)
     if pause_s:
         await asyncio.sleep(pause_s)
     return appended
@@ -172,7 +172,7 @@ class _Append(Write[Appended]):
         talk = ConversationChange(self._owner, messages=tuple(messages), threads=(changed,), sessions=sessions)
 
         async def answer() -> Appended:
-            self.ports.lag.add(len(messages))
+            self.ports.lag.add(self._owner, len(messages))
             self.ports.last_threads.put(changed, session)
             told = tuple(AppendedMessage(one.id, one.seq, one.create_time, one.masked) for one, _ in messages)
             before = "" if thread.session_id in {"", session_id} else thread.session_id

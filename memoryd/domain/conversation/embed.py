@@ -108,7 +108,7 @@ class MessageEmbedder:
             await ports.store.commit(*changes, moved)
         except Contended:  # another daemon has made these vectors meanwhile
             return True
-        ports.lag.waiting = max(0, ports.lag.waiting - len(page))
+        ports.lag.done((message.owner for message in messages), max(0, ports.lag.waiting - len(page)))
         ports.lag.rate = 0.5 * ports.lag.rate + 0.5 * len(page) / max(1e-3, time.perf_counter() - began)
         return True
 

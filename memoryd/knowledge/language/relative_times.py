@@ -28,7 +28,20 @@ _OTHER_LANGUAGES = re.compile(
     r"|(?:a semana|o mês|o ano) (?:que vem|passad[oa])|(?:na )?próxima semana"
     # Italian
     r"|oggi|ieri|l['’]altro ieri|domani|dopodomani|di recente|recentemente|attualmente"
-    r"|(?:la settimana|il mese|l['’]anno) (?:prossim[oa]|scors[oa])|questa settimana|questo mese)\b",
+    r"|(?:la settimana|il mese|l['’]anno) (?:prossim[oa]|scors[oa])|questa settimana|questo mese"
+    # Russian
+    r"|сегодня|завтра|послезавтра|вчера|позавчера|недавно|скоро|сейчас"
+    r"|(?:на|в) (?:этой|прошлой|следующей|будущей) неделе|в (?:этом|прошлом|следующем|будущем) (?:месяце|году)"
+    r"|(?:через|спустя) (?:\d+ |неделю|месяц|год|пару|несколько)\w*"
+    r"|(?:секунд|минут|час|дн|день|недел|месяц|год|лет)\w* назад"
+    # Arabic
+    r"|اليوم|غدا|غدًا|أمس|بعد غد|أول أمس|الآن|قريبا|مؤخرا"
+    r"|(?:الأسبوع|الشهر|العام|السنة) (?:القادم|القادمة|الماضي|الماضية|المقبل))\b"
+    # Chinese, Japanese and Korean, which have no spaces between words
+    r"|今天|明天|后天|後天|昨天|前天|今晚|今早|[上下这這本]个?個?(?:周|週|星期|礼拜|禮拜|月)|[今明去后後前]年|最近|刚才|剛才|现在|現在"
+    r"|[\d一二三四五六七八九十两兩几幾]+个?個?(?:天|周|週|星期|月|年|小时|小時)[前后後]"
+    r"|今日|明日|明後日|昨日|一昨日|今夜|今朝|[先今来再]週|[先今来再]月|[昨来]年|さっき|先ほど|もうすぐ"
+    r"|오늘|내일|모레|어제|그저께|지난\s?(?:주|달|해)|다음\s?(?:주|달|해)|이번\s?(?:주|달)|작년|내년|요즘|방금",
 )
 _UNIT = r"(?:second|minute|hour|day|week|weekend|month|quarter|semester|year|decade)s?"
 _COUNT = r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|several|some|a few|few|a couple of)"

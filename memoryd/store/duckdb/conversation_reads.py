@@ -245,11 +245,23 @@ class ConversationReads:
         return WorkingMemory(found[0][0], rows.aware(found[0][1]), Trust(found[0][2])) if found else WorkingMemory()
 
     async def nearest_messages(
-        self, owners: Iterable[Owner], vector: NDArray[np.float32], fingerprint: str, *, limit: int
+        self,
+        owners: Iterable[Owner],
+        vector: NDArray[np.float32],
+        fingerprint: str,
+        *,
+        limit: int,
+        thread_id: str = "",
+        exclude_thread_ids: Collection[str] = (),
     ) -> list[tuple[Message, float]]:
         if len(vector) not in self._writer.message_vectors.dimensions:
             return []
         where, params = _of_owners(list(owners))
+        if thread_id:
+            where, params = f"{where} AND thread_id = ?", [*params, thread_id]
+        if exclude_thread_ids:
+            where += " AND thread_id NOT IN (SELECT unnest(?::VARCHAR[]))"
+            params = [*params, list(exclude_thread_ids)]
         cosine = f"array_cosine_similarity({column_of(len(vector))}, ?::FLOAT[{len(vector)}])"
         columns = ", ".join(f"m.{name}" for name in MESSAGE_COLUMNS)
         return await self._conversation_rows(
