@@ -23,6 +23,7 @@ from memory_client import Draft, Filter, Kind, MemoryClient, Source
 
 from memoryd.model.limits import MAX_BATCH, MAX_CONTENT_BYTES, MAX_QUERY_BYTES, MAX_SEARCH_LIMIT
 from tests.eval.drafts import cut, happened, words_of
+from tests.eval.floors import tell_floors
 from tests.eval.talk import ask_messages, feed_messages, found_beside, until_embedded
 from tests.support import running
 
@@ -97,6 +98,7 @@ def main() -> None:
         "--through", choices=("memories", "messages"), default="memories", help="feed dialogues as memories or messages"
     )
     parser.add_argument("--sets", default="locomo", help="comma-separated names of its data sets")
+    parser.add_argument("--floors", action="store_true", help="also tell what floors of similarity keep")
     args = parser.parse_args()
     scorer = _scorer(args.data)
     folder = Path(tempfile.mkdtemp(prefix="memoryd-eval-"))
@@ -122,8 +124,11 @@ def main() -> None:
             if args.through == "messages":
                 until_embedded(next(iter(clients.values())))
                 scorer.print_report(scorer.evaluate(data, ask))
-                shares = [found_beside(clients[one.conv], one) for one in data.questions if one.gold]
-                print(f"R@10 with one turn either side: {sum(shares) / len(shares):.3f} of {len(shares)} questions\n")
+                for title, wanted in (("headline", data.headline), ("all", ())):
+                    asked = [one for one in data.questions if one.gold and (not wanted or one.category in wanted)]
+                    shares = [found_beside(clients[one.conv], one) for one in asked]
+                    share = sum(shares) / len(shares)
+                    print(f"R@10 with one turn either side, {title}: {share:.3f} of {len(shares)} questions")
                 continue
 
             def search(conversation: str, query: str, k: int, clients=clients, ids=ids, wanted=wanted) -> list[str]:
@@ -136,6 +141,8 @@ def main() -> None:
                 print(f"{counts['cut']} texts were longer than {MAX_CONTENT_BYTES} bytes and were cut\n")
             if counts["rejected"]:
                 print(f"{counts['rejected']} texts were refused as credentials\n")
+            if args.floors:
+                tell_floors(data, clients, ids)
             for conversation, items in data.memories.items():
                 _judged(clients[conversation], items, ids[conversation])
             for client in clients.values():
