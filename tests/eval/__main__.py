@@ -24,7 +24,7 @@ from memory_client import Draft, Filter, Kind, MemoryClient, Source
 from memoryd.model.limits import MAX_BATCH, MAX_CONTENT_BYTES, MAX_QUERY_BYTES, MAX_SEARCH_LIMIT
 from tests.eval.drafts import cut, happened, words_of
 from tests.eval.floors import tell_floors
-from tests.eval.talk import ask_messages, feed_messages, found_beside, until_embedded
+from tests.eval.talk import ask_messages, feed_messages, tell_neighbours, until_embedded
 from tests.support import running
 
 FACTS = frozenset(
@@ -124,11 +124,7 @@ def main() -> None:
             if args.through == "messages":
                 until_embedded(next(iter(clients.values())))
                 scorer.print_report(scorer.evaluate(data, ask))
-                for title, wanted in (("headline", data.headline), ("all", ())):
-                    asked = [one for one in data.questions if one.gold and (not wanted or one.category in wanted)]
-                    shares = [found_beside(clients[one.conv], one) for one in asked]
-                    share = sum(shares) / len(shares)
-                    print(f"R@10 with one turn either side, {title}: {share:.3f} of {len(shares)} questions")
+                tell_neighbours(data, clients)
                 continue
 
             def search(conversation: str, query: str, k: int, clients=clients, ids=ids, wanted=wanted) -> list[str]:

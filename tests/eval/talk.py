@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from memory_client import MemoryClient, MessageDraft, MessageSearch
 from memoryd.model.limits import MAX_BATCH, MAX_QUERY_BYTES, MAX_SEARCH_LIMIT
 from tests.eval.drafts import cut, happened, words_of
 
-__all__ = ["ask_messages", "feed_messages", "found_beside", "until_embedded"]
+__all__ = ["ask_messages", "feed_messages", "tell_neighbours", "until_embedded"]
 
 BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
 FOUND = 10  # hits whose neighbours count as found too
@@ -52,8 +53,16 @@ def ask_messages(memory: MemoryClient, query: str, k: int) -> list[str]:
     return [hit.message.id for hit in memory.search_messages(asked).hits]
 
 
-def found_beside(memory: MemoryClient, question: Any) -> float:
+def _found_beside(memory: MemoryClient, question: Any) -> float:
     """Return the share of a question's evidence among the first hits and the turns right beside them."""
     asked = MessageSearch(text=cut(question.query, MAX_QUERY_BYTES), top_k=FOUND, before=1, after=1)
     shown = {one.id for hit in memory.search_messages(asked).hits for one in (hit.message, *hit.before, *hit.after)}
     return len(shown & set(question.gold)) / len(set(question.gold))
+
+
+def tell_neighbours(data: Any, clients: Mapping[str, MemoryClient]) -> None:
+    """Print the share of evidence that is found where the turns right beside a hit count too."""
+    for title, wanted in (("headline", data.headline), ("all", ())):
+        asked = [one for one in data.questions if one.gold and (not wanted or one.category in wanted)]
+        shares = [_found_beside(clients[one.conv], one) for one in asked]
+        print(f"R@10 with one turn either side, {title}: {sum(shares) / len(shares):.3f} of {len(shares)} questions")
