@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from memoryd.domain.context.budget import Learnt, Part, compose
@@ -33,7 +33,7 @@ from memoryd.model.context import (
     ContextRequest,
     ContextSection,
 )
-from memoryd.model.conversation import Thread, WorkingMemory
+from memoryd.model.conversation import Thread, WorkingMemory, place_of
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.trust import Trust
@@ -102,6 +102,10 @@ async def build_context(
 
     inline = measure is ESTIMATE and gathered.characters <= INLINE_CHARACTERS
     text, sections, skipped, count = made() if inline else await asyncio.to_thread(made)
+    left_out = _not_shown(gathered.recent, sections)
+    if left_out and RECALLED_MESSAGES in order:  # what did not fit there may be recalled
+        gathered.recalled = await gatherer.recalled({one.id for one in gathered.recent} - left_out)
+        text, sections, skipped, count = made() if inline else await asyncio.to_thread(made)
     known = {memory.id: memory for memory in gathered.memories}
     ids = [item.id for section in sections if section.name == RELEVANT_MEMORY for item in section.items]
     ports.recalls.note([known[one] for one in ids], now, trusted=caller.trust is Trust.HOST)
@@ -138,8 +142,7 @@ async def _gather(gatherer: Gatherer, wanted: frozenset[str], tokens: int) -> _G
     if WEEKLY_INSIGHT in wanted:
         found.insight = await gatherer.insight()
     if RECALLED_MESSAGES in wanted:
-        shown_anyway = RECENT_MESSAGES not in wanted or _surely_fit(found.recent, tokens)
-        found.recalled = await gatherer.recalled({memory.id for memory in found.recent}, without=shown_anyway)
+        found.recalled = await gatherer.recalled({memory.id for memory in found.recent})
     if OTHER_THREADS in wanted:
         found.others = await gatherer.others()
     if RECENT_MESSAGES not in wanted:
@@ -150,12 +153,10 @@ async def _gather(gatherer: Gatherer, wanted: frozenset[str], tokens: int) -> _G
 OF_THREAD = frozenset({WORKING_MEMORY, THREAD_SUMMARY, RECALLED_MESSAGES, RECENT_MESSAGES})
 
 
-def _surely_fit(recent: list[Memory], tokens: int) -> bool:
-    """Whether recent messages are shown in any case: they come first, and two sixteenths of the tokens are theirs."""
-    return sum(len(memory.content.encode()) + BYTES_A_HEAD for memory in recent) <= tokens * 4 // LINES_A_BUDGET
-
-
-BYTES_A_HEAD = 64  # of a line: the role, a name, a date
+def _not_shown(recent: list[Memory], sections: list[ContextSection]) -> set[str]:
+    """Return the recent messages that no section shows."""
+    shown = {item.seq for section in sections if section.name == RECENT_MESSAGES for item in section.items}
+    return {memory.id for memory in recent if place_of(memory.key)[1] not in shown}
 
 
 def _parts(found: _Gathered, shown: Shown, working_memory_chars: int) -> list[Part]:
@@ -174,8 +175,7 @@ def _parts(found: _Gathered, shown: Shown, working_memory_chars: int) -> list[Pa
 
 
 def _recalled_lines(found: list[Recalled], shown: Shown) -> tuple[Line, ...]:
-    lines = ((one, message_line(one.memory, shown, place=one.group, dated=True)) for one in found)
-    return tuple(line if one.beside is None else replace(line, beside=one.beside) for one, line in lines)
+    return tuple(message_line(one.memory, shown, place=one.group, dated=True, beside=one.beside) for one in found)
 
 
 def _working_lines(held: list[tuple[str, WorkingMemory]], most: int) -> tuple[Line, ...]:

@@ -22,11 +22,12 @@ from memoryd.knowledge.language.fillers import is_filler
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextRequest
-from memoryd.model.conversation import Thread, WorkingMemory, as_shown, message_key, place_of
+from memoryd.model.conversation import Thread, WorkingMemory, message_key, place_of
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter, Query
 from memoryd.model.results import Hit, Leg, SearchResult
 from memoryd.model.scope import Owner
+from memoryd.model.trust import Trust
 from memoryd.model.validation import fold
 from memoryd.turns import let_others
 
@@ -56,6 +57,20 @@ class Recalled:
 def _spaced(text: str) -> str:
     """Return the words of a text, each between spaces."""
     return f" {' '.join(_WORD.findall(fold(text)))} "
+
+
+def _shared(memories: Sequence[Memory], most: int) -> list[Memory]:
+    """Return the first of some memories; half of the places are for those of higher trust than a sandbox's."""
+    others = [memory for memory in memories if memory.trust is not Trust.SANDBOX]
+    places = most - min(len(others), -(-most // SHARE_OF_TRUST))
+    kept: list[Memory] = []
+    for memory in memories:
+        sandboxed = memory.trust is Trust.SANDBOX
+        if len(kept) == most or (sandboxed and not places):
+            continue
+        places -= sandboxed
+        kept.append(memory)
+    return kept
 
 
 class Gatherer:
@@ -115,13 +130,20 @@ class Gatherer:
         return above or await self._is_of_named(hit.memory)
 
     async def memories(self, more: int) -> list[Memory]:
-        """Return what is relevant, best first; `more` than are wanted, as some may be left out."""
+        """Return what is relevant, best first; `more` than are wanted, where some may be left out."""
         wanted = self.most_memories
         excluded = self._request.exclude_session_ids
-        most = limits.MAX_SEARCH_LIMIT if excluded else wanted + more
+        found = await self._memories(wanted)
+        if any(memory.source.session_id in excluded for memory in found):
+            found = await self._memories(limits.MAX_SEARCH_LIMIT)
+            return [memory for memory in found if memory.source.session_id not in excluded][: wanted + more]
+        if more and any(memory.source.message_ids for memory in found):
+            return await self._memories(wanted + more)
+        return found
+
+    async def _memories(self, most: int) -> list[Memory]:
         hits = await self._find(STATEMENTS, most, self._scopes, kept=-(-most // SHARE_OF_TRUST))
-        memories = [hit.memory for hit in hits if hit.memory.source.session_id not in excluded]
-        return memories[: wanted + more]
+        return [hit.memory for hit in hits]
 
     @property
     def most_memories(self) -> int:
@@ -215,19 +237,15 @@ class Gatherer:
             last = first
         return recent
 
-    async def recalled(self, recent: Collection[str], *, without: bool) -> list[Recalled]:
-        """
-        Return messages of the thread that answer the prompt, with their neighbours.
-
-        Of the recent ones none `without` them, as they are shown anyway; else some may be among them.
-        """
-        if self._thread is None or self._owner is None or (without and len(recent) >= self._thread.message_count):
+    async def recalled(self, but: Collection[str]) -> list[Recalled]:
+        """Return messages of the thread that answer the prompt, with their neighbours; none of `but`."""
+        if self._thread is None or self._owner is None or len(but) >= self._thread.message_count:
             return []
         wanted = self._said_in(thread_id=self._thread.id)
         scopes = EpisodeScopes(self._ports, (self._owner,))
-        most = self.most_recalled + len(recent)
+        most = self.most_recalled + len(but)
         hits = await self._find(wanted, most, scopes, kept=-(-most // SHARE_OF_TRUST))
-        return await self._with_neighbours(hits, recent if without else (), most)
+        return await self._with_neighbours(hits, but)
 
     async def others(self) -> list[Recalled]:
         """Return messages of other threads that answer the prompt, with their neighbours."""
@@ -237,7 +255,7 @@ class Gatherer:
         most = self.most_recalled
         kept = -(-most // SHARE_OF_TRUST)
         hits = await self._find(self._said_in(exclude_thread_ids=excluded), most, self._episodes, kept=kept)
-        return await self._with_neighbours(hits, (), most)
+        return await self._with_neighbours(hits, ())
 
     @property
     def most_recalled(self) -> int:
@@ -252,20 +270,22 @@ class Gatherer:
             exclude_session_ids=self._request.exclude_session_ids,
         )
 
-    async def _with_neighbours(self, hits: Iterable[Hit], but: Collection[str], most: int) -> list[Recalled]:
+    async def _with_neighbours(self, hits: Iterable[Hit], but: Collection[str]) -> list[Recalled]:
         """Return hits, best first, each followed by those beside it; nothing twice."""
         policy = self._policy.conversation
-        kept = [hit.memory for hit in hits if hit.memory.id not in but and not is_filler(hit.memory.content)][:most]
+        told = [hit.memory for hit in hits if hit.memory.id not in but and not is_filler(hit.memory.content)]
+        kept = _shared(told, self.most_recalled)
         wanted: dict[Place, tuple[str, str] | None] = {(one.owner, *place_of(one.key)): None for one in kept}
         ordered: dict[Place, None] = {}
         for memory in kept:
             thread_id, seq = place_of(memory.key)
+            key = thread_id, memory.source.message_ids[0]
             after = range(seq + 1, seq + policy.recall_after + 1)
             before = range(seq - 1, max(0, seq - policy.recall_before - 1), -1)
             for n in (seq, *after, *before):
                 place = memory.owner, thread_id, n
                 ordered.setdefault(place)
-                wanted.setdefault(place, (thread_id, as_shown(memory).id))
+                wanted.setdefault(place, key)
         held = {(memory.owner, *place_of(memory.key)): memory for memory in kept}
         held |= await self._messages([place for place in wanted if place not in held])
         groups: dict[tuple[Owner, str], int] = {}

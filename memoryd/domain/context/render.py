@@ -150,7 +150,9 @@ def memory_line(memory: Memory, zone: tzinfo | None = None) -> Line:
     return Line(head, _inert(memory.content), f"{about}{contested}{_mark(memory.trust)}", item)
 
 
-def message_line(memory: Memory, shown: Shown, *, place: int, dated: bool) -> Line:
+def message_line(
+    memory: Memory, shown: Shown, *, place: int, dated: bool, beside: tuple[str, str] | None = None
+) -> Line:
     """
     Return a message, as memory of kind EPISODE, as a line: the role comes first, so that no name can pose as one.
 
@@ -181,7 +183,7 @@ def message_line(memory: Memory, shown: Shown, *, place: int, dated: bool) -> Li
     if len(said) > shown.most_characters:
         body += CUT
     item = ContextItem(memory.source.message_ids[0], memory.kind, memory.trust, thread_id, seq, told, memory.event_time)
-    return Line(head, body, _mark(memory.trust), item, (place, seq))
+    return Line(head, body, _mark(memory.trust), item, (place, seq), beside)
 
 
 @dataclass(frozen=True, slots=True)

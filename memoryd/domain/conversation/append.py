@@ -8,7 +8,7 @@ what waits stays bounded.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -35,6 +35,7 @@ from memoryd.store.conversations import thread_mark
 
 __all__ = ["append"]
 
+IN_ONE_GO = 32 * 1024  # characters, after which it is asked whether the call still counts
 ON_LOOP = 4096  # characters that are looked through on the event loop; more goes to a thread
 
 
@@ -103,10 +104,10 @@ class _Append(Write[Appended]):
         loop, said = asyncio.get_running_loop(), []
         whose = self.caller.grant_id or self._owner
         async with self.ports.locks.hold([("preparing", whose)]):  # one of each caller, so that others have their turn
-            for draft in self._drafts:
+            for some in _parts(self._drafts):
                 raise_if_abandoned()
                 self.ports.grants.check(self.caller.grant_id, self.now)
-                said.append(await loop.run_in_executor(self.ports.preparing, self._prepared, draft))
+                said += await loop.run_in_executor(self.ports.preparing, self._prepared_all, some)
         self._said = said
 
     def _refuse_secret_ids(self) -> None:
@@ -116,6 +117,9 @@ class _Append(Write[Appended]):
         for field, name in named.items():
             if name and self.ports.secrets([name]):
                 raise InvalidArgument(f"{field} holds a credential; name it otherwise", field=field)
+
+    def _prepared_all(self, drafts: Sequence[MessageDraft]) -> list[tuple[MessageDraft, bool, str]]:
+        return [self._prepared(draft) for draft in drafts]
 
     def _prepared(self, draft: MessageDraft) -> tuple[MessageDraft, bool, str]:
         clean = draft.masked(self.ports.mask, self.ports.mask_json)
@@ -234,6 +238,19 @@ class _Append(Write[Appended]):
                 f"the grant stores {used.stored_bytes} of {quota.stored_bytes} bytes, and these messages have {size}",
                 limit="stored_bytes",
             )
+
+
+def _parts(drafts: Sequence[MessageDraft]) -> Iterator[list[MessageDraft]]:
+    """Yield messages in parts that are looked through in one go."""
+    part: list[MessageDraft] = []
+    size = 0
+    for draft in drafts:
+        if part and size + draft.characters > IN_ONE_GO:
+            yield part
+            part, size = [], 0
+        part.append(draft)
+        size += draft.characters
+    yield part
 
 
 def _outcomes(owner: Owner, messages: Sequence[tuple[Message, str]]) -> tuple[tuple[str, None, tuple[str, ...]], ...]:

@@ -21,6 +21,7 @@ from memoryd.model.validation import check_count
 
 __all__ = ["search_messages", "search_with_messages"]
 
+FEW_MESSAGES = 32  # as many are read at once, whatever their size
 Place = tuple[Owner, str, int]
 """Of a message: whose, in which thread, and where there."""
 Placed = tuple[Hit, Owner, str, int]
@@ -64,19 +65,27 @@ async def _messages(
     for _, owner, thread_id, seq in hits:
         around = range(max(1, seq - before), seq + after + 1)
         places.setdefault(owner, set()).update((thread_id, n) for n in around)
-    sizes = {
-        (owner, *place): size
-        for owner, wanted in places.items()
-        for place, size in (await ports.store.message_sizes(owner, wanted)).items()
-    }
-    wanted, omitted = _within_an_answer(hits, sizes, before, after)
-    said = {
+    if sum(map(len, places.values())) <= FEW_MESSAGES:
+        said = await _read(places, ports)
+        kept, omitted = _within_an_answer(hits, {place: one.text_bytes for place, one in said.items()}, before, after)
+    else:  # of many, sizes are read before texts
+        sizes = {
+            (owner, *place): size
+            for owner, wanted in places.items()
+            for place, size in (await ports.store.message_sizes(owner, wanted)).items()
+        }
+        kept, omitted = _within_an_answer(hits, sizes, before, after)
+        said = await _read({owner: {place[1:] for place in kept if place[0] == owner} for owner in places}, ports)
+    excluded = asked.exclude_session_ids
+    return {place: said[place] for place in kept if place in said and said[place].session_id not in excluded}, omitted
+
+
+async def _read(places: Mapping[Owner, set[tuple[str, int]]], ports: Ports) -> dict[Place, Message]:
+    return {
         (owner, message.thread_id, message.seq): message
-        for owner in places
-        for message in await ports.store.messages_at(owner, {place[1:] for place in wanted if place[0] == owner})
-        if message.session_id not in asked.exclude_session_ids
+        for owner, wanted in places.items()
+        for message in await ports.store.messages_at(owner, wanted)
     }
-    return said, omitted
 
 
 def _told(hits: Sequence[Placed], said: Mapping[Place, Message], before: int, after: int) -> Iterator[MessageHit]:

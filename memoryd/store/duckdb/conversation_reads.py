@@ -38,6 +38,7 @@ __all__ = ["ConversationReads"]
 T = TypeVar("T")
 NO_END = 2**62
 WINDOW, WIDER = 4, 16  # of a page: how many times its size is looked at, and how much more where that has too few
+FEW_PLACES = 32  # of messages in several threads
 FEW_MESSAGES = 20  # of a page: as many are read without looking at their sizes first
 OTHERWISE_WRITTEN = r"\\u|[\x{ff01}-\x{ff5e}\x{300}-\x{36f}]"
 """Letters as their numbers in JSON, in full width, or with marks of their own: `contains` finds no word in these."""
@@ -189,10 +190,14 @@ class ConversationReads:
         keys = {thread_id: thread_key(owner, thread_id) for thread_id, _ in places}
         wanted = sorted({(keys[thread_id], seq) for thread_id, seq in places})
         threads, seqs = [key for key, _ in wanted], [seq for _, seq in wanted]
+        pairs, more = "", []
+        if len(wanted) > FEW_PLACES:  # of fewer, those of the same thread or number that come along cost less
+            pairs = " AND (thread, seq) IN (SELECT unnest(?::BIGINT[]), unnest(?::BIGINT[]))"
+            more = [threads, seqs]
         return await self._conversation_rows(
-            f"{sql} WHERE {where} AND thread IN (SELECT unnest(?::BIGINT[])) AND seq IN (SELECT unnest(?::BIGINT[]))"
-            " AND (thread, seq) IN (SELECT unnest(?::BIGINT[]), unnest(?::BIGINT[]))",
-            [*params, sorted({*threads}), sorted({*seqs}), threads, seqs],
+            f"{sql} WHERE {where} AND thread IN (SELECT unnest(?::BIGINT[]))"
+            f" AND seq IN (SELECT unnest(?::BIGINT[])){pairs}",
+            [*params, sorted({*threads}), sorted({*seqs}), *more],
             make,
         )
 
