@@ -36,6 +36,7 @@ BACKGROUND_TURNS = 16  # every so often it has a piece even where all others wai
 BACKGROUND_TOKENS = 256  # of a piece behind which other documents may wait
 SHORT_TOKENS = 64  # of a piece behind which a query may wait: about 3 queries' time
 PAUSE_S = 0.1  # after a query the guard waits so long for the next one before it takes documents
+REST = 1.0  # times its own time what is done in the background rests after each piece while somebody searches
 QUERIES_A_PIECE = 4  # so many queries a worker takes before documents get their turn, however many queries wait
 REMEMBERED_QUERIES = 4096  # 6 MB of vectors
 MAX_WAITING = 100_000  # texts; beyond it the daemon says that it is busy
@@ -81,6 +82,8 @@ class ScheduledEmbedder:
         self._waiting = 0
         self._last_query_s = -PAUSE_S
         """When the last query came, by the monotonic clock."""
+        self._rest_until_s = 0.0
+        """Until when what is done in the background leaves the cores to others, by the same clock."""
         self._closed = False
         self._remembered: LRUCache[tuple[Hashable, str], Vector] = LRUCache(REMEMBERED_QUERIES)
         number = workers or min(2, os.cpu_count() or 1)
@@ -179,11 +182,13 @@ class ScheduledEmbedder:
                     if piece:
                         return piece, True
                 lines = self._lines or self._background
-                pause_s = self._pause_s() if guard and lines else 0.0
+                pause_s = 0.0
+                if lines:
+                    pause_s = self._pause_s() if guard else self._rest_s() if lines is self._background else 0.0
                 piece = [] if pause_s else self._documents(lines, guard=guard)
                 if piece:
                     return piece, False
-                if guard or not lines:
+                if guard or not lines or pause_s:
                     self._ready.wait(pause_s or None)
 
     def _due(self, turn: int) -> list[_Text]:
@@ -200,6 +205,11 @@ class ScheduledEmbedder:
             return self._short_piece(lines) if self._encoder.local else []
         tokens = PIECE_TOKENS if lines is self._lines else BACKGROUND_TOKENS
         return self._next_piece(lines, most=PIECE_TEXTS, tokens=tokens) if lines else []
+
+    def _rest_s(self) -> float:
+        """Return for how long what is done in the background still rests, in seconds; never while nobody searches."""
+        now = time.monotonic()
+        return max(0.0, self._rest_until_s - now) if now < self._last_query_s + PAUSE_S else 0.0
 
     def _pause_s(self) -> float:
         """Return for how long the guard still waits for another query, in seconds."""
@@ -246,6 +256,7 @@ class ScheduledEmbedder:
             if taken is None:
                 return
             piece, query = taken
+            began_s = time.monotonic()
             try:
                 vectors = self._encoder.encode([item.text for item in piece], query=query)
             except MemorydError as error:
@@ -256,6 +267,9 @@ class ScheduledEmbedder:
                 for job in {id(item.job): item.job for item in piece}.values():
                     self._fail(job, TextRefused(f"the text could not be embedded ({type(error).__name__})"))
                 continue
+            if not query:
+                ended_s = time.monotonic()
+                self._rest_until_s = ended_s + REST * (ended_s - began_s)
             for item, vector in zip(piece, vectors, strict=True):
                 item.job.vectors[item.place] = vector
             for job in {id(item.job): item.job for item in piece}.values():
