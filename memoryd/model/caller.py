@@ -35,7 +35,9 @@ class Caller:
         if self.agent_id is None:
             object.__setattr__(self, "agent_id", DEFAULT_AGENT)
         if self.user_id is None and self.chat_id is None:
-            raise IdentityMissing("neither user_id nor chat_id is set; say who asks", field="user_id")
+            raise IdentityMissing(
+                "neither user_id nor chat_id is set; say who asks: user_id=…, or MEMORY_USER_ID", field="user_id"
+            )
 
     @property
     def visibility(self) -> Visibility:
@@ -55,10 +57,8 @@ class Caller:
         """Where its statements go: to the chat if shared, else to the user."""
         if shared:
             if not self.chat_id:
-                raise InvalidArgument("shared needs a chat_id: whose group memory shall it become?", field="chat_id")
+                raise InvalidArgument("shared needs a chat_id: say which chat is meant", field="chat_id")
             return Owner(self.agent_id, Scope(chat_id=self.chat_id))
         if not self.user_id:
-            raise IdentityMissing(
-                "a personal memory needs a user_id; set shared to store it for the chat", field="user_id"
-            )
+            raise IdentityMissing("what is personal needs a user_id; with shared it is the chat's", field="user_id")
         return Owner(self.agent_id, Scope(user_id=self.user_id))

@@ -88,7 +88,8 @@ def check_ids(ids: Sequence[str], name: str) -> tuple[str, ...]:
 def check_count(value: int, name: str, *, default: int, limit: int) -> int:
     """Return value, or default for zero; InvalidArgument below zero, LimitExceeded above limit."""
     if value < 0:
-        raise InvalidArgument(f"{name} is {value}; it must be at least 1, or 0 for {default}", field=name)
+        least = f"1, or 0 for {default}" if default else "0"
+        raise InvalidArgument(f"{name} is {value}; it must be at least {least}", field=name)
     if value > limit:
         raise LimitExceeded(f"{name} is {value}; the limit is {limit}", field=name, limit=name)
     return value or default

@@ -79,6 +79,7 @@ class ConversationService:
 
     async def GetThread(self, request: pb.GetThreadRequest, call: Call) -> pb.GetThreadResponse:
         thread = await threads.get_thread(_key(request), call.caller, self._ports)
+        call.touched([thread.id])
         return pb.GetThreadResponse(thread=thread_to_pb(thread))
 
     async def ListThreads(self, request: pb.ListThreadsRequest, call: Call) -> pb.ListThreadsResponse:
@@ -126,7 +127,7 @@ class ConversationService:
         )
         found = await search_messages(asked, call.caller, self._ports, now=call.now)
         call.note_embedding(found.embedding_s)
-        call.touched([hit.message.id for hit in found.hits])
+        call.touched([one.id for hit in found.hits for one in (hit.message, *hit.before, *hit.after)])
         return pb.SearchMessagesResponse(
             hits=[message_hit_to_pb(hit) async for hit in in_turns(found.hits)],
             unavailable_legs=legs_to_pb(found.unavailable_legs),
@@ -141,6 +142,7 @@ class ConversationService:
 
     async def GetSummary(self, request: pb.GetSummaryRequest, call: Call) -> pb.GetSummaryResponse:
         held = await threads.get_summary(_key(request), call.caller, self._ports)
+        call.touched([request.thread_id])
         response = pb.GetSummaryResponse(
             summary=held.summary, summary_seq=held.summary_seq, trust=TRUST.to_pb(held.trust)
         )
@@ -167,6 +169,7 @@ class ConversationService:
 
     async def GetWorkingMemory(self, request: pb.GetWorkingMemoryRequest, call: Call) -> pb.GetWorkingMemoryResponse:
         held = await threads.get_working_memory(_key_if_any(request), call.caller, self._ports, shared=request.shared)
+        call.touched([request.thread_id] if request.thread_id else [])
         return pb.GetWorkingMemoryResponse(working_memory=working_memory_to_pb(held))
 
     async def StartSession(self, request: pb.StartSessionRequest, call: Call) -> pb.StartSessionResponse:

@@ -83,8 +83,7 @@ class RamStore(RamConversations):
         requests = [change.request for change in changes if change.request is not None]
         if any((one.owner, one.method, one.request_id) in self._requests for one in requests):
             raise Contended("a request_id is taken; nothing was written: try again")
-        self._check_threads(changes)
-        self._check_cursors(changes)
+        self._check_talk(changes)
         noted = dict(self._jobs)
         for change in changes:
             check_jobs(change, noted)

@@ -53,6 +53,11 @@ class RamConversations:
         self._recent_episodes = RecentChanges(Head())
         self._episode_callbacks: list[Callable[[Applied], None]] = []
 
+    def _check_talk(self, changes: Sequence[ChangeSet]) -> None:
+        """Raise Contended where a thread, or work in the background, is further than where a change began."""
+        self._check_threads(changes)
+        self._check_cursors(changes)
+
     def _check_threads(self, changes: Sequence[ChangeSet]) -> None:
         """Raise Contended where a thread has changed since a change of it was decided."""
         known = {key: (thread.revision, thread.create_time) for key, thread in self._threads.items()}

@@ -134,7 +134,7 @@ complete -c memoryd -n '_shtab_memoryd_using sessions' -s n -l limit -x -d 'how 
 complete -c memoryd -n '_shtab_memoryd_using sessions' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a user -d 'what concerns a user as a whole'
 complete -c memoryd -n '_shtab_memoryd_using user' -s h -l help -d 'show this help message and exit'
-complete -c memoryd -n '_shtab_memoryd_using user; and test $_shtab_memoryd_npos -eq 0' -a erase -d 'Erase all that a user has: memories, people, conversations and working memory. What was said in chats stays with the chat, and grants stay open: close them first (memoryd sandbox list, memoryd sandbox close, memoryd token revoke), or what they write begins anew.'
+complete -c memoryd -n '_shtab_memoryd_using user; and test $_shtab_memoryd_npos -eq 0' -a erase -d 'Erase all that a user has: memories, people, conversations and working memory. What was said in chats stays with the chat. Grants stay open; close them first, or what they write begins anew (memoryd sandbox list, memoryd sandbox close, memoryd token revoke).'
 complete -c memoryd -n '_shtab_memoryd_using user erase' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using user erase' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
 complete -c memoryd -n '_shtab_memoryd_using user erase' -l data-dir -x -d 'where the database is'

@@ -60,7 +60,7 @@ _shtab_memoryd_token_commands() {
 
 _shtab_memoryd_user_commands() {
   local _commands=(
-    erase:'Erase all that a user has: memories, people, conversations and working memory. What was said in chats stays with the chat, and grants stay open: close them first (memoryd sandbox list, memoryd sandbox close, memoryd token revoke), or what they write begins anew.'
+    erase:'Erase all that a user has: memories, people, conversations and working memory. What was said in chats stays with the chat. Grants stay open; close them first, or what they write begins anew (memoryd sandbox list, memoryd sandbox close, memoryd token revoke).'
   )
   _describe 'memoryd user commands' _commands
 }
