@@ -59,13 +59,31 @@ title "5. What an agent should know before it answers"
 as alice team
 show memory context "Plan a dinner for Sarah before tomorrow's standup"
 
-title "6. Forgotten at once, and taken back"
+title "6. What was said on Monday, and what the prompt of Tuesday gets from it"
+cat >"$folder/monday.py" <<'END'
+from memory_client import MemoryClient
+
+with MemoryClient() as memory, memory.conversation("cli:monday") as talk:
+    talk.user("The oven is broken, only the stove works until Friday")
+    talk.assistant("Noted: stove only.", tool_calls=[{"name": "book_repair", "arguments": {"day": "Friday"}}])
+END
+printf '$ cat monday.py\n'
+cat "$folder/monday.py"
+printf '$ python monday.py\n'
+as alice
+python3 "$folder/monday.py"
+show memory threads
+show memory log cli:monday
+show memory context --thread cli:tuesday "Can I bake a cake in the oven today?"
+as alice team
+
+title "7. Forgotten at once, and taken back"
 id=$(memory search --json --limit 1 "peanuts" | python3 -c 'import json, sys; print(json.load(sys.stdin)["hits"][0]["memory"]["id"])')
 show memory delete "$id"
 show memory search "allergic to peanuts" --limit 1
 show memory undelete "$id"
 
-title "7. A sandbox is who the host says it is, whatever it says itself"
+title "8. A sandbox is who the host says it is, whatever it says itself"
 admin=$folder/run/admin.sock
 box=$(memoryd sandbox open --socket "$admin" --user alice --chat team --allow search,add --ttl 8h --json)
 field() { python3 -c 'import json, sys; print(json.load(sys.stdin)'"$1"')' <<<"$box"; }
@@ -85,7 +103,7 @@ show memoryd audit --socket "$admin" --door sandbox
 show memoryd sandbox close --socket "$admin" "$(field '["grant"]["id"]')"
 export MEMORY_USER_ID=alice MEMORY_CHAT_ID=team
 
-title "8. kill -9, and nothing is lost"
+title "9. kill -9, and nothing is lost"
 kill -9 "$daemon"
 wait "$daemon" 2>/dev/null || true
 memoryd serve --data-dir "$folder" --socket "$folder/run/admin.sock" 2>>"$folder/log" &

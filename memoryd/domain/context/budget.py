@@ -8,7 +8,7 @@ once more in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memoryd.domain.context.render import Line
@@ -117,9 +117,9 @@ class _Sized:
         """Return the size of all of it."""
         return self.heading + sum(size for _, size in self.lines) if self.lines else 0
 
-    def without(self, but: Callable[[Line], bool]) -> _Sized:
-        """Return it without some lines."""
-        return replace(self, lines=[one for one in self.lines if not but(one[0])])
+    def without(self, keys: Collection[tuple[str, str]]) -> _Sized:
+        """Return it without the lines of these keys."""
+        return replace(self, lines=[one for one in self.lines if one[0].key not in keys]) if keys else self
 
 
 def compose(
@@ -136,7 +136,7 @@ def compose(
         chosen, skipped = _shared(sized, room - measure.size(f"{OPEN}\n{CLOSE}\n"), measure)
         told = _told(chosen, learnt)
         if told:
-            sized[RELEVANT_MEMORY] = sized[RELEVANT_MEMORY].without(lambda line, told=told: line.item.id in told)  # type: ignore[misc]
+            sized[RELEVANT_MEMORY] = sized[RELEVANT_MEMORY].without(told)
             continue
         sections = [_section(name, chosen[name]) for name in order if chosen.get(name)]
         text = "\n".join(section.text for section in sections)
@@ -147,13 +147,13 @@ def compose(
         room -= excess  # of a tokenizer, a text may be longer than its parts are together
 
 
-def _told(chosen: Mapping[str, Sequence[Line]], learnt: Mapping[str, Learnt]) -> set[str]:
-    """Return the memories that are shown, and so are the messages from which they were learnt."""
-    candidates = {line.item.id for line in chosen.get(RELEVANT_MEMORY, ())} & learnt.keys()
+def _told(chosen: Mapping[str, Sequence[Line]], learnt: Mapping[str, Learnt]) -> set[tuple[str, str]]:
+    """Return the keys of the memories that are shown, and so are the messages from which they were learnt."""
+    candidates = [line for line in chosen.get(RELEVANT_MEMORY, ()) if line.item.id in learnt]
     if not candidates:
         return set()
     shown = {line.key: line for name in OF_MESSAGES for line in chosen.get(name, ())}
-    return {memory_id for memory_id in candidates if learnt[memory_id].is_told_by(shown)}
+    return {line.key for line in candidates if learnt[line.item.id].is_told_by(shown)}
 
 
 def _sized(part: Part, measure: Measure) -> _Sized:
@@ -182,8 +182,7 @@ def _chosen(
     for n, name in enumerate(names):
         one = sized[name]
         if name == RECALLED_MESSAGES:
-            recent = {line.key for line in chosen.get(RECENT_MESSAGES, ())}
-            one = one.without(lambda line, recent=recent: line.key in recent)  # type: ignore[misc]
+            one = one.without({line.key for line in chosen.get(RECENT_MESSAGES, ())})
         later = sum(kept[other] for other in names[n + 1 :])
         chosen[name], used[name] = _fitting(one, max(0, room - sum(used.values()) - later), measure)
     return chosen, used

@@ -38,6 +38,7 @@ SHARE_OF_TRUST = 2  # half of the memories' places are for higher trust than a s
 STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
 REFLECTIONS = Filter(kinds=frozenset({Kind.REFLECTION}))
 _WORD = re.compile(r"\w+")
+PAGE, MOST_LEFT_OUT = 100, 1000  # messages that are looked at together, and beyond the recent ones
 MOST_READ = 2000  # characters in which names are looked for: of a long prompt the first and the last
 CLOSEST_INSIGHTS = 10  # the latest insight is relevant where it is among so many
 Place = tuple[Owner, str, int]
@@ -137,7 +138,8 @@ class Gatherer:
         if any(memory.source.session_id in excluded for memory in found):
             found = await self._memories(limits.MAX_SEARCH_LIMIT)
             return [memory for memory in found if memory.source.session_id not in excluded][: wanted + more]
-        if more and any(memory.source.message_ids for memory in found):
+        may_be_told = (memory.source for memory in found if memory.source.message_ids)
+        if more and any(source.thread_id == self._request.thread_id for source in may_be_told):
             return await self._memories(wanted + more)
         return found
 
@@ -222,9 +224,10 @@ class Gatherer:
             return []
         count = self._request.max_recent_messages or self._policy.conversation.recent_messages
         recent: list[Memory] = []
-        last = thread.last_seq
-        while last > thread.view_seq:  # page by page, as those of a session may be left out
-            first = max(thread.view_seq, last - count)
+        last, width = thread.last_seq, count
+        end = max(thread.view_seq, last - count - MOST_LEFT_OUT)
+        while last > end:  # page by page, as those of a session may be left out
+            first, width = max(end, last - width), PAGE
             wanted = [(owner, thread.id, seq) for seq in range(last, first, -1)]
             held = await self._messages(wanted)
             for memory in (held[place] for place in wanted if place in held):
