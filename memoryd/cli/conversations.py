@@ -87,7 +87,7 @@ def _sessions(client: Client, args: argparse.Namespace) -> int:
     if args.json:
         print(list_json("sessions", shown, more=more))
         return 0
-    if shown:
+    if shown and sys.stdout.isatty():
         print(f"{'begun':<16}  {'ended':<16}  {'state':<7}  {'why':<5}  messages  thread  session")
     for one in shown:
         end = moment(one.end_time) if one.end_time else "-"
