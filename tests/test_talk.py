@@ -78,6 +78,24 @@ def test_a_log_names_the_role_first_keeps_the_form_and_folds_what_is_long(memory
     assert "nothing like that" in memory("log", "--search", "zzzqqq", "--min-score", "0.9")[2]
 
 
+def test_what_the_agent_keeps_in_mind_is_shown_and_rewritten(memory, daemon, user):
+    with daemon.client(user) as host:
+        host.append("t", MessageDraft(content="hello"))
+    code, out, err = memory("working-memory")
+    assert (0, "", True) == (code, out, "none is set" in err)
+    assert (0, "finish the report\n") == memory("working-memory", "--set", "finish the report")[:2]
+    assert (0, "plan\n- a\n") == memory("working-memory", "--thread", "t", "--set", "plan\n- a")[:2]
+    assert "finish the report\n" == memory("working-memory")[1]
+    assert (0, "They met.\n") == memory("summary", "t", "--set", "They met.")[:2]
+    held = json.loads(memory("summary", "t", "--json")[1])
+    assert ("They met.", 1) == (held["summary"], held["summary_seq"])
+    assert (0, "") == memory("summary", "t", "--clear")[:2]
+    assert (0, "") == memory("working-memory", "--clear")[:2]
+    assert "plan\n- a" == json.loads(memory("working-memory", "--thread", "t", "--json")[1])["text"]
+    assert 2 == memory("working-memory", "--set", "x", "--clear")[0]
+    assert 3 == memory("summary", "absent", "--set", "x")[0]
+
+
 def test_a_log_that_is_followed_shows_what_is_said_from_then_on(daemon, user):
     with daemon.client(user) as host:
         host.append("t", MessageDraft(content="before"))

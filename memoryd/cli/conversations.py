@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from memory_cli.common import erased_counts
+from memory_cli.common import at_least_one, erased_counts
 from memory_cli.output import as_json, list_json, moment, one_line
 
 __all__ = ["add_conversation_commands"]
@@ -37,7 +37,7 @@ def add_conversation_commands(commands: Any, common: argparse.ArgumentParser, cl
     sessions.add_argument(
         "--state", choices=("open", "pending", "done"), action="append", default=[], help="only these; may be repeated"
     )
-    sessions.add_argument("-n", "--limit", metavar="N", type=_at_least_one, default=20, help="how many at most (20)")
+    sessions.add_argument("-n", "--limit", metavar="N", type=at_least_one, default=20, help="how many at most (20)")
     sessions.add_argument("--json", action="store_true", help="print JSON")
     sessions.set_defaults(run=lambda args: _sessions(client, args))
 
@@ -60,12 +60,6 @@ def add_conversation_commands(commands: Any, common: argparse.ArgumentParser, cl
     erase.add_argument("--yes", action="store_true", help="do not ask")
     erase.add_argument("--json", action="store_true", help="print JSON")
     erase.set_defaults(run=lambda args: _erase(client, args))
-
-
-def _at_least_one(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
-    return int(text)
 
 
 def _sessions(client: Client, args: argparse.Namespace) -> int:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["PAGE", "Declined", "Partly", "Usage", "count_of", "erased_counts", "tell_backups", "text_of"]
+__all__ = [
+    "PAGE",
+    "Declined",
+    "Partly",
+    "Usage",
+    "at_least_one",
+    "count_of",
+    "erased_counts",
+    "tell_backups",
+    "text_of",
+]
 
 PAGE = 1000
 
@@ -25,6 +36,13 @@ class Partly(Exception):
     def __init__(self, error: Any, done: list[Any], *, said: bool) -> None:
         super().__init__(str(error))
         self.error, self.done, self.said = error, done, said
+
+
+def at_least_one(text: str) -> int:
+    """Return an argument as a number of things."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)
 
 
 def text_of(words: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from memory_cli.memories import add, confirm, context, correct, delete, get, his
 from memory_cli.output import as_json, moment, one_line, size
 from memory_cli.parser import make_parser, refuse_empty
 from memory_cli.people import forget, people, person
-from memory_cli.talk import log, threads
+from memory_cli.talk import log, summary, threads, working_memory
 
 # The client, and with it gRPC, is imported once a command needs it: --help and completion stay instant.
 
@@ -133,6 +133,8 @@ COMMANDS: dict[str, Callable[[Any, argparse.Namespace], None]] = {
     "forget": forget,
     "threads": threads,
     "log": log,
+    "summary": summary,
+    "working-memory": working_memory,
     "context": context,
     "stats": _stats,
     "whoami": _whoami,

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from memory_cli.parser_talk import add_talking
+
 __all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past", "refuse_empty"]
 
 DURATION_DAYS = {"s": 1 / 86_400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
@@ -303,49 +305,6 @@ def _add_people(command: Command) -> None:
     forget.add_argument("--yes", action="store_true", help="do not ask")
 
 
-def _add_talking(command: Command) -> None:
-    threads = command(
-        "threads",
-        "list the conversations, the latest first, or erase one",
-        "  memory threads\n  memory threads --prefix telegram: --all\n  memory threads --delete cli:demo --dry-run\n",
-    )
-    threads.add_argument("-n", "--limit", metavar="N", type=_at_least_one, default=20, help="how many at the most (20)")
-    threads.add_argument("--all", action="store_true", help="everything, however much")
-    threads.add_argument("--prefix", metavar="TEXT", default="", help="only those whose key begins so")
-    threads.add_argument("--delete", metavar="THREAD", help="erase this thread for good")
-    threads.add_argument("--with-memories", action="store_true", help="and what was learnt from it")
-    threads.add_argument("--dry-run", action="store_true", help="only show what would go")
-    threads.add_argument("--yes", action="store_true", help="do not ask")
-    threads.add_argument("--shared", action="store_true", help="the thread to erase is one of the chat")
-    log = command(
-        "log",
-        "show what was said in a conversation, or search it",
-        "  memory log cli:demo\n  memory log cli:demo --limit 50 --full\n  memory log --search 'cat allergy'\n"
-        "  memory log cli:demo --follow\n",
-    )
-    log.add_argument("thread", nargs="?", default="", help="the thread; with --search it may be left out")
-    log.add_argument("--search", metavar="QUERY", help="find messages by meaning and words, with those around them")
-    log.add_argument("-n", "--limit", metavar="N", type=_at_least_one, default=10, help="how many at the most (10)")
-    log.add_argument("--all", action="store_true", help="all of them")
-    log.add_argument("--session", metavar="ID", default="", help="only this session")
-    log.add_argument(
-        "--min-score", metavar="S", type=float, default=0.0, help="with --search: only hits of at least this score"
-    )
-    log.add_argument("--before", metavar="N", type=int, help="with --search: messages before each hit (2)")
-    log.add_argument("--after", metavar="N", type=int, help="with --search: messages after each hit (1)")
-    log.add_argument("--shared", action="store_true", help="the thread belongs to the chat")
-    log.add_argument(
-        "--full", action="store_true", help="show long messages, the arguments of tool calls and metadata whole"
-    )
-    log.add_argument("--follow", action="store_true", help="go on with what is said from now on")
-
-
-def _at_least_one(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
-    return int(text)
-
-
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
@@ -391,7 +350,7 @@ _COMMANDS = {
     "undelete delete": _add_deleting,
     "correct confirm history": _add_deciding,
     "people person forget": _add_people,
-    "threads log": _add_talking,
+    "threads log summary working-memory": add_talking,
     "context stats whoami": _add_telling,
 }
 """What adds which commands: making all of them takes 5 ms, and one is wanted."""

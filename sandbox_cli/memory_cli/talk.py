@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Any
 
-from memory_cli.common import PAGE, Usage, tell_backups
+from memory_cli.common import PAGE, Usage, tell_backups, text_of
 from memory_cli.output import as_json, list_json, moment, one_line
 
-__all__ = ["log", "threads"]
+__all__ = ["log", "summary", "threads", "working_memory"]
 
 FOLLOW_S = 1.0
 MOST_SHOWN = 2000  # characters of a message without --full
@@ -65,6 +65,45 @@ def _delete(client: Any, args: argparse.Namespace) -> None:
         return
     print(f"erased {one_line(args.delete)}: {what}")
     tell_backups(gone.backups)
+
+
+def working_memory(client: Any, args: argparse.Namespace) -> None:
+    """Show the working memory of the user, the chat or a thread, or put another one in its place."""
+    of = {"thread_id": args.thread, "shared": args.shared}
+    text = _given(args)
+    held = client.working_memory(**of) if text is None else client.set_working_memory(text, **of)
+    if args.json:
+        print(as_json(held))
+        return
+    _show_text(held.text, held.trust)
+
+
+def summary(client: Any, args: argparse.Namespace) -> None:
+    """Show what sums a thread up, or put another text in its place."""
+    text = _given(args)
+    if text is not None:
+        client.set_summary(args.thread, text, shared=args.shared)
+    held = client.summary(args.thread, shared=args.shared)
+    if args.json:
+        print(as_json(held))
+        return
+    _show_text(held.summary, held.trust)
+
+
+def _given(args: argparse.Namespace) -> str | None:
+    """Return the text that is to be set, an empty one to remove what is there; None: it is only shown."""
+    if args.clear:
+        return ""
+    return None if args.set is None else text_of([args.set])
+
+
+def _show_text(text: str, trust: Any) -> None:
+    for line in text.splitlines():
+        print(_shown(line))
+    if not text:
+        print("none is set", file=sys.stderr)
+    elif trust.value != "host":
+        print(f"[{trust.value}]", file=sys.stderr)
 
 
 def log(client: Any, args: argparse.Namespace) -> None:

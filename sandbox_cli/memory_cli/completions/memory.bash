@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/memory
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_memory_subparsers=(add search list get undelete delete correct confirm history people person forget threads log context stats whoami completion)
+_shtab_memory_subparsers=(add search list get undelete delete correct confirm history people person forget threads log working-memory summary context stats whoami completion)
 
 _shtab_memory_add_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --shared --about --tag --kind --category --meta --key --expires --at --confidence --speaker --request-id)
 _shtab_memory_search_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json -n --limit --min-score --explain --about --tag --kind --category --meta --since --until --include-expired --include-superseded)
@@ -21,6 +21,8 @@ _shtab_memory_person_option_strings=(-h --help --user --chat --agent --endpoint 
 _shtab_memory_forget_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --with-messages --everything --dry-run --yes)
 _shtab_memory_threads_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json -n --limit --all --prefix --delete --with-memories --dry-run --yes --shared)
 _shtab_memory_log_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --search -n --limit --all --session --min-score --before --after --shared --full --follow)
+_shtab_memory_working_memory_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --thread --shared --set --clear)
+_shtab_memory_summary_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --shared --set --clear)
 _shtab_memory_context_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --thread --shared --max-tokens --max-memories --recent --recalled --min-score --section --exclude-thread --exclude-session --tokenizer)
 _shtab_memory_stats_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json)
 _shtab_memory_whoami_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json)
@@ -32,7 +34,7 @@ _shtab_memory_search___kind_choices=(fact preference event procedure reflection 
 _shtab_memory_list___kind_choices=(fact preference event procedure reflection episode)
 _shtab_memory_delete___kind_choices=(fact preference event procedure reflection episode)
 _shtab_memory_completion_pos_0_choices=(bash zsh fish)
-_shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm history people person forget threads log context stats whoami completion)
+_shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm history people person forget threads log working-memory summary context stats whoami completion)
 
 _shtab_memory_add_pos_0_nargs=+
 _shtab_memory_add__h_nargs=0
@@ -112,6 +114,16 @@ _shtab_memory_log___all_nargs=0
 _shtab_memory_log___shared_nargs=0
 _shtab_memory_log___full_nargs=0
 _shtab_memory_log___follow_nargs=0
+_shtab_memory_working_memory__h_nargs=0
+_shtab_memory_working_memory___help_nargs=0
+_shtab_memory_working_memory___json_nargs=0
+_shtab_memory_working_memory___shared_nargs=0
+_shtab_memory_working_memory___clear_nargs=0
+_shtab_memory_summary__h_nargs=0
+_shtab_memory_summary___help_nargs=0
+_shtab_memory_summary___json_nargs=0
+_shtab_memory_summary___shared_nargs=0
+_shtab_memory_summary___clear_nargs=0
 _shtab_memory_context_pos_0_nargs='*'
 _shtab_memory_context__h_nargs=0
 _shtab_memory_context___help_nargs=0

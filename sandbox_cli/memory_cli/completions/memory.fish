@@ -49,8 +49,8 @@ function _shtab_memory_using
   test "$_shtab_memory_cmdpath" = "$argv"
 end
 
-set -g _shtab_memory_commands add search list get undelete delete correct confirm history people person forget threads log context stats whoami completion
-set -g _shtab_memory_opts_with_value --about --after --agent --at --before --category --channel --chat --confidence --delete --endpoint --exclude-session --exclude-thread --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --recalled --recent --rename --request-id --search --section --session --since --speaker --tag --thread --timeout --tokenizer --until --user -n
+set -g _shtab_memory_commands add search list get undelete delete correct confirm history people person forget threads log working-memory summary context stats whoami completion
+set -g _shtab_memory_opts_with_value --about --after --agent --at --before --category --channel --chat --confidence --delete --endpoint --exclude-session --exclude-thread --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --recalled --recent --rename --request-id --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --until --user -n
 
 complete -c memory -e
 complete -c memory -f
@@ -251,6 +251,29 @@ complete -c memory -n '_shtab_memory_using log' -l after -x -d 'with --search: m
 complete -c memory -n '_shtab_memory_using log' -l shared -d 'the thread belongs to the chat'
 complete -c memory -n '_shtab_memory_using log' -l full -d 'show long messages, the arguments of tool calls and metadata whole'
 complete -c memory -n '_shtab_memory_using log' -l follow -d 'go on with what is said from now on'
+complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a working-memory -d 'Show or rewrite the small text that the agent keeps in mind.'
+complete -c memory -n '_shtab_memory_using working-memory' -s h -l help -d 'show this help message and exit'
+complete -c memory -n '_shtab_memory_using working-memory' -l user -x -d 'user id (default: $MEMORY_USER_ID)'
+complete -c memory -n '_shtab_memory_using working-memory' -l chat -x -d 'chat id (default: $MEMORY_CHAT_ID)'
+complete -c memory -n '_shtab_memory_using working-memory' -l agent -x -d 'agent id (default: $MEMORY_AGENT_ID, else '"'"'default'"'"')'
+complete -c memory -n '_shtab_memory_using working-memory' -l endpoint -x -d 'unix:///path or host:port (default: $MEMORY_ENDPOINT)'
+complete -c memory -n '_shtab_memory_using working-memory' -l timeout -x -d 'give up after so long (10)'
+complete -c memory -n '_shtab_memory_using working-memory' -l json -d 'print JSON with the field names of the contract'
+complete -c memory -n '_shtab_memory_using working-memory' -l thread -x -d 'that of this thread; without it that of the user'
+complete -c memory -n '_shtab_memory_using working-memory' -l shared -d 'that of the chat, or of one of its threads'
+complete -c memory -n '_shtab_memory_using working-memory' -l set -x -d 'put this text in its place; - reads it from standard input'
+complete -c memory -n '_shtab_memory_using working-memory' -l clear -d 'remove it'
+complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a summary -d 'Show or set what sums a conversation up.'
+complete -c memory -n '_shtab_memory_using summary' -s h -l help -d 'show this help message and exit'
+complete -c memory -n '_shtab_memory_using summary' -l user -x -d 'user id (default: $MEMORY_USER_ID)'
+complete -c memory -n '_shtab_memory_using summary' -l chat -x -d 'chat id (default: $MEMORY_CHAT_ID)'
+complete -c memory -n '_shtab_memory_using summary' -l agent -x -d 'agent id (default: $MEMORY_AGENT_ID, else '"'"'default'"'"')'
+complete -c memory -n '_shtab_memory_using summary' -l endpoint -x -d 'unix:///path or host:port (default: $MEMORY_ENDPOINT)'
+complete -c memory -n '_shtab_memory_using summary' -l timeout -x -d 'give up after so long (10)'
+complete -c memory -n '_shtab_memory_using summary' -l json -d 'print JSON with the field names of the contract'
+complete -c memory -n '_shtab_memory_using summary' -l shared -d 'the thread belongs to the chat'
+complete -c memory -n '_shtab_memory_using summary' -l set -x -d 'put this text in its place; - reads it from standard input'
+complete -c memory -n '_shtab_memory_using summary' -l clear -d 'remove it'
 complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a context -d 'Write the block of text that a prompt needs.'
 complete -c memory -n '_shtab_memory_using context' -s h -l help -d 'show this help message and exit'
 complete -c memory -n '_shtab_memory_using context' -l user -x -d 'user id (default: $MEMORY_USER_ID)'

@@ -24,9 +24,11 @@ _shtab_memory_commands() {
     person:'Show what is known of somebody or something.'
     search:'Find what answers a question, best first.'
     stats:'Count what is remembered.'
+    summary:'Show or set what sums a conversation up.'
     threads:'List the conversations, the latest first, or erase one.'
     undelete:'Take back a delete, or a replacement.'
     whoami:'Show which identity and which daemon this is.'
+    working-memory:'Show or rewrite the small text that the agent keeps in mind.'
   )
   _describe 'memory commands' _commands
 }
@@ -326,6 +328,23 @@ _shtab_memory_stats_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memory_stats_defaults_added=0
 
+_shtab_memory_summary_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
+  "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
+  "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
+  "--timeout[give up after so long (10)]:SECONDS:"
+  "--json[print JSON with the field names of the contract]"
+  "--shared[the thread belongs to the chat]"
+  "--set[put this text in its place\; - reads it from standard input]:TEXT:"
+  "--clear[remove it]"
+  ":the thread:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memory_summary_defaults_added=0
+
 _shtab_memory_threads_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
@@ -374,6 +393,23 @@ _shtab_memory_whoami_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memory_whoami_defaults_added=0
 
+_shtab_memory_working_memory_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
+  "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
+  "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
+  "--timeout[give up after so long (10)]:SECONDS:"
+  "--json[print JSON with the field names of the contract]"
+  "--thread[that of this thread\; without it that of the user]:THREAD:"
+  "--shared[that of the chat, or of one of its threads]"
+  "--set[put this text in its place\; - reads it from standard input]:TEXT:"
+  "--clear[remove it]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memory_working_memory_defaults_added=0
+
 _shtab_memory() {
   local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->memory'
 
@@ -407,9 +443,11 @@ _shtab_memory() {
         person) _arguments -C -s $_shtab_memory_person_options ;;
         search) _arguments -C -s $_shtab_memory_search_options ;;
         stats) _arguments -C -s $_shtab_memory_stats_options ;;
+        summary) _arguments -C -s $_shtab_memory_summary_options ;;
         threads) _arguments -C -s $_shtab_memory_threads_options ;;
         undelete) _arguments -C -s $_shtab_memory_undelete_options ;;
         whoami) _arguments -C -s $_shtab_memory_whoami_options ;;
+        working-memory) _arguments -C -s $_shtab_memory_working_memory_options ;;
       esac
   esac
 }
