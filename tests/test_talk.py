@@ -96,6 +96,11 @@ def test_what_the_agent_keeps_in_mind_is_shown_and_rewritten(memory, daemon, use
     assert 3 == memory("summary", "absent", "--set", "x")[0]
 
 
+def test_a_call_that_is_too_large_says_so(daemon, user):
+    with daemon.client(user) as host, pytest.raises(LimitExceeded, match="send it in several calls"):
+        host.append("t", [MessageDraft(content="x" * 200_000)] * 30)
+
+
 def test_a_log_that_is_followed_shows_what_is_said_from_then_on(daemon, user):
     with daemon.client(user) as host:
         host.append("t", MessageDraft(content="before"))

@@ -62,6 +62,8 @@ def error_of(failure: Any, target: str, *, writes: bool = True, certified: bool 
     if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}:
         is_down = code is grpc.StatusCode.UNAVAILABLE
         return _unanswered(target, message, doubt, certified=certified, is_down=is_down)
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in message:
+        return LimitExceeded(f"one call or answer is too large ({message}); ask for less, or send it in several calls")
     return _BY_CODE.get(code, InternalError)(message or f"memoryd answered {code.name}")
 
 
