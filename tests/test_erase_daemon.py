@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from memory_client import ConnectionLost, InvalidArgument, MemoryClient, MessageDraft
 
-from tests.support import running
+from tests.support import running, short_folder
 
 SAID = [MessageDraft(content="Bob Miller was here"), MessageDraft(content="so I heard", role="assistant")]
 
@@ -41,9 +41,9 @@ def test_all_that_a_user_has_is_erased_by_the_command(memory, daemon, user):
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory):
+def own():
     """A daemon whose memories nobody else has."""
-    with running(tmp_path_factory.mktemp("e")) as started:
+    with short_folder() as place, running(place) as started:
         yield started
 
 
