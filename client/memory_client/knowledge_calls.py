@@ -18,6 +18,7 @@ from memoryd.model.reports import (
 )
 from memoryd.model.results import AddResult, Confirmed, DeletedMany, History
 from memoryd.v1 import entity_service_pb2, memory_service_pb2
+from memoryd.wire.conversation import message_from_pb
 from memoryd.wire.entity import profile_from_pb
 from memoryd.wire.erased import erased_from_pb
 from memoryd.wire.memory import filter_to_pb, memory_from_pb, result_from_pb, source_to_pb, time_from_pb
@@ -173,6 +174,7 @@ def forget_person(identity: Identity, name: str, *, with_messages: bool, dry_run
             tuple(answer.thread_ids),
             answer.in_working_memory,
             answer.with_messages,
+            tuple(map(message_from_pb, answer.messages)),
         )
 
     return Call("EntityService", "ForgetPerson", request, pb.ForgetPersonResponse, parse, retryable=False)

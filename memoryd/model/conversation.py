@@ -111,8 +111,8 @@ class Message:
     """Whether a credential was taken out before it was stored."""
     trust: Trust = Trust.HOST
     grant_id: str = ""
-    author: str = field(default="", metadata=_OWN)
-    """The user for whom it was appended."""
+    author: str = ""
+    """The user in whose name it was appended."""
 
     @property
     def owner(self) -> Owner:
@@ -204,7 +204,7 @@ class Thread:
     """Messages up to here are left out of prompts: the thread was compacted."""
     working_memory: str = ""
     working_memory_time: datetime | None = None
-    trust: Trust = field(default=Trust.HOST, metadata=_OWN)
+    trust: Trust = Trust.HOST
     """The highest of its messages: with less it is not erased."""
     summary_trust: Trust = Trust.HOST
     working_memory_trust: Trust = Trust.HOST
@@ -265,7 +265,7 @@ class Session:
     turn_count: int = 0
     first_seq: int = 0
     last_seq: int = 0
-    trust: Trust = field(default=Trust.HOST, metadata=_OWN)
+    trust: Trust = Trust.HOST
     """That of the one who began it: with less it is not ended."""
     messages_before: int = field(default=0, metadata=_OWN)
     """How many messages the thread had when it was opened."""

@@ -81,18 +81,31 @@ def _checked_calls(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
 
 
 def _tool_call(value: object, name: str) -> ToolCall:
-    """Return a tool call; of a mapping as the APIs of models have it: {"id", "function": {"name", "arguments"}}."""
+    """
+    Return a tool call; of a mapping as the APIs of models have it.
+
+    Known are {"id", "function": {"name", "arguments"}} and flat ones with "arguments", "input" or "args" and with "id",
+    "call_id" or "toolUseId". InvalidArgument for any other, so that nothing is lost.
+    """
     if isinstance(value, ToolCall):
         return value
     if not isinstance(value, Mapping):
         raise InvalidArgument(f"{name} must be a ToolCall, or a mapping with its name and arguments", field=name)
-    told = value.get("function", value)
-    arguments = told.get("arguments", "") if isinstance(told, Mapping) else None
-    if arguments is None or not isinstance(told, Mapping):
-        raise InvalidArgument(f"{name} has no function with a name and arguments", field=name)
+    told = next((value[key] for key in _NESTED if isinstance(value.get(key), Mapping)), value)
+    found: dict[str, Any] = {key: one[key] for one in (value, told) for key in one if key not in _NESTED}
+    unknown = found.keys() - {"name", "type", *_ARGUMENTS, *_CALL_IDS}
+    if unknown or not found.get("name"):
+        what = f"holds {min(unknown)!r}, which is not known here" if unknown else "has no name"
+        raise InvalidArgument(f"{name} {what}; give a ToolCall with name, arguments and id", field=name)
+    arguments = next((found[key] for key in _ARGUMENTS if found.get(key) is not None), "")
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    return ToolCall(told.get("name", ""), arguments, value.get("id", ""))
+    return ToolCall(found["name"], arguments, next((found[key] for key in _CALL_IDS if found.get(key)), ""))
+
+
+_NESTED = ("function", "functionCall", "toolUse")
+_ARGUMENTS = ("arguments", "input", "args")
+_CALL_IDS = ("id", "call_id", "toolUseId")
 
 
 def _checked_metadata(text: str | Mapping[str, Any]) -> str:

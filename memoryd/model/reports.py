@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from memoryd.model.conversation import Message
 from memoryd.model.entity import Profile
 from memoryd.model.memory import Memory
 from memoryd.model.trust import Trust
@@ -123,6 +124,8 @@ class ForgottenPerson:
     in_working_memory: bool = False
     """Whether the working memory of the user or chat does."""
     with_messages: bool = False
+    messages: tuple[Message, ...] = ()
+    """In a dry run, the first hundred messages that name the person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from memoryd.domain.people import decide, profiles
 from memoryd.domain.people.forget import forget_person
 from memoryd.domain.ports import Ports
 from memoryd.model import limits
+from memoryd.model.conversation import Message
+from memoryd.model.grant import Permission
 from memoryd.service.gate import Call
 from memoryd.turns import in_turns
 from memoryd.v1 import entity_service_pb2 as pb
+from memoryd.wire.conversation import message_to_pb
 from memoryd.wire.entity import profile_to_pb
 from memoryd.wire.memory import memory_to_pb, set_time
 
@@ -64,6 +69,7 @@ class EntityService:
             with_messages=request.with_messages,
         )
         call.touched([*receipt.purged_ids, *(receipt.message_ids if receipt.with_messages else ())])
+        may_read = Permission.READ_MESSAGES in call.session.permissions
         response = pb.ForgetPersonResponse(
             entity=profile_to_pb(receipt.entity),
             purged_ids=receipt.purged_ids[: limits.MAX_NAMED_IDS],
@@ -78,6 +84,15 @@ class EntityService:
             thread_ids=receipt.thread_ids,
             in_working_memory=receipt.in_working_memory,
             with_messages=receipt.with_messages,
+            messages=[message_to_pb(_short(one)) for one in receipt.messages if may_read],
         )
         set_time(response, "purge_time", receipt.purge_time)
         return response
+
+
+def _short(message: Message) -> Message:
+    """Return the beginning of a message: enough to see what it is."""
+    return replace(message, content=message.content[:MOST_SHOWN], tool_calls=(), metadata="")
+
+
+MOST_SHOWN = 1000  # characters of a message that a dry run shows

@@ -131,6 +131,7 @@ class Message(google.protobuf.message.Message):
     MASKED_FIELD_NUMBER: builtins.int
     TRUST_FIELD_NUMBER: builtins.int
     GRANT_ID_FIELD_NUMBER: builtins.int
+    AUTHOR_FIELD_NUMBER: builtins.int
     id: builtins.str
     """26 characters, random, or the id that came with it."""
     agent_id: builtins.str
@@ -161,6 +162,8 @@ class Message(google.protobuf.message.Message):
     """Which door it came through. Output only."""
     grant_id: builtins.str
     """The grant it came through. Empty on the admin socket. Output only."""
+    author: builtins.str
+    """The user in whose name it was appended. Output only."""
     @property
     def scope(self) -> memoryd.v1.memory_pb2.Scope:
         """Who may read it. Output only."""
@@ -193,10 +196,11 @@ class Message(google.protobuf.message.Message):
         masked: builtins.bool = ...,
         trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
         grant_id: builtins.str = ...,
+        author: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time", b"create_time", "scope", b"scope"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "content", b"content", "create_time", b"create_time", "grant_id", b"grant_id", "id", b"id", "input_source", b"input_source", "masked", b"masked", "metadata", b"metadata", "name", b"name", "role", b"role", "scope", b"scope", "seq", b"seq", "session_id", b"session_id", "thread_id", b"thread_id", "tool_call_id", b"tool_call_id", "tool_calls", b"tool_calls", "trust", b"trust"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "author", b"author", "content", b"content", "create_time", b"create_time", "grant_id", b"grant_id", "id", b"id", "input_source", b"input_source", "masked", b"masked", "metadata", b"metadata", "name", b"name", "role", b"role", "scope", b"scope", "seq", b"seq", "session_id", b"session_id", "thread_id", b"thread_id", "tool_call_id", b"tool_call_id", "tool_calls", b"tool_calls", "trust", b"trust"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___Message: typing_extensions.TypeAlias = Message
@@ -224,6 +228,7 @@ class Thread(google.protobuf.message.Message):
     WORKING_MEMORY_TIME_FIELD_NUMBER: builtins.int
     SUMMARY_TRUST_FIELD_NUMBER: builtins.int
     WORKING_MEMORY_TRUST_FIELD_NUMBER: builtins.int
+    TRUST_FIELD_NUMBER: builtins.int
     id: builtins.str
     """The caller's own key, for example "telegram:42:7"; unique within agent and scope."""
     agent_id: builtins.str
@@ -248,6 +253,8 @@ class Thread(google.protobuf.message.Message):
     """Which door the summary came through."""
     working_memory_trust: memoryd.v1.memory_pb2.TrustClass.ValueType
     """Which door the working memory came through."""
+    trust: memoryd.v1.memory_pb2.TrustClass.ValueType
+    """The highest trust of its messages: with less it is not erased. Output only."""
     @property
     def scope(self) -> memoryd.v1.memory_pb2.Scope:
         """Who may read it."""
@@ -288,10 +295,11 @@ class Thread(google.protobuf.message.Message):
         working_memory_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         summary_trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
         working_memory_trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
+        trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time", b"create_time", "scope", b"scope", "summary_time", b"summary_time", "update_time", b"update_time", "working_memory_time", b"working_memory_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "create_time", b"create_time", "id", b"id", "last_seq", b"last_seq", "message_count", b"message_count", "scope", b"scope", "session_id", b"session_id", "summary", b"summary", "summary_seq", b"summary_seq", "summary_time", b"summary_time", "summary_trust", b"summary_trust", "turn_count", b"turn_count", "update_time", b"update_time", "view_seq", b"view_seq", "working_memory", b"working_memory", "working_memory_time", b"working_memory_time", "working_memory_trust", b"working_memory_trust"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "create_time", b"create_time", "id", b"id", "last_seq", b"last_seq", "message_count", b"message_count", "scope", b"scope", "session_id", b"session_id", "summary", b"summary", "summary_seq", b"summary_seq", "summary_time", b"summary_time", "summary_trust", b"summary_trust", "trust", b"trust", "turn_count", b"turn_count", "update_time", b"update_time", "view_seq", b"view_seq", "working_memory", b"working_memory", "working_memory_time", b"working_memory_time", "working_memory_trust", b"working_memory_trust"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___Thread: typing_extensions.TypeAlias = Thread
@@ -315,6 +323,7 @@ class Session(google.protobuf.message.Message):
     TURN_COUNT_FIELD_NUMBER: builtins.int
     FIRST_SEQ_FIELD_NUMBER: builtins.int
     LAST_SEQ_FIELD_NUMBER: builtins.int
+    TRUST_FIELD_NUMBER: builtins.int
     id: builtins.str
     """The caller's own key, unique within its thread, or one that the daemon made."""
     agent_id: builtins.str
@@ -333,6 +342,8 @@ class Session(google.protobuf.message.Message):
     """The place of its first message."""
     last_seq: builtins.int
     """The place of its last message."""
+    trust: memoryd.v1.memory_pb2.TrustClass.ValueType
+    """Which door the one came through who began it: with less trust it is not ended. Output only."""
     @property
     def scope(self) -> memoryd.v1.memory_pb2.Scope:
         """Who may read it."""
@@ -365,10 +376,11 @@ class Session(google.protobuf.message.Message):
         turn_count: builtins.int = ...,
         first_seq: builtins.int = ...,
         last_seq: builtins.int = ...,
+        trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["end_time", b"end_time", "scope", b"scope", "start_time", b"start_time", "update_time", b"update_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "end_reason", b"end_reason", "end_time", b"end_time", "first_seq", b"first_seq", "id", b"id", "last_seq", b"last_seq", "message_count", b"message_count", "scope", b"scope", "start_time", b"start_time", "state", b"state", "thread_id", b"thread_id", "turn_count", b"turn_count", "update_time", b"update_time"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "end_reason", b"end_reason", "end_time", b"end_time", "first_seq", b"first_seq", "id", b"id", "last_seq", b"last_seq", "message_count", b"message_count", "scope", b"scope", "start_time", b"start_time", "state", b"state", "thread_id", b"thread_id", "trust", b"trust", "turn_count", b"turn_count", "update_time", b"update_time"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___Session: typing_extensions.TypeAlias = Session

@@ -24,40 +24,41 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from memoryd.v1 import entity_pb2 as memoryd_dot_v1_dot_entity__pb2
+from memoryd.v1 import conversation_pb2 as memoryd_dot_v1_dot_conversation__pb2
 from memoryd.v1 import memory_pb2 as memoryd_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmemoryd/v1/entity_service.proto\x12\nmemoryd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17memoryd/v1/entity.proto\x1a\x17memoryd/v1/memory.proto\"n\n\x11ListPeopleRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"Q\n\x12ListPeopleResponse\x12\"\n\x06people\x18\x01 \x03(\x0b\x32\x12.memoryd.v1.Entity\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"c\n\x10GetEntityRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\r\n\x05limit\x18\x05 \x01(\x05\"]\n\x11GetEntityResponse\x12\"\n\x06\x65ntity\x18\x01 \x01(\x0b\x32\x12.memoryd.v1.Entity\x12$\n\x08memories\x18\x02 \x03(\x0b\x32\x12.memoryd.v1.Memory\"i\n\x13RenameEntityRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x10\n\x08new_name\x18\x05 \x01(\t\":\n\x14RenameEntityResponse\x12\"\n\x06\x65ntity\x18\x01 \x01(\x0b\x32\x12.memoryd.v1.Entity\"f\n\x14MergeEntitiesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0c\n\x04into\x18\x05 \x01(\t\"N\n\x15MergeEntitiesResponse\x12\"\n\x06\x65ntity\x18\x01 \x01(\x0b\x32\x12.memoryd.v1.Entity\x12\x11\n\tmerged_id\x18\x02 \x01(\t\"V\n\x14UnmergeEntityRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\n\n\x02id\x18\x04 \x01(\t\";\n\x15UnmergeEntityResponse\x12\"\n\x06\x65ntity\x18\x01 \x01(\x0b\x32\x12.memoryd.v1.Entity\"\x7f\n\x13\x46orgetPersonRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\x12\x15\n\rwith_messages\x18\x06 \x01(\x08\"\x97\x03\n\x14\x46orgetPersonResponse\x12\"\n\x06\x65ntity\x18\x01 \x01(\x0b\x32\x12.memoryd.v1.Entity\x12\x12\n\npurged_ids\x18\x02 \x03(\t\x12\x14\n\x0cpurged_count\x18\x03 \x01(\x03\x12\x16\n\x0ementioning_ids\x18\x04 \x03(\t\x12.\n\npurge_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x62\x61\x63kups\x18\x06 \x03(\t\x12\x0f\n\x07\x64ry_run\x18\x07 \x01(\x08\x12$\n\x08memories\x18\x08 \x03(\x0b\x32\x12.memoryd.v1.Memory\x12/\n\x13mentioning_memories\x18\t \x03(\x0b\x32\x12.memoryd.v1.Memory\x12\x13\n\x0bmessage_ids\x18\n \x03(\t\x12\x15\n\rmessage_count\x18\x0b \x01(\x03\x12\x12\n\nthread_ids\x18\x0c \x03(\t\x12\x19\n\x11in_working_memory\x18\r \x01(\x08\x12\x15\n\rwith_messages\x18\x0e \x01(\x08\x32\xf8\x03\n\rEntityService\x12K\n\nListPeople\x12\x1d.memoryd.v1.ListPeopleRequest\x1a\x1e.memoryd.v1.ListPeopleResponse\x12H\n\tGetEntity\x12\x1c.memoryd.v1.GetEntityRequest\x1a\x1d.memoryd.v1.GetEntityResponse\x12Q\n\x0cRenameEntity\x12\x1f.memoryd.v1.RenameEntityRequest\x1a .memoryd.v1.RenameEntityResponse\x12T\n\rMergeEntities\x12 .memoryd.v1.MergeEntitiesRequest\x1a!.memoryd.v1.MergeEntitiesResponse\x12T\n\rUnmergeEntity\x12 .memoryd.v1.UnmergeEntityRequest\x1a!.memoryd.v1.UnmergeEntityResponse\x12Q\n\x0c\x46orgetPerson\x12\x1f.memoryd.v1.ForgetPersonRequest\x1a .memoryd.v1.ForgetPersonResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fmemoryd/v1/entity_service.proto\x12\nmemoryd.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17memoryd/v1/entity.proto\x1a\x1dmemoryd/v1/conversation.proto\x1a\x17memoryd/v1/memory.proto\"n\n\x11ListPeopleRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"Q\n\x12ListPeopleResponse\x12\"\n\x06people\x18\x01 \x03(\x0b\x32\x12.memoryd.v1.Entity\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"c\n\x10GetEntityRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\r\n\x05limit\x18\x05 \x01(\x05\"]\n\x11GetEntityResponse\x12\"\n\x06\x65ntity\x18\x01 \x01(\x0b\x32\x12.memoryd.v1.Entity\x12$\n\x08memories\x18\x02 \x03(\x0b\x32\x12.memoryd.v1.Memory\"i\n\x13RenameEntityRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x10\n\x08new_name\x18\x05 \x01(\t\":\n\x14RenameEntityResponse\x12\"\n\x06\x65ntity\x18\x01 \x01(\x0b\x32\x12.memoryd.v1.Entity\"f\n\x14MergeEntitiesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0c\n\x04into\x18\x05 \x01(\t\"N\n\x15MergeEntitiesResponse\x12\"\n\x06\x65ntity\x18\x01 \x01(\x0b\x32\x12.memoryd.v1.Entity\x12\x11\n\tmerged_id\x18\x02 \x01(\t\"V\n\x14UnmergeEntityRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\n\n\x02id\x18\x04 \x01(\t\";\n\x15UnmergeEntityResponse\x12\"\n\x06\x65ntity\x18\x01 \x01(\x0b\x32\x12.memoryd.v1.Entity\"\x7f\n\x13\x46orgetPersonRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\x12\x15\n\rwith_messages\x18\x06 \x01(\x08\"\xbe\x03\n\x14\x46orgetPersonResponse\x12\"\n\x06\x65ntity\x18\x01 \x01(\x0b\x32\x12.memoryd.v1.Entity\x12\x12\n\npurged_ids\x18\x02 \x03(\t\x12\x14\n\x0cpurged_count\x18\x03 \x01(\x03\x12\x16\n\x0ementioning_ids\x18\x04 \x03(\t\x12.\n\npurge_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x62\x61\x63kups\x18\x06 \x03(\t\x12\x0f\n\x07\x64ry_run\x18\x07 \x01(\x08\x12$\n\x08memories\x18\x08 \x03(\x0b\x32\x12.memoryd.v1.Memory\x12/\n\x13mentioning_memories\x18\t \x03(\x0b\x32\x12.memoryd.v1.Memory\x12\x13\n\x0bmessage_ids\x18\n \x03(\t\x12\x15\n\rmessage_count\x18\x0b \x01(\x03\x12\x12\n\nthread_ids\x18\x0c \x03(\t\x12\x19\n\x11in_working_memory\x18\r \x01(\x08\x12\x15\n\rwith_messages\x18\x0e \x01(\x08\x12%\n\x08messages\x18\x0f \x03(\x0b\x32\x13.memoryd.v1.Message2\xf8\x03\n\rEntityService\x12K\n\nListPeople\x12\x1d.memoryd.v1.ListPeopleRequest\x1a\x1e.memoryd.v1.ListPeopleResponse\x12H\n\tGetEntity\x12\x1c.memoryd.v1.GetEntityRequest\x1a\x1d.memoryd.v1.GetEntityResponse\x12Q\n\x0cRenameEntity\x12\x1f.memoryd.v1.RenameEntityRequest\x1a .memoryd.v1.RenameEntityResponse\x12T\n\rMergeEntities\x12 .memoryd.v1.MergeEntitiesRequest\x1a!.memoryd.v1.MergeEntitiesResponse\x12T\n\rUnmergeEntity\x12 .memoryd.v1.UnmergeEntityRequest\x1a!.memoryd.v1.UnmergeEntityResponse\x12Q\n\x0c\x46orgetPerson\x12\x1f.memoryd.v1.ForgetPersonRequest\x1a .memoryd.v1.ForgetPersonResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'memoryd.v1.entity_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LISTPEOPLEREQUEST']._serialized_start=130
-  _globals['_LISTPEOPLEREQUEST']._serialized_end=240
-  _globals['_LISTPEOPLERESPONSE']._serialized_start=242
-  _globals['_LISTPEOPLERESPONSE']._serialized_end=323
-  _globals['_GETENTITYREQUEST']._serialized_start=325
-  _globals['_GETENTITYREQUEST']._serialized_end=424
-  _globals['_GETENTITYRESPONSE']._serialized_start=426
-  _globals['_GETENTITYRESPONSE']._serialized_end=519
-  _globals['_RENAMEENTITYREQUEST']._serialized_start=521
-  _globals['_RENAMEENTITYREQUEST']._serialized_end=626
-  _globals['_RENAMEENTITYRESPONSE']._serialized_start=628
-  _globals['_RENAMEENTITYRESPONSE']._serialized_end=686
-  _globals['_MERGEENTITIESREQUEST']._serialized_start=688
-  _globals['_MERGEENTITIESREQUEST']._serialized_end=790
-  _globals['_MERGEENTITIESRESPONSE']._serialized_start=792
-  _globals['_MERGEENTITIESRESPONSE']._serialized_end=870
-  _globals['_UNMERGEENTITYREQUEST']._serialized_start=872
-  _globals['_UNMERGEENTITYREQUEST']._serialized_end=958
-  _globals['_UNMERGEENTITYRESPONSE']._serialized_start=960
-  _globals['_UNMERGEENTITYRESPONSE']._serialized_end=1019
-  _globals['_FORGETPERSONREQUEST']._serialized_start=1021
-  _globals['_FORGETPERSONREQUEST']._serialized_end=1148
-  _globals['_FORGETPERSONRESPONSE']._serialized_start=1151
-  _globals['_FORGETPERSONRESPONSE']._serialized_end=1558
-  _globals['_ENTITYSERVICE']._serialized_start=1561
-  _globals['_ENTITYSERVICE']._serialized_end=2065
+  _globals['_LISTPEOPLEREQUEST']._serialized_start=161
+  _globals['_LISTPEOPLEREQUEST']._serialized_end=271
+  _globals['_LISTPEOPLERESPONSE']._serialized_start=273
+  _globals['_LISTPEOPLERESPONSE']._serialized_end=354
+  _globals['_GETENTITYREQUEST']._serialized_start=356
+  _globals['_GETENTITYREQUEST']._serialized_end=455
+  _globals['_GETENTITYRESPONSE']._serialized_start=457
+  _globals['_GETENTITYRESPONSE']._serialized_end=550
+  _globals['_RENAMEENTITYREQUEST']._serialized_start=552
+  _globals['_RENAMEENTITYREQUEST']._serialized_end=657
+  _globals['_RENAMEENTITYRESPONSE']._serialized_start=659
+  _globals['_RENAMEENTITYRESPONSE']._serialized_end=717
+  _globals['_MERGEENTITIESREQUEST']._serialized_start=719
+  _globals['_MERGEENTITIESREQUEST']._serialized_end=821
+  _globals['_MERGEENTITIESRESPONSE']._serialized_start=823
+  _globals['_MERGEENTITIESRESPONSE']._serialized_end=901
+  _globals['_UNMERGEENTITYREQUEST']._serialized_start=903
+  _globals['_UNMERGEENTITYREQUEST']._serialized_end=989
+  _globals['_UNMERGEENTITYRESPONSE']._serialized_start=991
+  _globals['_UNMERGEENTITYRESPONSE']._serialized_end=1050
+  _globals['_FORGETPERSONREQUEST']._serialized_start=1052
+  _globals['_FORGETPERSONREQUEST']._serialized_end=1179
+  _globals['_FORGETPERSONRESPONSE']._serialized_start=1182
+  _globals['_FORGETPERSONRESPONSE']._serialized_end=1628
+  _globals['_ENTITYSERVICE']._serialized_start=1631
+  _globals['_ENTITYSERVICE']._serialized_end=2135
 # @@protoc_insertion_point(module_scope)

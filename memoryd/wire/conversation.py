@@ -99,6 +99,7 @@ def message_to_pb(message: Message) -> conversation_pb2.Message:
         masked=message.masked,
         trust=TRUST.to_pb(message.trust),
         grant_id=message.grant_id,
+        author=message.author,
         **{name: getattr(message, name) for name in _SAID},
     )
     set_time(told, "create_time", message.create_time)
@@ -119,6 +120,7 @@ def message_from_pb(message: conversation_pb2.Message) -> Message:
         masked=message.masked,
         trust=TRUST.from_pb(message.trust),
         grant_id=message.grant_id,
+        author=message.author,
         **{name: getattr(message, name) for name in _SAID},
     )
 
@@ -172,6 +174,7 @@ def thread_to_pb(thread: Thread) -> conversation_pb2.Thread:
         scope=_scope_to_pb(thread.scope),
         summary_trust=TRUST.to_pb(thread.summary_trust),
         working_memory_trust=TRUST.to_pb(thread.working_memory_trust),
+        trust=TRUST.to_pb(thread.trust),
         **{name: getattr(thread, name) for name in _THREAD},
     )
     for name in _THREAD_TIMES:
@@ -189,6 +192,7 @@ def thread_from_pb(message: conversation_pb2.Thread) -> Thread:
         working_memory_time=time_from_pb(message, "working_memory_time"),
         summary_trust=TRUST.from_pb(message.summary_trust),
         working_memory_trust=TRUST.from_pb(message.working_memory_trust),
+        trust=TRUST.from_pb(message.trust),
         **{name: getattr(message, name) for name in _THREAD},
     )
 
@@ -198,6 +202,7 @@ def session_to_pb(session: Session) -> conversation_pb2.Session:
     told = conversation_pb2.Session(
         scope=_scope_to_pb(session.scope),
         state=STATE.to_pb(session.state),
+        trust=TRUST.to_pb(session.trust),
         **{name: getattr(session, name) for name in _SESSION},
     )
     for name in _SESSION_TIMES:
@@ -213,6 +218,7 @@ def session_from_pb(message: conversation_pb2.Session) -> Session:
         start_time=_time(message, "start_time"),
         update_time=_time(message, "update_time"),
         end_time=time_from_pb(message, "end_time"),
+        trust=TRUST.from_pb(message.trust),
         **{name: getattr(message, name) for name in _SESSION},
     )
 

@@ -328,7 +328,12 @@ def _add_telling(command: Command) -> None:
     context.add_argument("--recalled", metavar="N", type=int, default=0, help="how many earlier ones (5)")
     context.add_argument("--min-score", metavar="SCORE", type=float, help="leave out what scores lower; 0: nothing")
     context.add_argument(
-        "--section", metavar="NAME", type=_names, default=(), help="only these, in this order, with commas between"
+        "--section",
+        metavar="NAME",
+        type=_names,
+        action="extend",
+        default=[],
+        help="only these, in this order; with commas between, or repeated",
     )
     context.add_argument(
         "--exclude-thread", metavar="THREAD", action="append", default=[], help="without its messages; may be repeated"

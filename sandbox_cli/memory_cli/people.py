@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memory_cli.common import PAGE, Usage, count_of, erased_counts, tell_backups
-from memory_cli.output import as_json, list_json, memory_line, one_line, shortest_ids
+from memory_cli.output import as_json, list_json, memory_line, moment, one_line, shortest_ids
 
 __all__ = ["forget", "people", "person"]
 
@@ -158,6 +158,9 @@ def _tell_said(receipt: Any, *, with_messages: bool) -> None:
         return
     if with_messages:
         print(f"{'would erase' if receipt.dry_run else 'erased'} with that name: {', '.join(places)}")
+        for message in receipt.messages:
+            print(f"  {one_line(message.thread_id)} {message.seq}  {moment(message.create_time)}  "
+                  f"{message.role.value}: {one_line(message.content)[:200]}")  # fmt: skip
     else:
         print(f"left, with that name: {', '.join(places)} (--with-messages erases them)")
 

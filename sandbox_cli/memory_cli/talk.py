@@ -110,7 +110,7 @@ def log(client: Any, args: argparse.Namespace) -> None:
     """Show what was said in a thread, or search it."""
     if args.search is not None:
         if args.follow or args.session:
-            raise Usage("--search goes with a thread, --before, --after and --min-score")
+            raise Usage("--search goes without --follow and --session; name a thread to search in it alone")
         _search(client, args)
         return
     if not args.thread:
@@ -218,7 +218,8 @@ def _show(messages: Iterable[Any], args: argparse.Namespace, *, indent: str = ""
 
 def _who(message: Any) -> str:
     """Return who speaks, the role first, so that no name can pose as one; and how it came in."""
-    who = f"{message.role.value} {one_line(message.name)}".strip()
+    name = message.name or (message.author if message.scope.chat_id and message.role.value == "user" else "")
+    who = f"{message.role.value} {one_line(name)}".strip()
     return f"{who} ({one_line(message.input_source)})" if message.input_source else who
 
 

@@ -59,8 +59,35 @@ async def test_a_credential_is_masked_wherever_a_message_holds_text_and_names_no
             await memory.append("t", **({"messages": draft} | more))
     with pytest.raises(InvalidArgument, match="thread_id holds a credential"):
         await memory.append(token, draft)
+    for names in ((token, ""), ("t", token)):
+        with pytest.raises(InvalidArgument, match="holds a credential"):
+            await memory.start_session(*names)
     full = "my password is hunter2. " * (256 * 1024 // 24)
     assert (await memory.append("t", MessageDraft(content=full))).messages[0].masked  # what is longer then is kept
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"id": "c1", "type": "function", "function": {"name": "buy", "arguments": '{"a": 1}'}},
+        {"type": "tool_use", "id": "c1", "name": "buy", "input": {"a": 1}},
+        {"name": "buy", "args": {"a": 1}, "id": "c1", "type": "tool_call"},
+        {"type": "function_call", "call_id": "c1", "name": "buy", "arguments": '{"a": 1}'},
+        {"toolUse": {"toolUseId": "c1", "name": "buy", "input": {"a": 1}}},
+        {"functionCall": {"id": "c1", "name": "buy", "args": {"a": 1}}},
+        ToolCall("buy", '{"a": 1}', "c1"),
+    ],
+)
+def test_tool_calls_are_taken_in_the_shapes_of_many_apis(call):
+    assert (ToolCall("buy", '{"a": 1}', "c1"),) == MessageDraft(content="x", tool_calls=[call]).tool_calls
+
+
+@pytest.mark.parametrize(
+    "calls", [[{"name": "buy", "parameters": {}}], [{"id": "c1"}], ["buy"], "buy", {"name": "buy"}, ToolCall("buy")]
+)
+def test_a_tool_call_of_another_shape_is_refused_and_nothing_of_it_lost(calls):
+    with pytest.raises(InvalidArgument, match="tool_calls"):
+        MessageDraft(content="x", tool_calls=calls)
 
 
 async def test_what_is_excluded_stands_beside_no_hit(memory):

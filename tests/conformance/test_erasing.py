@@ -136,6 +136,7 @@ async def test_somebody_who_was_only_talked_about_is_forgotten_by_name(memory):
         await memory.forget_person("Gerald")
     seen = await memory.forget_person("Gerald", dry_run=True)
     assert ("", "Gerald", 2, 0) == (seen.entity.id, seen.entity.name, seen.message_count, seen.purged_count)
+    assert ["Gerald stole my bike", "GERALD again"] == [message.content for message in seen.messages]
     receipt = await memory.forget_person("Gerald", with_messages=True)
     assert seen.message_ids == receipt.message_ids
     assert ["Math.max(a, b) and Geraldine"] == [m.content for m in (await memory.messages("t")).messages]

@@ -15,7 +15,7 @@ from typing import Any
 
 from memoryd.domain.completion import raise_if_abandoned
 from memoryd.domain.conversation.sessions import AHEAD, session_for
-from memoryd.domain.conversation.threads import ThreadKey, is_enabled, new_thread
+from memoryd.domain.conversation.threads import ThreadKey, is_enabled, new_thread, refuse_secret_names
 from memoryd.domain.idempotency import IdempotentRequest
 from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports, thread_lock
@@ -78,7 +78,11 @@ class _Append(Write[Appended]):
         self._drafts = list(drafts)
         self._owner = key.owner(caller)
         _check(self._drafts, caller)
-        self._refuse_secret_ids()
+        refuse_secret_names(
+            {"thread_id": key.thread_id, "session_id": session_id}
+            | {f"messages[{n}].id": draft.id for n, draft in enumerate(self._drafts)},
+            ports,
+        )
         self._said: list[tuple[MessageDraft, bool, str]] = []
         """Each draft without credentials, whether one was masked, and its analysed words."""
 
@@ -109,14 +113,6 @@ class _Append(Write[Appended]):
                 self.ports.grants.check(self.caller.grant_id, self.now)
                 said += await loop.run_in_executor(self.ports.preparing, self._prepared_all, some)
         self._said = said
-
-    def _refuse_secret_ids(self) -> None:
-        """Raise InvalidArgument where a key or an id is a credential: it is not masked, as it is what names things."""
-        named = {"thread_id": self._key.thread_id, "session_id": self._session_id}
-        named |= {f"messages[{n}].id": draft.id for n, draft in enumerate(self._drafts)}
-        for field, name in named.items():
-            if name and self.ports.secrets([name]):
-                raise InvalidArgument(f"{field} holds a credential; name it otherwise", field=field)
 
     def _prepared_all(self, drafts: Sequence[MessageDraft]) -> list[tuple[MessageDraft, bool, str]]:
         return [self._prepared(draft) for draft in drafts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -35,6 +35,7 @@ __all__ = [
     "list_sessions",
     "list_threads",
     "new_thread",
+    "refuse_secret_names",
     "set_summary",
     "set_working_memory",
     "thread_as_it_is",
@@ -232,6 +233,13 @@ async def set_summary(
 def _refuse_lower_trust(caller: Caller, known: Trust | None, what: str) -> None:
     if known is not None and known.outranks(caller.trust):
         raise TrustTooLow(f"the {what} is of higher trust; it stays as it is")
+
+
+def refuse_secret_names(named: Mapping[str, str], ports: Ports) -> None:
+    """Raise InvalidArgument where a key or an id is a credential: it is not masked, as it is what names things."""
+    for field, name in named.items():
+        if name and ports.secrets([name]):
+            raise InvalidArgument(f"{field} holds a credential; name it otherwise", field=field)
 
 
 def _refuse_secrets(text: str, field: str, ports: Ports) -> None:

@@ -8,7 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memoryd.domain.conversation.sessions import AHEAD, ended, is_idle, opened, session_now
-from memoryd.domain.conversation.threads import ThreadKey, change_thread, is_enabled, known_thread, thread_as_it_is
+from memoryd.domain.conversation.threads import (
+    ThreadKey,
+    change_thread,
+    is_enabled,
+    known_thread,
+    refuse_secret_names,
+    thread_as_it_is,
+)
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.errors import MemorydError, ThreadNotFound, TrustTooLow
@@ -33,6 +40,7 @@ async def start_session(
     """
     asked = check_id(session_id, "session_id")
     owner = key.owner(caller)
+    refuse_secret_names({"thread_id": key.thread_id, "session_id": asked}, ports)
 
     async def decide() -> Decision[StartedSession]:
         thread = await thread_as_it_is(key, owner, ports, now, caller.trust)

@@ -102,6 +102,7 @@ def _with_said(receipt: ForgottenPerson, said: Said, *, with_messages: bool) -> 
         thread_ids=tuple(thread.id for thread in said.threads)[: limits.MAX_NAMED_IDS],
         in_working_memory=said.working_memory is not None,
         with_messages=with_messages,
+        messages=said.messages[: limits.MAX_SHOWN] if receipt.dry_run else (),
     )
 
 

@@ -105,7 +105,7 @@ _shtab_memory_context_options=(
   "--recent[how many of its last messages (10)]:N:"
   "--recalled[how many earlier ones (5)]:N:"
   "--min-score[leave out what scores lower\; 0\: nothing]:SCORE:"
-  "--section[only these, in this order, with commas between]:NAME:"
+  "*--section[only these, in this order\; with commas between, or repeated]:NAME:"
   "*--exclude-thread[without its messages\; may be repeated]:THREAD:"
   "*--exclude-session[without its messages\; may be repeated]:KEY:"
   "--tokenizer[what counts the tokens\; installed at the host]:NAME:"
