@@ -12,7 +12,7 @@ from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_client import Caveats, Permission, attenuate
+from memory_client import Caveats, InvalidArgument, Permission, attenuate
 
 from memoryd.service.methods import count_fields
 from memoryd.v1 import memory_service_pb2
@@ -84,7 +84,10 @@ def test_a_message_that_would_unfold_in_memory_is_refused_before_it_is_read(worl
 @given(st.binary(max_size=200), st.integers(1, 20))
 def test_fields_are_counted_as_the_parser_counts_them_or_more(raw, number):
     most = 5
-    found = count_fields(raw, number, most=most)
+    try:
+        found = count_fields(raw, number, most=most)
+    except InvalidArgument:  # a group, which the parser would skip
+        return
     message = memory_service_pb2.BatchAddMemoriesRequest()
     try:
         message.ParseFromString(raw)

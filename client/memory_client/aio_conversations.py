@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from memory_client.endpoint import Identity
 from memory_client.late import Late
-from memoryd.errors import ThreadNotFound, TimedOut, Unavailable
+from memoryd.errors import (
+    Conflict,
+    InvalidArgument,
+    LimitExceeded,
+    MemorydError,
+    NotFound,
+    PermissionDenied,
+    ThreadNotFound,
+    TrustTooLow,
+    Unauthenticated,
+)
 from memoryd.model.context import BuiltContext
 
 if TYPE_CHECKING:
@@ -35,6 +45,8 @@ else:
 __all__ = ["AsyncConversation", "AsyncConversations"]
 
 T = TypeVar("T")
+DECLINED = (Conflict, InvalidArgument, LimitExceeded, NotFound, PermissionDenied, Unauthenticated)
+"""What says that nothing was stored."""
 RETRY_S = 60.0  # so long the same words after a call that failed are a retry of it
 MOST_FAILED = 15  # calls that failed and are remembered
 
@@ -268,9 +280,16 @@ class AsyncConversation:
         return self
 
     async def __aexit__(self, kind: object, error: object, trace: object) -> None:
-        """End the session of the last message, if there was one."""
-        if self.session_id:
+        """End the session of the last message; none that is another's, or of a thread that is gone."""
+        if not self.session_id:
+            return
+        try:
             await self.end()
+        except (TrustTooLow, ThreadNotFound):
+            return
+        except MemorydError:
+            if error is None:  # else the error of the block is told
+                raise
 
     async def say(self, *messages: MessageDraft, request_id: str = "") -> Appended:
         """
@@ -286,7 +305,9 @@ class AsyncConversation:
             done = await self._client.append(
                 self.thread_id, messages, shared=self._shared, session_id=self._named, request_id=request_id
             )
-        except (Unavailable, TimedOut):
+        except DECLINED:
+            raise  # it is not stored
+        except BaseException:  # it may be stored: also where the caller was cancelled
             self._failed[messages] = (request_id, time.monotonic() + RETRY_S)
             for older in list(self._failed)[:-MOST_FAILED]:
                 del self._failed[older]

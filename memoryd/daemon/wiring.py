@@ -211,6 +211,7 @@ async def make_ports(
         secrets=detector,
         mask=detector.mask,
         mask_json=detector.mask_json,
+        is_token=detector.is_token,
         tokenizer=no_tokenizer if tokenizers is None else _tokenizer_of(tokenizers),
         clock=clock,
         last_threads=last_threads,

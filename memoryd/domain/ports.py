@@ -136,9 +136,11 @@ class EmbeddingLag:
         """
         Return how long an append of so many waits: as long as embedding as many takes, where too many wait.
 
-        Who has few among those that wait is not slowed: it is others who filled the line.
+        Who has few among those that wait is not slowed: it is others who filled the line. Beyond twice as many,
+        everybody is.
         """
-        if self._of[owner] + count <= slow_after // SHARES_OF_A_LINE:
+        is_long = self.waiting + count > 2 * slow_after
+        if self._of[owner] + count <= slow_after // SHARES_OF_A_LINE and not is_long:
             return 0.0
         if self.is_held or self.waiting + count <= slow_after:
             return 0.0
@@ -229,6 +231,8 @@ class Ports:
     """What finds them in the background."""
     secrets: Callable[[Iterable[str]], bool] = lambda _texts: False
     """Whether one of some texts holds a credential."""
+    is_token: Callable[[str], bool] = lambda _name: False
+    """Whether a name or an id is a credential."""
     mask: Callable[[str], str] = lambda text: text
     """Takes credentials out of a text."""
     mask_json: Callable[[str], str] = lambda text: text

@@ -16,6 +16,9 @@ from memoryd.model.validation import check_id, check_text, check_time
 
 __all__ = ["MessageDraft"]
 
+MASKED = "[masked]"
+CHARACTERS_A_CALL = 64  # what the name and the id of a tool call count as
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageDraft:
@@ -53,17 +56,29 @@ class MessageDraft:
 
     @property
     def characters(self) -> int:
-        """How long its texts are together."""
-        return len(self.content) + len(self.metadata) + sum(len(call.arguments) for call in self.tool_calls)
+        """How much there is to look through: its texts, and something for each name and id."""
+        calls = sum(len(call.arguments) + CHARACTERS_A_CALL for call in self.tool_calls)
+        return len(self.content) + len(self.metadata) + calls
 
-    def masked(self, mask: Callable[[str], str], mask_json: Callable[[str], str]) -> MessageDraft:
-        """Return it without credentials; a text may be longer then, and is kept all the same."""
+    def masked(
+        self, mask: Callable[[str], str], mask_json: Callable[[str], str], is_token: Callable[[str], bool]
+    ) -> MessageDraft:
+        """
+        Return it without credentials; a text may be longer then, and is kept all the same.
+
+        Of names and ids only tokens are masked: a number in them may be anybody's.
+        """
+
+        def name_of(text: str) -> str:
+            return MASKED if is_token(text) else text
+
         done = copy.copy(self)
         put = object.__setattr__
-        for name in ("content", "name", "tool_call_id", "input_source"):
-            put(done, name, mask(getattr(self, name)))
+        for name in ("name", "tool_call_id", "input_source"):
+            put(done, name, name_of(getattr(self, name)))
+        put(done, "content", mask(self.content))
         put(done, "metadata", mask_json(self.metadata))
-        calls = (ToolCall(mask(call.name), mask_json(call.arguments), mask(call.id)) for call in self.tool_calls)
+        calls = (ToolCall(name_of(one.name), mask_json(one.arguments), name_of(one.id)) for one in self.tool_calls)
         put(done, "tool_calls", tuple(calls))
         return done
 

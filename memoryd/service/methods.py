@@ -198,8 +198,8 @@ def fields_of(raw: bytes) -> Iterator[tuple[int, bytes]]:
                 _, at = _varint(raw, at)
             elif kind in {_FIXED64, _FIXED32}:
                 at += 8 if kind == _FIXED64 else 4
-            else:
-                return
+            else:  # a group, which no message of the contract has, and which the parser would skip
+                raise InvalidArgument("the request is not the message that this method takes")
             yield tag >> 3, piece
 
 

@@ -107,7 +107,8 @@ class ConversationStore(Protocol):
         """
         Return the last `limit` messages with `after` < seq < `before` (0: no end), in order.
 
-        With `most_bytes`, no more of them than up to the first with which they have more bytes of texts than that.
+        With `most_bytes`, at least two of them if there are, else no more than up to the first with which they have
+        more bytes of texts than that.
         """
         ...
 

@@ -228,7 +228,7 @@ class RamConversations:
         found = found[-limit:]
         if most_bytes:
             sizes = list(accumulate(one.text_bytes for one in reversed(found)))
-            found = found[-1 - sum(size <= most_bytes for size in sizes) :]
+            found = found[-max(2, 1 + sum(size <= most_bytes for size in sizes)) :]
         return found
 
     async def messages_at(self, owner: Owner, places: Collection[tuple[str, int]]) -> list[Message]:

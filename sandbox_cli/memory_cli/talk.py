@@ -164,7 +164,7 @@ def _follow(client: Any, args: argparse.Namespace) -> None:
             else:
                 new = []
             _show(new, args)
-            last = max(last, thread.last_seq)
+            last = max(last, thread.last_seq, *(message.seq for message in new))
         sys.stdout.flush()
         time.sleep(FOLLOW_S)
 

@@ -90,6 +90,27 @@ def test_a_tool_call_of_another_shape_is_refused_and_nothing_of_it_lost(calls):
         MessageDraft(content="x", tool_calls=calls)
 
 
+async def test_a_page_goes_on_before_a_message_that_fills_it(memory):
+    await memory.append("t", said(*(f"short {n}" for n in range(30))))
+    await memory.append("t", MessageDraft(content="x" * 200_000, metadata='{"a": "' + "y" * 1_000_000 + '"}'))
+    for size in (50, 5):
+        seen, token = [], ""
+        for _ in range(20):
+            page = await memory.messages("t", page_size=size, page_token=token)
+            seen += [message.seq for message in reversed(page.messages)]
+            token = page.next_page_token
+            if not token:
+                break
+        assert list(range(31, 0, -1)) == seen
+
+
+async def test_numbers_in_names_and_ids_are_no_credentials(memory):
+    for number in ("whatsapp:+4915191688451", "messenger:4607598386756508", "4607598386756508"):
+        draft = MessageDraft(content="hi", name=number, tool_call_id=number, input_source=number)
+        done = await memory.append(number, draft, session_id=number)
+        assert (False, number) == (done.messages[0].masked, done.session_id)
+
+
 async def test_what_is_excluded_stands_beside_no_hit(memory):
     for session, text in (("s1", "before"), ("s2", "the figs"), ("s3", "after")):
         await memory.append("t", said(text), session_id=session)

@@ -16,6 +16,7 @@ NOTHING = [
 SOMETHING = [
     "I'm vegan", "no gluten", "help", "42", "Rome", "call mom", "yes, in Rome", "nope, Tuesday", "ok buy milk",
     "thanks to Bob I got the job", "我吃素", "私はビーガンです", "я веган", "أنا نباتي", "Peanuts!", "not today",
+    "Is the evening course all right?", "is there a problem", "the course", "no morning course",
     "never", "wow that movie", "good book", "is it there yet?", "good good good good good good good",
 ]  # fmt: skip
 

@@ -64,6 +64,26 @@ def test_a_private_key_is_masked_whole(detector, wrapped):
         assert "client-key-data: [masked]" == detector.mask(f"client-key-data: {coded}")
 
 
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("Login\n\nPassword:\n\nhunter22x\n\nThanks", "Login\n\nPassword:\n\n[masked]\n\nThanks"),
+        ("a\nthe password is\nTz8kLmQ2x9\nb", "a\nthe password is\n[masked]\nb"),
+    ],
+)
+def test_a_credential_over_several_lines_is_masked_alone(detector, text, masked):
+    assert masked == detector.mask(text)
+    long = "notes of the meeting\n" * 100
+    assert f"{long}{masked}\n{long}" == detector.mask(f"{long}{text}\n{long}")
+
+
+def test_no_word_is_cut_where_a_long_text_is_looked_at_in_pieces(detector):
+    for word in ("order 00004539578763621486", "topspin: 4821", "id 45395787636214864539578"):
+        for at in (15_340, 15_350, 15_355, 15_360, 16_370, 16_380, 16_384):
+            text = ("log line of the build " * 2000)[:at] + f" {word} " + "and so on " * 500
+            assert text == detector.mask(text)
+
+
 TOKEN = "ghp_" + "a1B2" * 9
 
 
@@ -83,6 +103,8 @@ TOKEN = "ghp_" + "a1B2" * 9
          '{"user":"svc","password":"[masked]", "\\ud800": null}'),
         ('{"pin": 4821, "port": 5432}', '{"pin": "[masked]", "port": 5432}'),
         ("no JSON: " + TOKEN, "no JSON: [masked]"),
+        ('{"password":"hunter22x ' + TOKEN + '"}', '{"password":"[masked]"}'),
+        ('{"note":"\\ud83d password: hunter22x"}', '{"note":"\\ud83d password: [masked]"}'),
         ('{"path": "/usr/bin", "key": "id", "value": "hunter2"}',
          '{"path": "/usr/bin", "key": "id", "value": "hunter2"}'),
     ],

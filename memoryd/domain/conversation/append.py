@@ -118,7 +118,7 @@ class _Append(Write[Appended]):
         return [self._prepared(draft) for draft in drafts]
 
     def _prepared(self, draft: MessageDraft) -> tuple[MessageDraft, bool, str]:
-        clean = draft.masked(self.ports.mask, self.ports.mask_json)
+        clean = draft.masked(self.ports.mask, self.ports.mask_json, self.ports.is_token)
         probe = self._message(clean, "", 0, "", draft.create_time or self.now, masked=False)
         return clean, clean != draft, " ".join(analyse(indexed_text(probe.create_time, probe.voice, (), probe.words)))
 

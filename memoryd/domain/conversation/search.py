@@ -115,9 +115,11 @@ def _within_an_answer(
     kept: set[Place] = set()
     for n, (_, owner, thread_id, seq) in enumerate(hits):
         place = owner, thread_id, seq
+        if place in kept:
+            continue
         size = sizes.get(place, 0)
         if n and size > left:
-            return kept, len(hits) - n
+            return kept, sum((owner, thread_id, seq) not in kept for _, owner, thread_id, seq in hits)
         kept.add(place)
         left -= size
         beside = sorted((*range(seq - before, seq), *range(seq + 1, seq + after + 1)), key=lambda one: abs(one - seq))

@@ -238,7 +238,7 @@ def _refuse_lower_trust(caller: Caller, known: Trust | None, what: str) -> None:
 def refuse_secret_names(named: Mapping[str, str], ports: Ports) -> None:
     """Raise InvalidArgument where a key or an id is a credential: it is not masked, as it is what names things."""
     for field, name in named.items():
-        if name and ports.secrets([name]):
+        if ports.is_token(name):
             raise InvalidArgument(f"{field} holds a credential; name it otherwise", field=field)
 
 

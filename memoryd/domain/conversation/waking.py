@@ -22,6 +22,7 @@ from memoryd.errors import MemorydError, ThreadNotFound, TrustTooLow
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange
 from memoryd.model.conversation import Session, SessionState, Thread
+from memoryd.model.scope import Owner
 from memoryd.model.talk import StartedSession
 from memoryd.model.validation import check_id
 
@@ -55,9 +56,8 @@ async def start_session(
         changed = [] if current is None else [ended(current, thread, now, "next")]
         known = await ports.store.session(owner, thread.id, asked) if asked else None
         new = opened(asked or ports.new_id(), thread, now, known, trust=caller.trust)
-        thread = replace(
-            thread, session_id=new.id, update_time=max(now, thread.update_time), revision=thread.revision + 1
-        )
+        updated = now if thread.update_time - now > AHEAD else max(now, thread.update_time)
+        thread = replace(thread, session_id=new.id, update_time=updated, revision=thread.revision + 1)
         talk = ConversationChange(owner, threads=(thread,), sessions=(*changed, new))
         return Decision(
             ChangeSet(conversation=talk), _answer(StartedSession(new, "" if current is None else current.id))
@@ -122,16 +122,20 @@ async def end_idle_sessions(ports: Ports, tell: Callable[[str], None], *, now: d
     if not minutes or ports.doubt(now) or ports.is_behind(now):
         return 0
     count, before = 0, now - timedelta(minutes=minutes)
+    looked_at: set[tuple[Owner, str]] = set()
     while True:
-        threads = await ports.store.idle_threads(before, now + AHEAD, limit=AT_ONCE)
-        done = 0
+        found = await ports.store.idle_threads(before, now + AHEAD, limit=AT_ONCE + len(looked_at))
+        threads = [thread for thread in found if (thread.owner, thread.id) not in looked_at]
         for thread in threads:
+            is_ended = False
             try:
-                done += await _end_if_idle(thread, ports, now)
+                is_ended = await _end_if_idle(thread, ports, now)
             except MemorydError as error:  # the others are ended all the same
                 tell(type(error).__name__)
-        count += done
-        if len(threads) < AT_ONCE or not done:
+            count += is_ended
+            if not is_ended:
+                looked_at.add((thread.owner, thread.id))
+        if not threads:
             return count
 
 

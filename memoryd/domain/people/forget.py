@@ -74,21 +74,27 @@ async def _forget_said(
     """Erase what was said of somebody whom no memory names; `unknown` where nobody has said the name."""
     if len(name) < LEAST_NAME or not analyse_query(name):
         raise unknown
-    for owner in caller.visibility.owners:
-        said = await said_of([name], owner, ports)
-        if not said.trusts:
-            continue
-        if not erase and not dry_run:
-            raise EntityNotFound(
-                f"no memory is about {name!r}; {len(said.messages)} messages name it: with_messages erases them",
-                field="name",
-            )
-        if not dry_run:
-            await erase_said([name], said, owner, caller, ports, now=now)
-        profile = Profile(id="", owner=owner, type=EntityType.PERSON, name=name)
-        receipt = ForgottenPerson(profile, (), 0, (), None if dry_run else now, dry_run=dry_run)
-        return _with_said(receipt, said, with_messages=erase)
-    raise unknown
+    each = [(owner, await said_of([name], owner, ports)) for owner in caller.visibility.owners]
+    each = [(owner, said) for owner, said in each if said.trusts]
+    if not each:
+        raise unknown
+    whole = Said(
+        tuple(message for _, said in each for message in said.messages),
+        tuple(thread for _, said in each for thread in said.threads),
+        next((said.working_memory for _, said in each if said.working_memory is not None), None),
+    )
+    if not erase and not dry_run:
+        raise EntityNotFound(
+            f"no memory is about {name!r}; {len(whole.messages)} messages name it: with_messages erases them",
+            field="name",
+        )
+    if any(trust.outranks(caller.trust) for _, said in each for trust in said.trusts):
+        raise TrustTooLow("some messages that name this person are of higher trust; nothing was erased")
+    for owner, said in [] if dry_run else each:
+        await erase_said([name], said, owner, caller, ports, now=now)
+    profile = Profile(id="", owner=each[0][0], type=EntityType.PERSON, name=name)
+    receipt = ForgottenPerson(profile, (), 0, (), None if dry_run else now, dry_run=dry_run)
+    return _with_said(receipt, whole, with_messages=erase)
 
 
 LEAST_NAME = 2  # letters of a name by which messages are erased

@@ -14,8 +14,7 @@ _WORDS = word_set("""
     ok okay okey k kk kay yes yeah yep yup ya yay no nope nah sure fine right alright great nice cool good perfect
     awesome amazing lovely excellent wonderful super thanks thank thx ty tysm cheers please welcome np hi hello hey
     heya hiya yo bye goodbye cya lol lmao rofl haha hahaha hehe hm hmm hmmm mm mhm uh um oh ah aha wow oops yikes
-    morning afternoon evening night you got it see sounds problem course very much so a lot again then well all
-    later soon too indeed exactly absolutely definitely agreed done there that is the really
+    indeed exactly absolutely definitely agreed really
     danke dankeschön bitte ja nein doch gut prima klar genau hallo servus moin tschüss tschüs ciao gern gerne
     alles sehr schön vielen dank guten tag abend nacht stimmt passt
     merci oui non bonjour bonsoir salut coucou bien très parfait accord d'accord beaucoup revoir au
@@ -30,12 +29,16 @@ _WORDS = word_set("""
     こんにちは おはよう こんばんは さようなら 了解 わかりました なるほど
     好 好的 好吧 嗯 嗯嗯 谢谢 謝謝 是 是的 不 不是 对 對 你好 再见 再見 哦 哈哈 哈哈哈 收到 明白 行 可以 没事 沒事
 """)  # noqa: RUF001  Cyrillic letters among them
-_PHRASES = frozenset({
+_PHRASES = ({
+    "thank you very much", "thank you so much", "thank you", "thanks a lot", "good morning", "good afternoon",
+    "good evening", "good night", "got it", "see you later", "see you soon", "see you", "sounds good", "sounds great",
+    "no problem", "of course", "all right", "very good", "very nice", "that is great", "that's great", "you're welcome",
     "i see", "i agree", "i know", "me too", "let me see", "one moment", "good to know", "no worries", "not really",
     "makes sense", "have a nice day", "take care", "what's up", "how are you", "how are you doing", "wie geht's",
     "comment ça va", "ça va", "qué tal", "come stai", "tudo bem",
 })  # fmt: skip
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_SAID = re.compile(rf"\b(?:{'|'.join(sorted(map(re.escape, _PHRASES), key=len, reverse=True))})\b")
 MOST_WORDS = 6  # a longer row of such words says something after all: "no that is really not all right"
 MOST_CHARACTERS = 60
 
@@ -49,7 +52,8 @@ def is_filler(text: str) -> bool:
     words = _WORD.findall(said)
     if len(words) > MOST_WORDS:
         return False
-    return " ".join(words) in _PHRASES or all(word in _WORDS or _is_drawn_out(word) for word in words)
+    rest = _SAID.sub(" ", " ".join(words)).split()
+    return all(word in _WORDS or _is_drawn_out(word) for word in rest)
 
 
 def _is_drawn_out(word: str) -> bool:

@@ -46,9 +46,22 @@ def stands_in(name: str, text: str) -> bool:
     A part of a longer name or word is none: not "max" in Math.max, nor "Li" in Li-ion or "Anna" in Anna-Lena.
     """
     wanted, told = (fold(one).translate(_APOSTROPHES) for one in (name, text))
-    begin = r"(?<!\w)(?<!\w[.\-])" if _has_case(wanted[0]) else ""
+    begin = r"(?<!\w)(?<!\w-)" if _has_case(wanted[0]) else ""
     end = r"(?!\w)(?!-\w)" if _has_case(wanted[-1]) else ""
-    return bool(re.search(f"{begin}{re.escape(wanted)}{end}", told))
+    pattern = f"{begin}{re.escape(wanted)}{end}"
+    return bool(re.search(pattern, told)) and not _is_member(name, text, pattern)
+
+
+def _is_member(name: str, text: str, pattern: str) -> bool:
+    """Whether a name stands in a text only as a part of code is called: "Math.max", not "Dr.Max"."""
+    if not name[:1].isupper() or "." not in text:
+        return False
+    plain = " ".join(unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).split())
+    found = list(re.finditer(pattern, plain, re.IGNORECASE))
+    return bool(found) and all(one.group()[0].islower() and _MEMBER.search(plain, 0, one.start()) for one in found)
+
+
+_MEMBER = re.compile(r"\w\.$")
 
 
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u02bc\uff07", "'"))

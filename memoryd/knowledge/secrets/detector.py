@@ -79,6 +79,7 @@ _FORMATS = tuple(
     )
 )
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_SPACE = re.compile(r"\s")
 _RUNS = re.compile(r"(\s)\s+")
 _CANDIDATE = re.compile(r"[^\s'\"`<>(){},;|]{16,}")
 _TELLTALE = re.compile(
@@ -166,6 +167,10 @@ class SecretDetector:
         """Return whether one of the texts holds a credential."""
         return any(self.find(text) for text in texts if text)
 
+    def is_token(self, name: str) -> bool:
+        """Return whether a name or an id is a token of a known format; a number in it may be anybody's."""
+        return bool(_TELLTALE.search(name) or "eyJ" in name) and self._has_token(name)
+
     def mask(self, text: str) -> str:
         """Return a text with `[masked]` in place of each credential."""
         return mask_text(text, self.find)
@@ -228,9 +233,16 @@ def _pieces(text: str) -> Iterator[str]:
     """Yield a text, of a long one pieces that overlap: each regular expression holds the interpreter while it runs."""
     at = 0
     while len(text) - at > PIECE:
-        yield text[at : at + PIECE]
-        at += PIECE - PIECE_OVERLAP
+        end = _space(text, at + PIECE - PIECE_OVERLAP // 2, at + PIECE)
+        yield text[at:end]
+        at = _space(text, end - PIECE_OVERLAP, end - PIECE_OVERLAP // 2)
     yield text[at:]
+
+
+def _space(text: str, begin: int, end: int) -> int:
+    """Return the last place in a part of a text where a word ends, so that none is cut; else the end of that part."""
+    spaces = [match.start() for match in _SPACE.finditer(text, begin, end)]
+    return spaces[-1] if spaces else end
 
 
 def _is_key_in_base64(text: str) -> bool:

@@ -17,7 +17,7 @@ from memoryd.knowledge.secrets.masking import MASK, mask_text
 __all__ = ["mask_json"]
 
 Find = Callable[[str], object]
-_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_PIECE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _NAMES = frozenset({"key", "name", "label", "field", "title", "variable", "env"})
 _VALUES = frozenset({"value", "val", "text", "content"})
 MOST_LAYERS = 4  # of JSON within strings of JSON; what lies deeper is looked at as text
@@ -91,7 +91,7 @@ def _masked_string(piece: str, place: _Place, find: Find, layer: int) -> str:
         masked = _masked_value(value, place.meanings(), find, layer)
         if not place.is_object or place.key.lower() in _NAMES:
             place.named = value
-    return piece if masked == value else json.dumps(masked, ensure_ascii=False)
+    return piece if masked == value else _dumped(masked)
 
 
 def _masked_value(value: str, names: tuple[str, ...], find: Find, layer: int) -> str:
@@ -99,8 +99,18 @@ def _masked_value(value: str, names: tuple[str, ...], find: Find, layer: int) ->
     if value.lstrip()[:1] in ("{", "[", '"') and len(value) > 1 and layer < MOST_LAYERS:  # as the arguments of tools
         inner = _mask(value, find, layer + 1)
         if inner != value:
-            return inner
-    for name in names:
-        if value and find(json.dumps({name: value}, ensure_ascii=False)) and not find(value):
-            return MASK
-    return mask_text(value, find)
+            return MASK if _is_told(names, inner, find) else inner
+    masked = mask_text(value, find)
+    return MASK if masked and _is_told(names, masked, find) else masked
+
+
+def _is_told(names: tuple[str, ...], value: str, find: Find) -> bool:
+    """Whether a value is a credential by what it is the value of."""
+    left = value.replace(MASK, "").strip()
+    return bool(left) and any(find(json.dumps({name: left}, ensure_ascii=False)) for name in names)
+
+
+def _dumped(text: str) -> str:
+    """Return a text as JSON; half a character, which JSON can write and UTF-8 cannot, as a number."""
+    dumped = json.dumps(text, ensure_ascii=False)
+    return json.dumps(text) if any("\ud800" <= letter <= "\udfff" for letter in dumped) else dumped

@@ -20,6 +20,7 @@ _KEY_BLOCK = re.compile(
 )
 _MADE_UP = re.compile(r"(?=.*\d)(?=.*[^\W\d_])")
 LOOKS, LEAST_LOOKS = 8, 1 << 15  # how often each character is looked at, at the most, to tell where a credential is
+WIDTHS = (2, 4, 8)  # lines, blank ones too, over which a credential may go
 LONG_LINE = 1000  # characters; what is longer is looked at in parts
 _WORDS = re.compile(r"\s+|\S+")
 
@@ -32,6 +33,10 @@ class _Counted:
     def __init__(self, find: Find, text: str) -> None:
         self._find = find
         self.left = LOOKS * len(text) + LEAST_LOOKS
+
+    def plain(self, text: str) -> object:
+        """Look at a text that is looked at once for certain."""
+        return self._find(text)
 
     def __call__(self, text: str) -> object:
         self.left -= len(text)
@@ -46,12 +51,20 @@ def mask_text(text: str, find: Find) -> str:
     pieces = [_mask_run(piece, counted) if find(piece) else piece for piece in _pieces(_KEY_BLOCK.sub(MASK, text))]
     masked = "".join(pieces)
     if find(masked):  # it goes over several pieces
-        for n in range(1, len(pieces)):
-            both = pieces[n - 1] + pieces[n]
-            if find(both):
-                pieces[n - 1], pieces[n] = "", _mask_run(both, counted)
+        for width in WIDTHS:
+            pieces = _masked_together(pieces, width, counted)
         masked = "".join(pieces)
     return MASK if find(masked) else masked
+
+
+def _masked_together(pieces: list[str], width: int, find: _Counted) -> list[str]:
+    """Return pieces without the credentials that go over so many of them."""
+    done = list(pieces)
+    for n in range(len(done) - width + 1):
+        together = "".join(done[n : n + width])
+        if find.plain(together):
+            done[n : n + width] = [_mask_run(together, find), *[""] * (width - 1)]
+    return done
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from memoryd.model.change import PURGE, ChangeSet, ConversationChange, Embedding
 from memoryd.model.scope import Owner
 from memoryd.store.base import check_jobs
 from memoryd.store.duckdb import rows
-from memoryd.store.duckdb.conversation_writes import message_sizes, write_conversations, write_cursors
+from memoryd.store.duckdb.conversation_writes import message_sizes, stored_sizes, write_conversations, write_cursors
 from memoryd.store.duckdb.purges import purge, purge_owner
 from memoryd.store.duckdb.usage import UsageChanges, sizes_of
 from memoryd.store.duckdb.vectors import column_of
@@ -156,8 +156,8 @@ def _count_messages(con: duckdb.DuckDBPyConnection, change: ConversationChange, 
     """Count the bytes of messages, which come through a grant as memories do."""
     for message, _ in change.messages:
         usage.add(message, 0, message.text_bytes)
-    for message in change.purge_messages:
-        usage.add(message, 0, -message.text_bytes)
+    for grant_id, day, size in stored_sizes(con, change.purge_messages):
+        usage.add_row(change.owner, grant_id, day, 0, -size)
     for thread in change.purge_threads:
         for grant_id, day, size in message_sizes(con, thread):
             usage.add_row(thread.owner, grant_id, day, 0, -size)

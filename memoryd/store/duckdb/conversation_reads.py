@@ -146,7 +146,7 @@ class ConversationReads:
         if most_bytes and limit > FEW_MESSAGES:  # sizes are read before texts: a page of the longest has a gigabyte
             sql = f"SELECT text_bytes FROM messages WHERE {where}"
             sizes = await self._last(sql, params, limit, before, after, lambda row: int(row[0]))
-            limit = min(limit, 1 + sum(size <= most_bytes for size in accumulate(sizes)))
+            limit = min(limit, max(2, 1 + sum(size <= most_bytes for size in accumulate(sizes))))
         found = await self._last(f"{_MESSAGES} WHERE {where}", params, limit, before, after, message_of)
         return found[::-1]
 

@@ -187,7 +187,7 @@ def thread_of(row: Sequence[Any]) -> Thread:
 def session_of(row: Sequence[Any]) -> Session:
     """Return the session of a row: SESSION_COLUMNS."""
     agent_id, user_id, chat_id, thread_id, session_id, state, start_time, details = row
-    held = json.loads(details)
+    held = {"trust": Trust.SANDBOX.value, **json.loads(details)}  # of earlier versions it is not known: anybody ends it
     return Session(
         id=session_id,
         agent_id=agent_id,

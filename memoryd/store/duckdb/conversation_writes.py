@@ -28,7 +28,7 @@ from memoryd.store.duckdb.purges import forget_noted_messages
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.vectors import column_of
 
-__all__ = ["message_sizes", "write_conversations", "write_cursors"]
+__all__ = ["message_sizes", "stored_sizes", "write_conversations", "write_cursors"]
 
 Insert = Callable[[duckdb.DuckDBPyConnection, str, Sequence[dict[str, Any]]], None]
 
@@ -105,6 +105,23 @@ def _purge_messages(con: duckdb.DuckDBPyConnection, messages: Sequence[Message])
                 [thread_key(owner, thread_id), gone],
             )
         forget_noted_messages(con, thread_mark(owner, thread_id), gone)
+
+
+def stored_sizes(con: duckdb.DuckDBPyConnection, messages: Sequence[Message]) -> list[tuple[str, date, int]]:
+    """Return the bytes of messages as they were counted, by grant and day, of those that came through a grant."""
+    ids: dict[int, list[str]] = {}
+    for message in messages:
+        if message.grant_id:
+            ids.setdefault(thread_key(message.owner, message.thread_id), []).append(message.id)
+    found = (
+        con.execute(
+            "SELECT grant_id, create_time::DATE, sum(text_bytes)::BIGINT FROM messages WHERE thread = ?"
+            " AND id IN (SELECT unnest(?::VARCHAR[])) AND grant_id <> '' GROUP BY ALL",
+            [key, some],
+        ).fetchall()
+        for key, some in ids.items()
+    )
+    return [row for some in found for row in some]
 
 
 def message_sizes(con: duckdb.DuckDBPyConnection, thread: Thread) -> list[tuple[str, date, int]]:
