@@ -19,7 +19,7 @@ from memoryd.model.scope import Owner, Visibility
 from memoryd.model.trust import Trust
 from memoryd.turns import in_turns
 
-__all__ = ["Said", "erase_said", "said_of"]
+__all__ = ["Said", "erase_said", "joined", "refuse_higher", "said_of"]
 
 AT_ONCE = 500  # messages or threads that are read at once
 
@@ -44,6 +44,21 @@ class Said:
             *(thread.working_memory_trust for thread in self.threads if thread.working_memory),
             *held,
         ]
+
+
+def joined(each: Sequence[Said]) -> Said:
+    """Return what stands in several owners' conversations as one; of their working memories the first."""
+    return Said(
+        tuple(message for said in each for message in said.messages),
+        tuple(thread for said in each for thread in said.threads),
+        next((said.working_memory for said in each if said.working_memory is not None), None),
+    )
+
+
+def refuse_higher(said: Said, caller: Caller) -> None:
+    """Raise TrustTooLow where some of it is of higher trust than a caller."""
+    if any(trust.outranks(caller.trust) for trust in said.trusts):
+        raise TrustTooLow("some messages that name this person are of higher trust; nothing was erased")
 
 
 async def said_of(names: Sequence[str], owner: Owner, ports: Ports) -> Said:
@@ -102,8 +117,7 @@ async def erase_said(
 
     Raises TrustTooLow, before anything is erased, where some of it is of higher trust.
     """
-    if any(trust.outranks(caller.trust) for trust in said.trusts):
-        raise TrustTooLow("some messages that name this person are of higher trust; nothing was erased")
+    refuse_higher(said, caller)
     by_thread: dict[str, list[Message]] = {one.id: [] for one in said.threads}
     for message in said.messages:
         by_thread.setdefault(message.thread_id, []).append(message)

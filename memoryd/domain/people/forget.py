@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.domain.forgetting.purge import not_apart, purge_of
-from memoryd.domain.forgetting.said import Said, erase_said, said_of
+from memoryd.domain.forgetting.said import Said, erase_said, joined, refuse_higher, said_of
 from memoryd.domain.people.profiles import best_of, profile_of
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
@@ -78,18 +78,13 @@ async def _forget_said(
     each = [(owner, said) for owner, said in each if said.trusts]
     if not each:
         raise unknown
-    whole = Said(
-        tuple(message for _, said in each for message in said.messages),
-        tuple(thread for _, said in each for thread in said.threads),
-        next((said.working_memory for _, said in each if said.working_memory is not None), None),
-    )
+    whole = joined([said for _, said in each])
     if not erase and not dry_run:
         raise EntityNotFound(
             f"no memory is about {name!r}; {len(whole.messages)} messages name it: with_messages erases them",
             field="name",
         )
-    if any(trust.outranks(caller.trust) for _, said in each for trust in said.trusts):
-        raise TrustTooLow("some messages that name this person are of higher trust; nothing was erased")
+    refuse_higher(whole, caller)
     for owner, said in [] if dry_run else each:
         await erase_said([name], said, owner, caller, ports, now=now)
     profile = Profile(id="", owner=each[0][0], type=EntityType.PERSON, name=name)
