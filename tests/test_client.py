@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -10,7 +11,19 @@ import typing
 
 import memory_client
 import pytest
-from memory_client import AsyncMemoryClient, Draft, Filter, InvalidArgument, Kind, MemoryClient
+from memory_client import (
+    Appended,
+    AsyncMemoryClient,
+    Draft,
+    Filter,
+    InternalError,
+    InvalidArgument,
+    Kind,
+    MemoryClient,
+    TimedOut,
+    Unavailable,
+)
+from memory_client.aio_conversations import AsyncConversation
 from memory_client.endpoint import Identity
 from memory_client.knowledge_calls import delete_matching
 
@@ -165,3 +178,47 @@ def test_a_search_imports_nothing_of_the_host():
         "memory_client.knowledge_calls", "memoryd.model.grant", "memoryd.model.reports", "memoryd.v1.admin_service_pb2",
         "memoryd.v1.grant_service_pb2", "memoryd.v1.entity_service_pb2",
     } & {*done.stdout.split()}  # fmt: skip
+
+
+class Lossy:
+    """A client whose answers can be lost: what was sent counts all the same."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str]] = []
+        self.failure: BaseException | None = None
+
+    async def append(self, thread_id, messages, *, shared, session_id, request_id):
+        self.sent.append((messages[0].content, request_id))
+        await asyncio.sleep(0)
+        if self.failure is not None:
+            raise self.failure
+        return Appended(True, (), "s")
+
+
+@pytest.mark.parametrize(
+    "failure", [TimedOut("lost"), Unavailable("down"), asyncio.CancelledError(), InternalError("?")]
+)
+async def test_what_may_be_stored_is_said_again_under_its_request_id(failure):
+    client = Lossy()
+    talk = AsyncConversation(client, "t")
+    client.failure = failure
+    with pytest.raises(type(failure)):
+        await talk.user("hi")
+    client.failure = None
+    await talk.user("and then")
+    await talk.user("hi")
+    await talk.user("hi")
+    ids = [request_id for content, request_id in client.sent if content == "hi"]
+    assert (ids[0] == ids[1], ids[1] == ids[2]) == (True, False)
+
+
+async def test_the_same_words_said_at_once_or_after_a_refusal_are_no_repetition():
+    client = Lossy()
+    talk = AsyncConversation(client, "t")
+    await asyncio.gather(*(talk.user("ok") for _ in range(5)))
+    client.failure = InvalidArgument("no", field="content")
+    with pytest.raises(InvalidArgument):
+        await talk.user("ok")
+    client.failure = None
+    await talk.user("ok")
+    assert 7 == len({request_id for _, request_id in client.sent})
