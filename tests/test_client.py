@@ -20,6 +20,7 @@ from memory_client import (
     InvalidArgument,
     Kind,
     MemoryClient,
+    PermissionDenied,
     TimedOut,
     Unavailable,
 )
@@ -142,6 +143,13 @@ def test_what_the_client_says_itself_is_no_answer_of_the_daemon(folder):
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ["PermissionDenied True"] * 2 == done.stdout.splitlines(), done.stderr
+
+
+def test_a_call_that_only_hosts_make_is_refused_with_the_way_to_it(world):
+    with world.inside(world.sandbox()) as inside:
+        for call in (inside.grants, inside.run_decay, inside.rotate_token_keys):
+            with pytest.raises(PermissionDenied, match="does not have this call: hosts make it on the admin socket"):
+                call()
 
 
 def test_a_purge_by_filter_is_not_sent_twice():

@@ -64,6 +64,10 @@ def error_of(failure: Any, target: str, *, writes: bool = True, certified: bool 
         return _unanswered(target, message, doubt, certified=certified, is_down=is_down)
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in message:
         return LimitExceeded(f"one call or answer is too large ({message}); ask for less, or send it in several calls")
+    if code is grpc.StatusCode.UNIMPLEMENTED:
+        return PermissionDenied(
+            f"{target} does not have this call: hosts make it on the admin socket, or memoryd is older than the client"
+        )
     return _BY_CODE.get(code, InternalError)(message or f"memoryd answered {code.name}")
 
 
