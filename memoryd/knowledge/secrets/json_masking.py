@@ -31,14 +31,18 @@ class _Place:
     key: str = ""
     named: str = ""
     """Of an object the value of its "name": the value of its "value" is a value of that. Of a list the item before."""
+    within: str = ""
+    """Of an object the key that it is the value of, as in {"password": {"value": …}}."""
     awaits_key: bool = True
 
     def meanings(self) -> tuple[str, ...]:
         """Return what the next value may be the value of."""
         if not self.is_object:
             return tuple(name for name in (self.key, self.named if self.named.startswith("-") else "") if name)
-        told = self.named if self.named and self.key.lower() in _VALUES else ""
-        return tuple(name for name in (self.key, told) if name)
+        key = self.key.lower()
+        told = self.named if key in _VALUES else ""
+        within = self.within if key in ("value", "val") else ""
+        return tuple(name for name in (self.key, told, within) if name)
 
 
 def mask_json(text: str, find: Find) -> str:
@@ -66,10 +70,12 @@ def _masked_piece(piece: str, places: list[_Place], find: Find, layer: int) -> s
     """Return a piece of JSON as it is kept, and note what it says of those after it."""
     place = places[-1] if places else _Place(is_object=False)
     if piece in "{[":
-        places.append(_Place(is_object=piece == "{", key="" if piece == "{" else place.key))
+        is_list = piece == "["
+        within = place.key if place.is_object and not is_list else ""
+        places.append(_Place(not is_list, key=place.key if is_list else "", within=within))
     elif piece in "}]":
         places.pop()
-        if places:
+        if places and not places[-1].is_object:
             places[-1].named = ""
     elif piece == ",":
         place.awaits_key = True
