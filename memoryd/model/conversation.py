@@ -243,7 +243,7 @@ class Thread:
         held = [self.trust]
         held += [self.summary_trust] if self.summary else []
         held += [self.working_memory_trust] if self.working_memory else []
-        return max(held, key=lambda trust: trust.weight)
+        return Trust.highest(*held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

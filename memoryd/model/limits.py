@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import accumulate
+
 MAX_CONTENT_BYTES = 8 * 1024  # a few paragraphs; longer text belongs in a message
 MAX_QUERY_BYTES = 4 * 1024  # far beyond the model's window of 254 tokens
 MAX_PROMPT_BYTES = 256 * 1024  # as a message; what is searched by is its beginning and its end
@@ -63,3 +66,8 @@ MAX_TOKEN_BYTES = 4 * 1024  # a quarter of a call's metadata
 MAX_TOKEN_CAVEATS = 32
 MAX_AUDITED_IDS = 100  # of a write: a batch
 MAX_AUDITED_READ_IDS = 10  # of a read; beyond it the count
+
+
+def how_many_fit(sizes: Iterable[int], most: int) -> int:
+    """Return how many of some sizes, from the first on, are no more than `most` together."""
+    return sum(size <= most for size in accumulate(sizes))

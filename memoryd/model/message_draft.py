@@ -14,9 +14,9 @@ from memoryd.model import limits
 from memoryd.model.conversation import Role, ToolCall
 from memoryd.model.validation import check_id, check_text, check_time
 
-__all__ = ["MessageDraft"]
+__all__ = ["MASK", "MessageDraft"]
 
-MASKED = "[masked]"
+MASK = "[masked]"  # what stands in place of a credential
 CHARACTERS_A_CALL = 64  # what the name and the id of a tool call count as
 
 
@@ -70,7 +70,7 @@ class MessageDraft:
         """
 
         def name_of(text: str) -> str:
-            return MASKED if is_token(text) else text
+            return MASK if is_token(text) else text
 
         done = copy.copy(self)
         put = object.__setattr__

@@ -23,5 +23,10 @@ class Trust(OpenEnum):
         """Whether it weighs more."""
         return self.weight > other.weight
 
+    @staticmethod
+    def highest(*trusts: Trust) -> Trust:
+        """Return the one that weighs most."""
+        return max(trusts, key=lambda trust: trust.weight)
+
 
 _WEIGHTS = {"host": 2, "imported": 1, "sandbox": 0}

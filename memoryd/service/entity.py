@@ -19,6 +19,8 @@ from memoryd.wire.memory import memory_to_pb, set_time
 
 __all__ = ["EntityService"]
 
+MOST_SHOWN = 1000  # characters of a message that a dry run shows
+
 
 class EntityService:
     """The RPCs of entity_service.proto; the gate has checked the caller."""
@@ -93,6 +95,3 @@ class EntityService:
 def _short(message: Message) -> Message:
     """Return the beginning of a message: enough to see what it is."""
     return replace(message, content=message.content[:MOST_SHOWN], tool_calls=(), metadata="")
-
-
-MOST_SHOWN = 1000  # characters of a message that a dry run shows

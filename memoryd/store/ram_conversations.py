@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from itertools import accumulate, islice
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from memoryd.model.change import (
 )
 from memoryd.model.conversation import Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.entity import Entity
+from memoryd.model.limits import how_many_fit
 from memoryd.model.reports import OwnerContents
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.conversations import Place, numbered, thread_mark
@@ -227,8 +228,8 @@ class RamConversations:
         ]
         found = found[-limit:]
         if most_bytes:
-            sizes = list(accumulate(one.text_bytes for one in reversed(found)))
-            found = found[-max(2, 1 + sum(size <= most_bytes for size in sizes)) :]
+            fitting = how_many_fit((one.text_bytes for one in reversed(found)), most_bytes)
+            found = found[-max(2, 1 + fitting) :]
         return found
 
     async def messages_at(self, owner: Owner, places: Collection[tuple[str, int]]) -> list[Message]:

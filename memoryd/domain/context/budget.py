@@ -28,7 +28,7 @@ from memoryd.model.context import (
 from memoryd.model.recalled_text import CLOSE, OPEN
 from memoryd.model.trust import Trust
 
-__all__ = ["ORDER", "Learnt", "Part", "compose"]
+__all__ = ["ORDER", "Learnt", "Part", "compose", "for_higher_trust"]
 
 ORDER = (
     RECENT_MESSAGES,
@@ -67,6 +67,11 @@ IN_ORDER = frozenset({WORKING_MEMORY, THREAD_SUMMARY, RECENT_MESSAGES})
 OF_MESSAGES = (RECENT_MESSAGES, RECALLED_MESSAGES, OTHER_THREADS)
 LEAST_TOLD = 2  # a memory is told by messages that hold at least one of so many of its words
 LEAST_CUT = 40  # characters of a line that is worth being shown cut
+
+
+def for_higher_trust(places: int) -> int:
+    """Return how many of some places are for higher trust than a sandbox's, as far as that needs them."""
+    return -(-places // SHARE_OF_TRUST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +239,7 @@ def _any_fitting(one: _Sized, left: int) -> tuple[list[Line], int]:
     lines: list[Line] = []
     others = [(line, size) for line, size in one.lines if line.item.trust is not Trust.SANDBOX]
     for_sandboxes = left - min(sum(size for _, size in others), left // SHARE_OF_TRUST)
-    places = one.most - min(sum(not line.beside for line, _ in others), -(-one.most // SHARE_OF_TRUST))
+    places = one.most - min(sum(not line.beside for line, _ in others), for_higher_trust(one.most))
     taken: set[tuple[str, str]] = set()
     for line, size in one.lines:
         sandboxed = line.item.trust is Trust.SANDBOX

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from memoryd.domain.context.budget import for_higher_trust
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
@@ -34,7 +35,6 @@ from memoryd.turns import let_others
 __all__ = ["Gatherer", "Recalled"]
 
 MOST_PEOPLE = 20
-SHARE_OF_TRUST = 2  # half of the memories' places are for higher trust than a sandbox's
 STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
 REFLECTIONS = Filter(kinds=frozenset({Kind.REFLECTION}))
 _WORD = re.compile(r"\w+")
@@ -63,7 +63,7 @@ def _spaced(text: str) -> str:
 def _shared(memories: Sequence[Memory], most: int) -> list[Memory]:
     """Return the first of some memories; half of the places are for those of higher trust than a sandbox's."""
     others = [memory for memory in memories if memory.trust is not Trust.SANDBOX]
-    places = most - min(len(others), -(-most // SHARE_OF_TRUST))
+    places = most - min(len(others), for_higher_trust(most))
     kept: list[Memory] = []
     for memory in memories:
         sandboxed = memory.trust is Trust.SANDBOX
@@ -144,7 +144,7 @@ class Gatherer:
         return found
 
     async def _memories(self, most: int) -> list[Memory]:
-        hits = await self._find(STATEMENTS, most, self._scopes, kept=-(-most // SHARE_OF_TRUST))
+        hits = await self._find(STATEMENTS, most, self._scopes, kept=for_higher_trust(most))
         return [hit.memory for hit in hits]
 
     @property
@@ -247,7 +247,7 @@ class Gatherer:
         wanted = self._said_in(thread_id=self._thread.id)
         scopes = EpisodeScopes(self._ports, (self._owner,))
         most = self.most_recalled + len(but)
-        hits = await self._find(wanted, most, scopes, kept=-(-most // SHARE_OF_TRUST))
+        hits = await self._find(wanted, most, scopes, kept=for_higher_trust(most))
         return await self._with_neighbours(hits, but)
 
     async def others(self) -> list[Recalled]:
@@ -256,8 +256,8 @@ class Gatherer:
         if self._request.thread_id:
             excluded = tuple(dict.fromkeys((*excluded, self._request.thread_id)))
         most = self.most_recalled
-        kept = -(-most // SHARE_OF_TRUST)
-        hits = await self._find(self._said_in(exclude_thread_ids=excluded), most, self._episodes, kept=kept)
+        wanted = self._said_in(exclude_thread_ids=excluded)
+        hits = await self._find(wanted, most, self._episodes, kept=for_higher_trust(most))
         return await self._with_neighbours(hits, ())
 
     @property

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memoryd.domain.completion import raise_if_abandoned
-from memoryd.domain.conversation.sessions import AHEAD, session_for
+from memoryd.domain.conversation.sessions import session_for, updated
 from memoryd.domain.conversation.threads import ThreadKey, is_enabled, new_thread, refuse_secret_names
 from memoryd.domain.idempotency import IdempotentRequest
 from memoryd.domain.pipeline import Decision, Write, carry_out
@@ -213,13 +213,13 @@ class _Append(Write[Appended]):
             view = max(view, last - policy.retain_recent)
         return replace(
             thread,
-            update_time=self.now if thread.update_time - self.now > AHEAD else max(self.now, thread.update_time),
+            update_time=updated(thread, self.now),
             message_count=thread.message_count + len(messages),
             turn_count=thread.turn_count + sum(message.role is Role.USER for message in messages),
             last_seq=last,
             session_id=session_id,
             view_seq=view,
-            trust=max(self.caller.trust, thread.trust, key=lambda trust: trust.weight),
+            trust=Trust.highest(self.caller.trust, thread.trust),
             revision=thread.revision + 1,
         )
 

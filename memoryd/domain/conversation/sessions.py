@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from memoryd.domain.clock import AHEAD
 from memoryd.domain.ports import Ports
 from memoryd.model.conversation import Session, SessionState, Thread
 from memoryd.model.trust import Trust
 
-__all__ = ["AHEAD", "ended", "is_idle", "opened", "session_for", "session_now"]
-
-AHEAD = timedelta(days=1)  # so far ahead of the clock nothing was said: the clock was wrong then
+__all__ = ["ended", "is_idle", "opened", "session_for", "session_now", "updated"]
 
 
 def session_now(session: Session, thread: Thread | None) -> Session:
@@ -42,7 +41,7 @@ def opened(
             end_time=None,
             end_reason="",
             update_time=now,
-            trust=max(known.trust, trust, key=lambda one: one.weight),
+            trust=Trust.highest(known.trust, trust),
             first_seq=known.first_seq if known.message_count else thread.last_seq + 1,
             last_seq=known.last_seq if known.message_count else thread.last_seq,
             messages_before=thread.message_count,
@@ -69,6 +68,11 @@ def ended(session: Session, thread: Thread, now: datetime, reason: str) -> Sessi
     final = session_now(session, thread)
     end = max(final.update_time, final.start_time) if reason == "idle" else now
     return replace(final, state=SessionState.PENDING, end_time=end, end_reason=reason)
+
+
+def updated(thread: Thread, now: datetime) -> datetime:
+    """Return when a thread that changes now was changed last; a clock that went back a little moves it not back."""
+    return now if thread.update_time - now > AHEAD else max(now, thread.update_time)
 
 
 def is_idle(thread: Thread, ports: Ports, now: datetime) -> bool:

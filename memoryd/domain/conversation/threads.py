@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import accumulate
 from typing import TypeVar
 
 from memoryd.domain.conversation.sessions import session_now
@@ -127,9 +126,8 @@ async def list_threads(
 
 def _within_an_answer(threads: Sequence[Thread]) -> list[Thread]:
     """Return the first threads, as many as an answer holds with their summaries and working memories; at least one."""
-    sizes = accumulate(len(one.summary.encode()) + len(one.working_memory.encode()) for one in threads)
-    most = limits.MAX_PAGE_BYTES
-    return [one for n, (one, size) in enumerate(zip(threads, sizes, strict=True)) if not n or size <= most]
+    sizes = (len(one.summary.encode()) + len(one.working_memory.encode()) for one in threads)
+    return list(threads[: max(1, limits.how_many_fit(sizes, limits.MAX_PAGE_BYTES))])
 
 
 def bound_to(what: str, caller: Caller, *asked: object) -> bytes:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from memoryd.domain.conversation.sessions import AHEAD, ended, is_idle, opened, session_now
+from memoryd.domain.clock import AHEAD
+from memoryd.domain.conversation.sessions import ended, is_idle, opened, session_now, updated
 from memoryd.domain.conversation.threads import (
     ThreadKey,
     change_thread,
@@ -56,8 +57,7 @@ async def start_session(
         changed = [] if current is None else [ended(current, thread, now, "next")]
         known = await ports.store.session(owner, thread.id, asked) if asked else None
         new = opened(asked or ports.new_id(), thread, now, known, trust=caller.trust)
-        updated = now if thread.update_time - now > AHEAD else max(now, thread.update_time)
-        thread = replace(thread, session_id=new.id, update_time=updated, revision=thread.revision + 1)
+        thread = replace(thread, session_id=new.id, update_time=updated(thread, now), revision=thread.revision + 1)
         talk = ConversationChange(owner, threads=(thread,), sessions=(*changed, new))
         return Decision(
             ChangeSet(conversation=talk), _answer(StartedSession(new, "" if current is None else current.id))

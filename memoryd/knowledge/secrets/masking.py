@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from memoryd.model.message_draft import MASK
+
 __all__ = ["MASK", "mask_text"]
 
-MASK = "[masked]"
 MOST_MASKED = 20  # credentials in one line; with more the line is masked
 _KEY_BLOCK = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*-----|\Z)", re.DOTALL

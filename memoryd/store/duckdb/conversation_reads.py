@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
-from itertools import accumulate
 from typing import Any, TypeVar
 
 import duckdb
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from memoryd.model.change import Applied, Entry, Head, Snapshot
 from memoryd.model.conversation import Message, Session, SessionState, Thread, WorkingMemory
+from memoryd.model.limits import how_many_fit
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.trust import Trust
 from memoryd.store.conversations import Place, thread_name
@@ -146,7 +146,7 @@ class ConversationReads:
         if most_bytes and limit > FEW_MESSAGES:  # sizes are read before texts: a page of the longest has a gigabyte
             sql = f"SELECT text_bytes FROM messages WHERE {where}"
             sizes = await self._last(sql, params, limit, before, after, lambda row: int(row[0]))
-            limit = min(limit, max(2, 1 + sum(size <= most_bytes for size in accumulate(sizes))))
+            limit = min(limit, max(2, 1 + how_many_fit(sizes, most_bytes)))
         found = await self._last(f"{_MESSAGES} WHERE {where}", params, limit, before, after, message_of)
         return found[::-1]
 
