@@ -1,0 +1,105 @@
+"""What a question asks for, and what a text has that could answer it: by the look of the words alone, in English."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, IntFlag
+
+__all__ = ["Wanted", "asks_assistant", "clauses", "question_share", "signs_of", "wanted_of"]
+
+MOST_CHARACTERS = 2000  # of a text that are read
+LEAST_CLAUSES = 3
+
+
+class Wanted(Enum):
+    """The type of an answer."""
+
+    TIME = "time"
+    NUMBER = "number"
+    NAME = "name"
+    ANY = "any"
+
+
+class Signs(IntFlag):
+    """What stands in a text."""
+
+    TIME = 1
+    NUMBER = 2
+    NAME = 4
+
+
+SIGN_OF = {Wanted.TIME: Signs.TIME, Wanted.NUMBER: Signs.NUMBER, Wanted.NAME: Signs.NAME}
+
+_ASKS_TIME = re.compile(r"\b(?:when|what (?:date|day|time|year|month)|which (?:date|day|year|month)|how long)\b")
+_ASKS_NUMBER = re.compile(r"\bhow (?:many|much|old|often|far|big|tall|fast)\b")
+_ASKS_NAME = re.compile(
+    r"\b(?:where|who|whose|whom|(?:what|which) (?:city|country|place|state|town|book|movie|film|song|band|game|show"
+    r"|restaurant|company|school|university|person|artist|author|breed|brand|name)s?)\b"
+)
+_ASKS_ASSISTANT = re.compile(
+    r"\b(?:you|assistant)\b.{0,25}(?:recommend|suggest|advis|told|tell|said|say|list|explain|provid|g[ia]ve|mention"
+    r"|outlin|describ|help|wrote|show)"
+)
+_CLAUSE = re.compile(r", and |, |; | and | or | before | after | between | as well as ")
+_TIME_SIGN = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|last (?:night|week|month|year|summer|weekend|\w+day)|next (?:week|month"
+    r"|year|\w+day)|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|years?|days?|hours?|recently|since|[a-z]*"
+    r"(?:january|february|april|june|july|august|september|october|november|december)|(?:19|20)\d\d)\b"
+)
+_NUMBER_SIGN = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|hundred|thousand|once|twice|couple|dozen"
+    r"|several|half)\b"
+)
+_NAME_SIGN = re.compile(r"[a-z0-9,;:\"'’] (?:[\"'“‘])?[A-Z][a-z]|\"[A-Z]")
+_MARKS = "?\uff1f\u061f"  # of a question: also the full-width and the Arabic one
+_SENTENCE_END = re.compile(rf"[.!…\u3002\uff01{_MARKS}]+")
+
+
+def wanted_of(question: str) -> Wanted:
+    """Return the type of answer that a question wants."""
+    lowered = question[:MOST_CHARACTERS].lower()
+    if _ASKS_TIME.search(lowered):
+        return Wanted.TIME
+    if _ASKS_NUMBER.search(lowered):
+        return Wanted.NUMBER
+    return Wanted.NAME if _ASKS_NAME.search(lowered) else Wanted.ANY
+
+
+def asks_assistant(question: str) -> bool:
+    """Return whether a question is about what the assistant said."""
+    return bool(_ASKS_ASSISTANT.search(question[:MOST_CHARACTERS].lower()))
+
+
+def clauses(question: str) -> list[tuple[int, int]]:
+    """Return the parts of a question as (start, end) of characters, if it has three or more; else nothing."""
+    starts = [0]
+    ends = []
+    for match in _CLAUSE.finditer(question[:MOST_CHARACTERS]):
+        ends.append(match.start())
+        starts.append(match.end())
+    parts = list(zip(starts, [*ends, len(question)], strict=True))
+    return parts if len(parts) >= LEAST_CLAUSES else []
+
+
+def question_share(text: str) -> float:
+    """Return which share of the sentences of a text are questions, 0–1."""
+    if not any(mark in text for mark in _MARKS):
+        return 0.0
+    ends = _SENTENCE_END.findall(text[:MOST_CHARACTERS])
+    asked = sum(any(mark in end for mark in _MARKS) for end in ends)
+    tail = _SENTENCE_END.split(text[:MOST_CHARACTERS])[-1]
+    return asked / (len(ends) + bool(tail.strip()))
+
+
+def signs_of(text: str) -> Signs:
+    """Return what stands in a text: a time, a number, a name within a sentence."""
+    text = text[:MOST_CHARACTERS]
+    lowered = text.lower()
+    found = Signs(0)
+    if _TIME_SIGN.search(lowered):
+        found |= Signs.TIME
+    if _NUMBER_SIGN.search(lowered):
+        found |= Signs.NUMBER
+    if _NAME_SIGN.search(text):
+        found |= Signs.NAME
+    return found

@@ -1,0 +1,50 @@
+"""Which days words name: mean ones, by phrases that were written with the days that people mean by them."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from memoryd.knowledge.language.dates import Days, days_named
+from tests.knowledge.date_phrases import NO_DAYS, PHRASES, TODAY
+
+LONGER = 1.0  # an interval may be twice as long as what is meant, and a vague one reaches to both sides
+VAGUE_DAYS = {"week": 4, "month": 16, "year": 184, "couple": 8, "few": 3, "weekend": 1, "next": 7}
+MISREAD = {"my May is a cat", "June called", "30 Feb"}  # a name like a month is taken for one
+
+
+def fits(phrase: str, found: list[Days], first: date, last: date) -> bool:
+    """Whether an interval holds what is meant, and not much more."""
+    slack = max([1, *(days for word, days in VAGUE_DAYS.items() if word in phrase)])
+    return any(
+        days.first <= first.toordinal()
+        and last.toordinal() <= days.last
+        and days.last - days.first <= (last - first).days + 2 * slack
+        for days in found
+    )
+
+
+def test_there_are_phrases_enough():
+    assert 200 <= len({phrase for phrase, _ in PHRASES})
+
+
+@pytest.mark.parametrize(("phrase", "meant"), PHRASES, ids=[phrase for phrase, _ in PHRASES])
+def test_words_name_the_days_that_people_mean(phrase, meant):
+    assert fits(phrase, days_named(phrase, TODAY), *meant)
+
+
+@pytest.mark.parametrize("phrase", [phrase for phrase in NO_DAYS if phrase not in MISREAD])
+def test_what_names_no_day_is_left_alone(phrase):
+    assert [] == days_named(phrase, TODAY)
+
+
+def test_a_date_without_a_year_is_that_of_each_year_of_a_store():
+    assert [2022, 2023] == [date.fromordinal(one.first).year for one in days_named("on 3 May", TODAY, (2022, 2023))]
+
+
+def test_no_text_however_strange_raises():
+    for text in ("in 99 years ago", "31 June 2024 to 99 May", "9999-99-99", "999 years ago", "0 January", "a" * 9000):
+        days_named(text, TODAY)
+        days_named(text, date(1, 1, 1))
+        days_named(text, date(9999, 12, 31))
