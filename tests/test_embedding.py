@@ -129,7 +129,7 @@ def test_a_directory_in_the_hugging_face_layout_gives_the_vectors_of_the_file(mo
     embedder = make_embedder(Config(embedding=EmbeddingConfig(provider=str(model_folder))))
 
     async def ask():
-        return await embedder.query("tea", owner=1)
+        return (await embedder.query("tea", owner=1)).vector
 
     vector = run(ask())
     embedder.close()
@@ -272,7 +272,7 @@ async def test_the_guard_takes_no_text_whose_caller_has_gone(monkeypatch):
 async def test_vectors_come_back_in_the_order_of_their_texts():
     embedder = ScheduledEmbedder(HashEncoder(), workers=2)
     texts = [f"{'long ' * (n * 7 % 11)}text {n}" for n in range(50)]
-    vectors = await embedder.documents(texts, caller="a")
+    vectors = [one.vector for one in await embedder.documents(texts, caller="a")]
     embedder.close()
     assert np.allclose(HashEncoder().encode(texts, query=False), vectors)
 

@@ -76,7 +76,7 @@ def test_an_endpoint_is_asked_in_the_form_of_its_api(endpoint, folder):
     assert 32 == embedder.dimensions
 
     async def both():
-        return await embedder.documents(["red tea", "blue"], caller=1)
+        return [one.vector for one in await embedder.documents(["red tea", "blue"], caller=1)]
 
     vectors = run(both())
     embedder.close()

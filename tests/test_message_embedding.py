@@ -74,7 +74,7 @@ async def test_another_model_begins_again_and_no_vector_of_the_first_is_left(fol
             embedder = MessageEmbedder(ports, clock, print)
             assert 20 == await embedder.pending()
             await embedded(embedder)
-            vector = await ports.embedder.query("message 7", owner=None)
+            vector = (await ports.embedder.query("message 7", owner=None)).vector
             near = await ports.store.nearest_messages(
                 memory._caller.visibility.owners, vector, encoder.fingerprint, limit=100
             )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.errors import EXIT_LATER, StartupError
+from memoryd.model.embedding import Embedded
 
-__all__ = ["Embedder", "Encoder", "ModelRefused", "ModelUnavailable", "NoEmbedder"]
+__all__ = ["Embedder", "Encoder", "ModelRefused", "ModelUnavailable", "NoEmbedder", "TokenEncoder"]
 
 Vector = NDArray[np.float32]
 
@@ -44,6 +45,15 @@ class Encoder(Protocol):
         ...
 
 
+@runtime_checkable
+class TokenEncoder(Protocol):
+    """An encoder that also tells the tokens of a text."""
+
+    def read(self, texts: Sequence[str], *, query: bool) -> list[Embedded]:
+        """Return texts with the vectors of their tokens, in order. Raises Unavailable."""
+        ...
+
+
 class Embedder(Protocol):
     """Vectors for the domain: fair among callers, queries before documents."""
 
@@ -62,9 +72,9 @@ class Embedder(Protocol):
         """Length of a vector; 0 where there is none."""
         ...
 
-    async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Vector | None:
+    async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Embedded | None:
         """
-        Return the vector of a query, shape (dimensions,); None where there is no model.
+        Return a query as the model sees it; None where there is no model.
 
         What an owner asked before is remembered for that owner alone. Callers (by default owners) take turns. Raises
         Unavailable.
@@ -73,9 +83,9 @@ class Embedder(Protocol):
 
     async def documents(
         self, texts: Sequence[str], *, caller: Hashable, background: bool = False
-    ) -> list[Vector | None]:
+    ) -> list[Embedded | None]:
         """
-        Return one vector a text, in order; None where there is no model.
+        Return each text as the model sees it, in order; None where there is no model.
 
         Callers take turns; what is done in the background comes after all of them. Raises Unavailable.
         """
@@ -101,7 +111,7 @@ class NoEmbedder:
     fingerprint = ""
     dimensions = 0
 
-    async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Vector | None:  # noqa: ARG002
+    async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Embedded | None:  # noqa: ARG002
         """There is no vector."""
         return None
 
@@ -111,7 +121,7 @@ class NoEmbedder:
         *,
         caller: Hashable,  # noqa: ARG002
         background: bool = False,  # noqa: ARG002
-    ) -> list[Vector | None]:
+    ) -> list[Embedded | None]:
         """There are no vectors."""
         return [None] * len(texts)
 

@@ -20,6 +20,8 @@ import tokenizers
 from numpy.typing import NDArray
 
 from memoryd.embedding.base import ModelRefused
+from memoryd.embedding.tokens import TOKEN_CODES, codes_of, known_share, projection
+from memoryd.model.embedding import TOKEN_DIMENSIONS, Embedded
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime would keep a device id in the home directory, and call home
 import onnxruntime
@@ -42,6 +44,8 @@ class Recipe:
     query_prefix: str = ""
     document_prefix: str = ""
     max_tokens: int = WINDOW
+    tokens: bool = False
+    """Whether the vectors of its tokens are compared: of models with which that was measured."""
 
 
 class PooledGraph(Protocol):
@@ -49,6 +53,10 @@ class PooledGraph(Protocol):
 
     arithmetic: str
     """What the vectors depend on beside the file: "" is that of the file, in float32."""
+
+    def states(self, ids: Sequence[Sequence[int]]) -> list[Floats] | None:
+        """Return what the model makes of each token, of lists of ids: shapes (tokens, dimensions); None: it pools."""
+        ...
 
     def pooled(self, ids: Sequence[Sequence[int]]) -> Floats:
         """Return one vector a list of token ids, of any length: shape (len(ids), dimensions)."""
@@ -101,15 +109,16 @@ class FloatGraph:
         if unknown:
             raise ModelRefused(f"the model wants inputs that memoryd does not know: {', '.join(sorted(unknown))}")
 
+    def states(self, ids: Sequence[Sequence[int]]) -> list[Floats] | None:
+        """Return what the model makes of each token; see PooledGraph."""
+        states, mask = self._run(ids)
+        if states.ndim == 2:  # noqa: PLR2004  the model pools by itself
+            return None
+        return [one[: int(count)] for one, count in zip(states, mask.sum(axis=1), strict=True)]
+
     def pooled(self, ids: Sequence[Sequence[int]]) -> Floats:
         """Return one vector a text; see PooledGraph."""
-        padded = np.zeros((len(ids), max(map(len, ids))), dtype=np.int64)
-        mask = np.zeros_like(padded)
-        for n, tokens in enumerate(ids):
-            padded[n, : len(tokens)] = tokens
-            mask[n, : len(tokens)] = 1
-        feed = {"input_ids": padded, "attention_mask": mask, "token_type_ids": np.zeros_like(padded)}
-        states: Floats = self._session.run(None, {name: feed[name] for name in self._inputs})[0]
+        states, mask = self._run(ids)
         if states.ndim == 2:  # noqa: PLR2004  the model pools by itself
             return states
         if self._pooling == "cls":
@@ -117,6 +126,15 @@ class FloatGraph:
         weights = mask[:, :, None].astype(np.float32)
         mean: Floats = (states * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
         return mean
+
+    def _run(self, ids: Sequence[Sequence[int]]) -> tuple[Floats, NDArray[np.int64]]:
+        padded = np.zeros((len(ids), max(map(len, ids))), dtype=np.int64)
+        mask = np.zeros_like(padded)
+        for n, tokens in enumerate(ids):
+            padded[n, : len(tokens)] = tokens
+            mask[n, : len(tokens)] = 1
+        feed = {"input_ids": padded, "attention_mask": mask, "token_type_ids": np.zeros_like(padded)}
+        return self._session.run(None, {name: feed[name] for name in self._inputs})[0], mask
 
 
 class OnnxEncoder:
@@ -144,17 +162,24 @@ class OnnxEncoder:
         self._tokenizer.no_padding()
         special = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self._tokenizer.enable_truncation(recipe.max_tokens + special)
+        unknown = json.loads(tokenizer_json)["model"].get("unk_token")
+        self._unknown = None if unknown is None else self._tokenizer.token_to_id(unknown)
         self.dimensions = 0
+        self._projection: Floats | None = None
         native = self.encode(["dimensions"], query=False).shape[1]
         if dimensions > native:
             raise ModelRefused(f"embedding.dimensions is {dimensions}, but the model makes {native}")
         self.dimensions = dimensions or native
+        if recipe.tokens and native >= TOKEN_DIMENSIONS:
+            self._projection = projection(native)
         made_by = [
             model_hash, sha256_of(tokenizer_json), recipe.pooling, recipe.normalize, recipe.query_prefix,
             recipe.document_prefix, recipe.max_tokens, self.dimensions,
         ]  # fmt: skip
         if graph.arithmetic:
             made_by.append(graph.arithmetic)
+        if self._projection is not None:
+            made_by.append(TOKEN_CODES)
         self.fingerprint = sha256_of(json.dumps(made_by).encode())[:32]
         self._self_test()
 
@@ -172,13 +197,37 @@ class OnnxEncoder:
         """Return roughly how many tokens the model will see: four characters each."""
         return min(self._recipe.max_tokens, len(text) // 4 + 2)
 
-    def encode(self, texts: Sequence[str], *, query: bool) -> Floats:
-        """Return vectors of length 1, shape (len(texts), dimensions), float32."""
+    def _encoded(self, texts: Sequence[str], *, query: bool) -> tuple[str, list[tokenizers.Encoding]]:
         prefix = self._recipe.query_prefix if query else self._recipe.document_prefix
         longest = self._recipe.max_tokens * CHARACTERS_A_TOKEN  # a text far beyond the window is cut before
-        encoded = self._tokenizer.encode_batch([prefix + text[:longest] for text in texts])
-        vectors = self._graph.pooled([item.ids for item in encoded])
-        if self.dimensions:
-            vectors = vectors[:, : self.dimensions]
+        return prefix, self._tokenizer.encode_batch([prefix + text[:longest] for text in texts])
+
+    def _vectors(self, pooled: Floats) -> Floats:
+        vectors = pooled[:, : self.dimensions] if self.dimensions else pooled
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.ascontiguousarray(vectors / np.maximum(norms, 1e-12), dtype=np.float32)
+
+    def encode(self, texts: Sequence[str], *, query: bool) -> Floats:
+        """Return vectors of length 1, shape (len(texts), dimensions), float32."""
+        _, encoded = self._encoded(texts, query=query)
+        return self._vectors(self._graph.pooled([item.ids for item in encoded]))
+
+    def read(self, texts: Sequence[str], *, query: bool) -> list[Embedded]:
+        """Return texts as the model sees them; with the vectors of their tokens, where it is known to compare well."""
+        prefix, encoded = self._encoded(texts, query=query)
+        states = self._graph.states([item.ids for item in encoded]) if self._projection is not None else None
+        if states is None or self._projection is None:
+            vectors = self._vectors(self._graph.pooled([item.ids for item in encoded]))
+        else:
+            vectors = self._vectors(np.stack([one.mean(axis=0) for one in states]))
+        found = []
+        for n, item in enumerate(encoded):
+            inner = [place for place, special in enumerate(item.special_tokens_mask) if not special]
+            tokens = b"" if states is None or self._projection is None else codes_of(states[n][inner], self._projection)
+            if not query:
+                found.append(Embedded(vectors[n], tokens))
+                continue
+            places = tuple((item.offsets[i][0] - len(prefix), item.offsets[i][1] - len(prefix)) for i in inner)
+            unknown = [item.ids[i] == self._unknown for i in inner]
+            found.append(Embedded(vectors[n], tokens, places, known_share(texts[n], places, unknown)))
+        return found

@@ -84,6 +84,10 @@ class IntegerGraph:
 
     def pooled(self, ids: Sequence[Sequence[int]]) -> Floats:
         """Return the mean of the token vectors of each text; see PooledGraph."""
+        return np.stack([states.mean(axis=0) for states in self.states(ids)])
+
+    def states(self, ids: Sequence[Sequence[int]]) -> list[Floats]:
+        """Return what the model makes of each token; see PooledGraph."""
         by_length: dict[int, list[int]] = {}
         for n, tokens in enumerate(ids):
             by_length.setdefault(len(tokens), []).append(n)
@@ -94,8 +98,8 @@ class IntegerGraph:
                 some = places[first : first + most]
                 batch = np.array([ids[n] for n in some], dtype=np.int64)
                 for n, states in zip(some, self._session.run(None, {"input_ids": batch})[0], strict=True):
-                    found[n] = states.mean(axis=0)
-        return np.stack(found)
+                    found[n] = states
+        return found
 
 
 def _array(model: bytes, place: dict[str, Any]) -> NDArray[Any]:
@@ -132,4 +136,4 @@ def builtin_encoder(*, dimensions: int = 0, in_float: bool = False) -> OnnxEncod
     tokenizer_json = _checked("tokenizer.json", _data("tokenizer.json"), TOKENIZER_SHA256)
     graph = FloatGraph(model, "mean") if in_float else _graph(model)
     provider = "builtin-float" if in_float else "builtin"
-    return OnnxEncoder(provider, graph, MODEL_SHA256, tokenizer_json, Recipe("mean"), dimensions)
+    return OnnxEncoder(provider, graph, MODEL_SHA256, tokenizer_json, Recipe("mean", tokens=True), dimensions)

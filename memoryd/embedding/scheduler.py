@@ -21,12 +21,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-import numpy as np
 from cachetools import LRUCache
-from numpy.typing import NDArray
 
-from memoryd.embedding.base import Encoder
+from memoryd.embedding.base import Encoder, TokenEncoder
 from memoryd.errors import MemorydError, TextRefused, Unavailable
+from memoryd.model.embedding import Embedded
 
 __all__ = ["ScheduledEmbedder"]
 
@@ -38,10 +37,8 @@ SHORT_TOKENS = 64  # of a piece behind which a query may wait: about 3 queries' 
 PAUSE_S = 0.1  # after a query the guard waits so long for the next one before it takes documents
 REST = 1.0  # times its own time what is done in the background rests after each piece while somebody searches
 QUERIES_A_PIECE = 4  # so many queries a worker takes before documents get their turn, however many queries wait
-REMEMBERED_QUERIES = 4096  # 6 MB of vectors
+REMEMBERED_QUERIES = 4096  # 6 MB of vectors, 8 MB of tokens
 MAX_WAITING = 100_000  # texts; beyond it the daemon says that it is busy
-
-Vector = NDArray[np.float32]
 
 
 @dataclass(eq=False, slots=True)
@@ -59,8 +56,8 @@ class _Job:
     """The texts of one call."""
 
     loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[list[Vector | None]]
-    vectors: list[Vector | None] = field(default_factory=list)
+    future: asyncio.Future[list[Embedded | None]]
+    embedded: list[Embedded | None] = field(default_factory=list)
     missing: int = 0
 
 
@@ -85,7 +82,7 @@ class ScheduledEmbedder:
         self._rest_until_s = 0.0
         """Until when what is done in the background leaves the cores to others, by the same clock."""
         self._closed = False
-        self._remembered: LRUCache[tuple[Hashable, str], Vector] = LRUCache(REMEMBERED_QUERIES)
+        self._remembered: LRUCache[tuple[Hashable, str], Embedded] = LRUCache(REMEMBERED_QUERIES)
         number = workers or min(2, os.cpu_count() or 1)
         self._threads = [
             threading.Thread(target=self._work, args=(n == 0 and number > 1,), name=f"embed-{n}", daemon=True)
@@ -109,15 +106,15 @@ class ScheduledEmbedder:
         """Length of a vector."""
         return self._encoder.dimensions
 
-    async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Vector | None:
-        """Return the vector of a query; see Embedder.query."""
+    async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Embedded | None:
+        """Return a query as the model sees it; see Embedder.query."""
         known = self._remembered.get((owner, text))
         if known is not None:
             return known
-        vector = (await self._submit([text], self._queries, caller or owner))[0]
-        if vector is not None:
-            self._remembered[owner, text] = vector
-        return vector
+        found = (await self._submit([text], self._queries, caller or owner))[0]
+        if found is not None:
+            self._remembered[owner, text] = found
+        return found
 
     def forget_queries(self) -> None:
         """Drop the queries whose vectors are kept."""
@@ -125,8 +122,8 @@ class ScheduledEmbedder:
 
     async def documents(
         self, texts: Sequence[str], *, caller: Hashable, background: bool = False
-    ) -> list[Vector | None]:
-        """Return one vector a text, in order; see Embedder.documents."""
+    ) -> list[Embedded | None]:
+        """Return one a text, in order; see Embedder.documents."""
         lines = self._background if background else self._lines
         return await self._submit(texts, lines, caller) if texts else []
 
@@ -137,7 +134,7 @@ class ScheduledEmbedder:
         elif not all(thread.is_alive() for thread in self._threads):
             raise Unavailable("an embedding worker has ended")
 
-    async def _submit(self, texts: Sequence[str], lines: Lines, line: Hashable) -> list[Vector | None]:
+    async def _submit(self, texts: Sequence[str], lines: Lines, line: Hashable) -> list[Embedded | None]:
         loop = asyncio.get_running_loop()
         job = _Job(loop, loop.create_future(), [None] * len(texts), len(texts))
         items = [_Text(text, self._encoder.cost(text), job, n) for n, text in enumerate(texts)]
@@ -250,6 +247,11 @@ class ScheduledEmbedder:
             lines[line] = waiting  # to the end: every caller in turn
         return piece
 
+    def _read(self, texts: Sequence[str], *, query: bool) -> list[Embedded]:
+        if isinstance(self._encoder, TokenEncoder):
+            return self._encoder.read(texts, query=query)
+        return [Embedded(vector) for vector in self._encoder.encode(texts, query=query)]
+
     def _work(self, guard: bool) -> None:
         for turn in count():
             taken = self._take(turn, guard=guard)
@@ -258,7 +260,7 @@ class ScheduledEmbedder:
             piece, query = taken
             began_s = time.monotonic()
             try:
-                vectors = self._encoder.encode([item.text for item in piece], query=query)
+                embedded = self._read([item.text for item in piece], query=query)
             except MemorydError as error:
                 for job in {id(item.job): item.job for item in piece}.values():
                     self._fail(job, error)
@@ -270,8 +272,8 @@ class ScheduledEmbedder:
             if not query:
                 ended_s = time.monotonic()
                 self._rest_until_s = ended_s + REST * (ended_s - began_s)
-            for item, vector in zip(piece, vectors, strict=True):
-                item.job.vectors[item.place] = vector
+            for item, one in zip(piece, embedded, strict=True):
+                item.job.embedded[item.place] = one
             for job in {id(item.job): item.job for item in piece}.values():
                 self._settle(job, sum(item.job is job for item in piece))
 
@@ -280,7 +282,7 @@ class ScheduledEmbedder:
             job.missing -= count
             done = job.missing == 0
         if done:
-            _post(job, lambda future: future.set_result(job.vectors))
+            _post(job, lambda future: future.set_result(job.embedded))
 
     @staticmethod
     def _fail(job: _Job, error: Exception) -> None:

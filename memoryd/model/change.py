@@ -53,6 +53,8 @@ class Entry:
     """The embedding, shape (dimensions,), of length 1. None: it has none, or (in an update) it is unchanged."""
     fingerprint: str = ""
     """What made the vector; vectors of two fingerprints are never compared."""
+    tokens: bytes = b""
+    """The vectors of its tokens, made with the vector: see `model.embedding`; empty where there are none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +66,12 @@ class Embedding:
     vector: NDArray[np.float32]
     """Shape (dimensions,), of length 1."""
     fingerprint: str
+    tokens: bytes = b""
+    """As in Entry."""
+
+    def given_to(self, entry: Entry) -> Entry:
+        """Return an entry with these vectors in place of its own."""
+        return replace(entry, vector=self.vector, fingerprint=self.fingerprint, tokens=self.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,3 +349,7 @@ class Snapshot:
     """What was decided of the owner's entities by hand."""
     tombstones: frozenset[bytes] = frozenset()
     """Digests of what was deleted."""
+    bare_chunks: Iterable[Sequence[Entry]] | None = None
+    """The chunks without the vectors of tokens, to be read instead; None: chunks are as cheap."""
+    token_bytes: int = 0
+    """Bytes of the vectors of tokens, roughly."""

@@ -162,6 +162,14 @@ class MemoryStore(CommitLog, Protocol):
         """Return a memory with its vector and terms; None if it is gone."""
         ...
 
+    async def faded(self, owner: Owner, as_of: datetime, *, limit: int) -> list[Entry]:
+        """
+        Return what was stored by a time and has faded since then (delete_reason "decayed"), with vectors and terms.
+
+        At most limit, the newest first; what was deleted otherwise is not among it.
+        """
+        ...
+
     async def entries(self, owner: Owner, ids: Collection[str]) -> list[Entry]:
         """Return the memories of these ids and this owner, deleted ones too, without vectors, in the order of ids."""
         ...

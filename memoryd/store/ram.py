@@ -29,7 +29,7 @@ from memoryd.model.change import (
 )
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
-from memoryd.model.memory import Kind, Memory, State
+from memoryd.model.memory import DECAYED, Kind, Memory, State
 from memoryd.model.query import Filter
 from memoryd.model.reports import Compaction, GcReport
 from memoryd.model.results import MemoryCount, Stats
@@ -151,16 +151,17 @@ class RamStore(RamConversations):
         return _past(found, after)[:limit]
 
     async def find(self, visible: Visibility, prefix: str, *, deleted: bool = False) -> list[Memory]:
-        found = [
-            memory
-            for memory in self._visible(visible)
-            if memory.id.startswith(prefix) and (deleted or memory.delete_time is None)
-        ]
-        exact = [memory for memory in found if memory.id == prefix]
-        return exact or found[:2]
+        begun = (memory for memory in self._visible(visible) if memory.id.startswith(prefix))
+        found = [memory for memory in begun if deleted or memory.delete_time is None]
+        return [memory for memory in found if memory.id == prefix] or found[:2]
 
     async def entry(self, memory: Memory) -> Entry | None:
         return self._entries.get(memory.id)
+
+    async def faded(self, owner: Owner, as_of: datetime, *, limit: int) -> list[Entry]:
+        decayed = [e for e in self._entries.values() if e.memory.owner == owner and e.memory.delete_reason == DECAYED]
+        found = [e for e in decayed if e.memory.create_time <= as_of < (e.memory.delete_time or as_of)]
+        return sorted(found, key=lambda entry: entry.memory.create_time, reverse=True)[:limit]
 
     async def entries(self, owner: Owner, ids: Collection[str]) -> list[Entry]:
         found = (self._entries.get(memory_id) for memory_id in dict.fromkeys(ids))
@@ -389,12 +390,11 @@ def _entries_after(known: dict[str, Entry], change: ChangeSet) -> dict[str, Entr
                 recall_count=old.memory.recall_count,
                 trusted_recall_time=old.memory.trusted_recall_time,
             )
-            entries[memory.id] = Entry(memory, entry.terms, old.vector, old.fingerprint)
+            entries[memory.id] = Entry(memory, entry.terms, old.vector, old.fingerprint, old.tokens)
     for embedding in change.embeddings:
         known_as = entries.get(embedding.memory_id)
         if known_as is not None:
-            made = replace(known_as, vector=embedding.vector, fingerprint=embedding.fingerprint)
-            entries[embedding.memory_id] = made
+            entries[embedding.memory_id] = embedding.given_to(known_as)
     for memory in change.purges:
         entries.pop(memory.id, None)
     return entries

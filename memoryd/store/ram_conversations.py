@@ -85,7 +85,7 @@ class RamConversations:
         for number, entry in self._messages.items():
             one = made.get(entry.memory.id)
             if one is not None and entry.memory.owner == change.owner and number > change.embedded_after:
-                self._messages[number] = replace(entry, vector=one.vector, fingerprint=one.fingerprint)
+                self._messages[number] = one.given_to(entry)
         self._erase(change)
         return self._recent_episodes.add(commit_seq, change.episodes) if change.is_found_anew else None
 
@@ -157,7 +157,7 @@ class RamConversations:
                 del self._cursors[other]
             if others:
                 for number, entry in self._messages.items():
-                    self._messages[number] = replace(entry, vector=None, fingerprint="")
+                    self._messages[number] = replace(entry, vector=None, fingerprint="", tokens=b"")
             self._cursors[name] = value
 
     def on_episodes(self, callback: Callable[[Applied], None]) -> None:

@@ -60,7 +60,13 @@ def _embed(
     """Give memories new vectors, by commit; `dimensions` are those of the columns, of which all others are emptied."""
     for size in {len(embedding.vector) for _, embedding in embeddings}:
         made = [
-            {"id": one.memory_id, "vector": one.vector, "fingerprint": one.fingerprint, "commit_seq": seq}
+            {
+                "id": one.memory_id,
+                "vector": one.vector,
+                "fingerprint": one.fingerprint,
+                "token_vectors": one.tokens or None,
+                "commit_seq": seq,
+            }
             for seq, one in embeddings
             if len(one.vector) == size
         ]
@@ -68,7 +74,8 @@ def _embed(
         emptied = "".join(f", {column_of(other)} = NULL" for other in dimensions if other != size)
         con.execute(
             f"UPDATE memories SET {column_of(size)} = columns.vector::FLOAT[{size}],"
-            f" fingerprint = columns.fingerprint, commit_seq = columns.commit_seq{emptied}"
+            " fingerprint = columns.fingerprint, token_vectors = columns.token_vectors::BLOB,"
+            f" commit_seq = columns.commit_seq{emptied}"
             " FROM columns WHERE memories.id = columns.id"
         )
 

@@ -30,6 +30,7 @@ from memoryd.store.duckdb.conversation_rows import (
 )
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.readers import Readers
+from memoryd.store.duckdb.snapshot import ESTIMATED_BYTES, entry_of
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.writer import Writer
 
@@ -339,7 +340,11 @@ def _read_episodes(
             params,
         ).fetchnumpy()
         numbers, text_bytes = found["number"], int(found["bytes"].sum())
-        return build(Snapshot(seq, len(numbers), text_bytes, _chunks(cursor, where, params, numbers, dimensions)))
+        tokens = cursor.execute(f"SELECT {ESTIMATED_BYTES} FROM messages WHERE {where}", params).fetchall()
+        whole, bare = (_chunks(cursor, where, params, numbers, dimensions, tokens=wanted) for wanted in (True, False))
+        return build(
+            Snapshot(seq, len(numbers), text_bytes, whole, bare_chunks=bare, token_bytes=int(tokens[0][0] or 0))
+        )
     finally:
         with contextlib.suppress(duckdb.Error):  # a dead database cannot roll back; the first error is told
             cursor.execute("ROLLBACK")
@@ -351,12 +356,15 @@ def _chunks(
     params: list[Any],
     numbers: NDArray[np.int64],
     dimensions: Sequence[int],
+    *,
+    tokens: bool,
 ) -> Iterator[list[Entry]]:
     """Yield an owner's messages as entries, by windows of their numbers, which the zone maps make cheap to find."""
     vector = f"coalesce({', '.join(f'v.{column_of(size)}::FLOAT[]' for size in dimensions)})" if dimensions else "NULL"
     columns = ", ".join(f"m.{name}" if name != "metadata" else "'' AS metadata" for name in MESSAGE_COLUMNS)
     sql = (
-        f"SELECT {columns}, m.terms, coalesce(v.fingerprint, '') AS fingerprint, {vector} AS vector"
+        f"SELECT {columns}, m.terms, coalesce(v.fingerprint, '') AS fingerprint, {vector} AS vector,"
+        f" {'v.token_vectors' if tokens else 'NULL::BLOB'} AS token_vectors"
         f" FROM (SELECT * FROM messages WHERE {where} AND number >= ? AND number <= ?) AS m"
         f" LEFT JOIN (SELECT * FROM message_vectors WHERE {where}) AS v ON v.id = m.id AND v.thread = m.thread"
         " ORDER BY m.number"
@@ -364,12 +372,8 @@ def _chunks(
     for n in range(0, len(numbers), CHUNK):
         window = numbers[n : n + CHUNK]
         found = cursor.execute(sql, [*params, int(window[0]), int(window[-1]), *params]).fetchnumpy()
-        vectors = found.pop("vector")
+        vectors, held = found.pop("vector"), found.pop("token_vectors")
         yield [
-            Entry(message_of(row[:-2]).as_memory(), row[-2], _vector(made), row[-1])
-            for row, made in zip(rows.rows_of(found), vectors, strict=True)
+            entry_of(message_of(row[:-2]).as_memory(), row[-2], row[-1], vector, made)
+            for row, vector, made in zip(rows.rows_of(found), vectors, held, strict=True)
         ]
-
-
-def _vector(value: Any) -> NDArray[np.float32] | None:
-    return np.asarray(value, dtype=np.float32) if isinstance(value, np.ndarray) else None

@@ -215,6 +215,7 @@ def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, c
                 "seq": place_of(one.memory_id)[1],
                 "vector": one.vector,
                 "fingerprint": one.fingerprint,
+                "token_vectors": one.tokens or None,
                 "commit_seq": commit_seq,
             }
             for one in alike
@@ -223,9 +224,10 @@ def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, c
         where, params = of_owner(change.owner)
         con.execute(
             "INSERT INTO message_vectors"
-            f" (id, thread, thread_id, {', '.join(OWNER)}, fingerprint, {column_of(dimensions)}, commit_seq)"
+            f" (id, thread, thread_id, {', '.join(OWNER)}, fingerprint, {column_of(dimensions)}, token_vectors,"
+            " commit_seq)"
             f" SELECT m.id, m.thread, m.thread_id, m.agent_id, m.user_id, m.chat_id, columns.fingerprint,"
-            f" columns.vector::FLOAT[{dimensions}], columns.commit_seq"
+            f" columns.vector::FLOAT[{dimensions}], columns.token_vectors::BLOB, columns.commit_seq"
             f" FROM (SELECT * FROM messages WHERE number > ? AND {where}) AS m"
             " JOIN columns ON columns.thread = m.thread AND columns.seq = m.seq",
             [change.embedded_after, *params],

@@ -275,7 +275,13 @@ def conversations(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE cursors (name VARCHAR PRIMARY KEY, value BIGINT NOT NULL)")
 
 
-MIGRATIONS: tuple[Migration, ...] = (first_tables, grants, knowledge, unlink, usage, conversations)
+def token_vectors(con: duckdb.DuckDBPyConnection) -> None:
+    """Give memories and messages the vectors of their tokens; see `model.embedding`."""
+    con.execute("ALTER TABLE memories ADD COLUMN token_vectors BLOB")
+    con.execute("ALTER TABLE message_vectors ADD COLUMN token_vectors BLOB")
+
+
+MIGRATIONS: tuple[Migration, ...] = (first_tables, grants, knowledge, unlink, usage, conversations, token_vectors)
 
 
 def migrate(

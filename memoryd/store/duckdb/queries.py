@@ -51,10 +51,15 @@ def admitted(wanted: Filter, now: datetime) -> Clause:
     conditions = ["delete_time IS NULL"]
     params: list[Any] = []
     if not wanted.include_superseded:
-        conditions.append("supersede_time IS NULL")
+        later = "" if wanted.as_of is None else " OR supersede_time > ?"
+        conditions.append(f"(supersede_time IS NULL{later})")
+        params += [] if wanted.as_of is None else [naive(wanted.as_of)]
     if not wanted.include_expired:
         conditions.append("(expire_time IS NULL OR expire_time > ?)")
-        params.append(naive(now))
+        params.append(naive(wanted.as_of or now))
+    if wanted.as_of is not None:
+        conditions.append("create_time <= ?")
+        params.append(naive(wanted.as_of))
     kinds = wanted.wanted_kinds
     if len(kinds) < len(Kind):
         conditions.append("kind IN (SELECT unnest(?::VARCHAR[]))")

@@ -151,6 +151,7 @@ def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
         "text_bytes": memory.text_bytes,
         "commit_seq": commit_seq,
         **({} if entry.vector is None else {column_of(len(entry.vector)): entry.vector}),
+        **({"token_vectors": entry.tokens} if entry.tokens else {}),
     }
 
 

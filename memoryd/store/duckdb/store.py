@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
@@ -20,7 +21,7 @@ from memoryd.model.change import Applied, ChangeSet, Entry, Head, Recalled, Reco
 from memoryd.model.entity import Entity
 from memoryd.model.filter_terms import entity_terms
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
-from memoryd.model.memory import Kind, Memory, State
+from memoryd.model.memory import DECAYED, Kind, Memory, State
 from memoryd.model.query import Filter
 from memoryd.model.reports import Compaction, GcReport, OwnerContents
 from memoryd.model.results import MemoryCount, Stats
@@ -35,7 +36,7 @@ from memoryd.store.duckdb.opening import Opened, unreadable
 from memoryd.store.duckdb.purges import contents_of, owners_of_user
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.reserve import RESERVE
-from memoryd.store.duckdb.snapshot import entities_of, read_snapshot
+from memoryd.store.duckdb.snapshot import entities_of, entry_of, read_snapshot
 from memoryd.store.duckdb.traces import traces_of
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.writer import Writer
@@ -74,11 +75,11 @@ class DuckDBStore(ConversationReads):
         self._readers = Readers(opened, self._writer)
         self._compactor = Compactor(opened, self._writer, self._readers, min_free_bytes=min_free_bytes)
 
-    def _select_entries(self, source: str) -> str:
-        """Return the select of memories with terms, fingerprint and vector."""
-        return queries.select_memories(
-            source, "m.terms", "m.fingerprint", f"{self._writer.vectors.expression} AS vector"
-        )
+    def _select_entries(self, source: str, *, tokens: bool = True) -> str:
+        """Return the select of memories with terms, fingerprint and vectors; without those of tokens NULL for them."""
+        vector = f"{self._writer.vectors.expression} AS vector"
+        held = f"{'m.token_vectors' if tokens else 'NULL::BLOB'} AS token_vectors"
+        return queries.select_memories(source, "m.terms", "m.fingerprint", vector, held)
 
     async def _query(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return await self._readers.read(self._readers.rows, sql, params)
@@ -134,10 +135,19 @@ class DuckDBStore(ConversationReads):
 
     async def entry(self, memory: Memory) -> Entry | None:
         found = await self._query(self._select_entries("memories") + " WHERE m.id = ?", [memory.id])
-        if not found:
-            return None
-        *row, terms, fingerprint, vector = found[0]
-        return Entry(rows.memory_of(row), terms, None if vector is None else np.array(vector, np.float32), fingerprint)
+        return entry_of(rows.memory_of(found[0][:-4]), *found[0][-4:]) if found else None
+
+    async def faded(self, owner: Owner, as_of: datetime, *, limit: int) -> list[Entry]:
+        where, params = queries.of_owner(owner)
+        source = (
+            f"(SELECT * FROM memories WHERE {where} AND create_time <= ? AND delete_time > ?"
+            f" AND contains(details, ?) ORDER BY create_time DESC LIMIT {int(limit)})"
+        )
+        sql = self._select_entries(source) + " ORDER BY m.create_time DESC"
+        said = json.dumps({"delete_reason": DECAYED})[1:-1]
+        found = await self._query(sql, [*params, rows.naive(as_of), rows.naive(as_of), said])
+        entries = [entry_of(rows.memory_of(row[:-4]), *row[-4:]) for row in found]
+        return [entry for entry in entries if entry.memory.delete_reason == DECAYED]
 
     async def entries(self, owner: Owner, ids: Collection[str]) -> list[Entry]:
         if not ids:
