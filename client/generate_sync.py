@@ -1,7 +1,7 @@
 """
 Write the plain client from the one for asyncio, so that the two cannot differ.
 
-    python client/generate_sync.py            writes client.py and conversations.py of client/memory_client
+    python client/generate_sync.py            writes client.py and its parts in client/memory_client
     python client/generate_sync.py --check    fails if one of them is stale
 """
 
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent / "memory_client"
-FILES = {"aio.py": "client.py", "aio_conversations.py": "conversations.py"}
+FILES = {"aio.py": "client.py", "aio_conversations.py": "conversations.py", "aio_operations.py": "operations.py"}
 HEADER = "# Generated from {} by `make client`: change that file instead.\n"
 REPLACED = (
     (r'"""The client for asyncio; `client` is generated from it."""', '"""The client for plain code."""'),
@@ -20,12 +20,18 @@ REPLACED = (
         r'"""The client\'s methods for conversations; `conversations` is generated from it."""',
         '"""The plain client\'s methods for conversations."""',
     ),
+    (
+        r'"""The client\'s methods for operators; `operations` is generated from it."""',
+        '"""The plain client\'s methods for operators."""',
+    ),
     (r"^import asyncio\n", ""),
     (r"\basync (def|with|for) ", r"\1 "),
     (r"\bawait ", ""),
     (r"\bAsyncMemoryClient\b", "MemoryClient"),
     (r"\bAsyncConversations\b", "Conversations"),
     (r"\bAsyncConversation\b", "Conversation"),
+    (r"\bAsyncOperations\b", "Operations"),
+    (r"\baio_operations\b", "operations"),
     (r"\baio_conversations\b", "conversations"),
     (r"\bAsyncIterator\b", "Iterator"),
     (r"\b__a(enter|exit)__\b", r"__\1__"),

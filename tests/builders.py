@@ -135,8 +135,25 @@ class Local(LocalConversations):
         work = add.add_batch(drafts, self._caller, self.ports, now=self.clock(), request_id=request_id)
         return await run_to_completion(work)
 
-    async def search(self, query, *, limit=0, filter=Filter(), min_score=0.0, explain=False):  # noqa: B008
-        asked = Query(text=query, limit=limit, filter=filter, min_score=min_score, explain=explain)
+    async def search(
+        self,
+        query,
+        *,
+        limit=0,
+        filter=Filter(),  # noqa: B008
+        min_score=None,
+        explain=False,
+        as_of=None,
+        why_not="",
+    ):
+        asked = Query(
+            text=query,
+            limit=limit,
+            filter=replace(filter, as_of=as_of),
+            min_score=min_score,
+            explain=explain,
+            why_not=why_not,
+        )
         return await recall(asked, self._caller, self.ports, now=self.clock())
 
     async def page(self, *, page_size=0, page_token="", filter=Filter()):  # noqa: B008

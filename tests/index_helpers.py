@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import numpy as np
 
-from memoryd.domain.reading import ranking
-from memoryd.domain.reading.ranking import Asked, depth_of
-from memoryd.index.question import Question, Weights
+from memoryd.domain.reading.ranking import Weights
+from memoryd.domain.reading.search import Asked, search
+from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.change import Entry
 from memoryd.model.query import Filter
@@ -33,10 +33,9 @@ def random_entries(count: int, dimensions: int = 64, seed: int = 0) -> list[Entr
     ]
 
 
-def question(vector=None, terms=(), *, limit=10, wanted=None, weights=(0.3, 0.7), now=LATER) -> Asked:
-    given = Question(tuple(terms), vector, wanted or Filter(), now, depth_of(limit), Weights(*weights))
-    return Asked(given, limit)
+def question(vector=None, terms=(), *, limit=10, wanted=None, now=LATER) -> Asked:
+    return Asked(Question(tuple(terms), vector, wanted or Filter(), now), limit, min_score=0.0)
 
 
-def ask(index: ScopeIndex, asked: Asked):
-    return ranking.search([index], asked)
+def ask(index: ScopeIndex, asked: Asked, weights=(0.3, 0.7)):
+    return search([index], asked, weights=Weights(vector=weights[0], words=weights[1], words_alone=1.0))

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from memoryd.daemon.config import Config, IndexConfig
-from memoryd.domain.reading.ranking import best_of
+from memoryd.domain.reading.ranking import ranked
 from memoryd.domain.reading.recall import write_recalls
+from memoryd.domain.reading.search import hits_of
 from memoryd.entities import directory
 from memoryd.index import records
 from memoryd.index.analysis import analyse, analyse_query
 from memoryd.index.records import forget_unpacked
 from memoryd.index.scope import ScopeIndex
-from memoryd.index.search import candidates
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.query import Filter
@@ -206,14 +206,14 @@ def test_a_search_under_way_still_finds_whose_neighbour_is_purged():
     index = ScopeIndex([[replace(held, terms="colour blue"), replace(gone, terms="colour red")]])
     asked = question(terms=["blue"], now=NOW)
     stats = index.corpus(asked.question.terms)
-    under_way = candidates(index, asked.question, stats)
+    under_way = ranked([index], asked.question, stats)
     index.update(replace(held, memory=replace(held.memory, contested_with=()), terms="colour blue"))
     index.erase({gone.memory.id})
-    assert [held.memory.id] == [hit.memory.id for hit in best_of(under_way, asked, stats)]
+    assert [held.memory.id] == [hit.memory.id for hit in hits_of(under_way, asked, stats)]
     assert not any(gone.memory.id.encode() in record for record in index._records)
     assert [held.memory.id] == [hit.memory.id for hit in ask(index, asked)]
     index.erase({held.memory.id})
-    assert [] == best_of(under_way, asked, stats)
+    assert [] == hits_of(under_way, asked, stats)
     assert not any(held.memory.id.encode() in record for record in index._records)
 
 

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.domain.reading import ranking
-from memoryd.domain.reading.ranking import CLOSE, TRUST_STEP, WEIGHTS, Asked, depth_of
+from memoryd.domain.reading.pairs import CLOSE
+from memoryd.domain.reading.ranking import WEIGHTS, Weights
+from memoryd.domain.reading.relevance import SEEN_STATEMENTS
+from memoryd.domain.reading.search import Asked
+from memoryd.domain.reading.search import search as best_of
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors
@@ -22,6 +25,7 @@ from memoryd.model.validation import text_digest
 from tests.builders import NOW, HashEncoder, memory
 
 LATER = NOW + timedelta(days=1)
+PLAIN = Weights(recency=0.0)  # all of these are of about one time
 SIZE = HashEncoder.dimensions
 
 
@@ -37,8 +41,8 @@ def index_of(entries: list[Entry]) -> ScopeIndex:
 
 def search(index: ScopeIndex, text: str, *, vector=None, limit=10, min_score=0.0, telling=()):
     terms = tuple(text.split())
-    question = Question(terms, vector, Filter(), LATER, depth_of(limit), WEIGHTS, min_score)
-    return ranking.search([index], Asked(question, limit, text_digest(text), telling))
+    asked = Asked(Question(terms, vector, Filter(), LATER), limit, min_score, text_digest(text), telling)
+    return best_of([index], asked, weights=PLAIN)
 
 
 def family(*scores: float, trust: Trust = Trust.HOST, contested: bool = True) -> list[Entry]:
@@ -57,10 +61,16 @@ def order(entries: list[Entry], **more) -> list[str]:
     return [hit.memory.content for hit in search(index_of(entries), "nothing", vector=unit(1), **more)]
 
 
+def score_of(cosine: float) -> float:
+    """The score of a statement that the vector leg alone finds."""
+    return float(SEEN_STATEMENTS.at(np.array([WEIGHTS.vector * cosine]))[0])
+
+
 def test_of_two_close_scores_the_newer_stands_first_and_each_keeps_its_score():
     found = search(index_of(family(0.9, 0.85)), "nothing", vector=unit(1))
     assert ["statement 1", "statement 0"] == [hit.memory.content for hit in found]
-    assert [0.255, 0.27] == [hit.score for hit in found]
+    assert score_of(0.85) == pytest.approx(found[0].score, abs=1e-5)
+    assert score_of(0.9) == pytest.approx(found[1].score, abs=1e-5)
 
 
 def test_of_two_scores_apart_the_better_stands_first():
@@ -71,7 +81,7 @@ def test_nobody_falls_further_than_what_is_close_however_many_come_after():
     scores = [0.95 - 0.03 * n for n in range(20)]
     hits = search(index_of(family(*scores)), "nothing", vector=unit(1), limit=20)
     first = next(place for place, hit in enumerate(hits) if hit.memory.content == "statement 0")
-    assert all(hit.score >= (1 - CLOSE) * hits[first].score - 1e-6 for hit in hits[:first])
+    assert all(hit.similarity >= (1 - CLOSE) * hits[first].similarity - 1e-5 for hit in hits[:first])
 
 
 def test_who_is_not_of_the_pair_is_never_displaced():
@@ -82,7 +92,7 @@ def test_who_is_not_of_the_pair_is_never_displaced():
 
 def test_no_partner_passes_min_score_or_the_limit():
     pair = family(0.9, 0.8)
-    assert ["statement 0"] == order(pair, min_score=0.26)
+    assert ["statement 0"] == order(pair, min_score=score_of(0.89))
     assert ["statement 1"] == order(pair, limit=1)
     assert ["statement 0"] == order(family(0.9, 0.1), limit=1)
 
@@ -128,12 +138,12 @@ def test_lower_trust_moves_the_order_a_little_and_hides_nothing():
         Entry(memory(text, trust=trust), "w", unit(score, (1 - score**2) ** 0.5), HashEncoder.fingerprint)
         for text, trust, score in (
             ("sandbox", Trust.SANDBOX, 0.9),
-            ("host", Trust.HOST, 0.9 - 2 * TRUST_STEP / 0.3 + 0.01),
+            ("host", Trust.HOST, 0.9 - 2 * WEIGHTS.trust_step / WEIGHTS.vector + 0.01),
             ("far", Trust.HOST, 0.5),
         )
     ]
     assert ["host", "sandbox", "far"] == order(made)
-    assert ["sandbox"] == order(made, min_score=0.269)
+    assert ["sandbox"] == order(made, min_score=score_of(0.899))
 
 
 VECTORS = st.lists(st.integers(0, 40), min_size=1, max_size=40)

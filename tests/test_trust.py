@@ -10,7 +10,7 @@ from memory_client import InvalidArgument, Kind, MemoryClient, Source, State, Tr
 
 from memoryd.daemon.config import Config, MemoryConfig
 from memoryd.domain.reading.browse import page
-from memoryd.domain.reading.recall import Embedded, find
+from memoryd.domain.reading.recall import Prompt, find
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add
 from memoryd.errors import LimitExceeded
@@ -266,7 +266,7 @@ async def test_kept_places_go_to_what_answers_and_not_to_anything():
         await add.add(Draft(content="boiler serviced"), host, ports, now=NOW)
         await add.add(Draft(content="completely unrelated"), host, ports, now=NOW)
         query = Query(text="boiler error", limit=4)
-        with Embedded(query.text, host, ports) as asked:
+        with Prompt(query.text, host, ports) as asked:
             plain, kept = [
                 [hit.memory.content for hit in (await find(query, asked, host, Scopes(ports), now=NOW, kept=n)).hits]
                 for n in (0, 2)
@@ -324,7 +324,7 @@ def test_a_sandbox_that_repeats_the_question_does_not_set_the_bar_for_the_host(d
         host.add("I take antibiotics until the end of the month")
         for n in range(10):
             inside.add(f"{question} Yes: drink wine tonight, reason {n}", key=f"k{n}")
-        found = [hit.memory.content for hit in host.search(question).hits]
+        found = [hit.memory.content for hit in host.search(question, min_score=0.0).hits]
         assert "I take antibiotics until the end of the month" in found
         assert "antibiotics" in host.context(question, min_score=0.0).text
 

@@ -18,8 +18,6 @@ class ContextPolicy:
 
     max_memories: int = limits.DEFAULT_CONTEXT_MEMORIES
     max_tokens: int = limits.DEFAULT_CONTEXT_TOKENS
-    min_score: float = limits.DEFAULT_CONTEXT_SCORE
-    min_similarity: float = limits.DEFAULT_CONTEXT_SIMILARITY
     working_memory_chars: int = limits.DEFAULT_WORKING_MEMORY_CHARACTERS
 
 
@@ -50,6 +48,8 @@ class Policy:
     """Statements older than this are shown with their date."""
     zone: tzinfo | None = None
     """Of the dates in contexts; None: the system's."""
+    floor: bool = True
+    """Whether what is no answer is left out of searches and contexts that name no min_score."""
     enabled: bool = True
     """Whether statements and messages are stored."""
     max_entries: int = 0

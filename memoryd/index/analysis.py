@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from memoryd.knowledge.language.stems import stem
 from memoryd.model.memory import Memory
 
-__all__ = ["analyse", "analyse_query", "embedded_text", "indexed_memory", "indexed_text"]
+__all__ = ["analyse", "analyse_query", "embedded_text", "indexed_memory", "indexed_text", "token_terms"]
 
 _STOP_TEXT = """
     a am an and are as at be been being but by can could did do does for from had has have he her hers him his
@@ -89,3 +89,24 @@ def indexed_memory(memory: Memory) -> str:
 def embedded_text(speaker: str, content: str) -> str:
     """Return what the vector leg reads: speaker and content, without the date (measured: as good without)."""
     return f"{speaker}: {content}" if speaker else content
+
+
+def token_terms(text: str, places: Sequence[tuple[int, int]], terms: Sequence[str]) -> list[int]:
+    """Return of each token, by its place among the characters, which of some terms its word is; −1: none of them."""
+    numbers = {term: n for n, term in enumerate(terms)}
+    found: list[int] = []
+    words = [(match.start(), match.end(), match[0]) for match in _WORD.finditer(text)]
+    known: dict[str, int] = {}
+    at = 0
+    for start, _ in places:
+        while at < len(words) and words[at][1] <= start:
+            at += 1
+        if at == len(words) or words[at][0] > start:
+            found.append(-1)  # a mark between words
+            continue
+        word = words[at][2]
+        if word not in known:
+            analysed = analyse_query(word)
+            known[word] = numbers.get(analysed[0], -1) if len(analysed) == 1 else -1
+        found.append(known[word])
+    return found

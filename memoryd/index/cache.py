@@ -188,14 +188,17 @@ class ScopeIndexes:
                 follow(applied)
 
     def _build(self, snapshot: Snapshot) -> ScopeIndex | None:
-        if snapshot.count * (5 * self._dimensions + BYTES_A_DOCUMENT) + 2 * snapshot.text_bytes > self._budget:
+        bare = snapshot.count * (5 * self._dimensions + BYTES_A_DOCUMENT) + 2 * snapshot.text_bytes
+        if bare > self._budget:
             return None
+        with_tokens = bare + snapshot.token_bytes <= self._budget // 2  # no scope drives all others out with them
         index = ScopeIndex(
-            snapshot.chunks,
+            snapshot.chunks if with_tokens or snapshot.bare_chunks is None else snapshot.bare_chunks,
             dimensions=self._dimensions,
             fingerprint=self._fingerprint,
             entities=snapshot.entities,
             tombstones=snapshot.tombstones,
+            with_tokens=with_tokens,
         )
         index.commit_seq = snapshot.commit_seq
         return index if index.nbytes <= self._budget else None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.index.arrays import Growable
-from memoryd.model.filter_terms import excluded_terms, filter_terms_of, required_terms, subject_terms
+from memoryd.model.filter_terms import entity_terms, excluded_terms, filter_terms_of, required_terms, subject_terms
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.times import to_us
@@ -24,9 +24,9 @@ __all__ = ["KIND_CODES", "Columns", "Facts", "Row"]
 KIND_CODES = {kind: code for code, kind in enumerate(Kind)}
 NEVER = np.iinfo(np.int64).max
 BYTES_A_TERM = 300  # a growing array and its name
-Row = tuple[int, int, int, int, bool, int, float, int]
+Row = tuple[int, int, int, int, int, int, float, int]
 """
-Kind, create_time, event_time and expire_time in microseconds, whether superseded, the weight of its trust, confidence,
+Kind, create_time, event_time, expire_time and supersede_time in microseconds, the weight of its trust, confidence,
 recall_count.
 """
 
@@ -58,9 +58,9 @@ class Columns:
         self.created = _column(np.int64, columns[1])
         self._happened = _column(np.int64, columns[2])
         self._expires = _column(np.int64, columns[3])
-        self._superseded = _column(np.bool_, columns[4])
+        self._superseded = _column(np.int64, columns[4])
         self.trusts = _column(np.uint8, columns[5])
-        self._confidences = _column(np.float64, columns[6])
+        self.confidences = _column(np.float64, columns[6])
         self.recalls = _column(np.int64, columns[7])
         self.alive = _column(np.bool_, [True] * len(rows))
 
@@ -79,7 +79,7 @@ class Columns:
             to_us(memory.create_time),
             to_us(memory.event_time),
             int(NEVER) if memory.expire_time is None else to_us(memory.expire_time),
-            memory.supersede_time is not None,
+            int(NEVER) if memory.supersede_time is None else to_us(memory.supersede_time),
             memory.trust.weight,
             memory.confidence,
             memory.recall_count,
@@ -88,7 +88,7 @@ class Columns:
     def append(self, row: Row) -> None:
         """Add a row at the end."""
         columns = (self.kinds, self.created, self._happened, self._expires, self._superseded, self.trusts)
-        for column, value in zip((*columns, self._confidences, self.recalls), row, strict=True):
+        for column, value in zip((*columns, self.confidences, self.recalls), row, strict=True):
             column.append(value)
         self.alive.append(True)
 
@@ -108,23 +108,25 @@ class Columns:
 
     def is_live(self, document: int, now: datetime) -> bool:
         """Whether a document is there, not superseded and not expired."""
-        there = bool(self.alive.view()[document]) and not self._superseded.view()[document]
+        there = bool(self.alive.view()[document]) and self._superseded.view()[document] == NEVER
         return there and int(self._expires.view()[document]) > to_us(now)
 
     def facts(self, documents: NDArray[np.int64], now: datetime) -> Facts:
         """Return what the live ones of some documents are chosen by."""
-        there = self.alive.view()[documents] & ~self._superseded.view()[documents]
+        there = self.alive.view()[documents] & (self._superseded.view()[documents] == NEVER)
         live = documents[there & (self._expires.view()[documents] > to_us(now))]
-        columns = (self.created, self.trusts, self._confidences, self.recalls)
+        columns = (self.created, self.trusts, self.confidences, self.recalls)
         return Facts(live, *(column.view()[live] for column in columns))
 
     def mask(self, alive: NDArray[np.bool_], wanted: Filter, now: datetime) -> NDArray[np.bool_]:
         """Return which of the documents that are `alive`, which is changed, pass a filter: Filter.admits by columns."""
         count = len(alive)
         if self._hidden_superseded and not wanted.include_superseded:
-            alive &= ~self._superseded.view(count)
+            alive &= self._superseded.view(count) > (NEVER - 1 if wanted.as_of is None else to_us(wanted.as_of))
         if self._expiring and not wanted.include_expired:
-            alive &= self._expires.view(count) > to_us(now)
+            alive &= self._expires.view(count) > to_us(wanted.as_of or now)
+        if wanted.as_of is not None:
+            alive &= self.created.view(count) <= to_us(wanted.as_of)
         unwanted = [
             code for kind, code in KIND_CODES.items() if self._of_kind[code] and kind not in wanted.wanted_kinds
         ]
@@ -146,6 +148,10 @@ class Columns:
         if excluded:
             alive &= ~self._having(excluded, count)
         return alive
+
+    def mentioning(self, entity_ids: Collection[str], count: int) -> NDArray[np.bool_]:
+        """Return which of the first documents mention one of some entities."""
+        return self._having(entity_terms(entity_ids), count)
 
     def _having(self, terms: Sequence[str], count: int) -> NDArray[np.bool_]:
         mask = np.zeros(count, dtype=np.bool_)

@@ -206,6 +206,10 @@ class Postings:
             for term in terms
         )
 
+    def norms(self, stats: CorpusStats, count: int) -> NDArray[np.float32]:
+        """Return what the counts of the first count documents are weighed by: see `score`."""
+        return self._norms(stats.b, stats.mean_length, count)
+
     def _norms(self, b: float, mean_length: float, count: int) -> NDArray[np.float32]:
         """Return K1 · (1 − b + b · length / mean) of the first count documents; kept until one of them changes."""
         key = (b, mean_length, count)
@@ -226,8 +230,7 @@ class Postings:
         mass = sum(idf)
         if not mass:
             return scores
-        b = stats.b
-        norms = self._norms(b, stats.mean_length, count)
+        norms = self.norms(stats, count)
         for term, weight in zip(terms, idf, strict=True):
             share = np.float32(weight / mass)
             for documents, occurrences in self.pieces(term, count):

@@ -1,58 +1,45 @@
-"""What an index is asked, and the facts that it answers with."""
+"""What an index is asked."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.knowledge.language.dates import Days
+from memoryd.knowledge.language.questions import Wanted
 from memoryd.model.query import Filter
 
-if TYPE_CHECKING:
-    from memoryd.index.scope import ScopeIndex
-
-__all__ = ["Candidate", "Question", "Weights"]
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """What a place is worth: the weighted sum of the legs, less `trust_step` for each class of trust below the best."""
-
-    vector: float
-    keyword: float
-    trust_step: float = 0.0
+__all__ = ["Question"]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which documents are candidates: those that pass the filter, by the weights, the best `depth` of them."""
+    """What is looked for, and in which documents."""
 
     terms: tuple[str, ...]
     vector: NDArray[np.float32] | None
     filter: Filter
     now: datetime
-    depth: int
-    weights: Weights
-    min_score: float = 0.0
+    tokens: NDArray[np.int8] | None = None
+    """The vectors of its tokens, shape (tokens, TOKEN_DIMENSIONS), codes as in `model.embedding`."""
+    token_terms: tuple[int, ...] = ()
+    """Of each token: which of the terms its word is; −1: none of them."""
+    clauses: tuple[tuple[int, int], ...] = ()
+    """The parts of a question of several, as (first, after the last) of its tokens."""
+    days: tuple[Days, ...] = ()
+    """The days that it names."""
+    speaker: str = ""
+    """The first name of the one speaker that it names, folded."""
+    asks_assistant: bool = False
+    wanted: Wanted = Wanted.ANY
+    entity_ids: frozenset[str] = frozenset()
+    """The entities that it names, in any of the scopes, by all of their ids."""
+    known_share: float = 1.0
+    """How much of it the model can read, 0–1."""
+    also: tuple[int, int] | None = None
+    """A document that is looked at whether or not it passes the filter: id() of its index, and its row."""
     least_trust: int = 0
     """Memories whose trust weighs less are left out."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """One document that may become a hit."""
-
-    place: float
-    """What the order goes by: the score, less for lower trust."""
-    score: float
-    """The weighted sum of the legs, to six digits."""
-    create_us: int
-    index: ScopeIndex
-    row: int
-    similarity: float
-    """Cosine of memory and question, −1–1."""
-    lexical: float
-    """BM25 over the sum of the idf of the question's terms, 0–1."""

@@ -21,6 +21,9 @@ from memoryd.index.columns import KIND_CODES, Columns, Facts, Row
 from memoryd.index.listings import Listings
 from memoryd.index.postings import CorpusStats, Postings
 from memoryd.index.records import forget_unpacked, pack, unpack, unpack_once, with_recalls
+from memoryd.index.sequences import Sequences
+from memoryd.index.token_vectors import TokenVectors
+from memoryd.index.traits import Traits, traits_of
 from memoryd.index.vectors import Vectors, similarities
 from memoryd.knowledge.reading import Reader
 from memoryd.model import limits
@@ -34,8 +37,7 @@ __all__ = ["ScopeIndex"]
 
 ERASED = b""  # what is left of the record of a memory that was purged
 EVERY_KIND = Filter(kinds=frozenset(Kind))
-STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
-STATEMENT_CODES = frozenset(KIND_CODES[kind] for kind in STATEMENTS.kinds)
+STATEMENT_CODES = frozenset(KIND_CODES[kind] for kind in Kind if kind not in {Kind.EPISODE, Kind.REFLECTION})
 BYTES_A_DOCUMENT = 720  # records' and dictionaries' overhead a document, measured
 
 
@@ -50,8 +52,13 @@ class ScopeIndex:
         fingerprint: str = "",
         entities: Iterable[Entity] = (),
         tombstones: Iterable[bytes] = (),
+        with_tokens: bool = True,
     ) -> None:
-        """Index entries, chunk after chunk; vectors with another fingerprint than this one are left out."""
+        """
+        Index entries, chunk after chunk; vectors with another fingerprint than this one are left out.
+
+        Without tokens it takes a quarter of the memory, and what compares them counts nothing.
+        """
         self.people = Directory(entities)
         self.reader = Reader()
         self.tombstones = set(tombstones)
@@ -66,19 +73,25 @@ class ScopeIndex:
         """By id, of those that had links: the linked ids."""
         self.listings = Listings()
         self.columns = Columns()
+        self.sequences = Sequences()
+        self.traits = Traits()
         self._contested: set[int] = set()
         self._record_bytes = 0
         self._moving = threading.Lock()  # held while a memory is between its old and its new place
         terms: list[str] = []
         blocks = [np.zeros((0, dimensions), dtype=np.float32)]
+        tokens: list[bytes] = []
         rows: list[Row] = []
         for entries in chunks:
             for entry in entries:
                 rows.append(self._register(len(rows), entry.memory))
+                tokens.append(self._usable_tokens(entry) if with_tokens else b"")
             terms.extend(entry.terms for entry in entries)
             if dimensions:
                 blocks.append(self._stack(entries))
         self.vectors = Vectors(dimensions, np.concatenate(blocks)) if dimensions else None
+        self._with_tokens = with_tokens
+        self.tokens = TokenVectors(tokens)
         self.postings = Postings(terms)
         lengths = self.postings.lengths.view().astype(np.int64)
         self._length_sum = int(lengths.sum())
@@ -95,12 +108,17 @@ class ScopeIndex:
         self._documents[memory.id] = document
         self.listings.add(document, memory)
         self.people.add(memory)
+        self.sequences.append(document, memory)
+        self.traits.append(document, traits_of(memory))
         if memory.contested_with:
             self._contested.add(document)
         return self.columns.register(document, memory)
 
     def _usable(self, entry: Entry | Embedding) -> NDArray[np.float32] | None:
         return entry.vector if entry.fingerprint == self.fingerprint else None
+
+    def _usable_tokens(self, entry: Entry | Embedding) -> bytes:
+        return entry.tokens if entry.fingerprint == self.fingerprint else b""
 
     def _stack(self, entries: Sequence[Entry]) -> NDArray[np.float32]:
         rows = np.zeros((len(entries), self.dimensions), dtype=np.float32)
@@ -118,6 +136,7 @@ class ScopeIndex:
         """Bytes that it occupies, estimated."""
         held = self.postings.nbytes + self.columns.term_bytes + self.reader.nbytes + self.people.nbytes
         vectors = 0 if self.vectors is None else self.vectors.nbytes
+        held += self.tokens.nbytes + self.sequences.nbytes + self.traits.nbytes
         return vectors + held + self._record_bytes + self.count * BYTES_A_DOCUMENT
 
     @property
@@ -132,6 +151,7 @@ class ScopeIndex:
         row = self._register(self.count, entry.memory)
         if self.vectors is not None:
             self.vectors.append(self._usable(entry))
+        self.tokens.append(self._usable_tokens(entry) if self._with_tokens else b"")
         length = self.postings.append(entry.terms)
         self._length_sum += length
         self._length_square_sum += length * length
@@ -144,7 +164,8 @@ class ScopeIndex:
         if entry.vector is None and document is not None and self.vectors is not None:
             row = self.vectors.row(document)
             if row.any():
-                entry = replace(entry, vector=row.copy(), fingerprint=self.fingerprint)
+                tokens = self.tokens.row(document)
+                entry = replace(entry, vector=row.copy(), tokens=tokens, fingerprint=self.fingerprint)
         with self._moving:
             self.remove(entry.memory.id)
             if entry.memory.delete_time is None:
@@ -155,6 +176,8 @@ class ScopeIndex:
         document = self._documents.get(embedding.memory_id)
         if document is not None and self.vectors is not None:
             self.vectors.put(document, self._usable(embedding))
+            if self._with_tokens:
+                self.tokens.put(document, self._usable_tokens(embedding))
 
     def remove(self, memory_id: str) -> None:
         """Forget a memory; one that is not there is fine."""
@@ -166,6 +189,9 @@ class ScopeIndex:
         if memory.links:
             self._former_links[memory_id] = memory.links | self._former_links.get(memory_id, frozenset())
         self.people.remove(memory)
+        self.sequences.remove(document, memory)
+        self.traits.remove(document, is_said=memory.kind is Kind.EPISODE)
+        self.tokens.put(document, b"")
         self._contested.discard(document)
         self.columns.alive.view()[document] = False
         if self.vectors is not None:
@@ -271,6 +297,10 @@ class ScopeIndex:
         document = self._documents.get(memory_id)
         return None if document is None else unpack(self._records[document])
 
+    def row_of(self, memory_id: str) -> int | None:
+        """Return the document of a memory that can be recalled; None if it is not there."""
+        return self._documents.get(memory_id)
+
     def facts(self, ids: Iterable[str], now: datetime) -> Facts:
         """Return what the live ones of some memories are chosen by."""
         documents = [self._documents[one] for one in ids if one in self._documents]
@@ -284,41 +314,6 @@ class ScopeIndex:
     def live_count(self, now: datetime) -> int:
         """How many live memories there are."""
         return int(np.count_nonzero(self.mask(EVERY_KIND, now)))
-
-    def neighbours(
-        self,
-        vector: NDArray[np.float32] | None,
-        claims: Iterable[tuple[str, str]],
-        now: datetime,
-        *,
-        limit: int,
-        floor: float,
-    ) -> list[tuple[Memory, float]]:
-        """
-        Return the live statements that a new one is judged beside, and their cosines, nearest first.
-
-        They are those that speak of one of its attributes of the same entity ("": of nobody), newest first up to
-        `limit`, and the `limit` nearest that are not below `floor`. Messages and reflections are no statements.
-        """
-        mask = self.mask(STATEMENTS, now)
-        spoken: set[int] = set()
-        for claim in claims:
-            said = (n for n in reversed(self.listings.claims.get(claim, ())) if n < len(mask) and mask[n])
-            spoken.update(islice(said, limit))
-        rows = {*sorted(spoken)[-limit:]}
-        cosines: dict[int, float] = {}
-        if vector is not None and self.vectors is not None and len(mask):
-            similar = self.vectors.compare(vector, len(mask))
-            values = np.where(mask, similar.values, -1.0)
-            if len(values) > limit:
-                rows.update(np.argpartition(values, -limit)[-limit:].tolist())
-            else:
-                rows.update(range(len(values)))
-            chosen = np.array(sorted(row for row in rows if mask[row]), dtype=np.int64)
-            cosines = dict(zip(chosen.tolist(), similar.exact(chosen).tolist(), strict=True))
-        found = [(n, cosines.get(n, 0.0)) for n in rows if n in spoken or cosines.get(n, -1.0) >= floor]
-        found.sort(key=lambda item: (-item[1], item[0]))
-        return [(unpack(self._records[n]), cosine) for n, cosine in found]
 
     def memories(self, documents: Iterable[int]) -> list[Memory]:
         """Return the memories of some documents, oldest first."""
@@ -340,6 +335,11 @@ class ScopeIndex:
         with self._moving:
             alive: NDArray[np.bool_] = self.columns.alive.view().copy()
         return self.columns.mask(alive, wanted, now)
+
+    def said(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of some documents are of kind EPISODE: messages, and what was stored as one."""
+        said: NDArray[np.bool_] = self.columns.kinds.view()[rows] == KIND_CODES[Kind.EPISODE]
+        return said
 
     def contested_pairs(self, rows: Collection[int]) -> list[tuple[int, int]]:
         """Return the pairs of these documents that contest each other, each in both orders."""

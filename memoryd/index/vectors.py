@@ -183,6 +183,15 @@ class Vectors:
             block.compress()
         self._compressed = True
 
+    def bare(self, values: Floats) -> NDArray[np.bool_]:
+        """Return which of the first documents have no vector, by their cosines with anything."""
+        found: NDArray[np.bool_] = values == 0
+        if not self.missing:
+            return np.zeros(len(values), dtype=np.bool_)
+        rows = np.flatnonzero(found)
+        found[rows] = ~self.rows(rows).any(axis=1)
+        return found
+
     def compare(self, query: Floats, count: int) -> Similarities:
         """Return the cosines of a query of length 1 with the first count documents."""
         pieces = [(block, min(block.count, count - block.start)) for block in self._blocks if block.start < count]

@@ -13,7 +13,7 @@ from memoryd.domain.context.gather import Gatherer, Recalled
 from memoryd.domain.context.render import Line, Shown, memory_line, message_line, person_line, text_lines
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.presentation import present_one
-from memoryd.domain.reading.recall import Embedded
+from memoryd.domain.reading.recall import Prompt
 from memoryd.domain.tokens import ESTIMATE, Measure
 from memoryd.index.analysis import analyse
 from memoryd.model import limits
@@ -85,7 +85,7 @@ async def build_context(
     tokens = request.max_tokens or policy.context.max_tokens
     order = [name for name in request.sections or SECTIONS if name in allowed]
     prompt = searched_by(without_recalled(request.prompt)).strip()
-    embedded = Embedded(prompt, caller, ports) if prompt else None
+    embedded = Prompt(prompt, caller, ports) if prompt else None
     with embedded or nullcontext():
         gatherer = Gatherer(request, caller, ports, embedded, now)
         gathered = await _gather(gatherer, frozenset(order), tokens)

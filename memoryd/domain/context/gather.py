@@ -11,14 +11,14 @@ from memoryd.domain.context.budget import for_higher_trust
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.recall import Embedded, find
+from memoryd.domain.reading.recall import Prompt, find
 from memoryd.domain.scopes import EpisodeScopes, Scopes
 from memoryd.domain.subjects import known_people, people_of
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import find_entities
 from memoryd.entities.resolve import meant_by
 from memoryd.errors import Unavailable
-from memoryd.index.search import newest
+from memoryd.index.newest import newest
 from memoryd.knowledge.language.fillers import is_filler
 from memoryd.model import limits
 from memoryd.model.caller import Caller
@@ -78,7 +78,7 @@ class Gatherer:
     """The searches and reads behind one context. The prompt is embedded once for all of them."""
 
     def __init__(
-        self, request: ContextRequest, caller: Caller, ports: Ports, embedded: Embedded | None, now: datetime
+        self, request: ContextRequest, caller: Caller, ports: Ports, embedded: Prompt | None, now: datetime
     ) -> None:
         """Without `embedded` there is no prompt, and nothing is searched."""
         self.legs: dict[Leg, None] = {}
@@ -108,7 +108,7 @@ class Gatherer:
             return ()
         least = self._request.min_score
         query = Query(
-            text=self._embedded.text, limit=min(limit, limits.MAX_SEARCH_LIMIT), filter=wanted, min_score=least or 0.0
+            text=self._embedded.text, limit=min(limit, limits.MAX_SEARCH_LIMIT), filter=wanted, min_score=least
         )
         try:
             found: SearchResult = await find(query, self._embedded, self._caller, scopes, now=self._now, kept=kept)
@@ -118,17 +118,7 @@ class Gatherer:
         self.legs |= dict.fromkeys(found.unavailable_legs)
         self.embedding_s = self.embedding_s or found.embedding_s
         await let_others()
-        return found.hits if least is not None else [hit for hit in found.hits if await self._is_relevant(hit)]
-
-    async def _is_relevant(self, hit: Hit) -> bool:
-        """
-        Whether a hit is above the floor: that of the similarity, without a vector that of the score.
-
-        What mentions somebody whom the prompt names is relevant as it is.
-        """
-        policy = self._policy.context
-        above = hit.similarity >= policy.min_similarity if hit.similarity else hit.score >= policy.min_score
-        return above or await self._is_of_named(hit.memory)
+        return found.hits
 
     async def memories(self, more: int) -> list[Memory]:
         """Return what is relevant, best first; `more` than are wanted, where some may be left out."""
@@ -185,22 +175,6 @@ class Gatherer:
                     named |= {(owner, root) for owner, people in places for root in meant_by(found.text, people)}
             self._names = frozenset(named)
         return self._names
-
-    async def _is_of_named(self, memory: Memory) -> bool:
-        """Whether a memory mentions somebody or something that the prompt names, or a message has such a name."""
-        named = await self._named()
-        if not named:
-            return False
-        if memory.kind is Kind.EPISODE:
-            said = _spaced(memory.content)
-            names = {name for owner, root in named for name in await self._called(owner, root)}
-            return any(name in said for name in names)
-        people = await people_of(memory.owner, self._caller, self._scopes)
-        return any((memory.owner, people.root(mention.entity_id)) in named for mention in memory.mentions)
-
-    async def _called(self, owner: Owner, root: str) -> list[str]:
-        people = await people_of(owner, self._caller, self._scopes)
-        return [_spaced(name) for name in (people.name(root), *people.aliases(root))]
 
     async def read_working_memories(self) -> None:
         """Read what the user and the chat have."""

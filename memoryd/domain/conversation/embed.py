@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
-from memoryd.embedding.base import Vector
 from memoryd.errors import Contended, MemorydError, TextRefused
 from memoryd.index.analysis import embedded_text
 from memoryd.model.change import ChangeSet, ConversationChange, Embedding
 from memoryd.model.conversation import Message, message_key
+from memoryd.model.embedding import Embedded
 from memoryd.model.scope import Owner
 
 __all__ = ["MessageEmbedder"]
@@ -92,12 +92,13 @@ class MessageEmbedder:
         began = time.perf_counter()
         messages = [message for _, message in page]
         parts = [messages[n : n + PART] for n in range(0, len(messages), PART)]
-        vectors = [one for made in await asyncio.gather(*map(self._vectors, parts)) for one in made]
+        embedded = [one for made in await asyncio.gather(*map(self._vectors, parts)) for one in made]
         fingerprint = ports.embedder.fingerprint
         made: dict[Owner, list[Embedding]] = {}
-        for message, vector in zip(messages, vectors, strict=True):
-            if vector is not None:
-                one = Embedding(message.owner, message_key(message.thread_id, message.seq), vector, fingerprint)
+        for message, found in zip(messages, embedded, strict=True):
+            if found is not None:
+                key = message_key(message.thread_id, message.seq)
+                one = Embedding(message.owner, key, found.vector, fingerprint, found.tokens)
                 made.setdefault(message.owner, []).append(one)
         changes = [
             ChangeSet(conversation=ConversationChange(owner, embeddings=tuple(some), embedded_after=after))
@@ -112,7 +113,7 @@ class MessageEmbedder:
         ports.lag.rate = 0.5 * ports.lag.rate + 0.5 * len(page) / max(1e-3, time.perf_counter() - began)
         return True
 
-    async def _vectors(self, part: Sequence[Message]) -> list[Vector | None]:
+    async def _vectors(self, part: Sequence[Message]) -> list[Embedded | None]:
         """Return the vectors of some messages; None for a text that the model refuses."""
         texts = [embedded_text(message.voice, message.words[:MOST_CHARACTERS]) for message in part]
         try:
@@ -120,7 +121,7 @@ class MessageEmbedder:
         except TextRefused:  # one text keeps all from being embedded
             return [await self._alone(text) for text in texts]
 
-    async def _alone(self, text: str) -> Vector | None:
+    async def _alone(self, text: str) -> Embedded | None:
         try:
             return (await self._ports.embedder.documents([text], caller=LINE, background=True))[0]
         except TextRefused:

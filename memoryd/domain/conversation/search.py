@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.recall import Embedded, find
+from memoryd.domain.reading.recall import Prompt, find
 from memoryd.domain.scopes import EpisodeScopes, Scopes
 from memoryd.model import limits
 from memoryd.model.caller import Caller
@@ -30,16 +30,16 @@ Placed = tuple[Hit, Owner, str, int]
 
 async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
     """Return memories and messages that answer a query, best first: the order is that of their scores."""
-    with Embedded(query.text, caller, ports) as asked:
+    with Prompt(query.text, caller, ports) as asked:
         memories = await find(query, asked, caller, Scopes(ports), now=now)
-        episodes = await find(query, asked, caller, EpisodeScopes(ports), now=now)
+        episodes = await find(replace(query, why_not=""), asked, caller, EpisodeScopes(ports), now=now)
     said = (replace(hit, memory=as_shown(hit.memory)) for hit in episodes.hits)
     hits = sorted((*memories.hits, *said), key=lambda hit: -hit.score)[: query.limit]
     legs = dict.fromkeys((*memories.unavailable_legs, *episodes.unavailable_legs))
     counted = {hit.memory.id for hit in memories.hits}
     recalled = [hit.memory for hit in hits if hit.memory.id in counted]
     ports.recalls.note(recalled, now, trusted=caller.trust is Trust.HOST)
-    return SearchResult(tuple(hits), tuple(legs), memories.embedding_s)
+    return SearchResult(tuple(hits), tuple(legs), memories.miss, memories.embedding_s)
 
 
 async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *, now: datetime) -> FoundMessages:
@@ -48,7 +48,7 @@ async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *,
     limit = check_count(asked.top_k, "top_k", default=policy.recall_top_k, limit=limits.MAX_SEARCH_LIMIT)
     query = Query(text=asked.text, limit=limit, filter=asked.filter, min_score=asked.min_score)
     owners = None if asked.shared is None else (caller.writes_to(shared=asked.shared),)
-    with Embedded(query.text, caller, ports) as embedded:
+    with Prompt(query.text, caller, ports) as embedded:
         found = await find(query, embedded, caller, EpisodeScopes(ports, owners), now=now)
     before = policy.recall_before if asked.before is None else asked.before
     after = policy.recall_after if asked.after is None else asked.after
@@ -100,7 +100,10 @@ def _told(hits: Sequence[Placed], said: Mapping[Place, Message], before: int, af
             new = [(owner, thread_id, n) for n in side if (owner, thread_id, n) not in shown]
             shown.update(new)
             sides.append(tuple(said[one] for one in new if one in said))
-        yield MessageHit(message, hit.score, hit.similarity, hit.lexical, *sides)
+        before_it, after_it = sides
+        yield MessageHit(
+            message, hit.score, hit.similarity, hit.lexical, before_it, after_it, said_by_other=hit.said_by_other
+        )
 
 
 def _within_an_answer(

@@ -10,7 +10,7 @@ from memoryd.domain.decay import PRESETS, confidence_at, fades
 from memoryd.domain.forgetting.forget import forgetting_change
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
-from memoryd.model.memory import Memory
+from memoryd.model.memory import DECAYED, Memory
 from memoryd.model.reports import Decayed, Faded
 from memoryd.model.trust import Trust
 from memoryd.turns import in_turns
@@ -52,7 +52,7 @@ async def _forget_slice(part: Sequence[Memory], ports: Ports, now: datetime) -> 
             now=now,
             due_time=ports.purge_time(now),
             trust=Trust.SANDBOX,
-            reason="decayed",
+            reason=DECAYED,
             remember=False,
         )
         return Decision(change, no_answer)

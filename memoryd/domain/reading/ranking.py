@@ -1,227 +1,280 @@
 """
-Which memory stands before which. Everything that decides it is here; an index only knows facts.
+Which memory stands before which, and what is no answer at all. An index only knows facts.
 
-1. Score: 0.3 · max(0, cosine) + 0.7 · BM25 / Σ idf of the question's terms. Both legs lie in 0–1 by themselves, so that
-   a score means the same with one candidate, in two scopes and against min_score.
-2. Place: the score, less TRUST_STEP for each class of trust below the host's. It orders; it is not shown.
-3. Pairs: of an older and a newer statement that contest each other, or that say another thing of the same shape, the
-   newer stands first where their places are close. Of messages alone none does.
-4. Kept places: a share of an answer is for higher trust than a sandbox's, where that answers too.
+1. Legs (`index.legs`): each is 0–1 or a cosine by itself, never stretched over the candidates, so that a value means
+   the same with one candidate, in two scopes and against min_score.
+2. Relevance: the weighted sum of the legs, less penalties. For the best LATE by it the tokens are compared too, and
+   what happened around the best ones comes nearer to them.
+3. Score and floor (`relevance`): the share of hits of that relevance that answered; and whether anything here answers.
+4. Place: the relevance with what orders among equals: trust, confidence, recency. It is not shown.
+5. Pairs (`pairs`): of an older and a newer statement of one thing the newer stands first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.index.legs import Pool, Windows, pool_of
 from memoryd.index.postings import CorpusStats
-from memoryd.index.question import Candidate, Question, Weights
+from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
-from memoryd.index.search import candidates, legs
-from memoryd.knowledge.compare.comparison import may_stand_before
-from memoryd.model.memory import Kind, Memory
+from memoryd.model.times import to_us
 from memoryd.model.trust import Trust
 
-__all__ = ["KEYWORD_WEIGHT", "VECTOR_WEIGHT", "WEIGHTS", "Asked", "Found", "best_of", "depth_of", "search"]
+__all__ = ["WEIGHTS", "Ranked", "Weights", "ranked"]
 
-VECTOR_WEIGHT = 0.3
-KEYWORD_WEIGHT = 0.7
-TRUST_STEP = 0.02  # by so much is a class of trust worth less than the one above it, in the order only
-WEIGHTS = Weights(VECTOR_WEIGHT, KEYWORD_WEIGHT, TRUST_STEP)
-DEPTH = 30  # candidates of a search at the least, so that a newer statement is there to be told from the older one
-
-# Chosen on the development halves of letta-evals' facts, those that are contradicted and those that are not
-# (docs/benchmarks.md): the more pairs are found close, the more of the latter stand below a newer one.
-CLOSE = 0.2  # share of the older one's place that the newer may lack
-MOST_OWN = 0.25  # share of the question's words (by idf) that the older one alone may hold
-NEAR_ENOUGH = 0.1  # by so much the newer may be less similar to the question where both share no word of it
-SHAPE = 0.5  # cosine from which two statements may be of one shape
-MOST_COMPARED = 16  # older statements of its shape with which a newer one is compared in a search
-
-LEAST_SHARE = 0.5  # of the best score of higher trust, for another of it to be worth a place that is kept
-MESSAGES = frozenset({Kind.EPISODE})
-RANK_TIE = 1e-6  # scores closer than this share a rank
 Floats = NDArray[np.float64]
 
+LATE = 200  # of the best are compared token by token …
+LATE_TOKENS = 20_000  # … as long as they have no more tokens, as those of long texts take longer …
+LEAST_LATE = 50  # … but so many in any case
+LEAST_CLAUSES, LEAST_CLAUSE = 3, 0.15  # of a question of several: how many, and the share of its weight
+EVENTS = 5  # of the best, around which more is looked for …
+AROUND = 100  # … among so many
+EVENT_DAYS = 2.0  # by which something is e times less near
+EVENT_COSINE = 0.3  # from which two texts may be of one event
+EVENT_DROP = 0.2  # of relevance below the best, by which an event counts e times less
+SHORT_PIECES = 60  # median length of what was said up to which tokens are inherited too
+RECENT_DAYS = 30.0
+BEST_TRUST = max(trust.weight for trust in Trust)
+US_A_DAY = 86_400_000_000
+DIGITS = 6  # of relevances that are compared: equal texts tie, in whatever order they are summed
+
+
+WORD_WINDOWS, TOKEN_WINDOWS = Windows(0.6, 1.0, 0.6, 0.4), Windows(0.8, 1.0, 0.8, 0.7)
+
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A search: what the index is asked, and what else the order goes by."""
-
-    question: Question
-    limit: int
-    digest: bytes = b""
-    """Of the query as a text: a statement that says just this stands by its score alone."""
-    telling: tuple[str, ...] = ()
-    """Those of the terms that tell instances of one shape apart: names, numbers, days."""
-    kept: int = 0
-    """Places for memories of higher trust than a sandbox's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One memory that was found."""
-
-    score: float
-    similarity: float
-    lexical: float
-    memory: Memory
-    vector_rank: int = 0
-    keyword_rank: int = 0
-
-
-def depth_of(limit: int) -> int:
-    """Return how many candidates of each index are looked at for so many hits."""
-    return max(limit, DEPTH)
-
-
-def search(indexes: Sequence[ScopeIndex], asked: Asked, *, explain: bool = False) -> list[Found]:
-    """Return the best of several indexes together, with the statistics of all of them; best first."""
-    found = _search(indexes, asked, explain=explain)
-    lower = [hit for hit in found if hit.memory.trust is Trust.SANDBOX]
-    missing = asked.kept - (len(found) - len(lower))
-    if not lower or missing <= 0 or len(found) < asked.limit:
-        return found  # nothing of higher trust was crowded out
-    question = replace(asked.question, least_trust=Trust.IMPORTED.weight, depth=depth_of(asked.kept))
-    higher = _search(indexes, replace(asked, question=question, limit=asked.kept), explain=explain)
-    return _with_kept(found, lower, higher, missing)
-
-
-def _with_kept(found: Sequence[Found], lower: Sequence[Found], higher: Sequence[Found], missing: int) -> list[Found]:
-    """Return what was found with the best of higher trust in it, in place of the last of a sandbox's."""
-    there = {hit.memory.id for hit in found}
-    # measured by its own best: by that of all, a sandbox that repeats the question would set the bar
-    least = LEAST_SHARE * max((hit.score for hit in higher), default=0.0)
-    more = [hit for hit in higher if hit.memory.id not in there and hit.score >= least][:missing]
-    gone = {hit.memory.id for hit in lower[len(lower) - len(more) :]} if more else set()
-    return [hit for hit in found if hit.memory.id not in gone] + more
-
-
-def _search(indexes: Sequence[ScopeIndex], asked: Asked, *, explain: bool) -> list[Found]:
-    question = asked.question
-    corpora = [index.corpus(question.terms) for index in indexes]
-    stats = sum(corpora[1:], corpora[0]) if corpora else CorpusStats(0, 0, 0, ())
-    found = best_of([one for index in indexes for one in candidates(index, question, stats)], asked, stats)
-    return _with_ranks(found, [legs(index, question, stats) for index in indexes]) if explain else found
-
-
-def _with_ranks(found: Sequence[Found], legs: Sequence[tuple[Floats, Floats]]) -> list[Found]:
-    """Return hits with their places in the order of each leg, over all scopes together."""
-
-    def rank(leg: int, value: float) -> int:
-        better = sum(int(np.count_nonzero(scores[leg] > value + RANK_TIE)) for scores in legs)
-        return better + 1 if value > 0 else 0
-
-    return [replace(hit, vector_rank=rank(0, hit.similarity), keyword_rank=rank(1, hit.lexical)) for hit in found]
-
-
-def best_of(found: Sequence[Candidate], asked: Asked, stats: CorpusStats) -> list[Found]:
+class Weights:
     """
-    Return the best of the candidates of one or two scopes, at most `limit`.
+    What each leg counts, from `make tune` over all development sets; docs/benchmarks.md tells what each is worth.
 
-    The older one of a close pair counts as much as the newer, and so stands right below it; it never takes a place more
-    than CLOSE below its own, however many newer ones there are. Messages replace none another: they stand by their
-    places alone.
+    Vectors and tokens count as far as the model can read the question; where it cannot, words count for them.
     """
-    by_index: dict[int, dict[int, Candidate]] = {}
-    for candidate in found if asked.question.filter.kinds != MESSAGES else ():
-        by_index.setdefault(id(candidate.index), {})[candidate.row] = candidate
-    yielded = {
-        (key, row): place for key, known in by_index.items() for row, place in _yielded(known, asked, stats).items()
+
+    vector: float = 0.19
+    inherited_vector: float = 0.3
+    """Of the cosine of the two beside it in its session, as a share of `vector`."""
+    words: float = 0.5
+    words_alone: float = 0.8
+    """In place of `words`, where there is no vector."""
+    tokens: float = 1.4
+    """Products of tokens are small: a third of the cosine, as 128 of 384 dimensions are kept."""
+    clause: float = 0.3
+    """For the part that is matched best, of a question of three or more."""
+    names: float = 0.05
+    """For a mention of somebody or something that the question names."""
+    time: float = 0.25
+    speaker: float = 0.1
+    """For what the person said whom the question names."""
+    assistant: float = 0.1
+    """Less for what the assistant said, unless the question asks for that."""
+    answer: float = 0.05
+    """For a time, a number, a name where one is wanted."""
+    asking: float = 0.07
+    """Less for questions, times their share of the text, where two or more speak."""
+    event: float = 0.12
+    stop_token: float = 0.15
+    """What a token of a stop word counts, against the rarest word possible."""
+    word_windows: Windows = WORD_WINDOWS
+    token_windows: Windows = TOKEN_WINDOWS
+    trust_step: float = 0.02
+    """Less for each class of trust below the host's; in the order only."""
+    doubt: float = 0.02
+    """Less for a confidence of 0; in the order only."""
+    recency: float = 0.005
+    """More for a statement of just now, half of it after RECENT_DAYS; in the order only."""
+
+
+WEIGHTS = Weights()
+
+
+@dataclass(slots=True, eq=False)
+class Ranked:
+    """
+    The documents of a search with what was found of them: arrays of one length, in no order.
+
+    They are those of the first pool, then those of the second.
+    """
+
+    pools: Sequence[Pool]
+    relevance: Floats
+    place: Floats
+    """The relevance with trust, confidence and recency: what the order goes by."""
+    tokens: Floats
+    """The match of tokens, 0 where they were not compared."""
+    clause: Floats
+    events: Floats
+    """What a document gained by what happened around it."""
+    starts: NDArray[np.int64] = field(init=False)
+    """Where each pool begins, and where the last one ends."""
+
+    def __post_init__(self) -> None:
+        """Find out where the pools begin."""
+        self.starts = np.cumsum([0, *(len(pool) for pool in self.pools)])
+
+    def at(self, n: int) -> tuple[Pool, int]:
+        """Return of a document the pool, and its place there."""
+        number = int(np.searchsorted(self.starts, n, side="right")) - 1
+        return self.pools[number], n - int(self.starts[number])
+
+    def joined(self, name: str) -> NDArray[np.generic]:
+        """Return a leg of all pools."""
+        parts = [getattr(pool, name) for pool in self.pools]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+
+def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats, weights: Weights = WEIGHTS) -> Ranked:
+    """Return the documents of one or two scopes that may answer, with their relevance."""
+    seeing = weights.vector * question.known_share if question.vector is not None else 0.0
+    pools = [pool_of(index, question, stats, (weights.words, seeing, weights.time)) for index in indexes]
+    for pool in pools:
+        pool.words = pool.with_window_words(stats, weights.word_windows)
+    bonus = _joined(_bonus(pool, weights) for pool in pools)
+    first = _joined(_first(pool, weights) for pool in pools) + bonus
+    starts = np.cumsum([0, *map(len, pools)])
+    for pool, start, places in _by_pool(pools, starts, _near_best(first, pools, seeing, weights)):
+        pool.look_closely(places)
+        first[start + places] = _first(pool, weights)[places] + bonus[start + places]
+    order = np.argsort(-first, kind="stable")[:LATE]
+    tokens, clause = np.zeros(len(first)), np.zeros(len(first))
+    relevance = first
+    if question.tokens is not None and len(question.tokens) and question.known_share:
+        weighed = _token_weights(question, stats, weights)
+        for pool, start, places in _late(pools, starts, order):
+            tokens[start + places], clause[start + places] = _matches(pool, places, weighed, weights)
+        relevance = first + question.known_share * (weights.tokens * tokens + weights.clause * clause)
+    events = _events(pools, relevance, weights)
+    relevance = np.round(relevance + events, DIGITS)
+    place = np.round(relevance + _joined(_ordering(pool, weights) for pool in pools), DIGITS)
+    return Ranked(pools, relevance, place, tokens, clause, events)
+
+
+def _near_best(first: Floats, pools: Sequence[Pool], seeing: float, weights: Weights) -> NDArray[np.int64]:
+    """Return the LATE best documents, and all that could be among them, as far as their cosines are off."""
+    if len(first) <= LATE:
+        return np.arange(len(first))
+    slack = max(pool.slack for pool in pools) * seeing * (1 + 2 * weights.inherited_vector)
+    least = np.partition(first, len(first) - LATE)[len(first) - LATE]
+    return np.flatnonzero(first >= least - 2 * slack)
+
+
+def _by_pool(
+    pools: Sequence[Pool], starts: NDArray[np.int64], chosen: NDArray[np.int64]
+) -> Iterator[tuple[Pool, int, NDArray[np.int64]]]:
+    """Yield each pool that has any of some documents, with where it begins and their places in it, in order."""
+    chosen = np.sort(chosen)
+    for n, pool in enumerate(pools):
+        first, last = np.searchsorted(chosen, starts[n : n + 2])
+        if last > first:
+            yield pool, int(starts[n]), chosen[first:last] - starts[n]
+
+
+def _joined(parts: Iterable[Floats]) -> Floats:
+    return np.concatenate([np.empty(0), *parts])
+
+
+def _first(pool: Pool, weights: Weights) -> Floats:
+    """Return what words and vectors say."""
+    question = pool.question
+    words = pool.words.astype(np.float64)
+    alone = weights.words_alone * words
+    if question.vector is None:
+        pool.near = np.zeros(len(pool))
+        return alone
+    seen = question.known_share
+    pool.near = np.maximum(pool.smoothed(weights.word_windows, weights.inherited_vector), 0)
+    both = weights.vector * seen * pool.near + (weights.words * seen + weights.words_alone * (1 - seen)) * words
+    return np.where(pool.bare, alone, both)
+
+
+def _bonus(pool: Pool, weights: Weights) -> Floats:
+    """Return what time, names, speaker and form add and take."""
+    question = pool.question
+    bonus = weights.time * pool.time.astype(np.float64)
+    bonus += weights.names * pool.names + weights.speaker * pool.said_by_named + weights.answer * pool.fits_answer
+    if not question.asks_assistant:
+        bonus -= weights.assistant * pool.by_assistant
+    if pool.index.traits.has_speakers:
+        bonus -= weights.asking * pool.asking
+    return bonus
+
+
+def _ordering(pool: Pool, weights: Weights) -> Floats:
+    """Return what trust, confidence and recency add to a place; of what was said only trust."""
+    columns = pool.index.columns
+    trust = weights.trust_step * (BEST_TRUST - columns.trusts.view()[pool.rows].astype(np.float64))
+    doubt = weights.doubt * (1 - columns.confidences.view()[pool.rows])
+    age = np.maximum(to_us(pool.question.now) - columns.created.view()[pool.rows], 0) / (US_A_DAY * RECENT_DAYS)
+    recent = np.where(pool.index.said(pool.rows), 0, weights.recency * np.exp2(-age))
+    return recent - trust - doubt
+
+
+def _late(
+    pools: Sequence[Pool], starts: NDArray[np.int64], order: NDArray[np.int64]
+) -> list[tuple[Pool, int, NDArray[np.int64]]]:
+    """Return of each pool, with where it begins, the places of those that are compared token by token."""
+    known = {
+        start + place: count
+        for pool, start, places in _by_pool(pools, starts, order)
+        for place, count in zip(places.tolist(), pool.index.tokens.counts(pool.rows[places]).tolist(), strict=True)
     }
-
-    def order(one: Candidate) -> tuple[float, bool, int]:
-        place = yielded.get((id(one.index), one.row))
-        return (-one.place, False, one.create_us) if place is None else (-place, True, -one.create_us)
-
-    hits = (_found(one) for one in sorted(found, key=order))
-    return list(islice((one for one in hits if one is not None), asked.limit))
+    counts = np.cumsum([known[n] for n in order.tolist()])
+    kept = order[: max(LEAST_LATE, int(np.searchsorted(counts, LATE_TOKENS)))]
+    return [one for one in _by_pool(pools, starts, kept) if one[0].index.tokens.are_any]
 
 
-def _found(one: Candidate) -> Found | None:
-    """Return a candidate with its memory; None if it was erased meanwhile."""
-    memory = one.index.memory_at(one.row)
-    return None if memory is None else Found(one.score, one.similarity, one.lexical, memory)
+def _token_weights(question: Question, stats: CorpusStats, weights: Weights) -> NDArray[np.float32]:
+    """Return what each token of the question counts: the idf of its word."""
+    most = np.log1p((stats.count + 0.5) / 0.5)
+    idf = np.append(stats.idf, weights.stop_token * most)  # at −1: of a word that is none of the terms
+    return idf[np.array(question.token_terms, dtype=np.int64)].astype(np.float32)
 
 
-def _yielded(known: Mapping[int, Candidate], asked: Asked, stats: CorpusStats) -> dict[int, float]:
-    """Return the places that the older ones of close pairs take, by row; all candidates are of one index."""
-    index = next(iter(known.values())).index
-    words = _WordsAsked(index, known, asked, stats)
-
-    def is_close(older: int, newer: int) -> bool:
-        gap = known[older].place - known[newer].place
-        return 0 <= gap <= CLOSE * known[older].place and not words.of_older_alone(older, newer)
-
-    contested = [(a, b) for a, b in index.contested_pairs(known) if index.follows(a, b) and is_close(a, b)]
-    shaped = [
-        pair
-        for newer, older in index.alike(known, floor=SHAPE)
-        if (
-            pair := next(
-                (
-                    (row, newer)
-                    for row in older[:MOST_COMPARED]
-                    if index.follows(row, newer)
-                    and is_close(row, newer)
-                    and words.of_both(row, newer)
-                    and _is_of_one(index, row, newer)
-                ),
-                None,
-            )
-        )
+def _matches(
+    pool: Pool, places: NDArray[np.int64], weighed: NDArray[np.float32], weights: Weights
+) -> tuple[Floats, Floats]:
+    """Return the weighted mean of the best matches of the tokens of the question, and that of its best clause."""
+    is_short = 0 < pool.index.traits.median_pieces <= SHORT_PIECES
+    weighted = pool.matches(places, weights.token_windows if is_short else None) * weighed
+    mass = float(weighed.sum()) or 1.0
+    parts = [
+        weighted[:, first:last].sum(axis=1) / part
+        for first, last in pool.question.clauses
+        if (part := float(weighed[first:last].sum())) >= LEAST_CLAUSE * mass
     ]
-    places: dict[int, float] = {}
-    for older, newer in [*contested, *shaped]:
-        places[older] = min(places.get(older, known[older].place), known[newer].place)
-    return places
+    best = np.max(parts, axis=0) if len(parts) >= LEAST_CLAUSES else np.zeros(len(places))
+    return (weighted.sum(axis=1) / mass).astype(np.float64), best.astype(np.float64)
 
 
-def _is_of_one(index: ScopeIndex, row: int, other: int) -> bool:
-    """Whether two documents name one thing or speak of one attribute, and the second may be the first's heir."""
-    one, two = index.memory_at(row), index.memory_at(other)
-    if one is None or two is None or not may_stand_before(two.content, one.content):
-        return False
-    named = [{mention.entity_id for mention in memory.mentions} for memory in (one, two)]
-    if all(named):
-        return not named[0].isdisjoint(named[1])  # the ages of two people are no two versions of one
-    return bool({*one.claims} & {*two.claims})
+def _events(pools: Sequence[Pool], relevance: Floats, weights: Weights) -> Floats:
+    """Return what each gains by the best: of what was said, texts like them from about the same day."""
+    gained = np.zeros(len(relevance))
+    start = 0
+    for pool in pools:
+        mine = relevance[start : start + len(pool)]
+        if pool.index.sequences.are_any and pool.similar is not None and len(mine) > 1:
+            order = np.argsort(-mine, kind="stable")[:AROUND]
+            order = order[pool.index.said(pool.rows[order])]
+            if len(order):
+                gained[start + order] = weights.event * pool.question.known_share * _around(pool, order, mine[order])
+        start += len(pool)
+    return gained
 
 
-class _WordsAsked:
-    """Which candidates hold the words of a question."""
-
-    def __init__(self, index: ScopeIndex, known: Mapping[int, Candidate], asked: Asked, stats: CorpusStats) -> None:
-        self._index, self._known, self._asked, self._stats = index, known, asked, stats
-        self._exact = index.says(asked.digest)
-
-    @cached_property
-    def _held(self) -> tuple[list[set[int]], list[tuple[float, set[int]]]]:
-        """Who holds the terms that tell instances apart, and who the others, with their shares; few searches ask."""
-        terms = self._asked.question.terms
-        mass = sum(self._stats.idf) or 1.0
-        rows_of = self._index.postings.holders(terms, self._known.keys())
-        held = list(zip(terms, self._stats.idf, rows_of, strict=True))
-        telling = [rows for term, _, rows in held if term in self._asked.telling]
-        return telling, [(idf / mass, rows) for term, idf, rows in held if term not in self._asked.telling]
-
-    def of_older_alone(self, older: int, newer: int) -> bool:
-        """Whether the older one is what was meant: it says just the question, or alone holds what tells them apart."""
-        if older in self._exact:
-            return True
-        telling, plain = self._held
-        if any(older in rows and newer not in rows for rows in telling):
-            return True
-        return sum(share for share, rows in plain if older in rows and newer not in rows) > MOST_OWN
-
-    def of_both(self, older: int, newer: int) -> bool:
-        """Whether both are about what was asked, and not just about the same person."""
-        _, plain = self._held
-        if any(older in rows for _, rows in plain):
-            return any(older in rows and newer in rows for _, rows in plain)
-        return self._known[newer].similarity >= self._known[older].similarity - NEAR_ENOUGH
+def _around(pool: Pool, order: NDArray[np.int64], relevance: Floats) -> Floats:
+    """Return how near each is to what the best ones tell of, 0–0.7."""
+    rows = pool.rows[order]
+    held = pool.vectors(order)
+    best = min(EVENTS, len(order))
+    cosines = np.maximum(np.einsum("ik,jk->ij", held, held[:best]) - EVENT_COSINE, 0)
+    days = pool.index.traits.days(int(rows.max()) + 1)[rows].astype(np.float64)
+    near = np.exp(-np.abs(days[:, None] - days[None, :best]) / EVENT_DAYS)
+    found = cosines * near * np.exp((relevance[:best] - relevance[0]) / EVENT_DROP)[None, :]
+    found[np.arange(best), np.arange(best)] = 0  # nothing is near itself
+    nearest: Floats = found.max(axis=1)
+    return nearest

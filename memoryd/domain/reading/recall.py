@@ -14,27 +14,35 @@ from datetime import datetime
 from typing import Self
 
 from memoryd.domain.ports import Ports
+from memoryd.domain.reading.miss import why_not
 from memoryd.domain.reading.presentation import present
-from memoryd.domain.reading.ranking import KEYWORD_WEIGHT, VECTOR_WEIGHT, WEIGHTS, Asked, Found, depth_of, search
+from memoryd.domain.reading.question import read_question
+from memoryd.domain.reading.search import Asked, Found, search
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import resolve_subjects
-from memoryd.embedding.base import Vector
-from memoryd.errors import Unavailable
+from memoryd.entities.finders import find_entities
+from memoryd.entities.resolve import meant_by
+from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.index.analysis import analyse_query
 from memoryd.index.question import Question
+from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.language.words import telling_words
 from memoryd.model.caller import Caller
 from memoryd.model.change import Recalled
+from memoryd.model.embedding import Embedded
 from memoryd.model.memory import Memory
 from memoryd.model.query import Query
-from memoryd.model.results import Hit, Leg, LegScore, SearchResult
+from memoryd.model.results import Hit, Leg, LegScore, Miss, SearchResult
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
 from memoryd.turns import in_turns, let_others
 
-__all__ = ["Embedded", "find", "recall", "write_recalls"]
+__all__ = ["Prompt", "find", "recall", "write_recalls"]
 
+VECTOR_ALONE = 0.3  # what a cosine counts where a scope is too large for memory
+MOST_FADED = 10_000  # memories that have faded since a time as of which is asked
+MOST_READ = 2000  # characters of a query in which names are looked for
 FEW = 10  # hits that are shown at once
 KEPT = 5  # every fifth place of an answer is for higher trust than a sandbox's, where that answers too
 EMBEDDING_PATIENCE_S = 2.0  # a search goes on by words when its vector takes longer
@@ -49,15 +57,15 @@ async def write_recalls(recalls: Mapping[Owner, Mapping[str, Recalled]], ports: 
         index.note_recalls(memory_id, recalled)
 
 
-class Embedded:
+class Prompt:
     """A text that searches share, embedded once from now on."""
 
     def __init__(self, text: str, caller: Caller, ports: Ports) -> None:
         self.text = text
-        self._task = asyncio.ensure_future(_vector(text, caller, ports))
+        self._task = asyncio.ensure_future(_embedded(text, caller, ports))
 
-    async def vector(self) -> tuple[Vector | None, float]:
-        """Return the vector, None where there is none in time, and the seconds that it took."""
+    async def embedded(self) -> tuple[Embedded | None, float]:
+        """Return it as the model sees it, None where there is nothing in time, and the seconds that it took."""
         return await self._task
 
     def __enter__(self) -> Self:
@@ -69,14 +77,14 @@ class Embedded:
 
 async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
     """Return the memories that answer a query, best first, each counted as recalled; see SearchMemories."""
-    with Embedded(query.text, caller, ports) as asked:
+    with Prompt(query.text, caller, ports) as asked:
         found = await find(query, asked, caller, Scopes(ports), now=now)
     ports.recalls.note([hit.memory for hit in found.hits], now, trusted=caller.trust is Trust.HOST)
     return found
 
 
 async def find(
-    query: Query, embedded: Embedded, caller: Caller, scopes: Scopes, *, now: datetime, kept: int | None = None
+    query: Query, prompt: Prompt, caller: Caller, scopes: Scopes, *, now: datetime, kept: int | None = None
 ) -> SearchResult:
     """
     Return the memories that answer a query, best first.
@@ -85,74 +93,123 @@ async def find(
     are any that answer it.
     """
     ports = scopes.ports
-    query = replace(query, filter=await resolve_subjects(query.filter, caller, scopes))
+    query = _by_policy(replace(query, filter=await resolve_subjects(query.filter, caller, scopes)), caller, ports, now)
+    seen = query.filter.as_of or now
     indexes = [await scopes.index(owner) for owner in scopes.seen_by(caller)]
     telling: list[str] = []
     with ports.faults.spared("reading the query"):
         telling = analyse_query(" ".join(telling_words(query.text)))
-    vector, embedding_s = await embedded.vector()
+    embedded, embedding_s = await prompt.embedded()
+    names = await _names(query.text, caller, scopes)
     ready = [index for index in indexes if index is not None]
-    missing = [Leg.VECTOR] if vector is None or any(index.mostly_unembedded for index in ready) else []
+    missing = [Leg.VECTOR] if embedded is None or any(index.mostly_unembedded for index in ready) else []
+    miss: Miss | None = None
     if len(ready) < len(indexes):  # a scope larger than the memory budget: the store answers, without its words
         missing.append(Leg.KEYWORD)
-        found = await _from_store(query, caller, scopes, vector, now)
+        found = await _from_store(query, caller, scopes, embedded, now)
     else:
-        asked = _asked(query, vector, telling, now, kept)
+        ready += await _faded(query, caller, scopes)
+        question = read_question(
+            query.text, embedded, query.filter, seen, ready, entity_ids=names | query.filter.entity_ids
+        )
+        asked = _asked(query, question, telling, kept)
         found = await scopes.of.run(ready, lambda: search(ready, asked, explain=query.explain))
+        if query.why_not:
+            miss = await why_not(query, asked, found, ready, caller, scopes, now=now)
         if len(found) > FEW:
             await let_others()
-    memories = await present([hit.memory for hit in found], caller, ports, now, scopes=scopes)
-    hits = [_hit(hit, memory, query) for hit, memory in zip(found, memories, strict=True)]
-    return SearchResult(tuple(hits), tuple(missing), embedding_s)
+    held = [_as_was(hit.memory, query.filter.as_of) for hit in found]
+    memories = await present(held, caller, ports, seen, scopes=scopes)
+    hits = [_hit(hit, memory) for hit, memory in zip(found, memories, strict=True)]
+    return SearchResult(tuple(hits), tuple(missing), miss, embedding_s)
 
 
-def _asked(query: Query, vector: Vector | None, telling: list[str], now: datetime, kept: int | None) -> Asked:
+def _by_policy(query: Query, caller: Caller, ports: Ports, now: datetime) -> Query:
+    """Return a query as it is searched; InvalidArgument where it asks for what is still to come."""
+    as_of = query.filter.as_of
+    if as_of is not None and as_of > now:
+        raise InvalidArgument("as_of lies in the future", field="as_of")
+    if query.min_score is None and not ports.policy.of(caller.agent_id).floor:
+        return replace(query, min_score=0.0)
+    return query
+
+
+async def _faded(query: Query, caller: Caller, scopes: Scopes) -> list[ScopeIndex]:
+    """Return what has faded since the time as of which is asked, as indexes of their own; nothing for now."""
+    as_of = query.filter.as_of
+    if as_of is None:
+        return []
+    made = []
+    ports = scopes.ports
+    for owner in scopes.seen_by(caller):
+        entries = await ports.store.faded(owner, as_of, limit=MOST_FADED)
+        if entries:
+            live = [
+                replace(entry, memory=replace(entry.memory, delete_time=None, purge_time=None)) for entry in entries
+            ]
+            model = ports.embedder
+            made.append(ScopeIndex([live[::-1]], dimensions=model.dimensions, fingerprint=model.fingerprint))
+    return made
+
+
+def _as_was(memory: Memory, as_of: datetime | None) -> Memory:
+    """Return a memory without what happened to it after a time."""
+    if as_of is None or memory.supersede_time is None or memory.supersede_time <= as_of:
+        return memory
+    return replace(memory, supersede_time=None, superseded_by="", judgement=None)
+
+
+async def _names(text: str, caller: Caller, scopes: Scopes) -> frozenset[str]:
+    """Return the entities that a text names, by all of their ids, in the scopes that the caller sees."""
+    named: set[str] = set()
+    with scopes.ports.faults.spared("reading names"):
+        finds = find_entities(text[:MOST_READ], scopes.ports.finders)
+        for owner in scopes.seen_by(caller) if finds else ():
+            people = (await scopes.people(owner)).seen_by(caller.reads_as(owner))
+            for root in {root for find in finds for root in meant_by(find.text, people)}:
+                named |= people.members(root)
+    return frozenset(named)
+
+
+def _asked(query: Query, question: Question, telling: list[str], kept: int | None) -> Asked:
     """Return what is searched for; `kept` places are for higher trust, unset: a fifth."""
-    question = Question(
-        terms=tuple(analyse_query(query.text)),
-        vector=vector,
-        filter=query.filter,
-        now=now,
-        depth=depth_of(query.limit),
-        weights=WEIGHTS,
-        min_score=query.min_score,
-    )
     share = -(-query.limit // KEPT) if query.limit > 1 else 0
     places = share if kept is None else min(kept, query.limit)
-    return Asked(question, query.limit, text_digest(query.text), tuple(telling), places)
+    return Asked(question, query.limit, query.min_score, text_digest(query.text), tuple(telling), places)
 
 
-async def _vector(text: str, caller: Caller, ports: Ports) -> tuple[Vector | None, float]:
-    """Return the vector of a text, None where there is none in time, and the seconds that it took."""
+async def _embedded(text: str, caller: Caller, ports: Ports) -> tuple[Embedded | None, float]:
+    """Return a text as the model sees it, None where there is nothing in time, and the seconds that it took."""
     began = time.perf_counter()
     try:
         async with asyncio.timeout(EMBEDDING_PATIENCE_S):
-            vector = await ports.embedder.query(text, owner=caller, caller=caller.turn)
+            embedded = await ports.embedder.query(text, owner=caller, caller=caller.turn)
     except (Unavailable, TimeoutError):
-        vector = None
-    return vector, time.perf_counter() - began
+        embedded = None
+    return embedded, time.perf_counter() - began
 
 
 async def _from_store(
-    query: Query, caller: Caller, scopes: Scopes, vector: Vector | None, now: datetime
+    query: Query, caller: Caller, scopes: Scopes, embedded: Embedded | None, now: datetime
 ) -> list[Found]:
-    if vector is None:
+    """Return what is most similar, of scopes that are too large for memory: without words, names and tokens."""
+    if embedded is None:
         raise Unavailable(
             "the scope is larger than index.memory_bytes and there are no vectors to search it by; raise that limit"
         )
-    near = await scopes.nearest(caller.visibility, vector, query.filter, now, query.limit)
+    near = await scopes.nearest(caller.visibility, embedded.vector, query.filter, now, query.limit)
     found = [
-        Found(round(VECTOR_WEIGHT * max(0.0, similarity), 6), similarity, 0.0, memory, rank, 0)
+        Found(
+            round(VECTOR_ALONE * max(0.0, similarity), 6),
+            similarity,
+            0.0,
+            memory,
+            legs=(LegScore(Leg.VECTOR, rank, max(0.0, similarity), VECTOR_ALONE),) if query.explain else (),
+        )
         for rank, (memory, similarity) in enumerate(near, 1)
     ]
-    return [hit for hit in found if hit.score > 0 and hit.score >= query.min_score]
+    return [hit for hit in found if hit.score > 0 and hit.score >= (query.min_score or 0.0)]
 
 
-def _hit(found: Found, memory: Memory, query: Query) -> Hit:
-    legs: tuple[LegScore, ...] = ()
-    if query.explain:
-        legs = (
-            LegScore(Leg.VECTOR, found.vector_rank, max(0.0, found.similarity), VECTOR_WEIGHT),
-            LegScore(Leg.KEYWORD, found.keyword_rank, found.lexical, KEYWORD_WEIGHT),
-        )
-    return Hit(memory, found.score, found.similarity, found.lexical, legs)
+def _hit(found: Found, memory: Memory) -> Hit:
+    return Hit(memory, found.score, found.similarity, found.lexical, found.legs, found.same_ids, found.said_by_other)

@@ -22,6 +22,7 @@ from memoryd.errors import Conflict, InvalidArgument, MemorydError, TrustTooLow
 from memoryd.index.analysis import embedded_text
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, RecordedRequest
+from memoryd.model.embedding import Embedded
 from memoryd.model.grant import GrantUsage
 from memoryd.model.memory import Draft, Memory, Outcome, State
 from memoryd.model.results import AddResult
@@ -61,7 +62,7 @@ class _Statements(Write[list[AddResult]]):
         self.drafts = drafts
         self._owners: list[Owner] = []
         self._declined: dict[int, str] = {}
-        self._vectors: list[Vector | None] = []
+        self._embedded: list[Embedded | None] = []
         self._prepared: Sequence[Draft] = ()
 
     async def prepare(self) -> None:
@@ -77,12 +78,12 @@ class _Statements(Write[list[AddResult]]):
         texts = [
             embedded_text(d.source.speaker, d.content) for n, d in enumerate(self.drafts) if n not in self._declined
         ]
-        made: list[Vector | None] = [None] * len(texts)
+        made: list[Embedded | None] = [None] * len(texts)
         if texts:
             embedding = self.ports.embedder.documents(texts, caller=self.caller.turn)
             made = list(await abandonable(embedding))
         each = iter(made)
-        self._vectors = [None if n in self._declined else next(each) for n in range(len(self.drafts))]
+        self._embedded = [None if n in self._declined else next(each) for n in range(len(self.drafts))]
         self._prepared = self.drafts
 
     async def _with_secrets(self) -> list[int]:
@@ -138,7 +139,7 @@ class _Statements(Write[list[AddResult]]):
 
     async def _consider(self, n: int, session: WriteSession) -> Recorded:
         try:
-            return await session.consider(self.drafts[n], self._owners[n], self.caller, self._vectors[n])
+            return await session.consider(self.drafts[n], self._owners[n], self.caller, self._embedded[n])
         except MemorydError as error:
             raise self._at(n, error) from None
 
@@ -235,7 +236,7 @@ class _Correct(_Statements):
     async def _consider(self, n: int, session: WriteSession) -> Recorded:
         old = await find(self._old.id if self._old else "", self.caller, self.ports)  # as it is under the lock
         check_changeable(old, self.caller, self.now)
-        return await session.consider(self.drafts[n], old.owner, self.caller, self._vectors[n], corrects=old)
+        return await session.consider(self.drafts[n], old.owner, self.caller, self._embedded[n], corrects=old)
 
 
 def check_changeable(memory: Memory, caller: Caller, now: datetime) -> None:

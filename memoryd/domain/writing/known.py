@@ -13,6 +13,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.writing.judge import Neighbour
 from memoryd.domain.writing.pending import Pending
 from memoryd.entities.directory import Directory
+from memoryd.index.neighbours import neighbours
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.language.relations import ONE_AT_A_TIME
 from memoryd.knowledge.reading import Reader
@@ -98,7 +99,7 @@ class KnownStatements:
             people = index.people
             subjects = {m for one in _roots(new, people, about=True) for m in people.members(one)} or {""}
             claims = [(claim, one) for claim in new.claims for one in sorted(subjects)]
-            return index.neighbours(vector, claims, self._now, limit=NEAREST, floor=LEAST_SIMILARITY)
+            return neighbours(index, vector, claims, self._now, limit=NEAREST, floor=LEAST_SIMILARITY)
         if vector is None:
             return []
         visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)

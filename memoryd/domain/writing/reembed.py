@@ -12,21 +12,17 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-import numpy as np
-from numpy.typing import NDArray
-
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.errors import MemorydError, TextRefused
 from memoryd.index.analysis import embedded_text
 from memoryd.model.change import ChangeSet, Embedding
+from memoryd.model.embedding import Embedded
 from memoryd.model.memory import Memory
 from memoryd.model.reports import Reembedding
 from memoryd.model.scope import Owner
 
 __all__ = ["Reembedder"]
-
-Vector = NDArray[np.float32]
 
 PAGE = 256  # memories of one transaction: 13 to 19 ms of the writer, measured in 20,000 and 100,000 memories
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0  # where nothing can be embedded or written now
@@ -157,17 +153,17 @@ class Reembedder:
         """Return the new vectors of some memories, without those whose text the model refuses."""
         texts = [embedded_text(memory.source.speaker, memory.content) for memory in part]
         try:
-            vectors = await self._ports.embedder.documents(texts, caller=LINE, background=True)
+            embedded = await self._ports.embedder.documents(texts, caller=LINE, background=True)
         except TextRefused:  # one text keeps all from being embedded
-            vectors = [await self._alone(text) for text in texts]
+            embedded = [await self._alone(text) for text in texts]
         fingerprint = self._ports.embedder.fingerprint
         return [
-            Embedding(memory.owner, memory.id, vector, fingerprint)
-            for memory, vector in zip(part, vectors, strict=True)
-            if vector is not None
+            Embedding(memory.owner, memory.id, made.vector, fingerprint, made.tokens)
+            for memory, made in zip(part, embedded, strict=True)
+            if made is not None
         ]
 
-    async def _alone(self, text: str) -> Vector | None:
+    async def _alone(self, text: str) -> Embedded | None:
         try:
             return (await self._ports.embedder.documents([text], caller=LINE, background=True))[0]
         except TextRefused:

@@ -17,7 +17,7 @@ from memoryd.domain.writing.revival import come_back, not_replaced
 from memoryd.errors import NotFound, TrustTooLow
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry, RecordedRequest
-from memoryd.model.memory import Memory, State
+from memoryd.model.memory import DECAYED, Memory, State
 from memoryd.model.trust import Trust
 
 __all__ = ["restore"]
@@ -65,7 +65,7 @@ class _Restore(Write[Memory]):
             raise NotFound(f"there is no memory {memory.id}", field="id")
         back, rivals = await come_back(*await _undone(memory, ports, now), entry, ports, now)
         lift = tuple(lifted_by(back, ports.secret, self.caller.trust)) if state is State.DELETED else ()
-        updates = (Entry(back, entry.terms, entry.vector, entry.fingerprint), *rivals)
+        updates = (replace(entry, memory=back), *rivals)
         return Decision(ChangeSet(updates=updates, request=noted, lift=lift), self._answer(back))
 
     def _answer(self, memory: Memory) -> Callable[[], Awaitable[Memory]]:
@@ -81,7 +81,7 @@ async def _undone(memory: Memory, ports: Ports, now: datetime) -> tuple[Memory, 
     if memory.delete_time is None:
         return not_replaced(memory), await _heirs(memory, ports)
     back = replace(memory, delete_time=None, purge_time=None, delete_trust=None, delete_reason="")
-    if memory.delete_reason in {"decayed", "evicted"}:
+    if memory.delete_reason in {DECAYED, "evicted"}:
         back = replace(back, reinforce_time=now)  # or it would go again at once
     return back, []
 

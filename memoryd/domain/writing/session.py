@@ -11,9 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import numpy as np
-from numpy.typing import NDArray
-
 from memoryd.domain.decay import EXTRACTION
 from memoryd.domain.ports import Ports
 from memoryd.domain.tombstones import tombstones_of
@@ -28,6 +25,7 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.claims.claim import Claim
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry, Head, RecordedRequest, Tombstone
+from memoryd.model.embedding import Embedded
 from memoryd.model.entity import Mention
 from memoryd.model.grant import GrantUsage
 from memoryd.model.memory import AT_ONCE, Draft, Memory, Outcome
@@ -37,7 +35,6 @@ from memoryd.model.validation import text_digest
 
 __all__ = ["INLINE_CHARACTERS", "WriteSession"]
 
-Vector = NDArray[np.float32]
 Recorded = tuple[str, Outcome | None, tuple[str, ...]]
 """The id of the memory that says a statement, the outcome, and the ids it superseded; of a rejected one the reason."""
 INLINE_CHARACTERS = 8_000  # of text that is analysed on the loop (≤ 1 ms); more goes to a thread
@@ -73,10 +70,11 @@ class WriteSession:
         self._provisional: list[tuple[Directory, Memory]] = []
 
     async def consider(
-        self, draft: Draft, owner: Owner, caller: Caller, vector: Vector | None, *, corrects: Memory | None = None
+        self, draft: Draft, owner: Owner, caller: Caller, embedded: Embedded | None, *, corrects: Memory | None = None
     ) -> Recorded:
         """Judge one statement and note what follows; LimitExceeded where a full scope has no room for it."""
         ports = self._ports
+        vector = None if embedded is None else embedded.vector
         digest = text_digest(draft.content)
         of_key = await self.known.of_key(owner, draft.key) if draft.key else []
         same_text = await self.known.same_text(owner, digest)
@@ -98,8 +96,10 @@ class WriteSession:
         await self._follow(verdict, known, owner, caller.trust)
         if verdict.new is not None:
             self._newest = new.create_time
-            fingerprint = ports.embedder.fingerprint if vector is not None else ""
-            self._pending.add(Entry(verdict.new, "", vector, fingerprint), digest)
+            entry = Entry(verdict.new)
+            if embedded is not None:
+                entry = Entry(verdict.new, "", vector, ports.embedder.fingerprint, embedded.tokens)
+            self._pending.add(entry, digest)
             if self._several:
                 people.add(verdict.new)
                 self._provisional.append((people, verdict.new))
@@ -196,7 +196,7 @@ class WriteSession:
             if entry is None:
                 updates.append(Entry(memory, words))
             else:
-                inserts.append(Entry(memory, words, entry.vector, entry.fingerprint))
+                inserts.append(replace(entry, memory=memory, terms=words))
         return ChangeSet(inserts=tuple(inserts), updates=tuple(updates), request=request, lift=tuple(self._lifted))
 
 

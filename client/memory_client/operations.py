@@ -1,0 +1,124 @@
+# Generated from aio_operations.py by `make client`: change that file instead.
+"""The plain client's methods for operators."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from memory_client.endpoint import Identity
+from memory_client.late import Late
+
+if TYPE_CHECKING:
+    from memory_client import admin_calls, grant_calls
+    from memory_client.calls import Call
+    from memory_client.grant_calls import GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
+    from memoryd.model.grant import Grant, GrantSpec, GrantStatus
+    from memoryd.model.reports import (
+        Compaction,
+        Decayed,
+        Enriched,
+        ErasedUser,
+        ForgottenGrant,
+        GcReport,
+        Proof,
+        Reembedding,
+        ServerInfo,
+    )
+    from memoryd.model.results import Page
+else:  # what the host alone calls takes a third of the time of a command
+    admin_calls, grant_calls = (Late(f"memory_client.{name}") for name in ("admin_calls", "grant_calls"))
+
+__all__ = ["Operations"]
+
+T = TypeVar("T")
+
+
+class Operations:
+    """One method an RPC of AdminService, GrantService and IdentityService."""
+
+    identity: Identity
+
+    def _send(self, call: Call[T]) -> T:
+        raise NotImplementedError
+
+    def server_info(self) -> ServerInfo:
+        """Return the state of the daemon (admin socket only)."""
+        return self._send(admin_calls.server_info())
+
+    def run_gc(self, *, dry_run: bool = False, clock_is_right: bool = False) -> GcReport:
+        """Erase what is past its grace, or count it; `clock_is_right` ends a doubt (admin socket only)."""
+        return self._send(admin_calls.run_gc(dry_run=dry_run, clock_is_right=clock_is_right))
+
+    def erase_user(self, user_id: str, *, agent_id: str = "", dry_run: bool = False) -> list[ErasedUser]:
+        """Erase all that a user has with an agent, or with every agent (admin socket only)."""
+        return self._send(admin_calls.erase_user(user_id, agent_id, dry_run=dry_run))
+
+    def run_decay(self, *, dry_run: bool = False) -> Decayed:
+        """Forget what has faded, or tell what would go (admin socket only)."""
+        return self._send(admin_calls.run_decay(dry_run=dry_run))
+
+    def run_enrichment(self, *, dry_run: bool = False) -> Enriched:
+        """Look again for entities with every finder (admin socket only)."""
+        return self._send(admin_calls.run_enrichment(dry_run=dry_run))
+
+    def run_reembedding(self, *, dry_run: bool = False) -> Reembedding:
+        """Begin to give every memory a vector of the model in use, and return how far it is (admin socket only)."""
+        return self._send(admin_calls.run_reembedding(dry_run=dry_run))
+
+    def compact_store(self) -> Compaction:
+        """Rewrite the database without the bytes of what was purged (admin socket only)."""
+        return self._send(admin_calls.compact_store())
+
+    def verify_forgotten(self, memory_id: str, *, text: str = "") -> Proof:
+        """Look for what is left of a purged memory (admin socket only)."""
+        return self._send(admin_calls.verify_forgotten(memory_id, text))
+
+    def whoami(self) -> WhoAmI:
+        """Return the identity in effect, and what it may do."""
+        return self._send(grant_calls.whoami(self.identity))
+
+    def open_sandbox(self, spec: GrantSpec) -> GrantStatus:
+        """Make a grant with a socket of its own (admin socket only)."""
+        return self._send(grant_calls.open_sandbox(spec))
+
+    def grants(
+        self, *, page_size: int = 0, page_token: str = "", include_ended: bool = False, listeners_only: bool = False
+    ) -> GrantPage:
+        """Return one page of grants, newest first (admin socket only)."""
+        call = grant_calls.grants(
+            page_size=page_size, page_token=page_token, include_ended=include_ended, listeners_only=listeners_only
+        )
+        return self._send(call)
+
+    def revoke_grant(self, grant_id: str) -> Grant:
+        """Take a grant back: its socket closes, its tokens count no longer (admin socket only)."""
+        return self._send(grant_calls.revoke_grant(grant_id))
+
+    def issue_token(
+        self, target: GrantSpec | str, *, expire_time: datetime | None = None, via: str = ""
+    ) -> IssuedToken:
+        """Make a token for a new grant, or for the one of that id (admin socket only)."""
+        return self._send(grant_calls.issue_token(target, expire_time=expire_time, via=via))
+
+    def inspect_token(self, token: str) -> InspectedToken:
+        """Return what a token allows and whether it counts (admin socket only)."""
+        return self._send(grant_calls.inspect_token(token))
+
+    def rotate_token_keys(self, *, drop_older: bool = False) -> TokenKeys:
+        """Sign tokens with a new key; with drop_older those issued so far count no longer (admin socket only)."""
+        return self._send(grant_calls.rotate_token_keys(drop_older=drop_older))
+
+    def grant_memories(
+        self, grant_id: str, *, page_size: int = 0, page_token: str = "", include_deleted: bool = False
+    ) -> Page:
+        """Return one page of the memories that came through a grant (admin socket only)."""
+        return self._send(
+            grant_calls.grant_memories(
+                grant_id, page_size=page_size, page_token=page_token, include_deleted=include_deleted
+            )
+        )
+
+    def delete_grant_memories(self, grant_id: str, *, dry_run: bool = False, purge: bool = False) -> ForgottenGrant:
+        """Delete all that came through a grant, or count it (admin socket only)."""
+        return self._send(grant_calls.delete_grant_memories(grant_id, dry_run=dry_run, purge=purge))

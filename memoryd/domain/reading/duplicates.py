@@ -1,0 +1,87 @@
+"""Hits that say the same once: the best of them stands for all, with the ids of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from memoryd.domain.reading.pairs import Candidate
+from memoryd.index.scope import ScopeIndex
+from memoryd.index.vectors import similarities
+from memoryd.knowledge.compare.comparison import compare
+from memoryd.knowledge.compare.finding import Relation
+from memoryd.model.memory import Memory
+from memoryd.model.validation import fold
+
+__all__ = ["collapsed"]
+
+ALIKE = 0.9  # cosine from which two statements may say the same
+_ENDS = " \t\r\n.!?…"
+
+
+def collapsed(found: Sequence[Candidate], limit: int) -> Iterator[tuple[Candidate, Memory, tuple[str, ...]]]:
+    """
+    Yield at most `limit` hits, best first, with their memories and the ids of those after them that say the same.
+
+    The same: word for word, or, of statements about the same people, by the test that an added statement is judged by.
+    Each trust and each speaker stands alone, so that nobody hides what others said.
+    """
+    kept: list[tuple[Candidate, Memory, list[str]]] = []
+    of_text: dict[Hashable, int] = {}
+    alike = _alike(found)
+    place_of: dict[int, int] = {}
+    for n, one in enumerate(found):
+        memory = one.index.memory_at(one.row)
+        if memory is None:
+            continue  # it was erased meanwhile
+        key = _text_key(one, memory)
+        known = of_text.get(key)
+        if known is None:
+            near = (place_of[m] for m in alike.get(n, ()) if m in place_of)
+            known = next((place for place in near if _says_the_same(one, kept[place][1], memory)), None)
+        if known is not None:
+            kept[known][2].append(memory.id)
+        elif len(kept) < limit:
+            of_text[key] = place_of[n] = len(kept)
+            kept.append((one, memory, []))
+    return ((one, memory, tuple(ids)) for one, memory, ids in kept)
+
+
+def _text_key(one: Candidate, memory: Memory) -> Hashable:
+    about = frozenset() if one.is_said else _about(memory)
+    said = (memory.trust, one.is_said, memory.source.speaker, memory.author, memory.scope)
+    return (*said, about, fold(memory.content).strip(_ENDS))
+
+
+def _alike(found: Sequence[Candidate]) -> Mapping[int, list[int]]:
+    """Return by the number of each statement the better ones of its scope that may say the same, nearest first."""
+    near: dict[int, list[int]] = {}
+    by_index: dict[int, tuple[ScopeIndex, list[int]]] = {}
+    for n, one in enumerate(found):
+        if not one.is_said and one.index.vectors is not None:
+            by_index.setdefault(id(one.index), (one.index, []))[1].append(n)
+    for index, numbers in by_index.values():
+        if index.vectors is None or len(numbers) < 2:  # noqa: PLR2004  a pair
+            continue
+        rows = np.array([found[n].row for n in numbers], dtype=np.int64)
+        better = np.tril(similarities(index.vectors.rows(rows)), -1)
+        for place in np.flatnonzero((better >= ALIKE).any(axis=1)).tolist():
+            order = np.argsort(-better[place], kind="stable")
+            near[numbers[place]] = [numbers[m] for m in order.tolist() if better[place, m] >= ALIKE]
+    return near
+
+
+def _says_the_same(one: Candidate, first: Memory, second: Memory) -> bool:
+    if first.trust is not second.trust or first.source.speaker != second.source.speaker:
+        return False
+    if first.author != second.author or _about(first) != _about(second):
+        return False
+    reader = one.index.reader
+    newer, older = (first, second) if first.create_time > second.create_time else (second, first)
+    finding = compare(reader.read(newer.content), reader.read(older.content), similarity=ALIKE)
+    return finding.relation is Relation.SAME
+
+
+def _about(memory: Memory) -> frozenset[str]:
+    return frozenset((*map(fold, memory.subjects), *(mention.entity_id for mention in memory.mentions)))

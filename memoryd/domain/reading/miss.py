@@ -1,0 +1,44 @@
+"""Why a memory is not among the hits: what keeps it out, what the legs say of it, and the place that it would have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from memoryd.domain.reading import browse
+from memoryd.domain.reading.search import Asked, Found, place_of
+from memoryd.domain.scopes import Scopes
+from memoryd.index.scope import ScopeIndex
+from memoryd.model.caller import Caller
+from memoryd.model.query import Query
+from memoryd.model.results import Miss
+
+__all__ = ["why_not"]
+
+
+async def why_not(
+    query: Query,
+    asked: Asked,
+    found: Sequence[Found],
+    indexes: Sequence[ScopeIndex],
+    caller: Caller,
+    scopes: Scopes,
+    *,
+    now: datetime,
+) -> Miss:
+    """Return what became of a memory that the caller sees; MemoryNotFound for any other."""
+    memory = await browse.find(query.why_not, caller, scopes.ports, deleted=True)
+    if memory.delete_time is not None and not any(index.memory(memory.id) for index in indexes):
+        return Miss(memory.id, 0, 0.0, ("deleted",))
+    refused = query.filter.refusals(memory, now)
+    place, score, below, legs = await scopes.of.run(indexes, lambda: place_of(indexes, asked, memory.id))
+    reasons = list(refused)
+    if any(hit.memory.id == memory.id for hit in found):
+        return Miss(memory.id, place, score, (), legs)
+    if any(memory.id in hit.same_ids for hit in found):
+        reasons.append("same")
+    if below:
+        reasons.append("floor" if query.min_score is None else "min_score")
+    if not reasons:
+        reasons.append("limit")
+    return Miss(memory.id, place, score, tuple(reasons), legs)

@@ -1,0 +1,87 @@
+"""Reading a question: words, days, who and what is asked for, seen from now and from what the scopes hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, datetime
+
+import numpy as np
+
+from memoryd.index.analysis import analyse_query, token_terms
+from memoryd.index.question import Question
+from memoryd.index.scope import ScopeIndex
+from memoryd.index.traits import first_name
+from memoryd.knowledge.language.dates import days_named
+from memoryd.knowledge.language.questions import asks_assistant, clauses, wanted_of
+from memoryd.model.embedding import TOKEN_DIMENSIONS, Embedded
+from memoryd.model.query import Filter
+
+__all__ = ["read_question"]
+
+MOST_YEARS = 30  # of a store, in which a date without a year is looked for
+MOST_WORDS = 100  # of a question, among which names of speakers are looked for
+_WORD = re.compile(r"[^\W\d_][\w'’-]*")
+_POSSESSIVE = re.compile(r"['’]s?$")
+
+
+def read_question(
+    text: str,
+    embedded: Embedded | None,
+    wanted: Filter,
+    now: datetime,
+    indexes: Sequence[ScopeIndex],
+    *,
+    entity_ids: frozenset[str] = frozenset(),
+) -> Question:
+    """Return what the indexes are asked."""
+    terms = tuple(analyse_query(text))
+    token_places = () if embedded is None else embedded.places
+    if embedded is None:
+        vector, tokens = None, None
+    else:
+        vector = embedded.vector
+        tokens = np.frombuffer(embedded.tokens, dtype=np.int8).reshape(-1, TOKEN_DIMENSIONS)
+    return Question(
+        terms=terms,
+        vector=vector,
+        filter=wanted,
+        now=now,
+        tokens=tokens,
+        token_terms=tuple(token_terms(text, token_places, terms)),
+        clauses=tuple(_clauses(text, token_places)),
+        days=tuple(days_named(text, now.date(), _years(indexes, now.date()))),
+        speaker=_speaker(text, indexes),
+        asks_assistant=asks_assistant(text),
+        wanted=wanted_of(text),
+        entity_ids=entity_ids,
+        known_share=1.0 if embedded is None else embedded.known_share,
+    )
+
+
+def _years(indexes: Sequence[ScopeIndex], today: date) -> tuple[int, ...]:
+    """Return the years of which the scopes hold something, the last ones first."""
+    held = [index.traits for index in indexes if index.count]
+    if not held:
+        return (today.year,)
+    first = date.fromordinal(min(traits.first_day for traits in held)).year
+    last = date.fromordinal(max(traits.last_day for traits in held)).year
+    return tuple(range(last, max(first, last - MOST_YEARS) - 1, -1))
+
+
+def _speaker(text: str, indexes: Sequence[ScopeIndex]) -> str:
+    """Return the one speaker whom a question names; "" for none or several, or where only one speaks at all."""
+    if not any(index.traits.has_speakers for index in indexes):
+        return ""
+    words = {first_name(_POSSESSIVE.sub("", word)) for word in _WORD.findall(text)[:MOST_WORDS]} - {""}
+    named = {word for word in words if any(index.traits.speaks(word) for index in indexes)}
+    return named.pop() if len(named) == 1 else ""
+
+
+def _clauses(text: str, places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the clauses of a question as (first, after the last) of its tokens."""
+    starts = [start for start, _ in places]
+    return [
+        (int(np.searchsorted(starts, first)), int(np.searchsorted(starts, last)))
+        for first, last in (clauses(text) if places else ())
+    ]

@@ -1,0 +1,128 @@
+"""
+How likely a hit answers, and whether anything does.
+
+Score: the share of hits of that relevance that answered, by a logistic curve fitted on development data; statements and
+what was said have each their own. Floor: of a question that nothing answers the best hits look alike, whatever was
+asked; the more text is searched, the better the best of them looks by chance. What is below the floor is left out where
+the caller names no min_score. Both are fitted by `make tune`; docs/benchmarks.md shows the curves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.domain.reading.ranking import Ranked
+
+__all__ = ["above_floor", "scores_of"]
+
+BEST = 10  # hits in which evidence is looked for
+LEAST_SHARE = 0.3  # of the relevance of the best: what has less is no answer beside it …
+GOOD = 0.8  # … a relevance of which no more is asked: a best one that repeats the question sets no higher bar
+DIGITS = 6
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    """1 / (1 + exp(−(slope · relevance + offset)))."""
+
+    slope: float
+    offset: float
+
+    def at(self, relevance: Floats) -> Floats:
+        values: Floats = 1 / (1 + np.exp(-(self.slope * relevance + self.offset)))
+        return values
+
+
+SEEN_STATEMENTS, SEEN_SAID = _Curve(5.9, -4.5), _Curve(6.8, -5.8)
+READ_STATEMENTS, READ_SAID = _Curve(9.6, -3.3), _Curve(6.4, -3.7)
+"""Of words alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Floor:
+    """The least evidence: it rises with the logarithm of the word pieces that are searched, between two bounds."""
+
+    offset: float
+    slope: float
+    least: float
+    most: float
+
+    def of(self, pieces: float) -> float:
+        return min(self.most, max(self.least, self.offset + self.slope * float(np.log(max(pieces, 1.0)))))
+
+
+STATEMENTS, SAID = _Floor(-10.1, 0.43, -8.0, -5.0), _Floor(-13.8, 1.12, -8.0, -2.5)
+WORDS_ALONE = _Floor(-3.5, 0.0, -3.5, -3.5)
+
+
+def scores_of(ranked: Ranked, rows: NDArray[np.int64]) -> Floats:
+    """Return the scores of some documents, 0–1."""
+    said = _said(ranked)[rows]
+    relevance = ranked.relevance[rows]
+    seen = _seen(ranked)
+    by_all = np.where(said, SEEN_SAID.at(relevance), SEEN_STATEMENTS.at(relevance))
+    by_words = np.where(said, READ_SAID.at(relevance), READ_STATEMENTS.at(relevance))
+    alone = ranked.joined("bare")[rows]
+    scores: Floats = np.where(alone, by_words, seen * by_all + (1 - seen) * by_words)
+    return np.round(scores, DIGITS)
+
+
+def above_floor(ranked: Ranked, order: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """
+    Return which of some documents, best first, may be answers.
+
+    Statements and what was said are judged apart. What mentions somebody or something that the question names is one in
+    any case.
+    """
+    said = _said(ranked)[order]
+    named = ranked.joined("names")[order].astype(np.bool_)
+    kept = named.copy()
+    for chosen, floor in ((said, SAID), (~said, STATEMENTS)):
+        some = order[chosen]
+        if len(some) and _evidence(ranked, some[:BEST]) >= _least(ranked, floor, is_said=floor is SAID):
+            kept |= chosen
+    relevance = ranked.relevance[order]
+    best = float(relevance.max(initial=0.0))
+    least = _seen(ranked) * LEAST_SHARE * min(best, GOOD)  # of words alone a common one may be all that is shared
+    return kept & (relevance > 0) & (named | (relevance >= least))
+
+
+def _seen(ranked: Ranked) -> float:
+    """Return how much of the question the model can read; 0 without one."""
+    shares = [p.question.known_share for p in ranked.pools if p.similar is not None]
+    return max(shares, default=0.0)
+
+
+def _said(ranked: Ranked) -> NDArray[np.bool_]:
+    parts = [pool.index.said(pool.rows) for pool in ranked.pools]
+    return np.concatenate([np.empty(0, dtype=np.bool_), *parts])
+
+
+def _evidence(ranked: Ranked, best: NDArray[np.int64]) -> float:
+    """Return the log odds that something answers, each leg by its best of the first hits (logistic, `make tune`)."""
+
+    def most(values: NDArray[np.generic]) -> float:
+        return float(np.asarray(values, dtype=np.float64)[best].max(initial=0.0))
+
+    words = most(ranked.joined("words"))
+    named = max(most(ranked.joined("said_by_named")), most(ranked.joined("names")))
+    time = most(ranked.joined("time"))
+    seen = _seen(ranked) * (1 - float(np.asarray(ranked.joined("bare"), dtype=np.float64)[best].min(initial=1.0)))
+    by_words = 22.6 * words + 1.2 * named - 5.5
+    by_all = 17.9 * most(ranked.tokens) + 13.7 * most(ranked.joined("similarity")) + 14.3 * words - 13.4
+    by_all += 1.9 * named + 1.3 * time
+    return seen * by_all + (1 - seen) * by_words
+
+
+def _least(ranked: Ranked, floor: _Floor, *, is_said: bool) -> float:
+    seen = _seen(ranked)
+    pieces = sum(
+        (pool.index.traits.said_pieces if is_said else pool.index.traits.stated_pieces) * pool.share
+        for pool in ranked.pools
+    )
+    return seen * floor.of(pieces) + (1 - seen) * WORDS_ALONE.of(pieces)

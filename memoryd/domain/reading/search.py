@@ -1,0 +1,198 @@
+"""From a question to hits: ranked, above the floor, of a pair the newer first, with places kept for higher trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.domain.reading.duplicates import collapsed
+from memoryd.domain.reading.pairs import Candidate, in_order
+from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, ranked
+from memoryd.domain.reading.relevance import above_floor, scores_of
+from memoryd.index.postings import CorpusStats
+from memoryd.index.question import Question
+from memoryd.index.scope import ScopeIndex
+from memoryd.model.memory import Memory
+from memoryd.model.results import Leg, LegScore
+from memoryd.model.trust import Trust
+
+__all__ = ["Asked", "Found", "hits_of", "place_of", "search"]
+
+DEPTH = 30  # candidates of a search at the least, so that a newer statement is there to be told from the older one
+SPARE = 10  # candidates more than are wanted, as some say the same
+LEAST_SHARE = 0.5  # of the best score of higher trust, for another of it to be worth a place that is kept
+RANK_TIE = 1e-6  # values closer than this share a rank
+BY_ANOTHER = 0.16  # of relevance by which what others said is better than what the named one said (measured)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A search: what the indexes are asked, and what else the order goes by."""
+
+    question: Question
+    limit: int
+    min_score: float | None = None
+    """None: what is below the floor is left out."""
+    digest: bytes = b""
+    """Of the query as a text: a statement that says just this stands by its score alone."""
+    telling: tuple[str, ...] = ()
+    """Those of the terms that tell instances of one shape apart: names, numbers, days."""
+    kept: int = 0
+    """Places for memories of higher trust than a sandbox's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One memory that was found."""
+
+    score: float
+    similarity: float
+    lexical: float
+    memory: Memory
+    same_ids: tuple[str, ...] = ()
+    """Of memories further down that say the same, and are left out for it."""
+    said_by_other: bool = False
+    """Whether the question names a speaker who did not say it, and nothing that this speaker said answers as well."""
+    legs: tuple[LegScore, ...] = ()
+
+
+def search(
+    indexes: Sequence[ScopeIndex], asked: Asked, *, explain: bool = False, weights: Weights = WEIGHTS
+) -> list[Found]:
+    """Return the best of several indexes together, with the statistics of all of them; best first."""
+    found = _search(indexes, asked, explain=explain, weights=weights)
+    lower = [hit for hit in found if hit.memory.trust is Trust.SANDBOX]
+    missing = asked.kept - (len(found) - len(lower))
+    if not lower or missing <= 0 or len(found) < asked.limit:
+        return found  # nothing of higher trust was crowded out
+    question = replace(asked.question, least_trust=Trust.IMPORTED.weight)
+    alone = replace(asked, question=question, limit=asked.kept)
+    return _with_kept(found, lower, _search(indexes, alone, explain=explain, weights=weights), missing)
+
+
+def place_of(
+    indexes: Sequence[ScopeIndex], asked: Asked, memory_id: str, weights: Weights = WEIGHTS
+) -> tuple[int, float, bool, tuple[LegScore, ...]]:
+    """
+    Return the place of one memory, its score, whether it is below the floor or min_score, and its legs.
+
+    The place is that among all that pass the filter, whether or not it passes itself; 0 where it is not compared.
+    """
+    wanted = asked.question.filter
+    rows = [(n, row) for n, index in enumerate(indexes) if (row := index.row_of(memory_id)) is not None]
+    if not rows:
+        return 0, 0.0, True, ()
+    (number, row) = rows[0]
+    corpora = [index.corpus(asked.question.terms) for index in indexes]
+    stats = sum(corpora[1:], corpora[0])
+    question = replace(asked.question, also=(id(indexes[number]), row))
+    of = ranked(indexes, question, stats, weights)
+    places = np.flatnonzero(of.pools[number].rows == row)
+    if not len(places) or of.relevance[int(of.starts[number]) + int(places[0])] <= 0:
+        return 0, 0.0, True, ()
+    n = int(of.starts[number]) + int(places[0])
+    memory = indexes[number].memory_at(row)
+    passes = memory is not None and wanted.admits(memory, question.now)
+    others = np.flatnonzero((of.place > of.place[n]) & (of.relevance > 0))
+    place = len(others) + 1
+    chosen = _chosen(of, replace(asked, limit=len(of.place)))
+    score = float(scores_of(of, np.array([n]))[0])
+    return place, score, n not in chosen and passes, tuple(_legs(of, n, weights))
+
+
+def _with_kept(found: Sequence[Found], lower: Sequence[Found], higher: Sequence[Found], missing: int) -> list[Found]:
+    """Return what was found with the best of higher trust in it, in place of the last of a sandbox's."""
+    there = {hit.memory.id for hit in found}
+    # measured by its own best: by that of all, a sandbox that repeats the question would set the bar
+    least = LEAST_SHARE * max((hit.score for hit in higher), default=0.0)
+    more = [hit for hit in higher if hit.memory.id not in there and hit.score >= least][:missing]
+    gone = {hit.memory.id for hit in lower[len(lower) - len(more) :]} if more else set()
+    return [hit for hit in found if hit.memory.id not in gone] + more
+
+
+def _search(indexes: Sequence[ScopeIndex], asked: Asked, *, explain: bool, weights: Weights) -> list[Found]:
+    question = asked.question
+    corpora = [index.corpus(question.terms) for index in indexes]
+    stats = sum(corpora[1:], corpora[0]) if corpora else CorpusStats(0, 0, 0, ())
+    return hits_of(ranked(indexes, question, stats, weights), asked, stats, explain=explain, weights=weights)
+
+
+def hits_of(
+    of: Ranked, asked: Asked, stats: CorpusStats, *, explain: bool = False, weights: Weights = WEIGHTS
+) -> list[Found]:
+    """Return the hits among what was ranked, best first."""
+    question = asked.question
+    chosen = _chosen(of, asked)
+    found = in_order(_candidates(of, chosen), question, stats, asked.digest, asked.telling)
+    by_other = _by_other(of, weights)
+    hits: list[Found] = []
+    for one, memory, same in collapsed(found, asked.limit):
+        pool, place = of.at(one.number)
+        legs = tuple(_legs(of, one.number, weights)) if explain else ()
+        other = by_other and bool(pool.said_by_others[place])
+        hits.append(Found(one.score, one.similarity, float(pool.lexical[place]), memory, same, other, legs))
+    return hits
+
+
+def _chosen(of: Ranked, asked: Asked) -> NDArray[np.int64]:
+    """Return the documents that may become hits, best first."""
+    depth = max(asked.limit + SPARE, DEPTH)
+    wanted = np.flatnonzero(of.relevance > 0)
+    if len(wanted) > depth:
+        least = np.partition(of.place[wanted], len(wanted) - depth)[len(wanted) - depth]
+        wanted = wanted[of.place[wanted] >= least]
+    order = wanted[np.argsort(-of.place[wanted], kind="stable")]
+    if asked.min_score is None:
+        return order[above_floor(of, order)]
+    return order[scores_of(of, order) >= asked.min_score]
+
+
+def _candidates(of: Ranked, chosen: NDArray[np.int64]) -> list[Candidate]:
+    made = []
+    for n, score in zip(chosen.tolist(), scores_of(of, chosen).tolist(), strict=True):
+        pool, place = of.at(n)
+        row = int(pool.rows[place])
+        created = int(pool.index.columns.created.view()[row])
+        said = bool(pool.index.said(pool.rows[place : place + 1])[0])
+        similarity = float(pool.similarity[place])
+        made.append(Candidate(n, float(of.place[n]), score, created, pool.index, row, similarity, said))
+    return made
+
+
+def _by_other(of: Ranked, weights: Weights) -> bool:
+    """Whether others than the named speaker answer clearly better, who is named alone."""
+    named = of.joined("said_by_named").astype(np.bool_)
+    others = of.joined("said_by_others").astype(np.bool_)
+    if not others.any():
+        return False
+    relevance = of.relevance - weights.speaker * named
+    return bool(relevance[named].max(initial=0.0) < relevance[others].max() - BY_ANOTHER)
+
+
+def _legs(of: Ranked, n: int, weights: Weights) -> Iterator[LegScore]:
+    """Yield what each leg says of a document: its rank in it (0: it was not found by it), its value and its weight."""
+    pool, place = of.at(n)
+    question = pool.question
+    seen = question.known_share if pool.similar is not None and not pool.bare[place] else 0.0
+    words = weights.words * seen + weights.words_alone * (1 - seen)
+    sign = {
+        Leg.VECTOR: ("near", weights.vector * seen),
+        Leg.KEYWORD: ("words", words),
+        Leg.ENTITY: ("names", weights.names),
+        Leg.TIME: ("time", weights.time),
+        Leg.SPEAKER: ("said_by_named", weights.speaker),
+        Leg.ANSWER: ("fits_answer", weights.answer),
+        Leg.ASSISTANT: ("by_assistant", -weights.assistant * (not question.asks_assistant)),
+        Leg.QUESTION: ("asking", -weights.asking * pool.index.traits.has_speakers),
+    }
+    values = {leg: (of.joined(name).astype(np.float64), weight) for leg, (name, weight) in sign.items()}
+    values[Leg.TOKENS] = (of.tokens + of.clause * (weights.clause / weights.tokens), weights.tokens * seen)
+    values[Leg.EVENT] = (of.events, 1.0)
+    for leg, (column, weight) in values.items():
+        value = float(column[n])
+        if leg in {Leg.VECTOR, Leg.KEYWORD} or (value and weight):
+            rank = int(np.count_nonzero(column > value + RANK_TIE)) + 1 if value > 0 else 0
+            yield LegScore(leg, rank, max(0.0, value), weight)

@@ -1,0 +1,292 @@
+"""
+The legs of a search: what each way of finding says of the documents of one scope. Facts, no weights.
+
+First every document gets a rough value, by its own words and its own vector. The best of them, with those that stand
+beside them in their sessions, are the pool; for these all legs are computed. What was said inherits from what was said
+beside it, term by term: a reply to "Where did you go?" holds its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.index.postings import CorpusStats
+from memoryd.index.question import Question
+from memoryd.index.scope import ScopeIndex
+from memoryd.index.sequences import NOBODY
+from memoryd.index.vectors import Similarities
+from memoryd.knowledge.language.dates import Days
+from memoryd.knowledge.language.questions import SIGN_OF
+from memoryd.model.embedding import TOKEN_DIMENSIONS
+
+__all__ = ["Pool", "Windows", "pool_of"]
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+SMALL = 4096  # documents; of a scope of no more all are in the pool
+BEST = 1024  # of a larger one so many, and who stands beside them
+MOST_WINDOW_TERMS = 32  # of a question, the rarest first: more are compared with a document's own words alone
+RARE_SHARE = 0.9  # days that hold more of what is searched tell nothing apart
+FADE_DAYS = 3.0  # beyond the days that are named a memory's time counts e times less for so many
+FORGOTTEN_DAYS = 30  # beyond which it counts nothing
+NO_TOKENS: NDArray[np.int8] = np.zeros((0, TOKEN_DIMENSIONS), dtype=np.int8)
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """How much a document inherits of a term or token, from whom, as measured (docs/benchmarks.md)."""
+
+    before: float
+    after_question: float
+    """From the one before, where that asks something."""
+    after: float
+    two_away: float
+    gate_pieces: float = 100.0
+    """Longer documents inherit less: so many word pieces by their length."""
+
+
+class Pool:
+    """The documents of one scope that are looked at closely, and what each leg says of them: arrays of one length."""
+
+    def __init__(self, index: ScopeIndex, question: Question, rows: Rows, mask: NDArray[np.bool_]) -> None:
+        """Take the rows, all of which pass the mask."""
+        self.index = index
+        self.question = question
+        self.rows = rows
+        self._mask = mask
+        self.share = float(np.count_nonzero(mask)) / max(1, len(index))
+        """Which share of the scope passes the filter."""
+        self._places = np.full(len(mask), len(rows), dtype=np.int64)
+        self._places[rows] = np.arange(len(rows))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    similar: Similarities | None
+    similarity: NDArray[np.float64]
+    """Cosine of question and document, −1–1; exact of those for which `look_closely` was called."""
+    near: NDArray[np.float64]
+    """The cosine with what it inherits of those beside it, not below 0."""
+    lexical: Floats
+    """BM25 of the document's own words over the question's idf mass, 0–1."""
+    words: Floats
+    """The same with what it inherits."""
+    time: Floats
+    """How well its time, or a time that it names, fits the days that the question names, 0–1."""
+    bare: NDArray[np.bool_]
+    """Which have no vector, and stand by their words alone."""
+    names: NDArray[np.bool_]
+    """Which mention somebody or something that the question names."""
+    said_by_named: NDArray[np.bool_]
+    said_by_others: NDArray[np.bool_]
+    by_assistant: NDArray[np.bool_]
+
+    @property
+    def slack(self) -> float:
+        """By how much a cosine may be off at the most, of those that were not looked at closely."""
+        return 0.0 if self.similar is None else self.similar.slack
+
+    @cached_property
+    def gate(self) -> Floats:
+        """How much each may inherit by its length, 0–1 (times Windows.gate_pieces over its word pieces)."""
+        gate: Floats = np.reciprocal(np.maximum(self.index.traits.pieces(self.rows), np.float32(1)))
+        return gate
+
+    @cached_property
+    def _beside(self) -> dict[int, NDArray[np.int64]]:
+        """By step: the place in the pool of who stands there; len(self) where nobody does who passes the filter."""
+        found = {}
+        for step in (-1, 1, -2, 2):
+            rows = self.index.sequences.beside(self.rows, step)
+            there = (rows != NOBODY) & (rows < len(self._mask))
+            places = np.full(len(self.rows), len(self.rows), dtype=np.int64)
+            places[there] = self._places[rows[there]]
+            found[step] = places
+        return found
+
+    @cached_property
+    def asking(self) -> Floats:
+        """Which share of the sentences of each are questions."""
+        return self.index.traits.asking(self.rows)
+
+    @cached_property
+    def fits_answer(self) -> NDArray[np.bool_]:
+        """Which hold what the question wants: a time, a number, a name."""
+        signs = SIGN_OF.get(self.question.wanted)
+        return np.zeros(len(self), dtype=np.bool_) if signs is None else self.index.traits.have(signs, self.rows)
+
+    def shares_of(self, windows: Windows) -> dict[int, Floats]:
+        """Return, by step, how much of what stands there each document inherits."""
+        gate = np.minimum(np.float32(1), self.gate * np.float32(windows.gate_pieces))
+        asked = np.append(self.asking > 0, False)[self._beside[-1]]
+        before = np.where(asked, np.float32(windows.after_question), np.float32(windows.before))
+        two = gate * np.float32(windows.two_away)
+        return {-1: gate * before, 1: gate * np.float32(windows.after), -2: two, 2: two}
+
+    def inherited(self, values: Floats, shares: dict[int, Floats]) -> Floats:
+        """Return the most of what each has by itself and inherits, column by column: values of shape (pool, n)."""
+        padded = np.concatenate([values, np.zeros((1, values.shape[1]), dtype=np.float32)])
+        best = values
+        for step, share in shares.items():
+            best = np.maximum(best, share[:, None] * padded[self._beside[step]])
+        return best
+
+    @cached_property
+    def has_sessions(self) -> bool:
+        """Whether anything here stands beside anything."""
+        return self.index.sequences.are_any and any((places < len(self)).any() for places in self._beside.values())
+
+    def smoothed(self, windows: Windows, share: float) -> NDArray[np.float64]:
+        """Return the similarity with a share of that of the two beside."""
+        if not self.has_sessions:
+            return self.similarity
+        near = np.append(self.similarity, 0.0)
+        gate = np.minimum(np.float32(1), self.gate * np.float32(windows.gate_pieces)) * np.float32(share)
+        both: NDArray[np.float64] = self.similarity + gate * (near[self._beside[-1]] + near[self._beside[1]])
+        return both
+
+    def vectors(self, places: NDArray[np.int64]) -> Floats:
+        """Return the vectors of some: shape (len(places), dimensions); none where there is no model."""
+        held = self.index.vectors
+        return np.zeros((len(places), 0), dtype=np.float32) if held is None else held.rows(self.rows[places])
+
+    def look_closely(self, places: NDArray[np.int64]) -> None:
+        """Compute the cosines of some, and of those right beside them, in float64: the same bits wherever they lie."""
+        if self.similar is None or not len(places):
+            return
+        wanted = np.zeros(len(self) + 1, dtype=np.bool_)
+        wanted[places] = True
+        if self.has_sessions:
+            wanted[self._beside[-1][places]] = wanted[self._beside[1][places]] = True
+        some = np.flatnonzero(wanted[:-1])
+        self.similarity[some] = self.similar.exact(self.rows[some])
+
+    def with_window_words(self, stats: CorpusStats, windows: Windows) -> Floats:
+        """Return BM25 with what each document inherits, term by term."""
+        terms, idf = self.question.terms, stats.idf
+        mass = sum(idf)
+        if not mass or not self.has_sessions:
+            return self.lexical
+        chosen = sorted(range(len(terms)), key=lambda n: -idf[n])[:MOST_WINDOW_TERMS]
+        shares = self.shares_of(windows)
+        total = self.lexical.copy()
+        norms = self.index.postings.norms(stats, len(self._mask))
+        for n in chosen:
+            own = np.zeros((len(self) + 1, 1), dtype=np.float32)
+            for documents, often in self.index.postings.pieces(terms[n], len(self._mask)):
+                counts = often.astype(np.float32)
+                own[self._places[documents], 0] = np.float32(idf[n] / mass) * counts / (counts + norms[documents])
+            own = own[:-1]
+            total += (self.inherited(own, shares) - own)[:, 0]
+        return total
+
+    def matches(self, places: NDArray[np.int64], windows: Windows | None) -> Floats:
+        """
+        Return the best match of each token of the question in some of the pool: shape (len(places), tokens).
+
+        With windows also in what stands beside them.
+        """
+        tokens = NO_TOKENS if self.question.tokens is None else self.question.tokens
+        if windows is None or not self.has_sessions:
+            return self.index.tokens.best(tokens, self.rows[places])
+        wanted = np.zeros(len(self) + 1, dtype=np.bool_)
+        wanted[places] = True
+        for beside in self._beside.values():
+            wanted[beside[places]] = True
+        some = np.flatnonzero(wanted[:-1])
+        values = np.zeros((len(self) + 1, len(tokens)), dtype=np.float32)
+        values[some] = self.index.tokens.best(tokens, self.rows[some])
+        best = values[places]
+        for step, share in self.shares_of(windows).items():
+            best = np.maximum(best, share[places, None] * values[self._beside[step][places]])
+        return best
+
+
+def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: tuple[float, float, float]) -> Pool:
+    """
+    Return what is looked at closely in a scope.
+
+    `rough` weighs words, vectors and time for the choice of the pool in a large scope.
+    """
+    mask = index.mask(question.filter, question.now)
+    count = len(mask)
+    if question.also is not None and question.also[0] == id(index):
+        mask[question.also[1]] = True
+    if question.least_trust:
+        mask &= index.columns.trusts.view(count) >= question.least_trust
+    lexical = index.postings.score(question.terms, stats, count)
+    similarity = np.zeros(count, dtype=np.float32)
+    similar = None
+    bare = np.ones(count, dtype=np.bool_)
+    if question.vector is not None and index.vectors is not None:
+        similar = index.vectors.compare(question.vector, count)
+        similarity = similar.values
+        bare = index.vectors.bare(similarity)
+    time = _time(index, question.days, mask)
+    if count <= SMALL:
+        rows = np.flatnonzero(mask)
+    else:
+        value = rough[0] * lexical + rough[1] * np.maximum(similarity, 0)
+        if time is not None:
+            value += rough[2] * time
+        slack = 0.0 if similar is None else 2 * rough[1] * similar.slack
+        rows = _best(index, np.where(mask, value, np.float32(-1)), mask, slack)
+    if question.also is not None and question.also[0] == id(index):
+        rows = np.union1d(rows, [question.also[1]])
+    pool = Pool(index, question, rows, mask)
+    pool.similar = similar
+    pool.similarity, pool.lexical = similarity[rows].astype(np.float64), lexical[rows]
+    pool.time = np.zeros(len(rows), dtype=np.float32) if time is None else time[rows]
+    pool.bare = bare[rows]
+    nobody = np.zeros(len(rows), dtype=np.bool_)
+    traits = index.traits
+    named = bool(question.speaker)
+    pool.said_by_named = traits.said_by(question.speaker, count)[rows] if named else nobody
+    pool.said_by_others = traits.said_by_others(question.speaker, count)[rows] if named else nobody
+    names = index.columns.mentioning(question.entity_ids, count)[rows] if question.entity_ids else nobody
+    pool.names = names
+    pool.by_assistant = traits.by_assistant(count)[rows]
+    return pool
+
+
+def _best(index: ScopeIndex, value: Floats, mask: NDArray[np.bool_], slack: float) -> Rows:
+    """Return the best documents, all that may be among them, and those beside them, in order."""
+    best = np.flatnonzero(value >= np.partition(value, len(value) - BEST)[len(value) - BEST] - slack)
+    best = best[mask[best]]
+    if index.sequences.are_any:
+        beside = np.concatenate([index.sequences.beside(best, step) for step in (-2, -1, 1, 2)])
+        beside = beside[(beside != NOBODY) & (beside < len(mask))]
+        best = np.concatenate([best, beside[mask[beside]]])
+    return np.unique(best)
+
+
+def _time(index: ScopeIndex, days: Sequence[Days], mask: NDArray[np.bool_]) -> Floats | None:
+    """Return how well each document's time fits the days; None where they tell nothing apart."""
+    if not days:
+        return None
+    count = len(mask)
+    own = index.traits.days(count)
+    distance = np.full(count, FORGOTTEN_DAYS + 1, dtype=np.int32)
+    for first, last in days:
+        distance = np.minimum(distance, np.maximum(np.maximum(first - own, own - last), 0))
+    inside = int(np.count_nonzero(mask & (distance == 0)))
+    fits = np.where(distance <= FORGOTTEN_DAYS, np.exp(distance * np.float32(-1 / FADE_DAYS)), 0).astype(np.float32)
+    if inside >= RARE_SHARE * max(1, int(np.count_nonzero(mask))):
+        return None
+    documents, starts, ends = index.traits.named_days(count)
+    shared = np.zeros(len(documents), dtype=np.float32)
+    for first, last in days:
+        overlap = np.minimum(ends, last) - np.maximum(starts, first) + 1
+        shared = np.maximum(shared, np.maximum(overlap, 0) / np.maximum(ends - starts + 1, 1).astype(np.float32))
+    if not inside and not (mask[documents] & (shared > 0)).any():
+        return None
+    if not inside:
+        fits[:] = 0
+    np.maximum.at(fits, documents, shared)
+    return fits

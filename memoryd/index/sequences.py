@@ -1,0 +1,105 @@
+"""
+What was said one after the other: each document's neighbours in its session.
+
+Messages and memories of kind EPISODE stand in one: in the order of their times, of equal times as they came. Statements
+stand alone.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.index.arrays import Growable
+from memoryd.model.memory import Kind, Memory
+from memoryd.model.times import to_us
+
+__all__ = ["NOBODY", "Sequences", "sequence_of"]
+
+NOBODY = -1
+BYTES_A_SEQUENCE = 500  # a key, three arrays
+
+
+def sequence_of(memory: Memory) -> Hashable:
+    """Return in which session a document stands: of a memory without one, the day of its own; None: it stands alone."""
+    if memory.kind is not Kind.EPISODE:
+        return None
+    source = memory.source
+    if source.thread_id or source.session_id:
+        return source.thread_id, source.session_id
+    own = memory.own_event_time
+    return None if own is None else own.date()
+
+
+class Sequences:
+    """For each document the one before it and the one after it; NOBODY where there is none."""
+
+    def __init__(self) -> None:
+        self._before = Growable(np.int32)
+        self._after = Growable(np.int32)
+        self._of: dict[Hashable, tuple[array[int], array[int], array[int]]] = {}
+        """By session: event times in order, of equal ones the create times in order, and whose they are."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it occupies, estimated."""
+        return 28 * len(self._before) + len(self._of) * BYTES_A_SEQUENCE
+
+    @property
+    def are_any(self) -> bool:
+        """Whether any document stands in a session."""
+        return bool(self._of)
+
+    def append(self, document: int, memory: Memory) -> None:
+        """Put the next document in its place."""
+        self._before.append(NOBODY)
+        self._after.append(NOBODY)
+        key = sequence_of(memory)
+        if key is None:
+            return
+        happened, created, documents = self._of.setdefault(key, (array("q"), array("q"), array("i")))
+        place = _place_of(memory, happened, created)
+        self._join(documents[place - 1] if place else NOBODY, document)
+        self._join(document, documents[place] if place < len(documents) else NOBODY)
+        happened.insert(place, to_us(memory.event_time))
+        created.insert(place, to_us(memory.create_time))
+        documents.insert(place, document)
+
+    def remove(self, document: int, memory: Memory) -> None:
+        """Take a document out; its neighbours are each other's from now on."""
+        key = sequence_of(memory)
+        if key is None:
+            return
+        happened, created, documents = self._of[key]
+        place = documents.index(document, 0, _place_of(memory, happened, created))
+        del happened[place], created[place], documents[place]
+        if not documents:
+            del self._of[key]
+        before, after = int(self._before.view()[document]), int(self._after.view()[document])
+        self._join(before, after)
+        self._before.view()[document] = self._after.view()[document] = NOBODY
+
+    def _join(self, first: int, second: int) -> None:
+        if first != NOBODY:
+            self._after.view()[first] = second
+        if second != NOBODY:
+            self._before.view()[second] = first
+
+    def beside(self, rows: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+        """Return who stands `step` places after each of some documents (before them, if it is negative), or NOBODY."""
+        column = (self._after if step > 0 else self._before).view()
+        found = rows
+        for _ in range(abs(step)):
+            found = np.where(found == NOBODY, NOBODY, column[found]).astype(np.int64)
+        return found
+
+
+def _place_of(memory: Memory, happened: array[int], created: array[int]) -> int:
+    """Return the place after all that happened earlier, or at the same time and came earlier."""
+    time = to_us(memory.event_time)
+    first, last = bisect_left(happened, time), bisect_right(happened, time)
+    return bisect_right(created, to_us(memory.create_time), first, last)

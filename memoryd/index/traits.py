@@ -1,0 +1,191 @@
+"""What ranking looks at besides words and vectors: of each document, as small numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from array import array
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.index.arrays import Growable
+from memoryd.knowledge.language.dates import Days, days_named
+from memoryd.knowledge.language.questions import question_share, signs_of
+from memoryd.model.conversation import Role
+from memoryd.model.memory import USER_WORDS, Kind, Memory
+from memoryd.model.validation import fold
+
+__all__ = ["Trait", "Traits", "first_name", "traits_of"]
+
+CHARACTERS_A_PIECE = 4  # of English, in word pieces of the packaged model
+MOST_PIECES = 254
+SHARES = 255  # a share as a byte
+NO_SPEAKER = 0
+NEVER = 10_000_000  # a day after all others
+ROLES = frozenset(role.value for role in Role)
+NO_NAMES = frozenset({*USER_WORDS, *ROLES})
+
+
+class Trait(NamedTuple):
+    """What is read of one memory."""
+
+    day: int
+    """When it happened or was said, as an ordinal of days."""
+    pieces: int
+    """Its length in word pieces, roughly, at most MOST_PIECES."""
+    asking: float
+    """Which share of its sentences are questions."""
+    signs: int
+    speaker: str
+    """The first name of who said it, folded; "" where it is not known by name."""
+    is_assistant: bool
+    days: tuple[Days, ...]
+    """The days that its words name, beside its own."""
+    is_said: bool
+    """Whether it is a message or another text of kind EPISODE."""
+
+
+def _number_of(name: str) -> int:
+    """Return the number of a name; names are not kept, so that none has to be erased."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=6).digest()) if name else NO_SPEAKER
+
+
+def first_name(speaker: str) -> str:
+    """Return the first name of a speaker, folded; "" for a role."""
+    name = fold(speaker).split()[0] if speaker.strip() else ""
+    return "" if name in NO_NAMES else name
+
+
+def traits_of(memory: Memory) -> Trait:
+    """Read a memory; its relative dates are seen from its own time."""
+    content = memory.content
+    happened = memory.event_time
+    episode = memory.kind is Kind.EPISODE
+    speaker = memory.source.speaker if episode else ""
+    role = memory.category if episode and memory.category in ROLES else fold(speaker)
+    return Trait(
+        happened.toordinal(),
+        min(MOST_PIECES, len(content) // CHARACTERS_A_PIECE + 2),
+        question_share(content) if episode else 0.0,
+        int(signs_of(content)),
+        first_name(speaker),
+        role == Role.ASSISTANT.value,
+        tuple(days_named(content, happened.date())),
+        episode,
+    )
+
+
+class Traits:
+    """Documents 0 … count − 1; one thread appends, others read."""
+
+    def __init__(self) -> None:
+        self._days = Growable(np.int32)
+        self._pieces = Growable(np.uint8)
+        self._asking = Growable(np.uint8)
+        self._signs = Growable(np.uint8)
+        self._speaker = Growable(np.int64)
+        self._assistant = Growable(np.bool_)
+        self._named_of, self._named_first, self._named_last = array("i"), array("i"), array("i")
+        self._speakers: Counter[int] = Counter()
+        """How many documents each speaker said, by the number of the name."""
+        self._lengths = np.zeros(MOST_PIECES + 1, dtype=np.int64)
+        """Of what was said: how many have so many pieces."""
+        self.said_pieces = self.stated_pieces = 0
+        self.first_day, self.last_day = NEVER, 0
+
+    def append(self, document: int, trait: Trait) -> None:
+        """Add the next document's."""
+        speaker = _number_of(trait.speaker)
+        self._days.append(trait.day)
+        self._pieces.append(trait.pieces)
+        self._asking.append(math.ceil(trait.asking * SHARES))
+        self._signs.append(trait.signs)
+        self._speaker.append(speaker)
+        self._assistant.append(trait.is_assistant)
+        for days in trait.days:
+            self._named_of.append(document)
+            self._named_first.append(days.first)
+            self._named_last.append(days.last)
+        if speaker:
+            self._speakers[speaker] += 1
+        self._count(trait.pieces, 1, is_said=trait.is_said)
+        self.first_day, self.last_day = min(self.first_day, trait.day), max(self.last_day, trait.day)
+
+    def remove(self, document: int, *, is_said: bool) -> None:
+        """Count a document no more, as it is dead."""
+        speaker = int(self._speaker.view()[document])
+        if speaker:
+            self._speakers[speaker] -= 1
+            if not self._speakers[speaker]:
+                del self._speakers[speaker]
+        self._count(int(self._pieces.view()[document]), -1, is_said=is_said)
+
+    def _count(self, pieces: int, step: int, *, is_said: bool) -> None:
+        if is_said:
+            self._lengths[pieces] += step
+            self.said_pieces += step * pieces
+        else:
+            self.stated_pieces += step * pieces
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it occupies, estimated."""
+        return 16 * len(self._days) + 12 * len(self._named_of) + 100 * len(self._speakers)
+
+    @property
+    def median_pieces(self) -> int:
+        """The median length of what was said, in word pieces; 0 where nothing was."""
+        total = int(self._lengths.sum())
+        return int(np.searchsorted(np.cumsum(self._lengths), (total + 1) // 2)) if total else 0
+
+    def pieces(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the lengths of some documents in word pieces."""
+        return self._pieces.view()[rows].astype(np.float32)
+
+    def asking(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return which shares of the sentences of some documents are questions."""
+        return self._asking.view()[rows].astype(np.float32) / np.float32(SHARES)
+
+    def have(self, signs: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of some documents hold any of some signs."""
+        held: NDArray[np.bool_] = (self._signs.view()[rows] & signs) != 0
+        return held
+
+    @property
+    def has_speakers(self) -> bool:
+        """Whether two speakers or more are known by name."""
+        return len(self._speakers) > 1
+
+    def speaks(self, name: str) -> bool:
+        """Whether somebody of that first name said something."""
+        return _number_of(name) in self._speakers
+
+    def said_by(self, name: str, count: int) -> NDArray[np.bool_]:
+        """Return which of the first documents a speaker said, by the first name."""
+        said: NDArray[np.bool_] = self._speaker.view(count) == _number_of(name)
+        return said
+
+    def said_by_others(self, name: str, count: int) -> NDArray[np.bool_]:
+        """Return which of the first documents another speaker said who is known by name."""
+        speakers = self._speaker.view(count)
+        said: NDArray[np.bool_] = (speakers != _number_of(name)) & (speakers != NO_SPEAKER)
+        return said
+
+    def by_assistant(self, count: int) -> NDArray[np.bool_]:
+        """Return which of the first documents the assistant said."""
+        return self._assistant.view(count)
+
+    def days(self, count: int) -> NDArray[np.int32]:
+        """Return the own days of the first documents."""
+        return self._days.view(count)
+
+    def named_days(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Return the intervals that the words of the first documents name: whose, first and last days."""
+        columns = (self._named_of, self._named_first, self._named_last)
+        # copies, as an array that lends its memory out cannot grow
+        documents, first, last = (np.frombuffer(column.tobytes(), dtype=np.int32) for column in columns)
+        known = min(int(np.searchsorted(documents, count)), len(first), len(last))
+        return documents[:known], first[:known], last[:known]
