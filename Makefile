@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval compare compare-others crash attack mutants lock wheel clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others crash attack mutants lock wheel clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -99,6 +99,14 @@ bench: $(READY)  ## Measure latency, throughput, memory and start-up (minutes)
 eval: $(READY)  ## Score retrieval: make eval DATA=folder-with-eval_retrieval.py [SETS=locomo,…] [THROUGH=messages] [ARGS=--floors]
 	@test -n "$(DATA)" || { echo "usage: make eval DATA=<folder that holds eval_retrieval.py> [SETS=locomo,beam-100k] [THROUGH=messages]"; exit 2; }
 	$(BIN)/python -m tests.eval $(DATA) --sets "$(or $(SETS),locomo)" --through "$(or $(THROUGH),memories)" $(ARGS)
+
+ablate: $(READY)  ## What each leg of the ranking is worth: make ablate DATA=folder [ARGS="--charts docs"]
+	@test -n "$(DATA)" || { echo "usage: make ablate DATA=<folder that holds eval_retrieval.py>"; exit 2; }
+	$(BIN)/python -m tests.eval.ablate $(DATA) $(ARGS)
+
+tune: $(READY)  ## Try other weights of the ranking on all sets together (about 20 minutes)
+	@test -n "$(DATA)" || { echo "usage: make tune DATA=<folder that holds eval_retrieval.py>"; exit 2; }
+	$(BIN)/python -m tests.eval.tune $(DATA) $(ARGS)
 
 .venv-others/.ready: tests/others/requirements.lock
 	$(PYTHON) -m venv .venv-others

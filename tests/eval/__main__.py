@@ -11,12 +11,10 @@ that are told to contradict each other, it is told what was retired and what was
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import shutil
 import sys
 import tempfile
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from memory_client import Draft, Filter, Kind, MemoryClient, Source
@@ -24,25 +22,10 @@ from memory_client import Draft, Filter, Kind, MemoryClient, Source
 from memoryd.model.limits import MAX_BATCH, MAX_CONTENT_BYTES, MAX_QUERY_BYTES, MAX_SEARCH_LIMIT
 from tests.eval.drafts import cut, happened, words_of
 from tests.eval.floors import tell_floors
+from tests.eval.local import FACTS
+from tests.eval.scorer import scorer_of
 from tests.eval.talk import ask_messages, feed_messages, tell_neighbours, until_embedded
 from tests.support import running
-
-FACTS = frozenset(
-    {"letta-core", "letta-update", "precisionmembench"}
-)  # statements; the other sets are messages and documents
-
-
-def _scorer(folder: Path) -> ModuleType:
-    path = folder / "eval_retrieval.py"
-    if not path.is_file():
-        sys.exit(f"{path} is missing; DATA names the folder that holds eval_retrieval.py")
-    spec = importlib.util.spec_from_file_location("eval_retrieval", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["eval_retrieval"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def _draft(item: Any, kind: Kind, counts: dict[str, int]) -> Draft:
@@ -100,7 +83,7 @@ def main() -> None:
     parser.add_argument("--sets", default="locomo", help="comma-separated names of its data sets")
     parser.add_argument("--floors", action="store_true", help="also tell what floors of similarity keep")
     args = parser.parse_args()
-    scorer = _scorer(args.data)
+    scorer = scorer_of(args.data)
     folder = Path(tempfile.mkdtemp(prefix="memoryd-eval-"))
     with running(folder) as daemon:
         for name in args.sets.split(","):

@@ -1,0 +1,131 @@
+"""The data sets in indexes of this process, for trying weights: no daemon, each text embedded once."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from memoryd.domain.reading.question import read_question
+from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, ranked
+from memoryd.embedding.packaged import builtin_encoder
+from memoryd.index.analysis import analyse, embedded_text, indexed_memory
+from memoryd.index.scope import ScopeIndex
+from memoryd.model.change import Entry
+from memoryd.model.embedding import Embedded
+from memoryd.model.limits import MAX_CONTENT_BYTES, MAX_QUERY_BYTES
+from memoryd.model.memory import Kind, Memory, Source
+from memoryd.model.query import Filter
+from memoryd.model.scope import Scope
+from tests.eval.drafts import cut, happened, words_of
+
+__all__ = ["FACTS", "LocalSet"]
+
+FACTS = frozenset({"letta-core", "letta-update", "precisionmembench"})  # statements; the others were said, or are texts
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+AT_ONCE = 32
+DEPTH = 50
+DIMENSIONS = 384  # of the packaged model
+Read = Callable[[list[str], bool], list[Embedded]]
+
+
+def _reader() -> Read:
+    encoder = builtin_encoder()
+
+    def read(texts: list[str], query: bool) -> list[Embedded]:
+        parts = (texts[n : n + AT_ONCE] for n in range(0, len(texts), AT_ONCE))
+        return [one for part in parts for one in encoder.read(part, query=query)]
+
+    return read
+
+
+class LocalSet:
+    """One data set: an index for each conversation, and its headline questions."""
+
+    def __init__(self, name: str, scorer: ModuleType, cache: Path | None) -> None:
+        """Embed it, or read from the cache what was embedded before."""
+        self.name = name
+        self.scorer = scorer
+        data = scorer.load(name)
+        self.kind = Kind.FACT if name in FACTS else Kind.EPISODE
+        headline = set(data.headline)
+        asked = [q for q in data.questions if q.gold and (not headline or q.category in headline)]
+        self.data = replace(data, questions=asked)
+        held = self._embedded(cache)
+        self.indexes: dict[str, ScopeIndex] = {}
+        self.ids: dict[str, list[str]] = {}
+        for conversation, items in data.memories.items():
+            entries = [
+                Entry(made, " ".join(analyse(indexed_memory(made))), one.vector, "f", one.tokens)
+                for n, (item, one) in enumerate(zip(items, held["memories"][conversation], strict=True))
+                for made in [self._memory(item, n)]
+            ]
+            self.indexes[conversation] = ScopeIndex([entries], dimensions=DIMENSIONS, fingerprint="f")
+            self.ids[conversation] = [item.id for item in items]
+        self._queries: Mapping[str, Embedded] = held["queries"]
+
+    def _embedded(self, cache: Path | None) -> Any:
+        path = None if cache is None else cache / f"{self.name}.pickle"
+        if path is not None and path.exists():
+            return pickle.loads(path.read_bytes())  # noqa: S301  written by this module
+        print(f"embedding {self.name} …", file=sys.stderr)
+        read = _reader()
+        memories = {
+            conversation: read([embedded_text(str(i.meta.get("speaker") or ""), _content(i)) for i in items], False)
+            for conversation, items in self.data.memories.items()
+        }
+        queries = list(dict.fromkeys(question.query for question in self.data.questions))
+        held = {
+            "memories": memories,
+            "queries": dict(zip(queries, read([cut(q, MAX_QUERY_BYTES) for q in queries], True), strict=True)),
+        }
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(pickle.dumps(held))
+        return held
+
+    def _memory(self, item: Any, n: int) -> Memory:
+        created = NOW + timedelta(microseconds=n)
+        return Memory(
+            id=item.id,
+            agent_id="default",
+            scope=Scope("user"),
+            content=_content(item),
+            create_time=created,
+            event_time=happened(item) or created,
+            kind=self.kind,
+            source=Source(str(item.meta.get("speaker") or ""), session_id=str(item.meta.get("session") or "")),
+        )
+
+    def rank(
+        self, conversation: str, query: str, *, weights: Weights = WEIGHTS, with_model: bool = True
+    ) -> tuple[Ranked, list[str]]:
+        """Return a conversation ranked by a question, and the ids of its items by document."""
+        index = self.indexes[conversation]
+        embedded = self._queries[query] if with_model else None
+        wanted = Filter(kinds=frozenset({self.kind}))
+        question = read_question(cut(query, MAX_QUERY_BYTES), embedded, wanted, NOW + timedelta(hours=1), [index])
+        return ranked([index], question, index.corpus(question.terms), weights), self.ids[conversation]
+
+    def score(self, *, weights: Weights = WEIGHTS, with_model: bool = True) -> dict[str, float]:
+        """Return the figures of the headline questions, by the scorer's names."""
+
+        def search(conversation: str, query: str, k: int) -> list[str]:
+            found, ids = self.rank(conversation, query, weights=weights, with_model=with_model)
+            order = np.argsort(-found.place, kind="stable")[:k]
+            return [ids[row] for row in found.pools[0].rows[order].tolist()]
+
+        headline: dict[str, float] = self.scorer.evaluate(self.data, search, depth=DEPTH)["headline"]
+        return headline
+
+
+def _content(item: Any) -> str:
+    text = cut(words_of(item), MAX_CONTENT_BYTES)
+    return text if text.strip() else "-"
