@@ -84,7 +84,7 @@ def test_json_has_the_names_of_the_contract(memory):
     )  # fmt: skip
     assert "cli" == added["memory"]["source"]["channel"]
     hit = json.loads(memory("search", "--json", "note")[1])["hits"][0]
-    assert {"memory", "score", "similarity", "lexical", "explanation"} == hit.keys()
+    assert {"memory", "score", "similarity", "lexical", "explanation", "same_ids", "said_by_other"} == hit.keys()
     assert added["memory"]["id"] == json.loads(memory("list", "--json")[1])["memories"][0]["id"]
     assert added["memory"]["id"] == json.loads(memory("get", "--json", added["memory"]["id"])[1])["id"]
     assert "relevant_memory" == json.loads(memory("context", "--json", "note")[1])["sections"][0]["name"]
@@ -145,7 +145,7 @@ def test_input_that_is_no_text_is_refused(memory):
 
 def test_control_characters_do_not_reach_the_terminal(memory):
     memory("add", "red \x1b[31malert\x07 text")
-    for command in (["list"], ["search", "alert"], ["context", "--min-score", "0", "alert"]):
+    for command in (["list"], ["search", "red alert text"], ["context", "--min-score", "0", "alert"]):
         out = memory(*command)[1]
         assert "alert" in out
         assert "\x1b" not in out

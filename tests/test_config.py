@@ -45,7 +45,7 @@ def test_a_file_and_the_environment_set_keys_and_the_environment_wins(folder):
         ("[daemon]\nlog_level = 'loud'\n", "one of debug, info, warning, error"),
         ("[agents.a.memory]\nenabeld = false\n", "did you mean enabled"),
         ("[agents.a.memory]\nenabled = 0\n", "must be true or false"),
-        ("[agents.a.mind]\nenabled = false\n", "known are memory, context, conversation"),
+        ("[agents.a.mind]\nenabled = false\n", "known are memory, search, context, conversation"),
         ("agents = 3\n", "[agents.NAME.memory]"),
         ("[store\n", "is not TOML"),
     ],

@@ -113,7 +113,9 @@ def test_every_make_target_that_is_named_exists():
             assert target in targets, (name, target)
 
 
-@pytest.mark.parametrize("name", ["README.md", "quick-start.md", "sandbox-guide.md", "conversations.md", "context.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "quick-start.md", "sandbox-guide.md", "search.md", "conversations.md", "context.md"]
+)
 def test_the_python_of_the_guides_runs(name, daemon, user, monkeypatch, capsys):
     monkeypatch.setenv("MEMORY_ENDPOINT", daemon.endpoint)
     monkeypatch.setenv("MEMORY_USER_ID", user)

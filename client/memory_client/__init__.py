@@ -237,12 +237,15 @@ _MODULES = (
     "memory_client.grant_calls",
     "memory_client.conversations",
     "memory_client.aio_conversations",
+    "memory_client.operations",
+    "memory_client.aio_operations",
     "memory_client.aio",
 )
 
 
-_PARTS = ("admin_calls", "aio", "aio_conversations", "calls", "client", "conversation_calls", "conversations",
-          "credentials", "endpoint", "failures", "grant_calls", "knowledge_calls")  # fmt: skip
+_PARTS = ("admin_calls", "aio", "aio_conversations", "aio_operations", "calls", "client", "conversation_calls",
+          "conversations", "credentials", "endpoint", "failures", "grant_calls", "knowledge_calls",
+          "operations")  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ import grpc
 
 from memory_client import calls
 from memory_client.aio_conversations import AsyncConversations
+from memory_client.aio_operations import AsyncOperations
 from memory_client.calls import ATTEMPTS, Call, backoff_s
 from memory_client.credentials import Credentials, TokenSource, channel_credentials
 from memory_client.endpoint import CHANNEL_OPTIONS, Identity, check_timeout, resolve_endpoint
@@ -35,23 +36,13 @@ from memoryd.model.results import (
 
 if TYPE_CHECKING:
     from memory_client import admin_calls, grant_calls, knowledge_calls
-    from memory_client.grant_calls import GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
     from memoryd.model.entity import Profile
-    from memoryd.model.grant import Grant, GrantSpec, GrantStatus
     from memoryd.model.reports import (
-        Compaction,
-        Decayed,
-        Enriched,
         EntityMemories,
         ErasedUser,
-        ForgottenGrant,
         ForgottenPerson,
-        GcReport,
         Merged,
         PeoplePage,
-        Proof,
-        Reembedding,
-        ServerInfo,
     )
 else:  # what the host alone calls takes a third of the time of a command
     admin_calls, grant_calls, knowledge_calls = (
@@ -65,7 +56,7 @@ DEFAULT_TIMEOUT_S = 10.0
 _ANY = Filter()
 
 
-class AsyncMemoryClient(AsyncConversations):
+class AsyncMemoryClient(AsyncConversations, AsyncOperations):
     """
     One channel to the daemon, and one method an RPC.
 
@@ -207,11 +198,27 @@ class AsyncMemoryClient(AsyncConversations):
         *,
         limit: int = 0,
         filter: Filter = _ANY,
-        min_score: float = 0.0,
+        min_score: float | None = None,
         explain: bool = False,
+        as_of: datetime | None = None,
+        why_not: str = "",
     ) -> SearchResult:
-        """Return the memories that answer a query, best first; limit 0 means 10."""
-        call = calls.search(self.identity, query, limit=limit, wanted=filter, min_score=min_score, explain=explain)
+        """
+        Return the memories that answer a query, best first; limit 0 means 10.
+
+        min_score None leaves out what is no answer, 0 nothing. `as_of` answers as of a time; `why_not` also tells why a
+        memory is not found.
+        """
+        call = calls.search(
+            self.identity,
+            query,
+            limit=limit,
+            wanted=filter,
+            min_score=min_score,
+            explain=explain,
+            as_of=as_of,
+            why_not=why_not,
+        )
         return await self._send(call)
 
     async def page(self, *, page_size: int = 0, page_token: str = "", filter: Filter = _ANY) -> Page:
@@ -247,14 +254,6 @@ class AsyncMemoryClient(AsyncConversations):
     async def stats(self) -> Stats:
         """Count what is visible."""
         return await self._send(calls.stats(self.identity))
-
-    async def server_info(self) -> ServerInfo:
-        """Return the state of the daemon (admin socket only)."""
-        return await self._send(admin_calls.server_info())
-
-    async def run_gc(self, *, dry_run: bool = False, clock_is_right: bool = False) -> GcReport:
-        """Erase what is past its grace, or count it; `clock_is_right` ends a doubt (admin socket only)."""
-        return await self._send(admin_calls.run_gc(dry_run=dry_run, clock_is_right=clock_is_right))
 
     async def delete_matching(  # noqa: PLR0913  one argument for each field of the contract
         self,
@@ -322,78 +321,3 @@ class AsyncMemoryClient(AsyncConversations):
     async def forget_user(self, *, dry_run: bool = False) -> ErasedUser:
         """Erase all that the user has with this agent, memories and conversations; it cannot be undone."""
         return await self._send(knowledge_calls.forget_user(self.identity, dry_run=dry_run))
-
-    async def erase_user(self, user_id: str, *, agent_id: str = "", dry_run: bool = False) -> list[ErasedUser]:
-        """Erase all that a user has with an agent, or with every agent (admin socket only)."""
-        return await self._send(admin_calls.erase_user(user_id, agent_id, dry_run=dry_run))
-
-    async def run_decay(self, *, dry_run: bool = False) -> Decayed:
-        """Forget what has faded, or tell what would go (admin socket only)."""
-        return await self._send(admin_calls.run_decay(dry_run=dry_run))
-
-    async def run_enrichment(self, *, dry_run: bool = False) -> Enriched:
-        """Look again for entities with every finder (admin socket only)."""
-        return await self._send(admin_calls.run_enrichment(dry_run=dry_run))
-
-    async def run_reembedding(self, *, dry_run: bool = False) -> Reembedding:
-        """Begin to give every memory a vector of the model in use, and return how far it is (admin socket only)."""
-        return await self._send(admin_calls.run_reembedding(dry_run=dry_run))
-
-    async def compact_store(self) -> Compaction:
-        """Rewrite the database without the bytes of what was purged (admin socket only)."""
-        return await self._send(admin_calls.compact_store())
-
-    async def verify_forgotten(self, memory_id: str, *, text: str = "") -> Proof:
-        """Look for what is left of a purged memory (admin socket only)."""
-        return await self._send(admin_calls.verify_forgotten(memory_id, text))
-
-    async def whoami(self) -> WhoAmI:
-        """Return the identity in effect, and what it may do."""
-        return await self._send(grant_calls.whoami(self.identity))
-
-    async def open_sandbox(self, spec: GrantSpec) -> GrantStatus:
-        """Make a grant with a socket of its own (admin socket only)."""
-        return await self._send(grant_calls.open_sandbox(spec))
-
-    async def grants(
-        self, *, page_size: int = 0, page_token: str = "", include_ended: bool = False, listeners_only: bool = False
-    ) -> GrantPage:
-        """Return one page of grants, newest first (admin socket only)."""
-        call = grant_calls.grants(
-            page_size=page_size, page_token=page_token, include_ended=include_ended, listeners_only=listeners_only
-        )
-        return await self._send(call)
-
-    async def revoke_grant(self, grant_id: str) -> Grant:
-        """Take a grant back: its socket closes, its tokens count no longer (admin socket only)."""
-        return await self._send(grant_calls.revoke_grant(grant_id))
-
-    async def issue_token(
-        self, target: GrantSpec | str, *, expire_time: datetime | None = None, via: str = ""
-    ) -> IssuedToken:
-        """Make a token for a new grant, or for the one of that id (admin socket only)."""
-        return await self._send(grant_calls.issue_token(target, expire_time=expire_time, via=via))
-
-    async def inspect_token(self, token: str) -> InspectedToken:
-        """Return what a token allows and whether it counts (admin socket only)."""
-        return await self._send(grant_calls.inspect_token(token))
-
-    async def rotate_token_keys(self, *, drop_older: bool = False) -> TokenKeys:
-        """Sign tokens with a new key; with drop_older those issued so far count no longer (admin socket only)."""
-        return await self._send(grant_calls.rotate_token_keys(drop_older=drop_older))
-
-    async def grant_memories(
-        self, grant_id: str, *, page_size: int = 0, page_token: str = "", include_deleted: bool = False
-    ) -> Page:
-        """Return one page of the memories that came through a grant (admin socket only)."""
-        return await self._send(
-            grant_calls.grant_memories(
-                grant_id, page_size=page_size, page_token=page_token, include_deleted=include_deleted
-            )
-        )
-
-    async def delete_grant_memories(
-        self, grant_id: str, *, dry_run: bool = False, purge: bool = False
-    ) -> ForgottenGrant:
-        """Delete all that came through a grant, or count it (admin socket only)."""
-        return await self._send(grant_calls.delete_grant_memories(grant_id, dry_run=dry_run, purge=purge))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from memory_client.endpoint import Identity
@@ -25,7 +26,9 @@ from memoryd.wire.memory import (
     hit_from_pb,
     legs_from_pb,
     memory_from_pb,
+    miss_from_pb,
     result_from_pb,
+    set_time,
     stats_from_pb,
     time_from_pb,
 )
@@ -156,14 +159,22 @@ def add_batch(identity: Identity, drafts: Sequence[Draft], request_id: str) -> C
     )
 
 
-def search(
-    identity: Identity, query: str, *, limit: int, wanted: Filter, min_score: float, explain: bool
+def search(  # noqa: PLR0913  one argument for each field of the contract
+    identity: Identity,
+    query: str,
+    *,
+    limit: int,
+    wanted: Filter,
+    min_score: float | None,
+    explain: bool,
+    as_of: datetime | None,
+    why_not: str,
 ) -> Call[SearchResult]:
     """SearchMemories."""
     pb = memory_service_pb2
 
     def make() -> Any:
-        return pb.SearchMemoriesRequest(
+        request = pb.SearchMemoriesRequest(
             query=query,
             limit=count(limit, "limit"),
             filter=filter_to_pb(filter_of(wanted)),
@@ -171,10 +182,14 @@ def search(
             include_expired=wanted.include_expired,
             include_superseded=wanted.include_superseded,
             explain=explain,
+            why_not=why_not,
         )
+        set_time(request, "as_of", as_of)
+        return request
 
     def parse(answer: Any) -> SearchResult:
-        return SearchResult(tuple(map(hit_from_pb, answer.hits)), legs_from_pb(answer.unavailable_legs))
+        miss = miss_from_pb(answer.miss) if answer.HasField("miss") else None
+        return SearchResult(tuple(map(hit_from_pb, answer.hits)), legs_from_pb(answer.unavailable_legs), miss)
 
     return memory_call("SearchMemories", build(make, identity), pb.SearchMemoriesResponse, parse)
 

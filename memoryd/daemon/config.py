@@ -104,6 +104,18 @@ class IndexConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchConfig:
+    """What counts as an answer."""
+
+    floor: bool = key_of(
+        default=True,
+        unit="",
+        meaning="leave out what is no answer, of searches and contexts that name no min_score; measured in English",
+        per_agent=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class EmbeddingConfig:
     """What turns text into vectors."""
 
@@ -198,16 +210,6 @@ class ContextConfig:
         most=limits.MAX_CONTEXT_TOKENS,
         per_agent=True,
     )
-    min_similarity: float = key_of(
-        limits.DEFAULT_CONTEXT_SIMILARITY,
-        "cosine",
-        "what is less similar to a prompt is left out of a context; for the built-in model",
-        most=1,
-        per_agent=True,
-    )
-    min_score: float = key_of(
-        limits.DEFAULT_CONTEXT_SCORE, "score", "what scores lower is, where it has no vector", most=1, per_agent=True
-    )
     working_memory_chars: int = key_of(
         limits.DEFAULT_WORKING_MEMORY_CHARACTERS, "characters", "of working memory in a context", per_agent=True
     )
@@ -278,6 +280,7 @@ class Config:
     entities: EntitiesConfig = EntitiesConfig()
     strategies: StrategiesConfig = field(default=StrategiesConfig(), metadata={"label": "entities.strategies"})
     schedule: ScheduleConfig = ScheduleConfig()
+    search: SearchConfig = SearchConfig()
     context: ContextConfig = ContextConfig()
     conversation: ConversationConfig = ConversationConfig()
     agents: Mapping[str, Mapping[tuple[str, str], Any]] = field(default_factory=dict)

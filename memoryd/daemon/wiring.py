@@ -137,6 +137,7 @@ def policy_of(config: Config) -> Policy:
         date_after_days=config.context.date_after_days,
         zone=config.schedule.zone,
         enabled=config.memory.enabled,
+        floor=config.search.floor,
         max_entries=config.memory.max_entries,
         context=kept(config.context, ContextPolicy),
         conversation=kept(config.conversation, ConversationPolicy),

@@ -26,6 +26,7 @@ from memoryd.model.validation import (
 
 __all__ = [
     "AT_ONCE",
+    "DECAYED",
     "UNKNOWN",
     "USER_WORDS",
     "VOUCHED",
@@ -40,6 +41,7 @@ __all__ = [
 
 UNKNOWN = "unknown"  # who said something in a chat for which nobody is named
 VOUCHED = ", as "  # between a speaker and who says that it was they
+DECAYED = "decayed"  # delete_reason of what faded
 USER_WORDS = frozenset({"user", "the user", "me"})  # what a speaker may be called who is the user
 AT_ONCE = timedelta(seconds=1)  # an event_time so near to the create_time is that of the storing
 _OWN = {"internal": True}  # a field that the daemon keeps for itself

@@ -47,6 +47,8 @@ class Filter:
     exclude_session_ids: tuple[str, ...] = ()
     include_expired: bool = False
     include_superseded: bool = False
+    as_of: datetime | None = None
+    """As things were at a time: without what came later, with what was superseded, corrected or expired later."""
 
     def __post_init__(self) -> None:
         """Check every field as the memory's own."""
@@ -62,6 +64,7 @@ class Filter:
                 raise InvalidArgument(f"filter.{name}_to must be later than {name}_from", field=f"filter.{name}_to")
             put(self, f"{name}_from", start)
             put(self, f"{name}_to", end)
+        put(self, "as_of", check_time(self.as_of, "as_of"))
 
     @property
     def wanted_kinds(self) -> frozenset[Kind]:
@@ -76,17 +79,44 @@ class Filter:
             or any(mention.about and mention.entity_id in self.entity_ids for mention in memory.mentions)
         )
 
+    def refusals(self, memory: Memory, now: datetime) -> tuple[str, ...]:
+        """Return what of this filter a memory that is not deleted does not pass, in the words of `Miss.reasons`."""
+        expired = memory.expire_time is not None and memory.expire_time <= (self.as_of or now)
+        place = memory.source
+        happened, created = memory.event_time, memory.create_time
+        checks = {
+            "superseded": not self.include_superseded and self._is_superseded(memory),
+            "expired": expired and not self.include_expired,
+            "as_of": self.as_of is not None and created > self.as_of,
+            "kind": memory.kind not in self.wanted_kinds,
+            "subject": not self._names(memory),
+            "tag": not set(self.tags) <= set(memory.tags),
+            "metadata": not self.metadata.items() <= dict(memory.metadata).items(),
+            "category": bool(self.category) and self.category != memory.category,
+            "event_time": not _within(happened, self.event_time_from, self.event_time_to),
+            "create_time": not _within(created, self.create_time_from, self.create_time_to),
+            "thread": bool(self.thread_id and self.thread_id != place.thread_id)
+            or place.thread_id in self.exclude_thread_ids,
+            "session": place.session_id in self.exclude_session_ids,
+        }
+        return tuple(name for name, refused in checks.items() if refused)
+
     def admits(self, memory: Memory, now: datetime) -> bool:
         """Whether a memory passes: the definition that every store and index must agree with."""
         return self._admits_state(memory, now) and self._names(memory) and self._admits_labels(memory)
 
     def _admits_state(self, memory: Memory, now: datetime) -> bool:
-        expired = memory.expire_time is not None and memory.expire_time <= now
+        expired = memory.expire_time is not None and memory.expire_time <= (self.as_of or now)
         return (
             memory.delete_time is None
-            and (self.include_superseded or memory.supersede_time is None)
+            and (self.include_superseded or not self._is_superseded(memory))
             and (self.include_expired or not expired)
+            and (self.as_of is None or memory.create_time <= self.as_of)
         )
+
+    def _is_superseded(self, memory: Memory) -> bool:
+        replaced = memory.supersede_time
+        return replaced is not None and (self.as_of is None or replaced <= self.as_of)
 
     def _names(self, memory: Memory) -> bool:
         """Whether a memory is about one of the subjects, or mentions one; any memory does where there are none."""
@@ -113,11 +143,13 @@ class Filter:
             and set(self.tags) <= set(memory.tags)
             and self.metadata.items() <= dict(memory.metadata).items()
             and (not self.category or self.category == memory.category)
-            and (self.event_time_from is None or self.event_time_from <= memory.event_time)
-            and (self.event_time_to is None or memory.event_time < self.event_time_to)
-            and (self.create_time_from is None or self.create_time_from <= memory.create_time)
-            and (self.create_time_to is None or memory.create_time < self.create_time_to)
+            and _within(memory.event_time, self.event_time_from, self.event_time_to)
+            and _within(memory.create_time, self.create_time_from, self.create_time_to)
         )
+
+
+def _within(time: datetime, start: datetime | None, end: datetime | None) -> bool:
+    return (start is None or start <= time) and (end is None or time < end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +159,11 @@ class Query:
     text: str
     limit: int = limits.DEFAULT_SEARCH_LIMIT
     filter: Filter = Filter()
-    min_score: float = 0.0
+    min_score: float | None = None
+    """None: what is below the floor, and so no answer, is left out."""
     explain: bool = False
+    why_not: str = ""
+    """The id of a memory, or a prefix, of which is asked why it is not found."""
 
     def __post_init__(self) -> None:
         """Check every field; the limit of zero becomes the default."""
@@ -136,4 +171,5 @@ class Query:
         put(self, "text", check_text(self.text, "query", limit=limits.MAX_QUERY_BYTES, required=True))
         count = check_count(self.limit, "limit", default=limits.DEFAULT_SEARCH_LIMIT, limit=limits.MAX_SEARCH_LIMIT)
         put(self, "limit", count)
-        check_share(self.min_score, "min_score")
+        if self.min_score is not None:
+            check_share(self.min_score, "min_score")

@@ -18,11 +18,13 @@ __all__ = [
     "Leg",
     "LegScore",
     "MemoryCount",
+    "Miss",
     "Page",
     "SearchResult",
     "Stats",
 ]
 
+STRONG, LIKELY = 0.4, 0.15  # scores from which a hit is called so: 4 in 10, and 1 in 7 of those answered
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
 
 
@@ -32,6 +34,13 @@ class Leg(OpenEnum):
     VECTOR = "vector"
     KEYWORD = "keyword"
     ENTITY = "entity"
+    TOKENS = "tokens"
+    TIME = "time"
+    SPEAKER = "speaker"
+    ANSWER = "answer"
+    ASSISTANT = "assistant"
+    QUESTION = "question"
+    EVENT = "event"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,26 @@ class Hit:
     score: float
     similarity: float = 0.0
     lexical: float = 0.0
+    explanation: tuple[LegScore, ...] = ()
+    same_ids: tuple[str, ...] = ()
+    """Of memories that say the same, and are left out for it."""
+    said_by_other: bool = False
+    """Whether the question names somebody who did not say it, and said nothing that answers as well."""
+
+    @property
+    def strength(self) -> str:
+        """The score as a word for people: strong, likely or weak."""
+        return "strong" if self.score >= STRONG else "likely" if self.score >= LIKELY else "weak"
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """Why a memory is not among the hits; fields as in `memory.proto`."""
+
+    id: str
+    place: int
+    score: float
+    reasons: tuple[str, ...] = ()
     explanation: tuple[LegScore, ...] = ()
 
 
@@ -87,10 +116,11 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Hits, best first, and the legs of the search that could not take part."""
+    """Hits, best first, the legs that could not take part, and why a memory is missing, if that was asked."""
 
     hits: tuple[Hit, ...]
     unavailable_legs: tuple[Leg, ...] = ()
+    miss: Miss | None = None
     embedding_s: float = field(default=0.0, compare=False, metadata=_OWN)
     """Seconds that the query waited for its embedding."""
 

@@ -125,6 +125,7 @@ class MessageHit:
     lexical: float = 0.0
     before: tuple[Message, ...] = ()
     after: tuple[Message, ...] = ()
+    said_by_other: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ class MessageSearch:
 
     text: str
     top_k: int = 0
-    min_score: float = 0.0
+    min_score: float | None = None
     thread_id: str = ""
     """Only this thread; empty: all that the caller sees."""
     shared: bool | None = None

@@ -117,7 +117,7 @@ class ConversationService:
         asked = MessageSearch(
             text=request.query,
             top_k=request.top_k,
-            min_score=request.min_score,
+            min_score=request.min_score if request.HasField("min_score") else None,
             thread_id=request.thread_id,
             shared=request.shared if request.HasField("shared") else None,
             exclude_thread_ids=tuple(request.exclude_thread_ids),

@@ -27,6 +27,7 @@ from memoryd.wire.memory import (
     hit_to_pb,
     legs_to_pb,
     memory_to_pb,
+    miss_to_pb,
     result_to_pb,
     set_time,
     source_from_pb,
@@ -61,8 +62,9 @@ class MemoryService:
             text=request.query,
             limit=request.limit,
             filter=filter_from_pb(request),
-            min_score=request.min_score,
+            min_score=request.min_score if request.HasField("min_score") else None,
             explain=request.explain,
+            why_not=request.why_not,
         )
         if Kind.EPISODE in query.filter.kinds:
             call.session.require(Permission.SEARCH_MESSAGES)
@@ -74,6 +76,7 @@ class MemoryService:
         return pb.SearchMemoriesResponse(
             hits=[hit_to_pb(hit) async for hit in in_turns(found.hits)],
             unavailable_legs=legs_to_pb(found.unavailable_legs),
+            miss=None if found.miss is None else miss_to_pb(found.miss),
         )
 
     async def ListMemories(self, request: pb.ListMemoriesRequest, call: Call) -> pb.ListMemoriesResponse:

@@ -58,8 +58,8 @@ class BuildContextRequest(google.protobuf.message.Message):
     max_memories: builtins.int
     """How many memories at the most, 1 to 100. Zero: 10."""
     min_score: builtins.float
-    """Leave out memories and recalled messages below this score, 0 to 1. Unset: what the daemon's floors of score and
-    similarity leave out (context.min_score, context.min_similarity).
+    """Leave out memories and recalled messages below this score, 0 to 1. Unset: leave out what is no answer, by a floor
+    that rises with how much text is searched.
     """
     thread_id: builtins.str
     """The conversation in which is asked. Empty: its sections are left out. One that is not there yet is no error."""

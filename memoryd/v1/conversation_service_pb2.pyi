@@ -68,12 +68,15 @@ class MessageHit(google.protobuf.message.Message):
     LEXICAL_FIELD_NUMBER: builtins.int
     BEFORE_FIELD_NUMBER: builtins.int
     AFTER_FIELD_NUMBER: builtins.int
+    SAID_BY_OTHER_FIELD_NUMBER: builtins.int
     score: builtins.float
     """How well it answers, 0 to 1: what min_score compares."""
     similarity: builtins.float
     """Cosine of message and query, -1 to 1."""
     lexical: builtins.float
     """Share of the query's words, weighted by how rare they are, 0 to 1."""
+    said_by_other: builtins.bool
+    """Whether the query names a person who did not say this, and nothing that this person said answers as well."""
     @property
     def message(self) -> memoryd.v1.conversation_pb2.Message:
         """The message, whole."""
@@ -95,10 +98,11 @@ class MessageHit(google.protobuf.message.Message):
         lexical: builtins.float = ...,
         before: collections.abc.Iterable[memoryd.v1.conversation_pb2.Message] | None = ...,
         after: collections.abc.Iterable[memoryd.v1.conversation_pb2.Message] | None = ...,
+        said_by_other: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["message", b"message"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["after", b"after", "before", b"before", "lexical", b"lexical", "message", b"message", "score", b"score", "similarity", b"similarity"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["after", b"after", "before", b"before", "lexical", b"lexical", "message", b"message", "said_by_other", b"said_by_other", "score", b"score", "similarity", b"similarity"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___MessageHit: typing_extensions.TypeAlias = MessageHit
@@ -516,7 +520,7 @@ class SearchMessagesRequest(google.protobuf.message.Message):
     top_k: builtins.int
     """How many hits at the most, 1 to 100. Zero: conversation.recall_top_k (5)."""
     min_score: builtins.float
-    """Leave out hits below this score, 0 to 1. Zero: none."""
+    """Leave out hits below this score, 0 to 1. Zero: none. Unset: leave out what is no answer."""
     thread_id: builtins.str
     """Only this thread. Empty: all."""
     shared: builtins.bool
@@ -541,7 +545,7 @@ class SearchMessagesRequest(google.protobuf.message.Message):
         chat_id: builtins.str = ...,
         query: builtins.str = ...,
         top_k: builtins.int = ...,
-        min_score: builtins.float = ...,
+        min_score: builtins.float | None = ...,
         thread_id: builtins.str = ...,
         shared: builtins.bool | None = ...,
         exclude_thread_ids: collections.abc.Iterable[builtins.str] | None = ...,
@@ -549,20 +553,24 @@ class SearchMessagesRequest(google.protobuf.message.Message):
         before: builtins.int | None = ...,
         after: builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_after", b"_after", "_before", b"_before", "_shared", b"_shared", "after", b"after", "before", b"before", "shared", b"shared"]
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_after", b"_after", "_before", b"_before", "_min_score", b"_min_score", "_shared", b"_shared", "after", b"after", "before", b"before", "min_score", b"min_score", "shared", b"shared"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_after", b"_after", "_before", b"_before", "_shared", b"_shared", "after", b"after", "agent_id", b"agent_id", "before", b"before", "chat_id", b"chat_id", "exclude_session_ids", b"exclude_session_ids", "exclude_thread_ids", b"exclude_thread_ids", "min_score", b"min_score", "query", b"query", "shared", b"shared", "thread_id", b"thread_id", "top_k", b"top_k", "user_id", b"user_id"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_after", b"_after", "_before", b"_before", "_min_score", b"_min_score", "_shared", b"_shared", "after", b"after", "agent_id", b"agent_id", "before", b"before", "chat_id", b"chat_id", "exclude_session_ids", b"exclude_session_ids", "exclude_thread_ids", b"exclude_thread_ids", "min_score", b"min_score", "query", b"query", "shared", b"shared", "thread_id", b"thread_id", "top_k", b"top_k", "user_id", b"user_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__after: typing_extensions.TypeAlias = typing.Literal["after"]
     _WhichOneofArgType__after: typing_extensions.TypeAlias = typing.Literal["_after", b"_after"]
     _WhichOneofReturnType__before: typing_extensions.TypeAlias = typing.Literal["before"]
     _WhichOneofArgType__before: typing_extensions.TypeAlias = typing.Literal["_before", b"_before"]
+    _WhichOneofReturnType__min_score: typing_extensions.TypeAlias = typing.Literal["min_score"]
+    _WhichOneofArgType__min_score: typing_extensions.TypeAlias = typing.Literal["_min_score", b"_min_score"]
     _WhichOneofReturnType__shared: typing_extensions.TypeAlias = typing.Literal["shared"]
     _WhichOneofArgType__shared: typing_extensions.TypeAlias = typing.Literal["_shared", b"_shared"]
     @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__after) -> _WhichOneofReturnType__after | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__before) -> _WhichOneofReturnType__before | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_score) -> _WhichOneofReturnType__min_score | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__shared) -> _WhichOneofReturnType__shared | None: ...
 

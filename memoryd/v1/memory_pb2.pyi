@@ -166,6 +166,20 @@ class _SearchLegEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     """Shared words: BM25."""
     SEARCH_LEG_ENTITY: _SearchLeg.ValueType  # 3
     """Names of people and things found in the query."""
+    SEARCH_LEG_TOKENS: _SearchLeg.ValueType  # 4
+    """The best match of each word piece of the query in the text and beside it: late interaction."""
+    SEARCH_LEG_TIME: _SearchLeg.ValueType  # 5
+    """Days and spans named in the query, against the time of the memory and the times that its text names."""
+    SEARCH_LEG_SPEAKER: _SearchLeg.ValueType  # 6
+    """Said by the one person whom the query names."""
+    SEARCH_LEG_ANSWER: _SearchLeg.ValueType  # 7
+    """Holds a time, a number or a name, where the query wants one."""
+    SEARCH_LEG_ASSISTANT: _SearchLeg.ValueType  # 8
+    """Said by the assistant: counts less, unless the query asks for that."""
+    SEARCH_LEG_QUESTION: _SearchLeg.ValueType  # 9
+    """Is a question itself: counts less."""
+    SEARCH_LEG_EVENT: _SearchLeg.ValueType  # 10
+    """Tells of about the same event, of about the same day, as one of the best hits."""
 
 class SearchLeg(_SearchLeg, metaclass=_SearchLegEnumTypeWrapper):
     """One leg of the search."""
@@ -178,6 +192,20 @@ SEARCH_LEG_KEYWORD: SearchLeg.ValueType  # 2
 """Shared words: BM25."""
 SEARCH_LEG_ENTITY: SearchLeg.ValueType  # 3
 """Names of people and things found in the query."""
+SEARCH_LEG_TOKENS: SearchLeg.ValueType  # 4
+"""The best match of each word piece of the query in the text and beside it: late interaction."""
+SEARCH_LEG_TIME: SearchLeg.ValueType  # 5
+"""Days and spans named in the query, against the time of the memory and the times that its text names."""
+SEARCH_LEG_SPEAKER: SearchLeg.ValueType  # 6
+"""Said by the one person whom the query names."""
+SEARCH_LEG_ANSWER: SearchLeg.ValueType  # 7
+"""Holds a time, a number or a name, where the query wants one."""
+SEARCH_LEG_ASSISTANT: SearchLeg.ValueType  # 8
+"""Said by the assistant: counts less, unless the query asks for that."""
+SEARCH_LEG_QUESTION: SearchLeg.ValueType  # 9
+"""Is a question itself: counts less."""
+SEARCH_LEG_EVENT: SearchLeg.ValueType  # 10
+"""Tells of about the same event, of about the same day, as one of the best hits."""
 Global___SearchLeg: typing_extensions.TypeAlias = SearchLeg
 
 @typing.final
@@ -637,12 +665,18 @@ class SearchHit(google.protobuf.message.Message):
     SIMILARITY_FIELD_NUMBER: builtins.int
     LEXICAL_FIELD_NUMBER: builtins.int
     EXPLANATION_FIELD_NUMBER: builtins.int
+    SAME_IDS_FIELD_NUMBER: builtins.int
+    SAID_BY_OTHER_FIELD_NUMBER: builtins.int
     score: builtins.float
-    """Fused relevance, 0 to 1; what min_score compares."""
+    """The share of hits of this relevance that answered, on development data, 0 to 1; what min_score compares. From 0.40
+    on it is a strong hit, from 0.15 on a likely one.
+    """
     similarity: builtins.float
     """Cosine of query and memory, −1 to 1. Zero where the vector leg was left out."""
     lexical: builtins.float
     """BM25 over the idf mass of the query, 0 to 1."""
+    said_by_other: builtins.bool
+    """Whether the query names a person who did not say this, and nothing that this person said answers as well."""
     @property
     def memory(self) -> Global___Memory:
         """The memory."""
@@ -650,6 +684,10 @@ class SearchHit(google.protobuf.message.Message):
     @property
     def explanation(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___LegScore]:
         """Leg by leg, where the request asked to explain."""
+
+    @property
+    def same_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Memories that say the same as this one, and are left out for it."""
 
     def __init__(
         self,
@@ -659,13 +697,59 @@ class SearchHit(google.protobuf.message.Message):
         similarity: builtins.float = ...,
         lexical: builtins.float = ...,
         explanation: collections.abc.Iterable[Global___LegScore] | None = ...,
+        same_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        said_by_other: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["memory", b"memory"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["explanation", b"explanation", "lexical", b"lexical", "memory", b"memory", "score", b"score", "similarity", b"similarity"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["explanation", b"explanation", "lexical", b"lexical", "memory", b"memory", "said_by_other", b"said_by_other", "same_ids", b"same_ids", "score", b"score", "similarity", b"similarity"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___SearchHit: typing_extensions.TypeAlias = SearchHit
+
+@typing.final
+class Miss(google.protobuf.message.Message):
+    """Why a memory is not among the hits, or where it is."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    ID_FIELD_NUMBER: builtins.int
+    PLACE_FIELD_NUMBER: builtins.int
+    SCORE_FIELD_NUMBER: builtins.int
+    REASONS_FIELD_NUMBER: builtins.int
+    EXPLANATION_FIELD_NUMBER: builtins.int
+    id: builtins.str
+    """The memory."""
+    place: builtins.int
+    """Its place among all that pass the filter, from 1 on; of one that does not pass, the place that it would have. Zero: it
+    is not compared, as it is not in the index or shares nothing with the query.
+    """
+    score: builtins.float
+    """Its score, as in SearchHit."""
+    @property
+    def reasons(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """What keeps it out, each a word: "deleted", "superseded", "expired", "kind", "subject", "tag", "metadata", "category",
+        "event_time", "create_time", "thread", "session", "as_of" by the filter; "min_score", "floor" (no answer), "limit", and
+        "same" (another hit says the same). Empty: it is among the hits.
+        """
+
+    @property
+    def explanation(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___LegScore]:
+        """Leg by leg, as in SearchHit."""
+
+    def __init__(
+        self,
+        *,
+        id: builtins.str = ...,
+        place: builtins.int = ...,
+        score: builtins.float = ...,
+        reasons: collections.abc.Iterable[builtins.str] | None = ...,
+        explanation: collections.abc.Iterable[Global___LegScore] | None = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["explanation", b"explanation", "id", b"id", "place", b"place", "reasons", b"reasons", "score", b"score"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___Miss: typing_extensions.TypeAlias = Miss
 
 @typing.final
 class AddResult(google.protobuf.message.Message):

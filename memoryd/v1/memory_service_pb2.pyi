@@ -249,6 +249,8 @@ class SearchMemoriesRequest(google.protobuf.message.Message):
     INCLUDE_EXPIRED_FIELD_NUMBER: builtins.int
     INCLUDE_SUPERSEDED_FIELD_NUMBER: builtins.int
     EXPLAIN_FIELD_NUMBER: builtins.int
+    AS_OF_FIELD_NUMBER: builtins.int
+    WHY_NOT_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent whose memory is searched. Empty: "default"."""
     user_id: builtins.str
@@ -260,16 +262,26 @@ class SearchMemoriesRequest(google.protobuf.message.Message):
     limit: builtins.int
     """How many hits at the most, 1 to 100. Zero: 10."""
     min_score: builtins.float
-    """Leave out hits below this score, 0 to 1. Zero: none."""
+    """Leave out hits below this score, 0 to 1. Zero: none. Unset: leave out what is no answer, by a floor that rises with
+    how much text is searched.
+    """
     include_expired: builtins.bool
     """Also find what is past its expire_time."""
     include_superseded: builtins.bool
     """Also find what was superseded."""
     explain: builtins.bool
     """Return what each leg said of each hit."""
+    why_not: builtins.str
+    """An id, or a unique prefix of at least 8 characters, of a memory: also tell why it is not among the hits."""
     @property
     def filter(self) -> memoryd.v1.memory_pb2.MemoryFilter:
         """Narrows what is searched; applied inside the search, never after it."""
+
+    @property
+    def as_of(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """Answer as of this time: without what was stored later, with what was superseded, corrected, faded or expired later.
+        What was deleted stays away. Unset: now.
+        """
 
     def __init__(
         self,
@@ -280,15 +292,20 @@ class SearchMemoriesRequest(google.protobuf.message.Message):
         query: builtins.str = ...,
         limit: builtins.int = ...,
         filter: memoryd.v1.memory_pb2.MemoryFilter | None = ...,
-        min_score: builtins.float = ...,
+        min_score: builtins.float | None = ...,
         include_expired: builtins.bool = ...,
         include_superseded: builtins.bool = ...,
         explain: builtins.bool = ...,
+        as_of: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        why_not: builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["filter", b"filter"]
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_min_score", b"_min_score", "as_of", b"as_of", "filter", b"filter", "min_score", b"min_score"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "explain", b"explain", "filter", b"filter", "include_expired", b"include_expired", "include_superseded", b"include_superseded", "limit", b"limit", "min_score", b"min_score", "query", b"query", "user_id", b"user_id"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_min_score", b"_min_score", "agent_id", b"agent_id", "as_of", b"as_of", "chat_id", b"chat_id", "explain", b"explain", "filter", b"filter", "include_expired", b"include_expired", "include_superseded", b"include_superseded", "limit", b"limit", "min_score", b"min_score", "query", b"query", "user_id", b"user_id", "why_not", b"why_not"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__min_score: typing_extensions.TypeAlias = typing.Literal["min_score"]
+    _WhichOneofArgType__min_score: typing_extensions.TypeAlias = typing.Literal["_min_score", b"_min_score"]
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_score) -> _WhichOneofReturnType__min_score | None: ...
 
 Global___SearchMemoriesRequest: typing_extensions.TypeAlias = SearchMemoriesRequest
 
@@ -300,6 +317,7 @@ class SearchMemoriesResponse(google.protobuf.message.Message):
 
     HITS_FIELD_NUMBER: builtins.int
     UNAVAILABLE_LEGS_FIELD_NUMBER: builtins.int
+    MISS_FIELD_NUMBER: builtins.int
     @property
     def hits(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.SearchHit]:
         """The hits, best first; ties oldest first."""
@@ -308,13 +326,20 @@ class SearchMemoriesResponse(google.protobuf.message.Message):
     def unavailable_legs(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[memoryd.v1.memory_pb2.SearchLeg.ValueType]:
         """The legs that could not take part in this answer."""
 
+    @property
+    def miss(self) -> memoryd.v1.memory_pb2.Miss:
+        """What became of the memory that why_not names."""
+
     def __init__(
         self,
         *,
         hits: collections.abc.Iterable[memoryd.v1.memory_pb2.SearchHit] | None = ...,
         unavailable_legs: collections.abc.Iterable[memoryd.v1.memory_pb2.SearchLeg.ValueType] | None = ...,
+        miss: memoryd.v1.memory_pb2.Miss | None = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["hits", b"hits", "unavailable_legs", b"unavailable_legs"]
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["miss", b"miss"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["hits", b"hits", "miss", b"miss", "unavailable_legs", b"unavailable_legs"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___SearchMemoriesResponse: typing_extensions.TypeAlias = SearchMemoriesResponse

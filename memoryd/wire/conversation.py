@@ -141,6 +141,7 @@ def message_hit_to_pb(hit: MessageHit) -> conversation_service_pb2.MessageHit:
         lexical=hit.lexical,
         before=map(message_to_pb, hit.before),
         after=map(message_to_pb, hit.after),
+        said_by_other=hit.said_by_other,
     )
 
 

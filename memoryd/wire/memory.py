@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
@@ -12,7 +13,7 @@ from memoryd.model.entity import EntityRef
 from memoryd.model.memory import Draft, Judgement, Kind, Memory, Outcome, Source, State
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.query import Filter
-from memoryd.model.results import AddResult, Hit, Leg, LegScore, MemoryCount, Stats
+from memoryd.model.results import AddResult, Hit, Leg, LegScore, MemoryCount, Miss, Stats
 from memoryd.model.scope import Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
@@ -271,6 +272,7 @@ def filter_from_pb(request: Any) -> Filter:
         category=message.category,
         include_expired=getattr(request, "include_expired", True),
         include_superseded=getattr(request, "include_superseded", True),
+        as_of=time_from_pb(request, "as_of") if hasattr(request, "as_of") else None,
         **times,
     )
 
@@ -282,17 +284,50 @@ def hit_to_pb(hit: Hit) -> memory_pb2.SearchHit:
         score=hit.score,
         similarity=hit.similarity,
         lexical=hit.lexical,
-        explanation=[
-            memory_pb2.LegScore(leg=LEG.to_pb(leg.leg), rank=leg.rank, score=leg.score, weight=leg.weight)
-            for leg in hit.explanation
-        ],
+        explanation=_explanation_to_pb(hit.explanation),
+        same_ids=hit.same_ids,
+        said_by_other=hit.said_by_other,
     )
 
 
 def hit_from_pb(message: memory_pb2.SearchHit) -> Hit:
     """Return a message as hit."""
-    legs = tuple(LegScore(LEG.from_pb(leg.leg), leg.rank, leg.score, leg.weight) for leg in message.explanation)
-    return Hit(memory_from_pb(message.memory), message.score, message.similarity, message.lexical, legs)
+    return Hit(
+        memory_from_pb(message.memory),
+        message.score,
+        message.similarity,
+        message.lexical,
+        _explanation_from_pb(message.explanation),
+        tuple(message.same_ids),
+        message.said_by_other,
+    )
+
+
+def miss_to_pb(miss: Miss) -> memory_pb2.Miss:
+    """Return a miss as message."""
+    return memory_pb2.Miss(
+        id=miss.id,
+        place=miss.place,
+        score=miss.score,
+        reasons=miss.reasons,
+        explanation=_explanation_to_pb(miss.explanation),
+    )
+
+
+def miss_from_pb(message: memory_pb2.Miss) -> Miss:
+    """Return a message as miss."""
+    explanation = _explanation_from_pb(message.explanation)
+    return Miss(message.id, message.place, message.score, tuple(message.reasons), explanation)
+
+
+def _explanation_to_pb(legs: Iterable[LegScore]) -> list[memory_pb2.LegScore]:
+    return [
+        memory_pb2.LegScore(leg=LEG.to_pb(leg.leg), rank=leg.rank, score=leg.score, weight=leg.weight) for leg in legs
+    ]
+
+
+def _explanation_from_pb(legs: Iterable[memory_pb2.LegScore]) -> tuple[LegScore, ...]:
+    return tuple(LegScore(LEG.from_pb(leg.leg), leg.rank, leg.score, leg.weight) for leg in legs)
 
 
 def legs_to_pb(legs: tuple[Leg, ...]) -> list[Any]:

@@ -9,7 +9,18 @@ from datetime import datetime
 from typing import Any
 
 from memory_cli.common import PAGE, Declined, Partly, Usage, tell_backups, text_of
-from memory_cli.output import as_json, day, hit_line, list_json, memory_line, moment, one_line, shortest_ids
+from memory_cli.output import (
+    as_json,
+    day,
+    hit_line,
+    leg_lines,
+    list_json,
+    memory_line,
+    miss_lines,
+    moment,
+    one_line,
+    shortest_ids,
+)
 
 __all__ = ["add", "confirm", "context", "correct", "delete", "get", "history", "list_memories", "search", "undelete"]
 
@@ -96,7 +107,13 @@ def _outcome(result: Any) -> str:
 def search(client: Any, args: argparse.Namespace) -> None:
     """Find what answers a question."""
     found = client.search(
-        text_of(args.query), limit=args.limit, filter=_filter(args), min_score=args.min_score, explain=args.explain
+        text_of(args.query),
+        limit=args.limit,
+        filter=_filter(args),
+        min_score=args.min_score,
+        explain=args.explain,
+        as_of=args.as_of,
+        why_not=args.why_not,
     )
     _missing(found.unavailable_legs)
     if args.json:
@@ -105,11 +122,13 @@ def search(client: Any, args: argparse.Namespace) -> None:
     known = shortest_ids(hit.memory.id for hit in found.hits)
     for hit in found.hits:
         print(hit_line(hit, known[hit.memory.id]))
-        for leg in hit.explanation:
-            place = f"rank {leg.rank}" if leg.rank else "not found"
-            print(f"       {leg.leg.value}: {leg.score:.3f} × {leg.weight} ({place})")
+        for line in leg_lines(hit.explanation):
+            print(line)
+    if found.miss is not None:
+        print("\n".join(miss_lines(found.miss)))
     if not found.hits:
-        print("nothing found", file=sys.stderr)
+        hint = "" if args.min_score is not None else "; --min-score 0 shows also what is no answer"
+        print(f"nothing found{hint}", file=sys.stderr)
 
 
 def list_memories(client: Any, args: argparse.Namespace) -> None:

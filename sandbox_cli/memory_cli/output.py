@@ -12,11 +12,23 @@ from typing import Any
 
 from memoryd.model.limits import MIN_ID_PREFIX
 from memoryd.model.memory import Memory, State
-from memoryd.model.results import Hit
+from memoryd.model.results import Hit, LegScore, Miss
 from memoryd.model.times import rfc3339
 from memoryd.model.trust import Trust
 
-__all__ = ["as_json", "day", "hit_line", "list_json", "memory_line", "moment", "one_line", "shortest_ids", "size"]
+__all__ = [
+    "as_json",
+    "day",
+    "hit_line",
+    "leg_lines",
+    "list_json",
+    "memory_line",
+    "miss_lines",
+    "moment",
+    "one_line",
+    "shortest_ids",
+    "size",
+]
 
 
 KIBI = 1024
@@ -125,8 +137,60 @@ def _statement(memory: Memory) -> str:
 
 
 def hit_line(hit: Hit, short_id: str) -> str:
-    """Return a hit as `[0.87] [Bob, 2026-05-03] text (about Sarah)  id`; the second label only where it is needed."""
-    return f"[{hit.score:.2f}] {_label(hit.memory)}{_statement(hit.memory)}  {short_id}"
+    """Return a hit as `[0.87 strong] [Bob, 2026-05-03] text (about Sarah)  id`; the second label only where needed."""
+    notes = " [said by the other person]" if hit.said_by_other else ""
+    if hit.same_ids:
+        notes += f" [and {len(hit.same_ids)} more that say the same]"
+    return f"[{hit.score:.2f} {hit.strength}] {_label(hit.memory)}{_statement(hit.memory)}{notes}  {short_id}"
+
+
+_BAR = 20  # characters of the largest share
+_MEANINGS = {
+    "vector": "meaning",
+    "keyword": "words",
+    "tokens": "words in their meaning",
+    "entity": "names",
+    "time": "time",
+    "speaker": "who said it",
+    "answer": "the wanted sort of answer",
+    "assistant": "said by the assistant",
+    "question": "is a question itself",
+    "event": "the event of a better hit",
+}
+
+
+def leg_lines(legs: Sequence[LegScore], indent: str = "       ") -> list[str]:
+    """Return what each leg adds to a hit, the largest share first, each with a bar as long as its share."""
+    shares = sorted(((leg.score * leg.weight, leg) for leg in legs), key=lambda one: -abs(one[0]))
+    most = max((abs(share) for share, _ in shares), default=0.0) or 1.0
+    lines = []
+    for share, leg in shares:
+        bar = ("█" if share >= 0 else "░") * round(_BAR * abs(share) / most)
+        place = f"rank {leg.rank}" if leg.rank else "not found"
+        name = _MEANINGS.get(leg.leg.value, leg.leg.value)
+        lines.append(f"{indent}{name:26} {share:+.3f} {bar:{_BAR}} {leg.score:.3f} × {leg.weight:g}, {place}")
+    return lines
+
+
+_REASONS = {
+    "deleted": "it was deleted",
+    "superseded": "something newer has replaced it (--include-superseded finds it)",
+    "expired": "it has expired (--include-expired finds it)",
+    "as_of": "it was stored later",
+    "min_score": "its score is below --min-score",
+    "floor": "it is no answer (--min-score 0 finds it)",
+    "limit": "others answer better (--limit)",
+    "same": "another hit says the same",
+}
+
+
+def miss_lines(miss: Miss) -> list[str]:
+    """Return why a memory is not among the hits."""
+    if not miss.reasons:
+        return [f"{miss.id} is among the hits, at place {miss.place}"]
+    why = "; ".join(_REASONS.get(reason, f"the filter of {reason} leaves it out") for reason in miss.reasons)
+    place = f"its place would be {miss.place}, with {miss.score:.2f}" if miss.place else "nothing in it answers"
+    return [f"{miss.id} is not among the hits: {why}", f"       {place}", *leg_lines(miss.explanation)]
 
 
 def memory_line(memory: Memory, short_id: str) -> str:

@@ -205,12 +205,24 @@ def _add_looking(command: Command) -> None:
         "search",
         "find what answers a question, best first",
         '  memory search "What should I avoid eating?"\n  memory search --about Sarah food\n'
-        '  memory search --limit 3 --json "favorite color"\n',
+        '  memory search --limit 3 --json "favorite color"\n  memory search --explain dinner\n'
+        "  memory search --as-of 2026-05-01 address\n  memory search --why-not 3z7rg3dn food\n",
     )
     search.add_argument("query", nargs="+", help="the question or some words; - reads them from standard input")
     search.add_argument("-n", "--limit", metavar="N", type=int, default=0, help="how many at the most (10)")
-    search.add_argument("--min-score", metavar="SCORE", type=float, default=0.0, help="leave out what scores lower")
-    search.add_argument("--explain", action="store_true", help="say what each leg of the search thought")
+    search.add_argument(
+        "--min-score",
+        metavar="SCORE",
+        type=float,
+        help="leave out what scores lower; 0: nothing (unset: what is no answer)",
+    )
+    search.add_argument("--explain", action="store_true", help="draw what each leg of the search added")
+    search.add_argument(
+        "--as-of", metavar="TIME", type=parse_past, help="as of this time: what was replaced or faded later too"
+    )
+    search.add_argument(
+        "--why-not", metavar="ID", default="", help="also say why this memory is not found, or at which place it is"
+    )
     _filters(search)
 
     listing = command(

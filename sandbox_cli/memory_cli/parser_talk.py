@@ -39,7 +39,7 @@ def add_talking(command: Command) -> None:
     log.add_argument("--all", action="store_true", help="all of them")
     log.add_argument("--session", metavar="ID", default="", help="only this session")
     log.add_argument(
-        "--min-score", metavar="S", type=float, default=0.0, help="with --search: only hits of at least this score"
+        "--min-score", metavar="S", type=float, help="with --search: only hits of at least this score; 0: all"
     )
     log.add_argument("--before", metavar="N", type=int, help="with --search: messages before each hit (2)")
     log.add_argument("--after", metavar="N", type=int, help="with --search: messages after each hit (1)")

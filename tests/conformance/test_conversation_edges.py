@@ -18,7 +18,8 @@ async def test_ids_that_came_with_messages_are_unique_within_a_thread_alone(memo
     assert [("one", "1"), ("two", "1")] == sorted((hit.message.thread_id, hit.message.id) for hit in found[:2])
     await memory.delete_thread("one")
     found = (await memory.search_messages(MessageSearch(text="green tea", before=0, after=0))).hits
-    assert [("two", "1")] == [(hit.message.thread_id, hit.message.id) for hit in found]
+    assert ("two", "1") == (found[0].message.thread_id, found[0].message.id)
+    assert {"two"} == {hit.message.thread_id for hit in found}
 
 
 async def test_pages_within_a_budget_go_on_past_what_is_longer_than_the_budget(memory):

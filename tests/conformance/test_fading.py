@@ -159,6 +159,9 @@ async def test_what_has_faded_is_forgotten_once_and_can_be_restored(kind, folder
         assert [stated.id] == [m.id for m in (await alice.page()).memories]
         (gone,) = [e.memory for e in await store.entries(learnt.owner, [learnt.id])]
         assert ("decayed", 0.8) == (gone.delete_reason, gone.confidence)
+        early = learnt.create_time + timedelta(days=1)
+        assert [learnt.id] == [hit.memory.id for hit in (await alice.search("jazz", as_of=early)).hits]
+        assert [] == [hit.memory.id for hit in (await alice.search("jazz")).hits]
         assert 0.8 == (await alice.restore(learnt.id)).confidence
         assert Outcome.REINFORCED is (await alice.add("I like jazz", source=EXTRACTED)).outcome
 

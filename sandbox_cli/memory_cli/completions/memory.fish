@@ -50,7 +50,7 @@ function _shtab_memory_using
 end
 
 set -g _shtab_memory_commands add search list get undelete delete correct confirm history people person forget threads log working-memory summary context stats whoami completion
-set -g _shtab_memory_opts_with_value --about --after --agent --at --before --category --channel --chat --confidence --delete --endpoint --exclude-session --exclude-thread --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --recalled --recent --rename --request-id --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --until --user -n
+set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --category --channel --chat --confidence --delete --endpoint --exclude-session --exclude-thread --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --recalled --recent --rename --request-id --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --until --user --why-not -n
 
 complete -c memory -e
 complete -c memory -f
@@ -86,8 +86,10 @@ complete -c memory -n '_shtab_memory_using search' -l endpoint -x -d 'unix:///pa
 complete -c memory -n '_shtab_memory_using search' -l timeout -x -d 'give up after so long (10)'
 complete -c memory -n '_shtab_memory_using search' -l json -d 'print JSON with the field names of the contract'
 complete -c memory -n '_shtab_memory_using search' -s n -l limit -x -d 'how many at the most (10)'
-complete -c memory -n '_shtab_memory_using search' -l min-score -x -d 'leave out what scores lower'
-complete -c memory -n '_shtab_memory_using search' -l explain -d 'say what each leg of the search thought'
+complete -c memory -n '_shtab_memory_using search' -l min-score -x -d 'leave out what scores lower; 0: nothing (unset: what is no answer)'
+complete -c memory -n '_shtab_memory_using search' -l explain -d 'draw what each leg of the search added'
+complete -c memory -n '_shtab_memory_using search' -l as-of -x -d 'as of this time: what was replaced or faded later too'
+complete -c memory -n '_shtab_memory_using search' -l why-not -x -d 'also say why this memory is not found, or at which place it is'
 complete -c memory -n '_shtab_memory_using search' -l about -x -d 'about this subject (repeatable)'
 complete -c memory -n '_shtab_memory_using search' -l tag -x -d 'with this tag (repeatable: all)'
 complete -c memory -n '_shtab_memory_using search' -l kind -xka "fact preference event procedure reflection episode" -d 'of this kind (repeatable)'
@@ -245,7 +247,7 @@ complete -c memory -n '_shtab_memory_using log' -l search -x -d 'find messages b
 complete -c memory -n '_shtab_memory_using log' -s n -l limit -x -d 'how many at the most (10)'
 complete -c memory -n '_shtab_memory_using log' -l all -d 'all of them'
 complete -c memory -n '_shtab_memory_using log' -l session -x -d 'only this session'
-complete -c memory -n '_shtab_memory_using log' -l min-score -x -d 'with --search: only hits of at least this score'
+complete -c memory -n '_shtab_memory_using log' -l min-score -x -d 'with --search: only hits of at least this score; 0: all'
 complete -c memory -n '_shtab_memory_using log' -l before -x -d 'with --search: messages before each hit (2)'
 complete -c memory -n '_shtab_memory_using log' -l after -x -d 'with --search: messages after each hit (1)'
 complete -c memory -n '_shtab_memory_using log' -l shared -d 'the thread belongs to the chat'
