@@ -113,9 +113,10 @@ def test_every_make_target_that_is_named_exists():
             assert target in targets, (name, target)
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "quick-start.md", "sandbox-guide.md", "search.md", "conversations.md", "context.md"]
-)
+GUIDES = ["README.md", "quick-start.md", "sandbox-guide.md", "search.md", "conversations.md", "context.md"]
+
+
+@pytest.mark.parametrize("name", GUIDES)
 def test_the_python_of_the_guides_runs(name, daemon, user, monkeypatch, capsys):
     monkeypatch.setenv("MEMORY_ENDPOINT", daemon.endpoint)
     monkeypatch.setenv("MEMORY_USER_ID", user)

@@ -113,6 +113,8 @@ class SearchConfig:
         meaning="leave out what is no answer, of searches and contexts that name no min_score; measured in English",
         per_agent=True,
     )
+    rerank: str = key_of("", "path", "a cross-encoder that orders the best hits: a directory with ONNX; empty: none")
+    rerank_budget_s: float = key_of(0.2, "seconds", "that it may take for a search", least=0.01, most=60)
 
 
 @dataclass(frozen=True, slots=True)

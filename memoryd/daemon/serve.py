@@ -200,7 +200,7 @@ class _Daemon:
                 await look_at_clock(ports)
         ports.indexes.close()
         ports.episodes.close()
-        ports.preparing.shutdown(wait=False, cancel_futures=True)
+        ports.close()
 
     async def _until_stopped(self, ports: Ports, doors: Servers, lease: SocketLease, audit: AuditLog | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):

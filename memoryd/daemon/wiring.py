@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 import urllib.request
@@ -22,10 +23,11 @@ from memoryd.domain.policy import ContextPolicy, ConversationPolicy, Policy
 from memoryd.domain.ports import GrantCheck, LastThreads, NoGrants, Ports
 from memoryd.domain.rules import Rules
 from memoryd.domain.tokens import Measure, no_tokenizer
-from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder
+from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder, Reranker
 from memoryd.embedding.directory import directory_encoder
 from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.packaged import builtin_encoder
+from memoryd.embedding.reranker import CrossEncoder
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.embedding.token_counts import InstalledTokenizers
 from memoryd.entities.finders import Finder, load_finders
@@ -116,6 +118,13 @@ def make_embedder(config: Config) -> Embedder:
     return NoEmbedder() if encoder is None else ScheduledEmbedder(encoder)
 
 
+def make_reranker(config: Config) -> Reranker | None:
+    """Return the cross-encoder that the configuration names, if any; ModelRefused if it cannot be used."""
+    if not config.search.rerank:
+        return None
+    return CrossEncoder(Path(config.search.rerank).expanduser(), budget_s=config.search.rerank_budget_s)
+
+
 async def make_grants(store: Store) -> Grants:
     """Return the grants that the store holds."""
     known = await store.grants(), await store.token_keys()
@@ -203,6 +212,7 @@ async def make_ports(
         indexes=indexes,
         episodes=episodes,
         embedder=embedder,
+        reranker=await asyncio.to_thread(make_reranker, config),
         new_id=new_id,
         secret=info.secret,
         policy=replace(policy_of(config), agents={name: policy_of(config.of_agent(name)) for name in config.agents}),

@@ -20,7 +20,7 @@ from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
 from memoryd.domain.policy import Policy
 from memoryd.domain.tokens import Measure, no_tokenizer
-from memoryd.embedding.base import Embedder
+from memoryd.embedding.base import Embedder, Reranker
 from memoryd.entities.finders import Finder, RegexFinder
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.scope import ScopeIndex
@@ -225,6 +225,8 @@ class Ports:
     """By owner, and by grant where its quota counts several owners together."""
     request_locks: Locks = field(default_factory=Locks)
     recalls: Recalls = field(default_factory=Recalls)
+    reranker: Reranker | None = None
+    """What reads the best hits with the question; None: their order stands."""
     finders: Sequence[Finder] = (RegexFinder(),)
     """What finds names in a statement before its answer."""
     accurate_finders: Sequence[Finder] = ()
@@ -253,6 +255,12 @@ class Ports:
     """What went wrong in reading statements."""
     grants: GrantCheck = field(default_factory=NoGrants)
     """Asked just before a change is committed."""
+
+    def close(self) -> None:
+        """End the threads that are its own; what waits for them is dropped."""
+        self.preparing.shutdown(wait=False, cancel_futures=True)
+        if self.reranker is not None:
+            self.reranker.close()
 
     def follow(self, applied: Applied) -> None:
         """Drop the ids of what a commit has purged, and bring the queue of victims up to it."""

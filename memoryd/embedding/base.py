@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from memoryd.errors import EXIT_LATER, StartupError
 from memoryd.model.embedding import Embedded
 
-__all__ = ["Embedder", "Encoder", "ModelRefused", "ModelUnavailable", "NoEmbedder", "TokenEncoder"]
+__all__ = ["Embedder", "Encoder", "ModelRefused", "ModelUnavailable", "NoEmbedder", "Reranker", "TokenEncoder"]
 
 Vector = NDArray[np.float32]
 
@@ -101,6 +101,18 @@ class Embedder(Protocol):
 
     def close(self) -> None:
         """Drop what waits and stop."""
+        ...
+
+
+class Reranker(Protocol):
+    """What reads a question and a text together; see `embedding.reranker`."""
+
+    async def scores(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return how well each text answers, 0–1, of as many as there was time for, from the first on."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
         ...
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.onnx import WINDOW, FloatGraph, OnnxEncoder, Recipe
 
-__all__ = ["directory_encoder"]
+__all__ = ["directory_encoder", "files_of"]
 
 
 def _json(path: Path) -> Any:
@@ -26,19 +26,25 @@ def _json(path: Path) -> Any:
         raise ModelRefused(f"{path} cannot be read: {error}") from None
 
 
-def directory_encoder(directory: Path, *, dimensions: int = 0) -> OnnxEncoder:
-    """Return the model of a directory in the Hugging Face layout of sentence-transformers."""
+def files_of(directory: Path) -> tuple[Path, Path]:
+    """Return the graph and the tokenizer of a directory; ModelRefused where one of them is missing."""
     found = [path for path in (directory / "onnx" / "model.onnx", directory / "model.onnx") if path.is_file()]
     if not found:
         raise ModelRefused(f"{directory} has neither onnx/model.onnx nor model.onnx; export the model to ONNX first")
-    model = found[0]
     tokenizer_path = directory / "tokenizer.json"
     if not tokenizer_path.is_file():
         raise ModelRefused(f"{tokenizer_path} is missing; save the fast tokenizer of the model there")
-    hashed = hashlib.sha256()
-    for path in sorted(model.parent.glob("model.onnx*")):  # external data lies beside the model
+    for path in found[0].parent.glob("model.onnx*"):  # external data lies beside the model
         if not path.resolve().is_relative_to(directory.resolve()):
             raise ModelRefused(f"{path} points outside of {directory}")
+    return found[0], tokenizer_path
+
+
+def directory_encoder(directory: Path, *, dimensions: int = 0) -> OnnxEncoder:
+    """Return the model of a directory in the Hugging Face layout of sentence-transformers."""
+    model, tokenizer_path = files_of(directory)
+    hashed = hashlib.sha256()
+    for path in sorted(model.parent.glob("model.onnx*")):
         hashed.update(path.read_bytes())
     recipe = _recipe_of(directory)
     graph = FloatGraph(model, recipe.pooling)

@@ -41,6 +41,7 @@ class Leg(OpenEnum):
     ASSISTANT = "assistant"
     QUESTION = "question"
     EVENT = "event"
+    RERANK = "rerank"
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,6 +180,8 @@ class _SearchLegEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     """Is a question itself: counts less."""
     SEARCH_LEG_EVENT: _SearchLeg.ValueType  # 10
     """Tells of about the same event, of about the same day, as one of the best hits."""
+    SEARCH_LEG_RERANK: _SearchLeg.ValueType  # 11
+    """A cross-encoder that has read it with the query: it decides the order of the best hits, where one is configured."""
 
 class SearchLeg(_SearchLeg, metaclass=_SearchLegEnumTypeWrapper):
     """One leg of the search."""
@@ -206,6 +208,8 @@ SEARCH_LEG_QUESTION: SearchLeg.ValueType  # 9
 """Is a question itself: counts less."""
 SEARCH_LEG_EVENT: SearchLeg.ValueType  # 10
 """Tells of about the same event, of about the same day, as one of the best hits."""
+SEARCH_LEG_RERANK: SearchLeg.ValueType  # 11
+"""A cross-encoder that has read it with the query: it decides the order of the best hits, where one is configured."""
 Global___SearchLeg: typing_extensions.TypeAlias = SearchLeg
 
 @typing.final

@@ -156,6 +156,7 @@ _MEANINGS = {
     "assistant": "said by the assistant",
     "question": "is a question itself",
     "event": "the event of a better hit",
+    "rerank": "as read with the question",
 }
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from memory_client import Draft, MemoryClient
 
 from memoryd.embedding.packaged import builtin_encoder
-from memoryd.v1 import identity_service_pb2, identity_service_pb2_grpc, memory_service_pb2_grpc
+from memoryd.v1 import identity_service_pb2, identity_service_pb2_grpc, memory_pb2, memory_service_pb2_grpc
 from memoryd.v1 import memory_service_pb2 as pb
 from tests.bench import embedding, identity, knowledge, talk
 from tests.bench.report import HEAD, compare_with, cpu_s, one, quantile, row, rss_mb, scratch
@@ -35,10 +35,12 @@ from tests.support import Daemon
 NO_MODEL = '[embedding]\nprovider = "none"\n'
 
 
-def timed_search(stub, query: str, user: str) -> tuple[float, float]:
-    """Return (milliseconds of the call, milliseconds of its embedding)."""
+def timed_search(stub, query: str, user: str, *, said: bool = False) -> tuple[float, float]:
+    """Return (milliseconds of the call, milliseconds of its embedding); with `said`, of memories of kind EPISODE."""
+    wanted = memory_pb2.MemoryFilter(kinds=[memory_pb2.MEMORY_KIND_EPISODE] if said else [])
+    request = pb.SearchMemoriesRequest(query=query, user_id=user, filter=wanted, min_score=0.0)
     began = time.perf_counter()
-    _, call = stub.SearchMemories.with_call(pb.SearchMemoriesRequest(query=query, user_id=user))
+    _, call = stub.SearchMemories.with_call(request)
     took = (time.perf_counter() - began) * 1e3
     embedding = next(int(value) for key, value in call.trailing_metadata() if key == "memoryd-embedding-us") / 1e3
     return took, embedding
@@ -62,14 +64,17 @@ def baseline(daemon: Daemon) -> None:
     row("The embedding of a query of 8 words, in the daemon", embeddings)
 
 
-def searches(daemon: Daemon, user: str, count: int, goal: str, name: str) -> None:
+def searches(daemon: Daemon, user: str, count: int, goal: str, name: str, *, said: bool = False) -> None:
     queries = [f"{text} {n}" for n, text in enumerate(sentences(count, seed=99))]
     with daemon.channel() as channel:
         stub = memory_service_pb2_grpc.MemoryServiceStub(channel)
         stub.SearchMemories(pb.SearchMemoriesRequest(query="warm up", user_id=user))
         pid = daemon.process.pid
         began = cpu_s(pid)
-        pairs = [timed_search(stub, " ".join(query.split()[:8]) + f" {n}", user) for n, query in enumerate(queries)]
+        pairs = [
+            timed_search(stub, " ".join(query.split()[:8]) + f" {n}", user, said=said)
+            for n, query in enumerate(queries)
+        ]
         cpu = (cpu_s(pid) - began) / count * 1e3
     row(f"Search, {name}: whole call", [took for took, _ in pairs], cpu=cpu)
     row(f"Search, {name}: less its embedding", [took - embedding for took, embedding in pairs], goal=goal)
@@ -241,6 +246,8 @@ def memories(on: Callable[[str], bool], *, quick: bool) -> None:
     if not quick and on("search"):
         searches(daemon, "k100", 200, "≤ 12 × RPC", "scope of 100k")
     daemon.stop()
+    if on("search"):
+        _said(quick=quick)
     if on("batch"):
         folder = scratch()
         plain = Daemon(folder, config=NO_MODEL)
@@ -264,6 +271,18 @@ def memories(on: Callable[[str], bool], *, quick: bool) -> None:
         big.stop()
         shutil.rmtree(folder)
     shutil.rmtree(base)
+
+
+def _said(*, quick: bool) -> None:
+    """Searches of what was said in sessions: every leg takes part."""
+    folder = scratch()
+    fill(folder / "memory.duckdb", {"s1": 1000, "s10": 10_000}, said=True)
+    daemon = Daemon(folder)
+    daemon.start()
+    searches(daemon, "s1", 100 if quick else 300, "", "1,000 turns of sessions", said=True)
+    searches(daemon, "s10", 100 if quick else 300, "", "10,000 turns of sessions", said=True)
+    daemon.stop()
+    shutil.rmtree(folder)
 
 
 IDENTITY: dict[str, Callable[[], object]] = {

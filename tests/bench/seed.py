@@ -15,13 +15,15 @@ from memoryd.daemon.wiring import new_id
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.index.analysis import analyse, indexed_memory
 from memoryd.model.change import ChangeSet, Entry
-from memoryd.model.memory import Memory
+from memoryd.model.embedding import TOKEN_DIMENSIONS
+from memoryd.model.memory import Kind, Memory, Source
 from memoryd.model.scope import Scope
 from memoryd.store.duckdb.vectors import VectorColumns
 from memoryd.store.duckdb.writer import write
 from tests.builders import open_store
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+A_SESSION = 20  # messages
 
 
 @cache
@@ -48,8 +50,13 @@ def sentences(count: int, seed: int = 1) -> list[str]:
     return [" ".join(vocabulary[n] for n in picks[end - size : end]) for size, end in zip(lengths, ends, strict=True)]
 
 
-def fill(database: Path, scopes: dict[str, int], *, others: int = 0, vectors: bool = True) -> None:
-    """Write `count` memories for each user, and `others` spread over a thousand other users."""
+def fill(database: Path, scopes: dict[str, int], *, others: int = 0, vectors: bool = True, said: bool = False) -> None:
+    """
+    Write `count` memories for each user, and `others` spread over a thousand other users.
+
+    Each has the vectors of as many tokens as words. With `said` they are of kind EPISODE, in sessions of 20 by two
+    speakers, an hour each.
+    """
     encoder = builtin_encoder() if vectors else None
     opened = open_store(database, memory_limit_bytes=1 << 30)
     rng = np.random.default_rng(2)
@@ -61,20 +68,26 @@ def fill(database: Path, scopes: dict[str, int], *, others: int = 0, vectors: bo
             entries = []
             for n, text in enumerate(texts[start : start + 5000]):
                 stamp += timedelta(milliseconds=1)
+                number = start + n
+                source = Source(("ann", "bob")[number % 2], session_id=f"s{number // A_SESSION}") if said else Source()
                 memory = Memory(
                     id=new_id(),
                     agent_id="default",
                     scope=Scope(user_id=user),
-                    content=f"{text} {start + n}",
+                    content=f"{text} {number}",
                     create_time=stamp,
-                    event_time=stamp,
+                    event_time=BEGIN + timedelta(hours=number // A_SESSION, seconds=n) if said else stamp,
+                    kind=Kind.EPISODE if said else Kind.FACT,
+                    source=source,
                 )
-                vector = None
+                vector, tokens = None, b""
                 if encoder is not None:
+                    size = (text.count(" ") + 2, TOKEN_DIMENSIONS)
+                    tokens = rng.normal(0, 13, size).round().clip(-127, 127).astype(np.int8).tobytes()
                     vector = rng.standard_normal(encoder.dimensions).astype(np.float32)
                     vector /= np.linalg.norm(vector)
                 terms = " ".join(analyse(indexed_memory(memory)))
-                entries.append(Entry(memory, terms, vector, encoder.fingerprint if encoder else ""))
+                entries.append(Entry(memory, terms, vector, encoder.fingerprint if encoder else "", tokens))
             if encoder is not None:
                 columns.ensure(opened.connection, encoder.dimensions)
             opened.connection.execute("BEGIN")
@@ -86,10 +99,11 @@ def fill(database: Path, scopes: dict[str, int], *, others: int = 0, vectors: bo
         opened.connection.execute("SET preserve_insertion_order = false")
         for start in range(0, others, 100_000):
             opened.connection.execute(
-                "INSERT INTO memories SELECT lower(substr(md5(random()::VARCHAR) || md5(random()::VARCHAR), 1, 26)),"
-                " agent_id, 'other' || (n % 1000), NULL, content, text_digest, kind, key, facets, details,"
-                " create_time + INTERVAL 1 DAY + to_microseconds(n), event_time, NULL, NULL, NULL, NULL, terms, ?,"
-                " commit_seq, vector_384 FROM (SELECT range AS n FROM range(?, ?)) JOIN (SELECT *, row_number() OVER ()"
+                "INSERT INTO memories BY NAME SELECT s.* EXCLUDE (at) REPLACE ("
+                " lower(substr(md5(random()::VARCHAR) || md5(random()::VARCHAR), 1, 26)) AS id,"
+                " 'other' || (n % 1000) AS user_id, ? AS fingerprint,"
+                " create_time + INTERVAL 1 DAY + to_microseconds(n) AS create_time)"
+                " FROM (SELECT range AS n FROM range(?, ?)) JOIN (SELECT *, row_number() OVER ()"
                 " AS at FROM sample) AS s ON s.at = n % 1000 + 1",
                 [fingerprint, start, min(others, start + 100_000)],
             )

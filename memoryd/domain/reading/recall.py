@@ -17,6 +17,8 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.reading.miss import why_not
 from memoryd.domain.reading.presentation import present
 from memoryd.domain.reading.question import read_question
+from memoryd.domain.reading.rerank import MOST_READ as MOST_RERANKED
+from memoryd.domain.reading.rerank import reranked
 from memoryd.domain.reading.search import Asked, Found, search
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import resolve_subjects
@@ -113,7 +115,13 @@ async def find(
             query.text, embedded, query.filter, seen, ready, entity_ids=names | query.filter.entity_ids
         )
         asked = _asked(query, question, telling, kept)
-        found = await scopes.of.run(ready, lambda: search(ready, asked, explain=query.explain))
+        depth = query.limit if ports.reranker is None else max(query.limit, MOST_RERANKED)
+        deep = replace(asked, limit=depth)
+        found = await scopes.of.run(ready, lambda: search(ready, deep, explain=query.explain))
+        if ports.reranker is not None:
+            found = await reranked(
+                query.text, found, ports.reranker, limit=query.limit, kept=asked.kept, explain=query.explain
+            )
         if query.why_not:
             miss = await why_not(query, asked, found, ready, caller, scopes, now=now)
         if len(found) > FEW:

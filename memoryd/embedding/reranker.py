@@ -1,0 +1,85 @@
+"""
+A cross-encoder: a model that reads a question and a text together, and says how well one answers the other.
+
+A directory in the Hugging Face layout: tokenizer.json, onnx/model.onnx or model.onnx, with one logit a pair. It takes
+milliseconds a pair, so only the best hits are read, within a time budget; what there was no time for keeps its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+
+from memoryd.embedding.base import ModelRefused
+from memoryd.embedding.directory import files_of
+from memoryd.embedding.onnx import WINDOW, open_session
+
+__all__ = ["CrossEncoder"]
+
+AT_ONCE = 8  # pairs that are read together: between two such pieces it is seen whether time is left
+MOST_CHARACTERS = 4096  # of a text
+INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+
+
+class CrossEncoder:
+    """Reads pairs in a thread of its own, one question after the other."""
+
+    def __init__(self, directory: Path, *, budget_s: float) -> None:
+        """Load and try it; ModelRefused says what is wrong with it."""
+        model, tokenizer = files_of(directory)
+        self._budget_s = budget_s
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
+        except Exception as error:  # noqa: BLE001  it raises what it likes
+            raise ModelRefused(f"{tokenizer} cannot be loaded: {error}") from None
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(2 * WINDOW + 3, strategy="only_second")
+        self._session = open_session(model)
+        self._inputs = {item.name for item in self._session.get_inputs()}
+        unknown = self._inputs - INPUTS
+        if unknown:
+            raise ModelRefused(f"{model} wants inputs that memoryd does not know: {', '.join(sorted(unknown))}")
+        found = self._logits("What is it?", ["It is a test."])
+        if found.shape != (1,) or not np.isfinite(found).all():
+            raise ModelRefused(f"{model} gives no single logit a pair: it is no cross-encoder for ranking")
+        self._thread = ThreadPoolExecutor(1, "rerank")
+
+    async def scores(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return how well each text answers, 0–1, of as many as there was time for, from the first on."""
+        until_s = time.monotonic() + self._budget_s
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._within, question, texts, until_s)
+
+    def close(self) -> None:
+        """End the thread; what waits is dropped."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _within(self, question: str, texts: Sequence[str], until_s: float) -> list[float]:
+        found: list[float] = []
+        slowest_s = 0.0
+        for n in range(0, len(texts), AT_ONCE):
+            began_s = time.monotonic()
+            if began_s + slowest_s > until_s:
+                break
+            logits = self._logits(question, texts[n : n + AT_ONCE])
+            found += (1 / (1 + np.exp(-logits.astype(np.float64)))).tolist()
+            slowest_s = max(slowest_s, time.monotonic() - began_s)
+        return found
+
+    def _logits(self, question: str, texts: Sequence[str]) -> NDArray[Any]:
+        encoded = self._tokenizer.encode_batch([(question, text[:MOST_CHARACTERS]) for text in texts])
+        length = max(len(item.ids) for item in encoded)
+        feed = {name: np.zeros((len(encoded), length), dtype=np.int64) for name in INPUTS}
+        for n, item in enumerate(encoded):
+            feed["input_ids"][n, : len(item.ids)] = item.ids
+            feed["attention_mask"][n, : len(item.ids)] = 1
+            feed["token_type_ids"][n, : len(item.ids)] = item.type_ids
+        logits: NDArray[Any] = np.asarray(self._session.run(None, {name: feed[name] for name in self._inputs})[0])
+        return logits.reshape(len(encoded), -1)[:, 0] if logits.size == len(encoded) else logits
