@@ -38,4 +38,8 @@ def question(vector=None, terms=(), *, limit=10, wanted=None, now=LATER) -> Aske
 
 
 def ask(index: ScopeIndex, asked: Asked, weights=(0.3, 0.7)):
-    return search([index], asked, weights=Weights(vector=weights[0], words=weights[1], words_alone=1.0))
+    return search(
+        [index],
+        asked,
+        weights=Weights(vector=weights[0], statement_vector=weights[0], words=weights[1], words_alone=1.0),
+    )

@@ -63,7 +63,7 @@ def order(entries: list[Entry], **more) -> list[str]:
 
 def score_of(cosine: float) -> float:
     """The score of a statement that the vector leg alone finds."""
-    return float(SEEN_STATEMENTS.at(np.array([WEIGHTS.vector * cosine]))[0])
+    return float(SEEN_STATEMENTS.at(np.array([WEIGHTS.statement_vector * cosine]))[0])
 
 
 def test_of_two_close_scores_the_newer_stands_first_and_each_keeps_its_score():
@@ -138,7 +138,7 @@ def test_lower_trust_moves_the_order_a_little_and_hides_nothing():
         Entry(memory(text, trust=trust), "w", unit(score, (1 - score**2) ** 0.5), HashEncoder.fingerprint)
         for text, trust, score in (
             ("sandbox", Trust.SANDBOX, 0.9),
-            ("host", Trust.HOST, 0.9 - 2 * WEIGHTS.trust_step / WEIGHTS.vector + 0.01),
+            ("host", Trust.HOST, 0.9 - 2 * WEIGHTS.trust_step / WEIGHTS.statement_vector + 0.01),
             ("far", Trust.HOST, 0.5),
         )
     ]

@@ -29,7 +29,7 @@ __all__ = ["Pool", "Windows", "pool_of"]
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
-SMALL = 4096  # documents; of a scope of no more all are in the pool
+SMALL = 1536  # documents; of a scope of no more all are in the pool
 BEST = 1024  # of a larger one so many, and who stands beside them
 MOST_WINDOW_TERMS = 32  # of a question, the rarest first: more are compared with a document's own words alone
 RARE_SHARE = 0.9  # days that hold more of what is searched tell nothing apart
@@ -70,7 +70,7 @@ class Pool:
 
     similar: Similarities | None
     similarity: NDArray[np.float64]
-    """Cosine of question and document, −1–1; exact of those for which `look_closely` was called."""
+    """Cosine of question and document, −1–1, off by at most `slack`; the same bits for a document wherever it lies."""
     near: NDArray[np.float64]
     """The cosine with what it inherits of those beside it, not below 0."""
     lexical: Floats
@@ -109,6 +109,11 @@ class Pool:
             places[there] = self._places[rows[there]]
             found[step] = places
         return found
+
+    @cached_property
+    def said(self) -> NDArray[np.bool_]:
+        """Which were said, and are no statements."""
+        return self.index.said(self.rows)
 
     @cached_property
     def asking(self) -> Floats:
@@ -157,15 +162,9 @@ class Pool:
         return np.zeros((len(places), 0), dtype=np.float32) if held is None else held.rows(self.rows[places])
 
     def look_closely(self, places: NDArray[np.int64]) -> None:
-        """Compute the cosines of some, and of those right beside them, in float64: the same bits wherever they lie."""
-        if self.similar is None or not len(places):
-            return
-        wanted = np.zeros(len(self) + 1, dtype=np.bool_)
-        wanted[places] = True
-        if self.has_sessions:
-            wanted[self._beside[-1][places]] = wanted[self._beside[1][places]] = True
-        some = np.flatnonzero(wanted[:-1])
-        self.similarity[some] = self.similar.exact(self.rows[some])
+        """Compute the cosines of some in float64, where they are only nearly known."""
+        if self.similar is not None and self.similar.slack and len(places):
+            self.similarity[places] = self.similar.exact(self.rows[places])
 
     def with_window_words(self, stats: CorpusStats, windows: Windows) -> Floats:
         """Return BM25 with what each document inherits, term by term."""
@@ -258,12 +257,13 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: tu
 def _best(index: ScopeIndex, value: Floats, mask: NDArray[np.bool_], slack: float) -> Rows:
     """Return the best documents, all that may be among them, and those beside them, in order."""
     best = np.flatnonzero(value >= np.partition(value, len(value) - BEST)[len(value) - BEST] - slack)
-    best = best[mask[best]]
+    chosen = np.zeros(len(mask), dtype=np.bool_)
+    chosen[best] = True
     if index.sequences.are_any:
-        beside = np.concatenate([index.sequences.beside(best, step) for step in (-2, -1, 1, 2)])
-        beside = beside[(beside != NOBODY) & (beside < len(mask))]
-        best = np.concatenate([best, beside[mask[beside]]])
-    return np.unique(best)
+        for step in (-2, -1, 1, 2):
+            beside = index.sequences.beside(best, step)
+            chosen[beside[(beside != NOBODY) & (beside < len(mask))]] = True
+    return np.flatnonzero(chosen & mask)
 
 
 def _time(index: ScopeIndex, days: Sequence[Days], mask: NDArray[np.bool_]) -> Floats | None:

@@ -30,9 +30,9 @@ SETS = ("locomo", "beam-100k", "lifebench", "cranfield", "precisionmembench", "l
 ALONE = Windows(0.0, 0.0, 0.0, 0.0)
 SETTINGS: dict[str, Weights] = {
     "all legs": WEIGHTS,
-    "− vectors": replace(WEIGHTS, vector=0.0),
+    "− vectors": replace(WEIGHTS, vector=0.0, statement_vector=0.0),
     "− words": replace(WEIGHTS, words=0.0),
-    "− tokens": replace(WEIGHTS, tokens=0.0, clause=0.0),
+    "− tokens": replace(WEIGHTS, tokens=0.0, statement_tokens=0.0, clause=0.0),
     "− what is inherited": replace(WEIGHTS, inherited_vector=0.0, word_windows=ALONE, token_windows=ALONE),
     "− time": replace(WEIGHTS, time=0.0),
     "− who spoke": replace(WEIGHTS, speaker=0.0),

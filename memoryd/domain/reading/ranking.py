@@ -25,7 +25,7 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.model.times import to_us
 from memoryd.model.trust import Trust
 
-__all__ = ["WEIGHTS", "Ranked", "Weights", "ranked"]
+__all__ = ["WEIGHTS", "Ranked", "Weights", "best_first", "ranked"]
 
 Floats = NDArray[np.float64]
 
@@ -57,12 +57,16 @@ class Weights:
     """
 
     vector: float = 0.19
-    inherited_vector: float = 0.3
+    statement_vector: float = 0.25
+    """In place of `vector` for statements: a sentence of its own is embedded whole."""
+    inherited_vector: float = 0.2
     """Of the cosine of the two beside it in its session, as a share of `vector`."""
-    words: float = 0.5
+    words: float = 0.6
     words_alone: float = 0.8
     """In place of `words`, where there is no vector."""
     tokens: float = 1.4
+    statement_tokens: float = 0.6
+    """In place of `tokens` for statements, which inherit none."""
     """Products of tokens are small: a third of the cosine, as 128 of 384 dimensions are kept."""
     clause: float = 0.3
     """For the part that is matched best, of a question of three or more."""
@@ -71,15 +75,13 @@ class Weights:
     time: float = 0.25
     speaker: float = 0.1
     """For what the person said whom the question names."""
-    assistant: float = 0.1
+    assistant: float = 0.125
     """Less for what the assistant said, unless the question asks for that."""
-    answer: float = 0.05
+    answer: float = 0.06
     """For a time, a number, a name where one is wanted."""
     asking: float = 0.07
     """Less for questions, times their share of the text, where two or more speak."""
     event: float = 0.12
-    stop_token: float = 0.15
-    """What a token of a stop word counts, against the rarest word possible."""
     word_windows: Windows = WORD_WINDOWS
     token_windows: Windows = TOKEN_WINDOWS
     trust_step: float = 0.02
@@ -128,9 +130,19 @@ class Ranked:
         return np.concatenate(parts) if parts else np.empty(0)
 
 
+def best_first(values: Floats, most: int) -> NDArray[np.int64]:
+    """Return the places of the largest values, at most so many, the largest first; equals in their order."""
+    if len(values) <= most:
+        return np.argsort(-values, kind="stable")
+    large = np.flatnonzero(values >= np.partition(values, len(values) - most)[len(values) - most])
+    return large[np.argsort(-values[large], kind="stable")][:most]
+
+
 def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats, weights: Weights = WEIGHTS) -> Ranked:
     """Return the documents of one or two scopes that may answer, with their relevance."""
-    seeing = weights.vector * question.known_share if question.vector is not None else 0.0
+    seeing = (
+        max(weights.vector, weights.statement_vector) * question.known_share if question.vector is not None else 0.0
+    )
     pools = [pool_of(index, question, stats, (weights.words, seeing, weights.time)) for index in indexes]
     for pool in pools:
         pool.words = pool.with_window_words(stats, weights.word_windows)
@@ -140,14 +152,15 @@ def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats
     for pool, start, places in _by_pool(pools, starts, _near_best(first, pools, seeing, weights)):
         pool.look_closely(places)
         first[start + places] = _first(pool, weights)[places] + bonus[start + places]
-    order = np.argsort(-first, kind="stable")[:LATE]
+    order = best_first(first, LATE)
     tokens, clause = np.zeros(len(first)), np.zeros(len(first))
     relevance = first
     if question.tokens is not None and len(question.tokens) and question.known_share:
-        weighed = _token_weights(question, stats, weights)
+        weighed = _token_weights(question, stats)
         for pool, start, places in _late(pools, starts, order):
             tokens[start + places], clause[start + places] = _matches(pool, places, weighed, weights)
-        relevance = first + question.known_share * (weights.tokens * tokens + weights.clause * clause)
+        worth = _joined(_of_kind(pool, weights.tokens, weights.statement_tokens) for pool in pools)
+        relevance = first + question.known_share * (worth * tokens + weights.clause * clause)
     events = _events(pools, relevance, weights)
     relevance = np.round(relevance + events, DIGITS)
     place = np.round(relevance + _joined(_ordering(pool, weights) for pool in pools), DIGITS)
@@ -178,6 +191,11 @@ def _joined(parts: Iterable[Floats]) -> Floats:
     return np.concatenate([np.empty(0), *parts])
 
 
+def _of_kind(pool: Pool, said: float, stated: float) -> Floats:
+    """Return one weight for what was said, and another one for statements."""
+    return np.where(pool.said, said, stated)
+
+
 def _first(pool: Pool, weights: Weights) -> Floats:
     """Return what words and vectors say."""
     question = pool.question
@@ -188,7 +206,10 @@ def _first(pool: Pool, weights: Weights) -> Floats:
         return alone
     seen = question.known_share
     pool.near = np.maximum(pool.smoothed(weights.word_windows, weights.inherited_vector), 0)
-    both = weights.vector * seen * pool.near + (weights.words * seen + weights.words_alone * (1 - seen)) * words
+    both = (
+        _of_kind(pool, weights.vector, weights.statement_vector) * seen * pool.near
+        + (weights.words * seen + weights.words_alone * (1 - seen)) * words
+    )
     return np.where(pool.bare, alone, both)
 
 
@@ -210,7 +231,7 @@ def _ordering(pool: Pool, weights: Weights) -> Floats:
     trust = weights.trust_step * (BEST_TRUST - columns.trusts.view()[pool.rows].astype(np.float64))
     doubt = weights.doubt * (1 - columns.confidences.view()[pool.rows])
     age = np.maximum(to_us(pool.question.now) - columns.created.view()[pool.rows], 0) / (US_A_DAY * RECENT_DAYS)
-    recent = np.where(pool.index.said(pool.rows), 0, weights.recency * np.exp2(-age))
+    recent = np.where(pool.said, 0, weights.recency * np.exp2(-age))
     return recent - trust - doubt
 
 
@@ -228,11 +249,11 @@ def _late(
     return [one for one in _by_pool(pools, starts, kept) if one[0].index.tokens.are_any]
 
 
-def _token_weights(question: Question, stats: CorpusStats, weights: Weights) -> NDArray[np.float32]:
-    """Return what each token of the question counts: the idf of its word."""
-    most = np.log1p((stats.count + 0.5) / 0.5)
-    idf = np.append(stats.idf, weights.stop_token * most)  # at −1: of a word that is none of the terms
-    return idf[np.array(question.token_terms, dtype=np.int64)].astype(np.float32)
+def _token_weights(question: Question, stats: CorpusStats) -> NDArray[np.float32]:
+    """Return what each token of the question counts: the idf of its word; of stop words all the same."""
+    idf = np.append(stats.idf, 0.0)  # at −1: of a word that is none of the terms
+    found = idf[np.array(question.token_terms, dtype=np.int64)].astype(np.float32)
+    return found if found.any() else np.ones(len(found), dtype=np.float32)
 
 
 def _matches(
@@ -258,8 +279,8 @@ def _events(pools: Sequence[Pool], relevance: Floats, weights: Weights) -> Float
     for pool in pools:
         mine = relevance[start : start + len(pool)]
         if pool.index.sequences.are_any and pool.similar is not None and len(mine) > 1:
-            order = np.argsort(-mine, kind="stable")[:AROUND]
-            order = order[pool.index.said(pool.rows[order])]
+            order = best_first(mine, AROUND)
+            order = order[pool.said[order]]
             if len(order):
                 gained[start + order] = weights.event * pool.question.known_share * _around(pool, order, mine[order])
         start += len(pool)

@@ -38,8 +38,8 @@ class _Curve:
         return values
 
 
-SEEN_STATEMENTS, SEEN_SAID = _Curve(5.9, -4.5), _Curve(6.8, -5.8)
-READ_STATEMENTS, READ_SAID = _Curve(9.6, -3.3), _Curve(6.4, -3.7)
+SEEN_STATEMENTS, SEEN_SAID = _Curve(6.7, -4.2), _Curve(6.2, -5.5)
+READ_STATEMENTS, READ_SAID = _Curve(9.2, -3.3), _Curve(6.4, -3.7)
 """Of words alone."""
 
 
@@ -56,7 +56,7 @@ class _Floor:
         return min(self.most, max(self.least, self.offset + self.slope * float(np.log(max(pieces, 1.0)))))
 
 
-STATEMENTS, SAID = _Floor(-10.1, 0.43, -8.0, -5.0), _Floor(-13.8, 1.12, -8.0, -2.5)
+STATEMENTS, SAID = _Floor(-10.1, 0.43, -8.0, -5.0), _Floor(-13.9, 1.12, -8.0, -2.6)
 WORDS_ALONE = _Floor(-3.5, 0.0, -3.5, -3.5)
 
 
@@ -99,8 +99,7 @@ def _seen(ranked: Ranked) -> float:
 
 
 def _said(ranked: Ranked) -> NDArray[np.bool_]:
-    parts = [pool.index.said(pool.rows) for pool in ranked.pools]
-    return np.concatenate([np.empty(0, dtype=np.bool_), *parts])
+    return ranked.joined("said").astype(np.bool_)
 
 
 def _evidence(ranked: Ranked, best: NDArray[np.int64]) -> float:
@@ -114,8 +113,8 @@ def _evidence(ranked: Ranked, best: NDArray[np.int64]) -> float:
     time = most(ranked.joined("time"))
     seen = _seen(ranked) * (1 - float(np.asarray(ranked.joined("bare"), dtype=np.float64)[best].min(initial=1.0)))
     by_words = 22.6 * words + 1.2 * named - 5.5
-    by_all = 17.9 * most(ranked.tokens) + 13.7 * most(ranked.joined("similarity")) + 14.3 * words - 13.4
-    by_all += 1.9 * named + 1.3 * time
+    by_all = 12.5 * most(ranked.tokens) + 14.4 * most(ranked.joined("similarity")) + 14.6 * words - 12.9
+    by_all += 2.0 * named + 1.1 * time
     return seen * by_all + (1 - seen) * by_words
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from memoryd.domain.reading.duplicates import collapsed
 from memoryd.domain.reading.pairs import Candidate, in_order
-from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, ranked
+from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, best_first, ranked
 from memoryd.domain.reading.relevance import above_floor, scores_of
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
@@ -129,7 +129,7 @@ def hits_of(
     found = in_order(_candidates(of, chosen), question, stats, asked.digest, asked.telling)
     by_other = _by_other(of, weights)
     hits: list[Found] = []
-    for one, memory, same in collapsed(found, asked.limit):
+    for one, memory, same in collapsed(found[: asked.limit + SPARE], asked.limit):
         pool, place = of.at(one.number)
         legs = tuple(_legs(of, one.number, weights)) if explain else ()
         other = by_other and bool(pool.said_by_others[place])
@@ -141,25 +141,29 @@ def _chosen(of: Ranked, asked: Asked) -> NDArray[np.int64]:
     """Return the documents that may become hits, best first."""
     depth = max(asked.limit + SPARE, DEPTH)
     wanted = np.flatnonzero(of.relevance > 0)
-    if len(wanted) > depth:
-        least = np.partition(of.place[wanted], len(wanted) - depth)[len(wanted) - depth]
-        wanted = wanted[of.place[wanted] >= least]
-    order = wanted[np.argsort(-of.place[wanted], kind="stable")]
+    order = wanted[best_first(of.place[wanted], depth)]
     if asked.min_score is None:
         return order[above_floor(of, order)]
     return order[scores_of(of, order) >= asked.min_score]
 
 
 def _candidates(of: Ranked, chosen: NDArray[np.int64]) -> list[Candidate]:
-    made = []
-    for n, score in zip(chosen.tolist(), scores_of(of, chosen).tolist(), strict=True):
-        pool, place = of.at(n)
-        row = int(pool.rows[place])
-        created = int(pool.index.columns.created.view()[row])
-        said = bool(pool.index.said(pool.rows[place : place + 1])[0])
-        similarity = float(pool.similarity[place])
-        made.append(Candidate(n, float(of.place[n]), score, created, pool.index, row, similarity, said))
-    return made
+    made: dict[int, Candidate] = {}
+    scores = dict(zip(chosen.tolist(), scores_of(of, chosen).tolist(), strict=True))
+    for pool, start in zip(of.pools, of.starts.tolist(), strict=False):
+        mine = chosen[(chosen >= start) & (chosen < start + len(pool))]
+        rows = pool.rows[mine - start]
+        columns = (
+            mine,
+            of.place[mine],
+            pool.index.columns.created.view()[rows],
+            rows,
+            pool.similarity[mine - start],
+            pool.said[mine - start],
+        )
+        for n, value, created, row, similarity, said in zip(*(column.tolist() for column in columns), strict=True):
+            made[n] = Candidate(n, value, scores[n], created, pool.index, row, similarity, said)
+    return [made[n] for n in chosen.tolist()]
 
 
 def _by_other(of: Ranked, weights: Weights) -> bool:
@@ -178,8 +182,11 @@ def _legs(of: Ranked, n: int, weights: Weights) -> Iterator[LegScore]:
     question = pool.question
     seen = question.known_share if pool.similar is not None and not pool.bare[place] else 0.0
     words = weights.words * seen + weights.words_alone * (1 - seen)
+    is_said = bool(pool.said[place])
+    vector = weights.vector if is_said else weights.statement_vector
+    tokens = weights.tokens if is_said else weights.statement_tokens
     sign = {
-        Leg.VECTOR: ("near", weights.vector * seen),
+        Leg.VECTOR: ("near", vector * seen),
         Leg.KEYWORD: ("words", words),
         Leg.ENTITY: ("names", weights.names),
         Leg.TIME: ("time", weights.time),
@@ -189,7 +196,7 @@ def _legs(of: Ranked, n: int, weights: Weights) -> Iterator[LegScore]:
         Leg.QUESTION: ("asking", -weights.asking * pool.index.traits.has_speakers),
     }
     values = {leg: (of.joined(name).astype(np.float64), weight) for leg, (name, weight) in sign.items()}
-    values[Leg.TOKENS] = (of.tokens + of.clause * (weights.clause / weights.tokens), weights.tokens * seen)
+    values[Leg.TOKENS] = (of.tokens + of.clause * (weights.clause / tokens), tokens * seen)
     values[Leg.EVENT] = (of.events, 1.0)
     for leg, (column, weight) in values.items():
         value = float(column[n])
