@@ -38,8 +38,14 @@ def question(vector=None, terms=(), *, limit=10, wanted=None, now=LATER) -> Aske
 
 
 def ask(index: ScopeIndex, asked: Asked, weights=(0.3, 0.7)):
-    return search(
-        [index],
-        asked,
-        weights=Weights(vector=weights[0], statement_vector=weights[0], words=weights[1], words_alone=1.0),
+    vector, words = weights
+    plain = Weights(
+        vector=vector,
+        statement_vector=vector,
+        words=words,
+        words_alone=1.0,
+        tokens=0.0,
+        statement_tokens=0.0,
+        recency=0.0,
     )
+    return search([index], asked, weights=plain)

@@ -25,7 +25,7 @@ from memoryd.model.validation import text_digest
 from tests.builders import NOW, HashEncoder, memory
 
 LATER = NOW + timedelta(days=1)
-PLAIN = Weights(recency=0.0)  # all of these are of about one time
+PLAIN = Weights(recency=0.0, tokens=0.0, statement_tokens=0.0)  # all of one time, and found by vectors alone
 SIZE = HashEncoder.dimensions
 
 

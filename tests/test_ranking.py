@@ -134,7 +134,7 @@ def test_a_removed_message_gives_nothing_and_its_neighbours_close_up():
     index = index_of(talk, with_model=False)
     index.remove(talk[1].id)
     assert [] == hits(index, "hike Norway", with_model=False)
-    assert 1 == int(index.sequences.beside(np.array([2]), -1)[0] == 0)
+    assert 1 == int(index.sequences.beside(np.array([2]), -1, 3)[0] == 0)
 
 
 TEXTS = st.lists(st.sampled_from(["red", "blue", "tea", "cup", "sun", "?"]), min_size=1, max_size=4).map(" ".join)

@@ -184,7 +184,7 @@ def search(  # noqa: PLR0913  one argument for each field of the contract
             explain=explain,
             why_not=why_not,
         )
-        set_time(request, "as_of", as_of)
+        set_time(request, "as_of", as_of or wanted.as_of)
         return request
 
     def parse(answer: Any) -> SearchResult:

@@ -36,23 +36,13 @@ from memoryd.model.results import (
 
 if TYPE_CHECKING:
     from memory_client import admin_calls, grant_calls, knowledge_calls
-    from memory_client.grant_calls import GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
     from memoryd.model.entity import Profile
-    from memoryd.model.grant import Grant, GrantSpec, GrantStatus
     from memoryd.model.reports import (
-        Compaction,
-        Decayed,
-        Enriched,
         EntityMemories,
         ErasedUser,
-        ForgottenGrant,
         ForgottenPerson,
-        GcReport,
         Merged,
         PeoplePage,
-        Proof,
-        Reembedding,
-        ServerInfo,
     )
 else:  # what the host alone calls takes a third of the time of a command
     admin_calls, grant_calls, knowledge_calls = (

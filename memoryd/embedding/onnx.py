@@ -227,6 +227,9 @@ class OnnxEncoder:
             if not query:
                 found.append(Embedded(vectors[n], tokens))
                 continue
+            if not tokens:
+                found.append(Embedded(vectors[n]))
+                continue
             places = tuple((item.offsets[i][0] - len(prefix), item.offsets[i][1] - len(prefix)) for i in inner)
             unknown = [item.ids[i] == self._unknown for i in inner]
             found.append(Embedded(vectors[n], tokens, places, known_share(texts[n], places, unknown)))

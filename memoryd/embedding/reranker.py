@@ -25,7 +25,8 @@ from memoryd.embedding.onnx import WINDOW, open_session
 __all__ = ["CrossEncoder"]
 
 AT_ONCE = 8  # pairs that are read together: between two such pieces it is seen whether time is left
-MOST_CHARACTERS = 4096  # of a text
+FIRST = 2  # of the first piece, which is read in any case
+MOST_CHARACTERS, MOST_ASKED = 4096, 1000  # of a text, and of a question
 INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 
@@ -41,7 +42,7 @@ class CrossEncoder:
         except Exception as error:  # noqa: BLE001  it raises what it likes
             raise ModelRefused(f"{tokenizer} cannot be loaded: {error}") from None
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(2 * WINDOW + 3, strategy="only_second")
+        self._tokenizer.enable_truncation(2 * WINDOW + 3, strategy="longest_first")
         self._session = open_session(model)
         self._inputs = {item.name for item in self._session.get_inputs()}
         unknown = self._inputs - INPUTS
@@ -63,18 +64,19 @@ class CrossEncoder:
 
     def _within(self, question: str, texts: Sequence[str], until_s: float) -> list[float]:
         found: list[float] = []
-        slowest_s = 0.0
-        for n in range(0, len(texts), AT_ONCE):
+        slowest_s = 0.0  # a pair
+        while len(found) < len(texts):
+            size = AT_ONCE if found else FIRST
             began_s = time.monotonic()
-            if began_s + slowest_s > until_s:
+            if began_s + slowest_s * size > until_s:
                 break
-            logits = self._logits(question, texts[n : n + AT_ONCE])
+            logits = self._logits(question, texts[len(found) : len(found) + size])
             found += (1 / (1 + np.exp(-logits.astype(np.float64)))).tolist()
-            slowest_s = max(slowest_s, time.monotonic() - began_s)
+            slowest_s = max(slowest_s, (time.monotonic() - began_s) / len(logits))
         return found
 
     def _logits(self, question: str, texts: Sequence[str]) -> NDArray[Any]:
-        encoded = self._tokenizer.encode_batch([(question, text[:MOST_CHARACTERS]) for text in texts])
+        encoded = self._tokenizer.encode_batch([(question[:MOST_ASKED], text[:MOST_CHARACTERS]) for text in texts])
         length = max(len(item.ids) for item in encoded)
         feed = {name: np.zeros((len(encoded), length), dtype=np.int64) for name in INPUTS}
         for n, item in enumerate(encoded):

@@ -12,6 +12,7 @@ own, which are served while the others are empty.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
@@ -37,7 +38,7 @@ SHORT_TOKENS = 64  # of a piece behind which a query may wait: about 3 queries' 
 PAUSE_S = 0.1  # after a query the guard waits so long for the next one before it takes documents
 REST = 1.0  # times its own time what is done in the background rests after each piece while somebody searches
 QUERIES_A_PIECE = 4  # so many queries a worker takes before documents get their turn, however many queries wait
-REMEMBERED_QUERIES = 4096  # 6 MB of vectors, 8 MB of tokens
+REMEMBERED_BYTES = 16 << 20  # of queries and what the model made of them: about 4,000 short ones
 MAX_WAITING = 100_000  # texts; beyond it the daemon says that it is busy
 
 
@@ -65,6 +66,11 @@ Lines = OrderedDict[Hashable, deque[_Text]]
 """What waits, by caller, in the order of their turns."""
 
 
+def _bytes_of(embedded: Embedded) -> int:
+    """Return about how many bytes it takes, with the text and its place."""
+    return 700 + embedded.vector.nbytes + len(embedded.tokens) + 120 * len(embedded.places)
+
+
 class ScheduledEmbedder:
     """Runs an encoder in worker threads."""
 
@@ -82,7 +88,7 @@ class ScheduledEmbedder:
         self._rest_until_s = 0.0
         """Until when what is done in the background leaves the cores to others, by the same clock."""
         self._closed = False
-        self._remembered: LRUCache[tuple[Hashable, str], Embedded] = LRUCache(REMEMBERED_QUERIES)
+        self._remembered: LRUCache[tuple[Hashable, str], Embedded] = LRUCache(REMEMBERED_BYTES, getsizeof=_bytes_of)
         number = workers or min(2, os.cpu_count() or 1)
         self._threads = [
             threading.Thread(target=self._work, args=(n == 0 and number > 1,), name=f"embed-{n}", daemon=True)
@@ -113,7 +119,8 @@ class ScheduledEmbedder:
             return known
         found = (await self._submit([text], self._queries, caller or owner))[0]
         if found is not None:
-            self._remembered[owner, text] = found
+            with contextlib.suppress(ValueError):  # larger than all that is kept
+                self._remembered[owner, text] = found
         return found
 
     def forget_queries(self) -> None:

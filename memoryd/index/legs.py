@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.index.columns import KIND_CODES
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
@@ -23,8 +24,9 @@ from memoryd.index.vectors import Similarities
 from memoryd.knowledge.language.dates import Days
 from memoryd.knowledge.language.questions import SIGN_OF
 from memoryd.model.embedding import TOKEN_DIMENSIONS
+from memoryd.model.memory import Kind
 
-__all__ = ["Pool", "Windows", "pool_of"]
+__all__ = ["Pool", "Rough", "Windows", "pool_of"]
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -35,6 +37,7 @@ MOST_WINDOW_TERMS = 32  # of a question, the rarest first: more are compared wit
 RARE_SHARE = 0.9  # days that hold more of what is searched tell nothing apart
 FADE_DAYS = 3.0  # beyond the days that are named a memory's time counts e times less for so many
 FORGOTTEN_DAYS = 30  # beyond which it counts nothing
+SAID = KIND_CODES[Kind.EPISODE]
 NO_TOKENS: NDArray[np.int8] = np.zeros((0, TOKEN_DIMENSIONS), dtype=np.int8)
 
 
@@ -51,26 +54,40 @@ class Windows:
     """Longer documents inherit less: so many word pieces by their length."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rough:
+    """What the legs weigh in the choice of the pool of a large scope."""
+
+    words: float
+    vector: float
+    time: float
+    names: float
+    speaker: float
+
+
 class Pool:
     """The documents of one scope that are looked at closely, and what each leg says of them: arrays of one length."""
 
     def __init__(self, index: ScopeIndex, question: Question, rows: Rows, mask: NDArray[np.bool_]) -> None:
-        """Take the rows, all of which pass the mask."""
+        """Take the rows; all but one that is looked at in any case pass the mask."""
         self.index = index
         self.question = question
         self.rows = rows
         self._mask = mask
-        self.share = float(np.count_nonzero(mask)) / max(1, len(index))
-        """Which share of the scope passes the filter."""
+        said: NDArray[np.bool_] = index.columns.kinds.view(len(mask)) == SAID
+        self.said_share = int(np.count_nonzero(mask & said)) / max(1, int(np.count_nonzero(said)))
+        """Which share of what was said passes the filter."""
+        self.stated_share = int(np.count_nonzero(mask & ~said)) / max(1, int(np.count_nonzero(~said)))
         self._places = np.full(len(mask), len(rows), dtype=np.int64)
         self._places[rows] = np.arange(len(rows))
+        self._places[~mask] = len(rows)  # who is looked at, and does not pass, lends nothing
 
     def __len__(self) -> int:
         return len(self.rows)
 
     similar: Similarities | None
     similarity: NDArray[np.float64]
-    """Cosine of question and document, −1–1, off by at most `slack`; the same bits for a document wherever it lies."""
+    """Cosine of question and document, −1–1; exact of those for which `look_closely` was called."""
     near: NDArray[np.float64]
     """The cosine with what it inherits of those beside it, not below 0."""
     lexical: Floats
@@ -103,12 +120,17 @@ class Pool:
         """By step: the place in the pool of who stands there; len(self) where nobody does who passes the filter."""
         found = {}
         for step in (-1, 1, -2, 2):
-            rows = self.index.sequences.beside(self.rows, step)
-            there = (rows != NOBODY) & (rows < len(self._mask))
+            rows = self.index.sequences.beside(self.rows, step, len(self._mask))
+            there = rows != NOBODY
             places = np.full(len(self.rows), len(self.rows), dtype=np.int64)
             places[there] = self._places[rows[there]]
             found[step] = places
         return found
+
+    @cached_property
+    def created(self) -> NDArray[np.int64]:
+        """Their create_time in microseconds."""
+        return self.index.columns.created.view()[self.rows]
 
     @cached_property
     def said(self) -> NDArray[np.bool_]:
@@ -162,9 +184,15 @@ class Pool:
         return np.zeros((len(places), 0), dtype=np.float32) if held is None else held.rows(self.rows[places])
 
     def look_closely(self, places: NDArray[np.int64]) -> None:
-        """Compute the cosines of some in float64, where they are only nearly known."""
-        if self.similar is not None and self.similar.slack and len(places):
-            self.similarity[places] = self.similar.exact(self.rows[places])
+        """Compute the cosines of some, and of those right beside them, in float64: the same bits wherever they lie."""
+        if self.similar is None or not len(places):
+            return
+        wanted = np.zeros(len(self) + 1, dtype=np.bool_)
+        wanted[places] = True
+        if self.has_sessions:
+            wanted[self._beside[-1][places]] = wanted[self._beside[1][places]] = True
+        some = np.flatnonzero(wanted[:-1])
+        self.similarity[some] = self.similar.exact(self.rows[some])
 
     def with_window_words(self, stats: CorpusStats, windows: Windows) -> Floats:
         """Return BM25 with what each document inherits, term by term."""
@@ -207,16 +235,10 @@ class Pool:
         return best
 
 
-def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: tuple[float, float, float]) -> Pool:
-    """
-    Return what is looked at closely in a scope.
-
-    `rough` weighs words, vectors and time for the choice of the pool in a large scope.
-    """
+def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Rough) -> Pool:
+    """Return what is looked at closely in a scope: all; of a large one the best by `rough`, and who stands beside."""
     mask = index.mask(question.filter, question.now)
     count = len(mask)
-    if question.also is not None and question.also[0] == id(index):
-        mask[question.also[1]] = True
     if question.least_trust:
         mask &= index.columns.trusts.view(count) >= question.least_trust
     lexical = index.postings.score(question.terms, stats, count)
@@ -231,10 +253,14 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: tu
     if count <= SMALL:
         rows = np.flatnonzero(mask)
     else:
-        value = rough[0] * lexical + rough[1] * np.maximum(similarity, 0)
+        value = rough.words * lexical + rough.vector * np.maximum(similarity, 0)
         if time is not None:
-            value += rough[2] * time
-        slack = 0.0 if similar is None else 2 * rough[1] * similar.slack
+            value += rough.time * time
+        if question.entity_ids:
+            value += rough.names * index.columns.mentioning(question.entity_ids, count)
+        if question.speaker:
+            value += rough.speaker * index.traits.said_by(question.speaker, count)
+        slack = 0.0 if similar is None else 2 * rough.vector * similar.slack
         rows = _best(index, np.where(mask, value, np.float32(-1)), mask, slack)
     if question.also is not None and question.also[0] == id(index):
         rows = np.union1d(rows, [question.also[1]])
@@ -256,13 +282,14 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: tu
 
 def _best(index: ScopeIndex, value: Floats, mask: NDArray[np.bool_], slack: float) -> Rows:
     """Return the best documents, all that may be among them, and those beside them, in order."""
-    best = np.flatnonzero(value >= np.partition(value, len(value) - BEST)[len(value) - BEST] - slack)
+    least = np.partition(value, len(value) - BEST)[len(value) - BEST] - slack
+    best = np.flatnonzero(value >= least if least > 0 else value > 0)
     chosen = np.zeros(len(mask), dtype=np.bool_)
     chosen[best] = True
     if index.sequences.are_any:
         for step in (-2, -1, 1, 2):
-            beside = index.sequences.beside(best, step)
-            chosen[beside[(beside != NOBODY) & (beside < len(mask))]] = True
+            beside = index.sequences.beside(best, step, len(mask))
+            chosen[beside[beside != NOBODY]] = True
     return np.flatnonzero(chosen & mask)
 
 

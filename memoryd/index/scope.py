@@ -90,7 +90,8 @@ class ScopeIndex:
             if dimensions:
                 blocks.append(self._stack(entries))
         self.vectors = Vectors(dimensions, np.concatenate(blocks)) if dimensions else None
-        self._with_tokens = with_tokens
+        self.with_tokens = with_tokens
+        """Whether the vectors of tokens are kept: without them it takes a quarter of the memory."""
         self.tokens = TokenVectors(tokens)
         self.postings = Postings(terms)
         lengths = self.postings.lengths.view().astype(np.int64)
@@ -151,7 +152,7 @@ class ScopeIndex:
         row = self._register(self.count, entry.memory)
         if self.vectors is not None:
             self.vectors.append(self._usable(entry))
-        self.tokens.append(self._usable_tokens(entry) if self._with_tokens else b"")
+        self.tokens.append(self._usable_tokens(entry) if self.with_tokens else b"")
         length = self.postings.append(entry.terms)
         self._length_sum += length
         self._length_square_sum += length * length
@@ -176,7 +177,7 @@ class ScopeIndex:
         document = self._documents.get(embedding.memory_id)
         if document is not None and self.vectors is not None:
             self.vectors.put(document, self._usable(embedding))
-            if self._with_tokens:
+            if self.with_tokens:
                 self.tokens.put(document, self._usable_tokens(embedding))
 
     def remove(self, memory_id: str) -> None:
@@ -191,7 +192,6 @@ class ScopeIndex:
         self.people.remove(memory)
         self.sequences.remove(document, memory)
         self.traits.remove(document, is_said=memory.kind is Kind.EPISODE)
-        self.tokens.put(document, b"")
         self._contested.discard(document)
         self.columns.alive.view()[document] = False
         if self.vectors is not None:
@@ -228,6 +228,9 @@ class ScopeIndex:
             self._records[row] = ERASED
         if self.vectors is not None:
             self.vectors.erase(gone)
+        self.traits.erase(gone)
+        for row in rows:
+            self.tokens.put(row, b"")
         self.postings.erase(gone)
 
     def _unlist(self, rows: Collection[int]) -> NDArray[np.int64]:

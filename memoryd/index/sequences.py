@@ -89,12 +89,17 @@ class Sequences:
         if second != NOBODY:
             self._before.view()[second] = first
 
-    def beside(self, rows: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-        """Return who stands `step` places after each of some documents (before them, if it is negative), or NOBODY."""
-        column = (self._after if step > 0 else self._before).view()
+    def beside(self, rows: NDArray[np.int64], step: int, count: int) -> NDArray[np.int64]:
+        """
+        Return who stands `step` places after each of some documents (before them, if it is negative), or NOBODY.
+
+        Of the first `count` documents alone: those that come meanwhile are joined to them, and not seen.
+        """
+        column = (self._after if step > 0 else self._before).view(count)
         found = rows
         for _ in range(abs(step)):
             found = np.where(found == NOBODY, NOBODY, column[found]).astype(np.int64)
+            found[found >= count] = NOBODY
         return found
 
 

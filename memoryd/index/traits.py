@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+import secrets
 from array import array
 from collections import Counter
+from datetime import date
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +26,10 @@ CHARACTERS_A_PIECE = 4  # of English, in word pieces of the packaged model
 MOST_PIECES = 254
 SHARES = 255  # a share as a byte
 NO_SPEAKER = 0
-NEVER = 10_000_000  # a day after all others
+UNDATED = -(10**8)  # the day of what has none: far from all others
+HAPPENED = frozenset({Kind.EPISODE, Kind.EVENT})
 ROLES = frozenset(role.value for role in Role)
+_SALT = secrets.token_bytes(16)
 NO_NAMES = frozenset({*USER_WORDS, *ROLES})
 
 
@@ -33,7 +37,7 @@ class Trait(NamedTuple):
     """What is read of one memory."""
 
     day: int
-    """When it happened or was said, as an ordinal of days."""
+    """When it happened or was said, as an ordinal of days; UNDATED for a statement that tells no time of its own."""
     pieces: int
     """Its length in word pieces, roughly, at most MOST_PIECES."""
     asking: float
@@ -49,8 +53,9 @@ class Trait(NamedTuple):
 
 
 def _number_of(name: str) -> int:
-    """Return the number of a name; names are not kept, so that none has to be erased."""
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=6).digest()) if name else NO_SPEAKER
+    """Return the number of a name, another one in each process: names themselves are not kept."""
+    salted = hashlib.blake2b(name.encode(), digest_size=6, key=_SALT).digest()
+    return int.from_bytes(salted) if name else NO_SPEAKER
 
 
 def first_name(speaker: str) -> str:
@@ -65,15 +70,16 @@ def traits_of(memory: Memory) -> Trait:
     happened = memory.event_time
     episode = memory.kind is Kind.EPISODE
     speaker = memory.source.speaker if episode else ""
+    dated = memory.kind in HAPPENED or memory.own_event_time is not None
     role = memory.category if episode and memory.category in ROLES else fold(speaker)
     return Trait(
-        happened.toordinal(),
+        happened.toordinal() if dated else UNDATED,
         min(MOST_PIECES, len(content) // CHARACTERS_A_PIECE + 2),
         question_share(content) if episode else 0.0,
         int(signs_of(content)),
         first_name(speaker),
         role == Role.ASSISTANT.value,
-        tuple(days_named(content, happened.date())),
+        tuple(days_named(content, happened.date(), habits=memory.kind not in HAPPENED)),
         episode,
     )
 
@@ -94,7 +100,8 @@ class Traits:
         self._lengths = np.zeros(MOST_PIECES + 1, dtype=np.int64)
         """Of what was said: how many have so many pieces."""
         self.said_pieces = self.stated_pieces = 0
-        self.first_day, self.last_day = NEVER, 0
+        self._years: Counter[int] = Counter()
+        """How many happened or were said in each year."""
 
     def append(self, document: int, trait: Trait) -> None:
         """Add the next document's."""
@@ -112,7 +119,7 @@ class Traits:
         if speaker:
             self._speakers[speaker] += 1
         self._count(trait.pieces, 1, is_said=trait.is_said)
-        self.first_day, self.last_day = min(self.first_day, trait.day), max(self.last_day, trait.day)
+        self._count_year(trait.day, 1)
 
     def remove(self, document: int, *, is_said: bool) -> None:
         """Count a document no more, as it is dead."""
@@ -122,6 +129,30 @@ class Traits:
             if not self._speakers[speaker]:
                 del self._speakers[speaker]
         self._count(int(self._pieces.view()[document]), -1, is_said=is_said)
+        self._count_year(int(self._days.view()[document]), -1)
+
+    def erase(self, documents: NDArray[np.int64]) -> None:
+        """Forget what the words of dead documents said: the days that they name, what they ask, who spoke."""
+        self._days.view()[documents] = UNDATED
+        for column in (self._asking, self._signs, self._speaker):
+            column.view()[documents] = 0
+        gone = np.isin(np.frombuffer(self._named_of.tobytes(), dtype=np.int32), documents)
+        for name in ("_named_of", "_named_first", "_named_last"):
+            kept = np.frombuffer(getattr(self, name).tobytes(), dtype=np.int32)[~gone]
+            setattr(self, name, array("i", kept.tobytes()))
+
+    def _count_year(self, day: int, step: int) -> None:
+        if day == UNDATED:
+            return
+        year = date.fromordinal(day).year
+        self._years[year] += step
+        if not self._years[year]:
+            del self._years[year]
+
+    @property
+    def years(self) -> frozenset[int]:
+        """The years in which something happened or was said."""
+        return frozenset(self._years)
 
     def _count(self, pieces: int, step: int, *, is_said: bool) -> None:
         if is_said:

@@ -196,10 +196,7 @@ class Vectors:
         """Return the cosines of a query of length 1 with the first count documents."""
         pieces = [(block, min(block.count, count - block.start)) for block in self._blocks if block.start < count]
         if not self._compressed or any(block.codes is None for block, _ in pieces):
-            # not by BLAS, which adds up in blocks: a row's cosine would depend on the rows around it
-            return Similarities(
-                _joined([np.einsum("ij,j->i", block.exact[:n], query) for block, n in pieces]), 0.0, self, query
-            )
+            return Similarities(_joined([block.exact[:n] @ query for block, n in pieces]), 0.0, self, query)
         codes, scales, losses = _quantise(query[None, :])
         values, lost = [], 0.0
         for block, n in pieces:

@@ -162,6 +162,8 @@ class Query:
     min_score: float | None = None
     """None: what is below the floor, and so no answer, is left out."""
     explain: bool = False
+    strict: bool = False
+    """Whether the floor is that of a context, which nobody looks through: higher."""
     why_not: str = ""
     """The id of a memory, or a prefix, of which is asked why it is not found."""
 

@@ -734,7 +734,8 @@ class Miss(google.protobuf.message.Message):
     def reasons(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """What keeps it out, each a word: "deleted", "superseded", "expired", "kind", "subject", "tag", "metadata", "category",
         "event_time", "create_time", "thread", "session", "as_of" by the filter; "min_score", "floor" (no answer), "limit", and
-        "same" (another hit says the same). Empty: it is among the hits.
+        "same" (another hit says the same), "unrelated" (it shares nothing with the query), "not_compared" (the scope is too
+        large for memory). Empty: it is among the hits.
         """
 
     @property

@@ -182,6 +182,8 @@ _REASONS = {
     "floor": "it is no answer (--min-score 0 finds it)",
     "limit": "others answer better (--limit)",
     "same": "another hit says the same",
+    "unrelated": "it shares nothing with the question",
+    "not_compared": "there is so much in the scope that only vectors were compared",
 }
 
 

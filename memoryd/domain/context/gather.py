@@ -29,7 +29,6 @@ from memoryd.model.query import Filter, Query
 from memoryd.model.results import Hit, Leg, SearchResult
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
-from memoryd.model.validation import fold
 from memoryd.turns import let_others
 
 __all__ = ["Gatherer", "Recalled"]
@@ -53,11 +52,6 @@ class Recalled:
     group: int
     beside: tuple[str, str] | None = None
     """Thread and id of the message beside which it stands; None: it was found."""
-
-
-def _spaced(text: str) -> str:
-    """Return the words of a text, each between spaces."""
-    return f" {' '.join(_WORD.findall(fold(text)))} "
 
 
 def _shared(memories: Sequence[Memory], most: int) -> list[Memory]:
@@ -108,7 +102,11 @@ class Gatherer:
             return ()
         least = self._request.min_score
         query = Query(
-            text=self._embedded.text, limit=min(limit, limits.MAX_SEARCH_LIMIT), filter=wanted, min_score=least
+            text=self._embedded.text,
+            limit=min(limit, limits.MAX_SEARCH_LIMIT),
+            filter=wanted,
+            min_score=least,
+            strict=True,
         )
         try:
             found: SearchResult = await find(query, self._embedded, self._caller, scopes, now=self._now, kept=kept)

@@ -11,12 +11,13 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import similarities
 from memoryd.knowledge.compare.comparison import compare
 from memoryd.knowledge.compare.finding import Relation
-from memoryd.model.memory import Memory
+from memoryd.model.memory import Kind, Memory
 from memoryd.model.validation import fold
 
 __all__ = ["collapsed"]
 
 ALIKE = 0.9  # cosine from which two statements may say the same
+HAPPENED = frozenset({Kind.EPISODE, Kind.EVENT})
 _ENDS = " \t\r\n.!?…"
 
 
@@ -50,8 +51,10 @@ def collapsed(found: Sequence[Candidate], limit: int) -> Iterator[tuple[Candidat
 
 def _text_key(one: Candidate, memory: Memory) -> Hashable:
     about = frozenset() if one.is_said else _about(memory)
+    # what was said or happened on another day is another event
+    day = memory.event_time.date() if memory.kind in HAPPENED or memory.own_event_time is not None else None
     said = (memory.trust, one.is_said, memory.source.speaker, memory.author, memory.scope)
-    return (*said, about, fold(memory.content).strip(_ENDS))
+    return (*said, about, day, fold(memory.content).strip(_ENDS))
 
 
 def _alike(found: Sequence[Candidate]) -> Mapping[int, list[int]]:
@@ -75,7 +78,7 @@ def _alike(found: Sequence[Candidate]) -> Mapping[int, list[int]]:
 def _says_the_same(one: Candidate, first: Memory, second: Memory) -> bool:
     if first.trust is not second.trust or first.source.speaker != second.source.speaker:
         return False
-    if first.author != second.author or _about(first) != _about(second):
+    if first.author != second.author or _about(first) != _about(second) or first.kind is Kind.EVENT:
         return False
     reader = one.index.reader
     newer, older = (first, second) if first.create_time > second.create_time else (second, first)

@@ -33,11 +33,14 @@ async def why_not(
     refused = query.filter.refusals(memory, now)
     place, score, below, legs = await scopes.of.run(indexes, lambda: place_of(indexes, asked, memory.id))
     reasons = list(refused)
-    if any(hit.memory.id == memory.id for hit in found):
-        return Miss(memory.id, place, score, (), legs)
+    at = next((n for n, hit in enumerate(found, 1) if hit.memory.id == memory.id), 0)
+    if at:
+        return Miss(memory.id, at, score, (), legs)
     if any(memory.id in hit.same_ids for hit in found):
         reasons.append("same")
-    if below:
+    if not place:
+        reasons.append("unrelated")
+    elif below:
         reasons.append("floor" if query.min_score is None else "min_score")
     if not reasons:
         reasons.append("limit")

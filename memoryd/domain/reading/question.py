@@ -19,7 +19,7 @@ from memoryd.model.query import Filter
 
 __all__ = ["read_question"]
 
-MOST_YEARS = 30  # of a store, in which a date without a year is looked for
+MOST_YEARS = 12  # of a store, in which a date without a year is looked for
 MOST_WORDS = 100  # of a question, among which names of speakers are looked for
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
@@ -60,13 +60,9 @@ def read_question(
 
 
 def _years(indexes: Sequence[ScopeIndex], today: date) -> tuple[int, ...]:
-    """Return the years of which the scopes hold something, the last ones first."""
-    held = [index.traits for index in indexes if index.count]
-    if not held:
-        return (today.year,)
-    first = date.fromordinal(min(traits.first_day for traits in held)).year
-    last = date.fromordinal(max(traits.last_day for traits in held)).year
-    return tuple(range(last, max(first, last - MOST_YEARS) - 1, -1))
+    """Return the years in which something of the scopes happened or was said, the nearest to today first."""
+    held = {year for index in indexes for year in index.traits.years} or {today.year}
+    return tuple(sorted(held, key=lambda year: abs(year - today.year))[:MOST_YEARS])
 
 
 def _speaker(text: str, indexes: Sequence[ScopeIndex]) -> str:

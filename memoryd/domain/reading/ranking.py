@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.index.legs import Pool, Windows, pool_of
+from memoryd.index.legs import Pool, Rough, Windows, pool_of
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
@@ -70,7 +70,7 @@ class Weights:
     """Products of tokens are small: a third of the cosine, as 128 of 384 dimensions are kept."""
     clause: float = 0.3
     """For the part that is matched best, of a question of three or more."""
-    names: float = 0.05
+    names: float = 0.15
     """For a mention of somebody or something that the question names."""
     time: float = 0.25
     speaker: float = 0.1
@@ -108,7 +108,9 @@ class Ranked:
     place: Floats
     """The relevance with trust, confidence and recency: what the order goes by."""
     tokens: Floats
-    """The match of tokens, 0 where they were not compared."""
+    """The match of tokens; 0 where they were not compared."""
+    guessed: NDArray[np.bool_]
+    """Of which the tokens are not known: their match is guessed by words and vectors."""
     clause: Floats
     events: Floats
     """What a document gained by what happened around it."""
@@ -143,7 +145,8 @@ def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats
     seeing = (
         max(weights.vector, weights.statement_vector) * question.known_share if question.vector is not None else 0.0
     )
-    pools = [pool_of(index, question, stats, (weights.words, seeing, weights.time)) for index in indexes]
+    rough = Rough(weights.words, seeing, weights.time, weights.names, weights.speaker)
+    pools = [pool_of(index, question, stats, rough) for index in indexes]
     for pool in pools:
         pool.words = pool.with_window_words(stats, weights.word_windows)
     bonus = _joined(_bonus(pool, weights) for pool in pools)
@@ -155,16 +158,20 @@ def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats
     order = best_first(first, LATE)
     tokens, clause = np.zeros(len(first)), np.zeros(len(first))
     relevance = first
-    if question.tokens is not None and len(question.tokens) and question.known_share:
+    guessed = np.zeros(len(first), dtype=np.bool_)
+    if question.vector is not None and question.known_share:
         weighed = _token_weights(question, stats)
-        for pool, start, places in _late(pools, starts, order):
+        for pool, start, places in _late(pools, starts, order) if len(weighed) else ():
             tokens[start + places], clause[start + places] = _matches(pool, places, weighed, weights)
+        for pool, start, places in _by_pool(pools, starts, order):
+            without = places[(tokens[start + places] == 0) & ~pool.bare[places]]
+            tokens[start + without], guessed[start + without] = _guessed(pool, without), True
         worth = _joined(_of_kind(pool, weights.tokens, weights.statement_tokens) for pool in pools)
         relevance = first + question.known_share * (worth * tokens + weights.clause * clause)
     events = _events(pools, relevance, weights)
     relevance = np.round(relevance + events, DIGITS)
     place = np.round(relevance + _joined(_ordering(pool, weights) for pool in pools), DIGITS)
-    return Ranked(pools, relevance, place, tokens, clause, events)
+    return Ranked(pools, relevance, place, tokens, guessed, clause, events)
 
 
 def _near_best(first: Floats, pools: Sequence[Pool], seeing: float, weights: Weights) -> NDArray[np.int64]:
@@ -270,6 +277,18 @@ def _matches(
     ]
     best = np.max(parts, axis=0) if len(parts) >= LEAST_CLAUSES else np.zeros(len(places))
     return (weighted.sum(axis=1) / mass).astype(np.float64), best.astype(np.float64)
+
+
+def _guessed(pool: Pool, places: NDArray[np.int64]) -> Floats:
+    """
+    Return what the tokens of documents would match that have none: by another model, or for want of memory.
+
+    Fitted by least squares on development data (correlation .68 for what was said, .87 for statements), so that scores
+    and floor mean the same without tokens.
+    """
+    near, words = pool.near[places], pool.words[places].astype(np.float64)
+    said = 0.08 + 0.09 * near + 0.15 * words
+    return np.where(pool.said[places], said, 0.05 + 0.17 * near + 0.25 * words)
 
 
 def _events(pools: Sequence[Pool], relevance: Floats, weights: Weights) -> Floats:

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Self
 
 from memoryd.domain.ports import Ports
+from memoryd.domain.reading import browse
 from memoryd.domain.reading.miss import why_not
 from memoryd.domain.reading.presentation import present
 from memoryd.domain.reading.question import read_question
@@ -30,7 +31,7 @@ from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.language.words import telling_words
 from memoryd.model.caller import Caller
-from memoryd.model.change import Recalled
+from memoryd.model.change import Entry, Recalled
 from memoryd.model.embedding import Embedded
 from memoryd.model.memory import Memory
 from memoryd.model.query import Query
@@ -43,7 +44,7 @@ from memoryd.turns import in_turns, let_others
 __all__ = ["Prompt", "find", "recall", "write_recalls"]
 
 VECTOR_ALONE = 0.3  # what a cosine counts where a scope is too large for memory
-MOST_FADED = 10_000  # memories that have faded since a time as of which is asked
+MOST_FADED = 1000  # memories that have faded since a time as of which is asked
 MOST_READ = 2000  # characters of a query in which names are looked for
 FEW = 10  # hits that are shown at once
 KEPT = 5  # every fifth place of an answer is for higher trust than a sandbox's, where that answers too
@@ -105,10 +106,14 @@ async def find(
     names = await _names(query.text, caller, scopes)
     ready = [index for index in indexes if index is not None]
     missing = [Leg.VECTOR] if embedded is None or any(index.mostly_unembedded for index in ready) else []
+    if embedded is not None and embedded.tokens and not all(index.with_tokens for index in ready):
+        missing.append(Leg.TOKENS)
     miss: Miss | None = None
     if len(ready) < len(indexes):  # a scope larger than the memory budget: the store answers, without its words
         missing.append(Leg.KEYWORD)
         found = await _from_store(query, caller, scopes, embedded, now)
+        if query.why_not:
+            miss = Miss((await browse.find(query.why_not, caller, ports, deleted=True)).id, 0, 0.0, ("not_compared",))
     else:
         ready += await _faded(query, caller, scopes)
         question = read_question(
@@ -119,9 +124,12 @@ async def find(
         deep = replace(asked, limit=depth)
         found = await scopes.of.run(ready, lambda: search(ready, deep, explain=query.explain))
         if ports.reranker is not None:
-            found = await reranked(
-                query.text, found, ports.reranker, limit=query.limit, kept=asked.kept, explain=query.explain
-            )
+            ordered: list[Found] | None = None
+            with ports.faults.spared("reranking"):
+                ordered = await reranked(query.text, found, ports.reranker, deep, asked.limit, explain=query.explain)
+            if ordered is None:
+                missing.append(Leg.RERANK)
+            found = found[: query.limit] if ordered is None else ordered
         if query.why_not:
             miss = await why_not(query, asked, found, ready, caller, scopes, now=now)
         if len(found) > FEW:
@@ -156,8 +164,12 @@ async def _faded(query: Query, caller: Caller, scopes: Scopes) -> list[ScopeInde
                 replace(entry, memory=replace(entry.memory, delete_time=None, purge_time=None)) for entry in entries
             ]
             model = ports.embedder
-            made.append(ScopeIndex([live[::-1]], dimensions=model.dimensions, fingerprint=model.fingerprint))
+            made.append(await asyncio.to_thread(_index_of, live[::-1], model.dimensions, model.fingerprint))
     return made
+
+
+def _index_of(entries: list[Entry], dimensions: int, fingerprint: str) -> ScopeIndex:
+    return ScopeIndex([entries], dimensions=dimensions, fingerprint=fingerprint)
 
 
 def _as_was(memory: Memory, as_of: datetime | None) -> Memory:
@@ -183,7 +195,8 @@ def _asked(query: Query, question: Question, telling: list[str], kept: int | Non
     """Return what is searched for; `kept` places are for higher trust, unset: a fifth."""
     share = -(-query.limit // KEPT) if query.limit > 1 else 0
     places = share if kept is None else min(kept, query.limit)
-    return Asked(question, query.limit, query.min_score, text_digest(query.text), tuple(telling), places)
+    digest = text_digest(query.text)
+    return Asked(question, query.limit, query.min_score, digest, tuple(telling), places, strict=query.strict)
 
 
 async def _embedded(text: str, caller: Caller, ports: Ports) -> tuple[Embedded | None, float]:

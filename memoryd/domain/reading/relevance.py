@@ -19,8 +19,10 @@ from memoryd.domain.reading.ranking import Ranked
 __all__ = ["above_floor", "scores_of"]
 
 BEST = 10  # hits in which evidence is looked for
-LEAST_SHARE = 0.3  # of the relevance of the best: what has less is no answer beside it …
-GOOD = 0.8  # … a relevance of which no more is asked: a best one that repeats the question sets no higher bar
+# of the relevance of the best, what others need at the least: of a good one, and of one that hardly answers itself
+SHARE_OF_GOOD, SHARE_OF_WEAK = 0.3, 0.7
+GOOD = 0.8  # a relevance of which no more is asked: a best one that repeats the question sets no higher bar
+STRICTER = 0.8  # by so much the floor of a context is higher
 DIGITS = 6
 
 Floats = NDArray[np.float64]
@@ -57,7 +59,7 @@ class _Floor:
 
 
 STATEMENTS, SAID = _Floor(-10.1, 0.43, -8.0, -5.0), _Floor(-13.9, 1.12, -8.0, -2.6)
-WORDS_ALONE = _Floor(-3.5, 0.0, -3.5, -3.5)
+WORDS_ALONE = _Floor(-4.6, 0.0, -4.6, -4.6)
 
 
 def scores_of(ranked: Ranked, rows: NDArray[np.int64]) -> Floats:
@@ -72,7 +74,7 @@ def scores_of(ranked: Ranked, rows: NDArray[np.int64]) -> Floats:
     return np.round(scores, DIGITS)
 
 
-def above_floor(ranked: Ranked, order: NDArray[np.int64]) -> NDArray[np.bool_]:
+def above_floor(ranked: Ranked, order: NDArray[np.int64], *, strict: bool = False) -> NDArray[np.bool_]:
     """
     Return which of some documents, best first, may be answers.
 
@@ -84,11 +86,15 @@ def above_floor(ranked: Ranked, order: NDArray[np.int64]) -> NDArray[np.bool_]:
     kept = named.copy()
     for chosen, floor in ((said, SAID), (~said, STATEMENTS)):
         some = order[chosen]
-        if len(some) and _evidence(ranked, some[:BEST]) >= _least(ranked, floor, is_said=floor is SAID):
+        if len(some) and _evidence(ranked, some[:BEST]) >= (
+            _least(ranked, floor, is_said=floor is SAID) + strict * STRICTER
+        ):
             kept |= chosen
     relevance = ranked.relevance[order]
     best = float(relevance.max(initial=0.0))
-    least = _seen(ranked) * LEAST_SHARE * min(best, GOOD)  # of words alone a common one may be all that is shared
+    best = min(best, GOOD)
+    share = SHARE_OF_WEAK + (SHARE_OF_GOOD - SHARE_OF_WEAK) * best / GOOD
+    least = _seen(ranked) * share * best  # of words alone a common one may be all that is shared
     return kept & (relevance > 0) & (named | (relevance >= least))
 
 
@@ -120,8 +126,8 @@ def _evidence(ranked: Ranked, best: NDArray[np.int64]) -> float:
 
 def _least(ranked: Ranked, floor: _Floor, *, is_said: bool) -> float:
     seen = _seen(ranked)
-    pieces = sum(
-        (pool.index.traits.said_pieces if is_said else pool.index.traits.stated_pieces) * pool.share
-        for pool in ranked.pools
-    )
+    pieces = 0.0
+    for pool in ranked.pools:
+        traits = pool.index.traits
+        pieces += traits.said_pieces * pool.said_share if is_said else traits.stated_pieces * pool.stated_share
     return seen * floor.of(pieces) + (1 - seen) * WORDS_ALONE.of(pieces)

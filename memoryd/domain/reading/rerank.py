@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memoryd.domain.reading.search import Found
+from memoryd.domain.reading.search import Asked, Found, with_kept
 from memoryd.embedding.base import Reranker
 from memoryd.index.analysis import embedded_text
 from memoryd.model.results import Leg, LegScore
-from memoryd.model.trust import Trust
 
 __all__ = ["MOST_READ", "reranked"]
 
@@ -17,12 +16,12 @@ MOST_READ = 50  # hits that are read with the question
 
 
 async def reranked(
-    question: str, found: Sequence[Found], reranker: Reranker, *, limit: int, kept: int, explain: bool
+    question: str, found: Sequence[Found], reranker: Reranker, asked: Asked, limit: int, *, explain: bool
 ) -> list[Found]:
     """
     Return at most `limit` hits: those that the model has read in its order, then the others.
 
-    Scores stay what they are. So many places as `kept` are for higher trust than a sandbox's, as before.
+    Scores stay what they are, and so do the places that are kept for higher trust.
     """
     read = found[:MOST_READ]
     texts = [embedded_text(hit.memory.source.speaker, hit.memory.content) for hit in read]
@@ -35,14 +34,5 @@ async def reranked(
         else hit
         for n, hit in enumerate(found)
     ]
-    return _with_kept([*(told[n] for n in order), *told[len(values) :]], limit, kept)
-
-
-def _with_kept(ordered: Sequence[Found], limit: int, kept: int) -> list[Found]:
-    """Return the first hits, the last of a sandbox's replaced where too few are of higher trust."""
-    chosen = list(ordered[:limit])
-    missing = kept - sum(hit.memory.trust is not Trust.SANDBOX for hit in chosen)
-    higher = [hit for hit in ordered[limit:] if hit.memory.trust is not Trust.SANDBOX][: max(0, missing)]
-    lower = [n for n, hit in enumerate(chosen) if hit.memory.trust is Trust.SANDBOX]
-    gone = {*lower[len(lower) - len(higher) :]} if higher else set()
-    return [hit for n, hit in enumerate(chosen) if n not in gone] + higher
+    ordered = [*(told[n] for n in order), *told[len(values) :]]
+    return with_kept(ordered[:limit], ordered, asked.kept)

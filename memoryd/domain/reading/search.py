@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from memoryd.domain.reading.duplicates import collapsed
 from memoryd.domain.reading.pairs import Candidate, in_order
-from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, best_first, ranked
+from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, ranked
 from memoryd.domain.reading.relevance import above_floor, scores_of
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
@@ -19,7 +19,7 @@ from memoryd.model.memory import Memory
 from memoryd.model.results import Leg, LegScore
 from memoryd.model.trust import Trust
 
-__all__ = ["Asked", "Found", "hits_of", "place_of", "search"]
+__all__ = ["Asked", "Found", "hits_of", "place_of", "search", "with_kept"]
 
 DEPTH = 30  # candidates of a search at the least, so that a newer statement is there to be told from the older one
 SPARE = 10  # candidates more than are wanted, as some say the same
@@ -42,6 +42,8 @@ class Asked:
     """Those of the terms that tell instances of one shape apart: names, numbers, days."""
     kept: int = 0
     """Places for memories of higher trust than a sandbox's."""
+    strict: bool = False
+    """Whether the floor is that of a context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def search(
         return found  # nothing of higher trust was crowded out
     question = replace(asked.question, least_trust=Trust.IMPORTED.weight)
     alone = replace(asked, question=question, limit=asked.kept)
-    return _with_kept(found, lower, _search(indexes, alone, explain=explain, weights=weights), missing)
+    return with_kept(found, _search(indexes, alone, explain=explain, weights=weights), asked.kept)
 
 
 def place_of(
@@ -103,12 +105,19 @@ def place_of(
     return place, score, n not in chosen and passes, tuple(_legs(of, n, weights))
 
 
-def _with_kept(found: Sequence[Found], lower: Sequence[Found], higher: Sequence[Found], missing: int) -> list[Found]:
-    """Return what was found with the best of higher trust in it, in place of the last of a sandbox's."""
+def with_kept(found: Sequence[Found], others: Sequence[Found], kept: int) -> list[Found]:
+    """
+    Return hits with the best of higher trust among others in place of the last of a sandbox's, until so many are kept.
+
+    Only those that answer about as well as the best of higher trust; measured by that alone, as a sandbox that repeats
+    the question would set the bar for all.
+    """
+    lower = [hit for hit in found if hit.memory.trust is Trust.SANDBOX]
+    missing = kept - (len(found) - len(lower))
     there = {hit.memory.id for hit in found}
-    # measured by its own best: by that of all, a sandbox that repeats the question would set the bar
+    higher = [hit for hit in others if hit.memory.trust is not Trust.SANDBOX]
     least = LEAST_SHARE * max((hit.score for hit in higher), default=0.0)
-    more = [hit for hit in higher if hit.memory.id not in there and hit.score >= least][:missing]
+    more = [hit for hit in higher if hit.memory.id not in there and hit.score >= least][: max(0, missing)]
     gone = {hit.memory.id for hit in lower[len(lower) - len(more) :]} if more else set()
     return [hit for hit in found if hit.memory.id not in gone] + more
 
@@ -141,9 +150,12 @@ def _chosen(of: Ranked, asked: Asked) -> NDArray[np.int64]:
     """Return the documents that may become hits, best first."""
     depth = max(asked.limit + SPARE, DEPTH)
     wanted = np.flatnonzero(of.relevance > 0)
-    order = wanted[best_first(of.place[wanted], depth)]
+    if len(wanted) > depth:
+        least = np.partition(of.place[wanted], len(wanted) - depth)[len(wanted) - depth]
+        wanted = wanted[of.place[wanted] >= least]
+    order = wanted[np.lexsort((of.joined("created")[wanted], -of.place[wanted]))][:depth]
     if asked.min_score is None:
-        return order[above_floor(of, order)]
+        return order[above_floor(of, order, strict=asked.strict)]
     return order[scores_of(of, order) >= asked.min_score]
 
 
@@ -201,5 +213,6 @@ def _legs(of: Ranked, n: int, weights: Weights) -> Iterator[LegScore]:
     for leg, (column, weight) in values.items():
         value = float(column[n])
         if leg in {Leg.VECTOR, Leg.KEYWORD} or (value and weight):
-            rank = int(np.count_nonzero(column > value + RANK_TIE)) + 1 if value > 0 else 0
+            is_known = value > 0 and not (leg is Leg.TOKENS and of.guessed[n])
+            rank = int(np.count_nonzero(column > value + RANK_TIE)) + 1 if is_known else 0
             yield LegScore(leg, rank, max(0.0, value), weight)

@@ -12,12 +12,14 @@ import re
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
+from itertools import islice
 from typing import NamedTuple
 
 __all__ = ["Days", "days_named"]
 
-MOST_CHARACTERS = 4000  # of a text that are read
-MOST_DAYS = 8  # intervals of one text
+MOST_CHARACTERS = 1000  # of a text that are read
+MOST_DAYS = 24  # intervals of one text
+MOST_MATCHES = 8  # of one form in one text
 FAR_DAYS = 366 * 120  # nobody's own memory is farther away
 
 
@@ -317,21 +319,25 @@ _OTHERS = (
     ),
     _form(rf"on {_WEEKDAY}(?: (?:morning|afternoon|evening|night))?", _of_weekday, *(f"on {d}" for d in _DAY_STARTS)),
 )  # fmt: skip
+_HABITUAL = (_DATED[-1], _DATED[-2], _OTHERS[-1])
 _YEARS = _form(r"(?:in|of|since|during|for|from|year|throughout) (?P<year>(?:19|20)\d\d)", _of_year)
 _HABIT = re.compile(r"\b(?:every|each) $")  # "every July" names no day
 
 
-def days_named(text: str, today: date, years: Sequence[int] = ()) -> list[Days]:
+def days_named(text: str, today: date, years: Sequence[int] = (), *, habits: bool = False) -> list[Days]:
     """
-    Return the days that a text names, seen from a day; at most eight intervals, in no order.
+    Return the days that a text names, seen from a day; at most MOST_DAYS intervals, in no order.
 
-    A date without a year is that of each of `years`; without them of the year in which it is nearest to that day.
+    A date without a year is that of each of `years`; without them of the year in which it is nearest to that day. With
+    `habits` a bare weekday or month names none: "the trash is collected on Thursday" tells of no day.
     """
     lowered = text[:MOST_CHARACTERS].lower()
     near = years or (today.year - 1, today.year, today.year + 1)
     found: list[Days] = []
     for form in _worth_reading(lowered):
-        matches = list(form.pattern.finditer(lowered))
+        if habits and form in _HABITUAL:
+            continue
+        matches = list(islice(form.pattern.finditer(lowered), MOST_MATCHES))
         read = [one for match in matches for one in _of_match(form, match, lowered, today, years)]
         if read:
             found += read

@@ -83,11 +83,12 @@ def clauses(question: str) -> list[tuple[int, int]]:
 
 def question_share(text: str) -> float:
     """Return which share of the sentences of a text are questions, 0–1."""
+    text = text[:MOST_CHARACTERS]
     if not any(mark in text for mark in _MARKS):
         return 0.0
-    ends = _SENTENCE_END.findall(text[:MOST_CHARACTERS])
+    ends = _SENTENCE_END.findall(text)
     asked = sum(any(mark in end for mark in _MARKS) for end in ends)
-    tail = _SENTENCE_END.split(text[:MOST_CHARACTERS])[-1]
+    tail = _SENTENCE_END.split(text)[-1]
     return asked / (len(ends) + bool(tail.strip()))
 
 
