@@ -96,7 +96,7 @@ graph-check: $(READY)
 bench: $(READY)  ## Measure latency, throughput, memory and start-up (minutes)
 	$(BIN)/python -m tests.bench $(ARGS)
 
-eval: $(READY)  ## Score retrieval: make eval DATA=folder-with-eval_retrieval.py [SETS=locomo,…] [THROUGH=messages] [ARGS=--floors]
+eval: $(READY)  ## Score retrieval: make eval DATA=folder-with-eval_retrieval.py [SETS=locomo,…|all] [THROUGH=messages]
 	@test -n "$(DATA)" || { echo "usage: make eval DATA=<folder that holds eval_retrieval.py> [SETS=locomo,beam-100k] [THROUGH=messages]"; exit 2; }
 	$(BIN)/python -m tests.eval $(DATA) --sets "$(or $(SETS),locomo)" --through "$(or $(THROUGH),memories)" $(ARGS)
 

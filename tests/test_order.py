@@ -63,7 +63,7 @@ def order(entries: list[Entry], **more) -> list[str]:
 
 def score_of(cosine: float) -> float:
     """The score of a statement that the vector leg alone finds."""
-    return float(SEEN_STATEMENTS.at(np.array([WEIGHTS.statement_vector * cosine]))[0])
+    return float(SEEN_STATEMENTS.at(np.array([WEIGHTS.statement_vector * cosine]), 0)[0])
 
 
 def test_of_two_close_scores_the_newer_stands_first_and_each_keeps_its_score():

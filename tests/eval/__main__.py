@@ -21,11 +21,14 @@ from memory_client import Draft, Filter, Kind, MemoryClient, Source
 
 from memoryd.model.limits import MAX_BATCH, MAX_CONTENT_BYTES, MAX_QUERY_BYTES, MAX_SEARCH_LIMIT
 from tests.eval.drafts import cut, happened, words_of
-from tests.eval.floors import tell_floors
 from tests.eval.local import FACTS
 from tests.eval.scorer import scorer_of
 from tests.eval.talk import ask_messages, feed_messages, tell_neighbours, until_embedded
 from tests.support import running
+
+EVERY_SET = (
+    "locomo", "beam-100k", "lifebench", "cranfield", "precisionmembench", "letta-core", "letta-update",
+)  # fmt: skip
 
 
 def _draft(item: Any, kind: Kind, counts: dict[str, int]) -> Draft:
@@ -74,19 +77,31 @@ def _judged(memory: MemoryClient, items: list[Any], ids: dict[str, str]) -> None
         print(f"  of {len(some)} facts {title}: {retired:.3f} superseded, {contested:.3f} contested")
 
 
+def _tell_all(found: dict[str, dict[str, Any]]) -> None:
+    """Print one table of the headline questions of every set."""
+    print("| set | questions | R@5 | R@10 | nDCG@10 | MRR | fresh > stale | search p50, 100 hits |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    for name, report in found.items():
+        figures = report["headline"]
+        cells = [
+            f"{figures[key]:.3f}" if key in figures else "–" for key in ("R@5", "R@10", "nDCG@10", "MRR", "fresh>stale")
+        ]
+        print(f"| {name} | {figures['n']} | {' | '.join(cells)} | {report['latency_ms']['p50']:.1f} ms |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder that holds eval_retrieval.py")
     parser.add_argument(
         "--through", choices=("memories", "messages"), default="memories", help="feed dialogues as memories or messages"
     )
-    parser.add_argument("--sets", default="locomo", help="comma-separated names of its data sets")
-    parser.add_argument("--floors", action="store_true", help="also tell what floors of similarity keep")
+    parser.add_argument("--sets", default="locomo", help="comma-separated names of its data sets; all: every one")
     args = parser.parse_args()
     scorer = scorer_of(args.data)
     folder = Path(tempfile.mkdtemp(prefix="memoryd-eval-"))
     with running(folder) as daemon:
-        for name in args.sets.split(","):
+        found: dict[str, dict[str, Any]] = {}
+        for name in EVERY_SET if args.sets == "all" else args.sets.split(","):
             data = scorer.load(name)
             kind = Kind.FACT if name.partition("+")[0] in FACTS else Kind.EPISODE
             wanted = Filter(kinds=frozenset({kind}))
@@ -115,17 +130,17 @@ def main() -> None:
                 hits = clients[conversation].search(text, limit=min(k, MAX_SEARCH_LIMIT), filter=wanted).hits
                 return [ids[conversation][hit.memory.id] for hit in hits]
 
-            scorer.print_report(scorer.evaluate(data, search))
+            found[name] = scorer.evaluate(data, search)
+            scorer.print_report(found[name])
             if counts["cut"]:
                 print(f"{counts['cut']} texts were longer than {MAX_CONTENT_BYTES} bytes and were cut\n")
             if counts["rejected"]:
                 print(f"{counts['rejected']} texts were refused as credentials\n")
-            if args.floors:
-                tell_floors(data, clients, ids)
             for conversation, items in data.memories.items():
                 _judged(clients[conversation], items, ids[conversation])
             for client in clients.values():
                 client.close()
+    _tell_all(found)
     shutil.rmtree(folder)
 
 

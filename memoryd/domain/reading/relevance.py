@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from memoryd.domain.reading.ranking import Ranked
 
-__all__ = ["above_floor", "scores_of"]
+__all__ = ["Curve", "above_floor", "scores_of"]
 
+LEAST_PIECES = 20.0  # of text, as of two short statements
 BEST = 10  # hits in which evidence is looked for
 # of the relevance of the best, what others need at the least: of a good one, and of one that hardly answers itself
 SHARE_OF_GOOD, SHARE_OF_WEAK = 0.3, 0.7
@@ -29,19 +30,26 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class _Curve:
-    """1 / (1 + exp(−(slope · relevance + offset)))."""
+class Curve:
+    """
+    1 / (1 + exp(−(slope · relevance + text · ln(word pieces searched) + offset))).
+
+    Among more statements a relevance is reached more often by chance. What was said showed no such effect.
+    """
 
     slope: float
+    text: float
     offset: float
 
-    def at(self, relevance: Floats) -> Floats:
-        values: Floats = 1 / (1 + np.exp(-(self.slope * relevance + self.offset)))
+    def at(self, relevance: Floats, pieces: float) -> Floats:
+        """Return the scores of some relevances."""
+        exponent = self.slope * relevance + self.text * float(np.log(max(pieces, LEAST_PIECES))) + self.offset
+        values: Floats = 1 / (1 + np.exp(-exponent))
         return values
 
 
-SEEN_STATEMENTS, SEEN_SAID = _Curve(6.7, -4.2), _Curve(6.2, -5.5)
-READ_STATEMENTS, READ_SAID = _Curve(9.2, -3.3), _Curve(6.4, -3.7)
+SEEN_STATEMENTS, SEEN_SAID = Curve(16.9, -1.26, 2.5), Curve(6.2, 0.0, -5.5)
+READ_STATEMENTS, READ_SAID = Curve(14.4, -0.82, 3.0), Curve(6.4, 0.0, -3.7)
 """Of words alone."""
 
 
@@ -55,7 +63,7 @@ class _Floor:
     most: float
 
     def of(self, pieces: float) -> float:
-        return min(self.most, max(self.least, self.offset + self.slope * float(np.log(max(pieces, 1.0)))))
+        return min(self.most, max(self.least, self.offset + self.slope * float(np.log(max(pieces, LEAST_PIECES)))))
 
 
 STATEMENTS, SAID = _Floor(-10.1, 0.43, -8.0, -5.0), _Floor(-13.9, 1.12, -8.0, -2.6)
@@ -67,8 +75,9 @@ def scores_of(ranked: Ranked, rows: NDArray[np.int64]) -> Floats:
     said = _said(ranked)[rows]
     relevance = ranked.relevance[rows]
     seen = _seen(ranked)
-    by_all = np.where(said, SEEN_SAID.at(relevance), SEEN_STATEMENTS.at(relevance))
-    by_words = np.where(said, READ_SAID.at(relevance), READ_STATEMENTS.at(relevance))
+    pieces = _pieces(ranked, is_said=False)
+    by_all = np.where(said, SEEN_SAID.at(relevance, 0), SEEN_STATEMENTS.at(relevance, pieces))
+    by_words = np.where(said, READ_SAID.at(relevance, 0), READ_STATEMENTS.at(relevance, pieces))
     alone = ranked.joined("bare")[rows]
     scores: Floats = np.where(alone, by_words, seen * by_all + (1 - seen) * by_words)
     return np.round(scores, DIGITS)
@@ -126,8 +135,14 @@ def _evidence(ranked: Ranked, best: NDArray[np.int64]) -> float:
 
 def _least(ranked: Ranked, floor: _Floor, *, is_said: bool) -> float:
     seen = _seen(ranked)
-    pieces = 0.0
+    pieces = _pieces(ranked, is_said=is_said)
+    return seen * floor.of(pieces) + (1 - seen) * WORDS_ALONE.of(pieces)
+
+
+def _pieces(ranked: Ranked, *, is_said: bool) -> float:
+    """Return how much text is searched, in word pieces, of what was said or of statements."""
+    found = 0.0
     for pool in ranked.pools:
         traits = pool.index.traits
-        pieces += traits.said_pieces * pool.said_share if is_said else traits.stated_pieces * pool.stated_share
-    return seen * floor.of(pieces) + (1 - seen) * WORDS_ALONE.of(pieces)
+        found += traits.said_pieces * pool.said_share if is_said else traits.stated_pieces * pool.stated_share
+    return found
