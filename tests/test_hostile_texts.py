@@ -112,7 +112,7 @@ def test_what_is_erased_leaves_no_days_and_no_speaker():
     made = memory("On 3 March 2019 we met", kind=Kind.EPISODE, source=Source("Ann", session_id="s"))
     traits.append(0, traits_of(made))
     assert 1 == len(traits.named_days(1)[0])
-    traits.remove(0, is_said=True)
+    traits.remove(0, is_said=True, is_trusted=True)
     traits.erase(np.array([0]))
     assert 0 == len(traits.named_days(1)[0])
     assert not traits.speaks("ann")

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.domain.reading.question import read_question
-from memoryd.domain.reading.ranking import ranked
+from memoryd.domain.reading.ranking import Ranked, ranked
 from memoryd.domain.reading.search import Asked, search
 from memoryd.index import legs
 from memoryd.index.analysis import analyse, indexed_memory
+from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.change import Entry
 from memoryd.model.embedding import TOKEN_DIMENSIONS, Embedded
@@ -78,9 +79,18 @@ def index_of(made: list[Memory], *, with_model: bool = True) -> ScopeIndex:
     )
 
 
-def hits(index, text, *, wanted=SAID, with_model=True, limit=10, least_trust=0):
+def question_of(index, text, *, wanted=SAID, with_model=True, least_trust=0) -> Question:
     question = read_question(text, embedded(text) if with_model else None, wanted, NOW, [index])
-    question = replace(question, least_trust=least_trust)
+    return replace(question, least_trust=least_trust)
+
+
+def ranked_of(index, text, **more) -> Ranked:
+    question = question_of(index, text, **more)
+    return ranked([index], question, index.corpus(question.terms))
+
+
+def hits(index, text, *, limit=10, **more):
+    question = question_of(index, text, **more)
     return search([index], Asked(question, limit, min_score=0.0))
 
 
@@ -134,7 +144,7 @@ def test_a_removed_message_gives_nothing_and_its_neighbours_close_up():
     index = index_of(talk, with_model=False)
     index.remove(talk[1].id)
     assert [] == hits(index, "hike Norway", with_model=False)
-    assert 1 == int(index.sequences.beside(np.array([2]), -1, 3)[0] == 0)
+    assert 0 == index.sequences.beside(np.array([2]), -1, 3, np.ones(3, dtype=np.bool_))[0]
 
 
 TEXTS = st.lists(st.sampled_from(["red", "blue", "tea", "cup", "sun", "?"]), min_size=1, max_size=4).map(" ".join)

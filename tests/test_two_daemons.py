@@ -218,7 +218,7 @@ async def test_an_owner_too_large_for_memory_is_looked_at_again_once_something_i
         size = index.nbytes
         loads, read = [], other.ports.store._store.read_owner
         other.ports.store.read_owner = lambda *given: loads.append(1) or read(*given)
-        other.ports.indexes._budget = size // 3
+        other.ports.indexes._budget = size // 2
         for _ in range(3):
             assert await other.ports.indexes.get(OWNER) is None
             await one.add(f"one more {len(loads)}")

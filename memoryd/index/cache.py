@@ -23,7 +23,8 @@ from memoryd.turns import Turn
 
 __all__ = ["Commits", "ScopeIndexes"]
 
-ON_LOOP = 20_000  # documents that are searched on the loop itself (≤ 1 ms); above, in the search pool
+ON_LOOP = 2000  # documents that are searched on the loop itself (1–2.5 ms); above, in the search pool …
+ON_LOOP_TOKEN_BYTES = 8 * 1024 * 1024  # … as with more vectors of tokens
 MOST_ERASED = 256  # purges of one commit that are erased in place (36 ms of 100,000); with more an index is rebuilt
 MOST_LOADS = 4  # of one index in one call: where others purge all the time, the store is asked instead
 AT_ONCE = 4096  # characters of terms, or as much work, that are brought in at once: about 1 ms
@@ -316,9 +317,15 @@ class ScopeIndexes:
         """Return the owner's index if it is in memory."""
         return self._ready.get(owner)
 
+    @staticmethod
+    def are_large(indexes: Sequence[ScopeIndex]) -> bool:
+        """Whether a search of these indexes takes so long that others would feel it on the event loop."""
+        tokens = sum(index.tokens.nbytes for index in indexes)
+        return sum(index.count for index in indexes) > ON_LOOP or tokens > ON_LOOP_TOKEN_BYTES
+
     async def run(self, indexes: Sequence[ScopeIndex], search: Callable[[], T]) -> T:
         """Run a search of these indexes: small ones on the loop, large ones in the search pool."""
-        if sum(index.count for index in indexes) <= ON_LOOP:
+        if not self.are_large(indexes):
             return search()
         return await asyncio.get_running_loop().run_in_executor(self._searchers, search)
 

@@ -25,6 +25,7 @@ from memoryd.knowledge.language.dates import Days
 from memoryd.knowledge.language.questions import SIGN_OF
 from memoryd.model.embedding import TOKEN_DIMENSIONS
 from memoryd.model.memory import Kind
+from memoryd.model.trust import Trust
 
 __all__ = ["Pool", "Rough", "Windows", "pool_of"]
 
@@ -74,16 +75,36 @@ class Pool:
         self.question = question
         self.rows = rows
         self._mask = mask
-        said: NDArray[np.bool_] = index.columns.kinds.view(len(mask)) == SAID
-        self.said_share = int(np.count_nonzero(mask & said)) / max(1, int(np.count_nonzero(said)))
-        """Which share of what was said passes the filter."""
-        self.stated_share = int(np.count_nonzero(mask & ~said)) / max(1, int(np.count_nonzero(~said)))
+        self._trusted = trusted_of(index, len(mask))
         self._places = np.full(len(mask), len(rows), dtype=np.int64)
         self._places[rows] = np.arange(len(rows))
         self._places[~mask] = len(rows)  # who is looked at, and does not pass, lends nothing
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def _pieces(self) -> dict[tuple[bool, bool], float]:
+        """How much text passes the filter, in word pieces, by whether it was said and whether it is trusted."""
+        said: NDArray[np.bool_] = self.index.columns.kinds.view(len(self._mask)) == SAID
+        found = {}
+        for is_said in (False, True):
+            for is_trusted in (False, True):
+                some = (said == is_said) & (self._trusted == is_trusted)
+                share = int(np.count_nonzero(some & self._mask)) / max(1, int(np.count_nonzero(some)))
+                found[is_said, is_trusted] = share * self.index.traits.text_pieces(
+                    is_said=is_said, is_trusted=is_trusted
+                )
+        return found
+
+    def searched(self, *, is_said: bool, trusted_alone: bool) -> float:
+        """Return how much text passes the filter, in word pieces: of what was said or of statements."""
+        return self._pieces[is_said, True] + (0.0 if trusted_alone else self._pieces[is_said, False])
+
+    @cached_property
+    def trusted(self) -> NDArray[np.bool_]:
+        """Which are of higher trust than a sandbox's."""
+        return self._trusted[self.rows]
 
     similar: Similarities | None
     similarity: NDArray[np.float64]
@@ -120,7 +141,7 @@ class Pool:
         """By step: the place in the pool of who stands there; len(self) where nobody does who passes the filter."""
         found = {}
         for step in (-1, 1, -2, 2):
-            rows = self.index.sequences.beside(self.rows, step, len(self._mask))
+            rows = self.index.sequences.beside(self.rows, step, len(self._mask), self._trusted)
             there = rows != NOBODY
             places = np.full(len(self.rows), len(self.rows), dtype=np.int64)
             places[there] = self._places[rows[there]]
@@ -259,7 +280,7 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
         if question.entity_ids:
             value += rough.names * index.columns.mentioning(question.entity_ids, count)
         if question.speaker:
-            value += rough.speaker * index.traits.said_by(question.speaker, count)
+            value += rough.speaker * _speaking(index, index.traits.said_by(question.speaker, count))
         slack = 0.0 if similar is None else 2 * rough.vector * similar.slack
         rows = _best(index, np.where(mask, value, np.float32(-1)), mask, slack)
     if question.also is not None and question.also[0] == id(index):
@@ -272,12 +293,23 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
     nobody = np.zeros(len(rows), dtype=np.bool_)
     traits = index.traits
     named = bool(question.speaker)
-    pool.said_by_named = traits.said_by(question.speaker, count)[rows] if named else nobody
-    pool.said_by_others = traits.said_by_others(question.speaker, count)[rows] if named else nobody
+    pool.said_by_named = _speaking(index, traits.said_by(question.speaker, count))[rows] if named else nobody
+    pool.said_by_others = _speaking(index, traits.said_by_others(question.speaker, count))[rows] if named else nobody
     names = index.columns.mentioning(question.entity_ids, count)[rows] if question.entity_ids else nobody
     pool.names = names
     pool.by_assistant = traits.by_assistant(count)[rows]
     return pool
+
+
+def trusted_of(index: ScopeIndex, count: int) -> NDArray[np.bool_]:
+    """Return which of the first documents are of higher trust than a sandbox's."""
+    trusted: NDArray[np.bool_] = index.columns.trusts.view(count) > Trust.SANDBOX.weight
+    return trusted
+
+
+def _speaking(index: ScopeIndex, said: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return of those that a speaker said which count: what a sandbox says in a speaker's name, only among its like."""
+    return said & trusted_of(index, len(said)) if index.traits.trusts_speakers else said
 
 
 def _best(index: ScopeIndex, value: Floats, mask: NDArray[np.bool_], slack: float) -> Rows:
@@ -287,8 +319,9 @@ def _best(index: ScopeIndex, value: Floats, mask: NDArray[np.bool_], slack: floa
     chosen = np.zeros(len(mask), dtype=np.bool_)
     chosen[best] = True
     if index.sequences.are_any:
+        trusted = trusted_of(index, len(mask))
         for step in (-2, -1, 1, 2):
-            beside = index.sequences.beside(best, step, len(mask))
+            beside = index.sequences.beside(best, step, len(mask), trusted)
             chosen[beside[beside != NOBODY]] = True
     return np.flatnonzero(chosen & mask)
 
@@ -303,8 +336,10 @@ def _time(index: ScopeIndex, days: Sequence[Days], mask: NDArray[np.bool_]) -> F
     for first, last in days:
         distance = np.minimum(distance, np.maximum(np.maximum(first - own, own - last), 0))
     inside = int(np.count_nonzero(mask & (distance == 0)))
+    trusted = mask & trusted_of(index, count)
+    judged = trusted if trusted.any() else mask
     fits = np.where(distance <= FORGOTTEN_DAYS, np.exp(distance * np.float32(-1 / FADE_DAYS)), 0).astype(np.float32)
-    if inside >= RARE_SHARE * max(1, int(np.count_nonzero(mask))):
+    if np.count_nonzero(judged & (distance == 0)) >= RARE_SHARE * max(1, int(np.count_nonzero(judged))):
         return None
     documents, starts, ends = index.traits.named_days(count)
     shared = np.zeros(len(documents), dtype=np.float32)

@@ -191,7 +191,8 @@ class ScopeIndex:
             self._former_links[memory_id] = memory.links | self._former_links.get(memory_id, frozenset())
         self.people.remove(memory)
         self.sequences.remove(document, memory)
-        self.traits.remove(document, is_said=memory.kind is Kind.EPISODE)
+        is_trusted = not memory.trust.is_sandbox
+        self.traits.remove(document, is_said=memory.kind is Kind.EPISODE, is_trusted=is_trusted)
         self._contested.discard(document)
         self.columns.alive.view()[document] = False
         if self.vectors is not None:

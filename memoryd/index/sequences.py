@@ -36,6 +36,58 @@ def sequence_of(memory: Memory) -> Hashable:
 
 
 class Sequences:
+    """
+    Who stands beside whom in a session.
+
+    A sandbox's text stands beside all. What is of higher trust stands beside its like alone, so that a sandbox neither
+    lends it an answer by what it puts beside it, nor comes between two that belong together.
+    """
+
+    def __init__(self) -> None:
+        self._all = _Chains()
+        self._trusted = self._all
+        """The chains without what sandboxes said; the same object until a sandbox says something."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it occupies, estimated."""
+        return self._all.nbytes + (0 if self._trusted is self._all else self._trusted.nbytes)
+
+    @property
+    def are_any(self) -> bool:
+        """Whether any document stands in a session."""
+        return self._all.are_any
+
+    def append(self, document: int, memory: Memory) -> None:
+        """Put the next document in its place."""
+        key = sequence_of(memory)
+        if key is not None and memory.trust.is_sandbox and self._trusted is self._all:
+            self._trusted = self._all.copy()
+        self._all.append(document, memory, key)
+        if self._trusted is not self._all:
+            self._trusted.append(document, memory, None if memory.trust.is_sandbox else key)
+
+    def remove(self, document: int, memory: Memory) -> None:
+        """Take a document out; its neighbours are each other's from now on."""
+        key = sequence_of(memory)
+        self._all.remove(document, memory, key)
+        if self._trusted is not self._all and not memory.trust.is_sandbox:
+            self._trusted.remove(document, memory, key)
+
+    def beside(self, rows: NDArray[np.int64], step: int, count: int, trusted: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """
+        Return who stands `step` places after each of some documents (before them, if it is negative), or NOBODY.
+
+        Of the first `count` documents alone: those that come meanwhile are joined to them, and not seen. `trusted`
+        tells of all of those which are of higher trust than a sandbox's.
+        """
+        found = self._all.beside(rows, step, count)
+        if self._trusted is self._all:
+            return found
+        return np.where(trusted[rows], self._trusted.beside(rows, step, count), found)
+
+
+class _Chains:
     """For each document the one before it and the one after it; NOBODY where there is none."""
 
     def __init__(self) -> None:
@@ -54,11 +106,10 @@ class Sequences:
         """Whether any document stands in a session."""
         return bool(self._of)
 
-    def append(self, document: int, memory: Memory) -> None:
+    def append(self, document: int, memory: Memory, key: Hashable) -> None:
         """Put the next document in its place."""
         self._before.append(NOBODY)
         self._after.append(NOBODY)
-        key = sequence_of(memory)
         if key is None:
             return
         happened, created, documents = self._of.setdefault(key, (array("q"), array("q"), array("i")))
@@ -69,9 +120,8 @@ class Sequences:
         created.insert(place, to_us(memory.create_time))
         documents.insert(place, document)
 
-    def remove(self, document: int, memory: Memory) -> None:
+    def remove(self, document: int, memory: Memory, key: Hashable) -> None:
         """Take a document out; its neighbours are each other's from now on."""
-        key = sequence_of(memory)
         if key is None:
             return
         happened, created, documents = self._of[key]
@@ -82,6 +132,14 @@ class Sequences:
         before, after = int(self._before.view()[document]), int(self._after.view()[document])
         self._join(before, after)
         self._before.view()[document] = self._after.view()[document] = NOBODY
+
+    def copy(self) -> _Chains:
+        """Return the same once more, to go on by itself."""
+        other = _Chains()
+        every = np.zeros(0, dtype=np.int32)
+        other._before, other._after = self._before.without(every), self._after.without(every)
+        other._of = {key: (a[:], b[:], c[:]) for key, (a, b, c) in self._of.items()}
+        return other
 
     def _join(self, first: int, second: int) -> None:
         if first != NOBODY:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import secrets
 from array import array
 from collections import Counter
 from datetime import date
@@ -29,7 +27,6 @@ NO_SPEAKER = 0
 UNDATED = -(10**8)  # the day of what has none: far from all others
 HAPPENED = frozenset({Kind.EPISODE, Kind.EVENT})
 ROLES = frozenset(role.value for role in Role)
-_SALT = secrets.token_bytes(16)
 NO_NAMES = frozenset({*USER_WORDS, *ROLES})
 
 
@@ -50,12 +47,13 @@ class Trait(NamedTuple):
     """The days that its words name, beside its own."""
     is_said: bool
     """Whether it is a message or another text of kind EPISODE."""
+    is_trusted: bool
+    """Whether it is of higher trust than a sandbox's."""
 
 
 def _number_of(name: str) -> int:
-    """Return the number of a name, another one in each process: names themselves are not kept."""
-    salted = hashlib.blake2b(name.encode(), digest_size=6, key=_SALT).digest()
-    return int.from_bytes(salted) if name else NO_SPEAKER
+    """Return the number of a name, another one in each process (Python salts it): names themselves are not kept."""
+    return (hash(name) or 1) if name else NO_SPEAKER
 
 
 def first_name(speaker: str) -> str:
@@ -81,11 +79,17 @@ def traits_of(memory: Memory) -> Trait:
         role == Role.ASSISTANT.value,
         tuple(days_named(content, happened.date(), habits=memory.kind not in HAPPENED)),
         episode,
+        not memory.trust.is_sandbox,
     )
 
 
 class Traits:
-    """Documents 0 … count − 1; one thread appends, others read."""
+    """
+    Documents 0 … count − 1; one thread appends, others read.
+
+    Who speaks, how long texts are and how much text there is: where anything is of higher trust than a sandbox's, as if
+    that were all.
+    """
 
     def __init__(self) -> None:
         self._days = Growable(np.int32)
@@ -95,11 +99,11 @@ class Traits:
         self._speaker = Growable(np.int64)
         self._assistant = Growable(np.bool_)
         self._named_of, self._named_first, self._named_last = array("i"), array("i"), array("i")
-        self._speakers: Counter[int] = Counter()
+        self._all_speakers: Counter[int] = Counter()
         """How many documents each speaker said, by the number of the name."""
-        self._lengths = np.zeros(MOST_PIECES + 1, dtype=np.int64)
-        """Of what was said: how many have so many pieces."""
-        self.said_pieces = self.stated_pieces = 0
+        self._trusted_speakers: Counter[int] = Counter()
+        self._lengths = np.zeros((2, 2, MOST_PIECES + 1), dtype=np.int32)
+        """How many documents have so many pieces, by whether they were said and whether they are trusted."""
         self._years: Counter[int] = Counter()
         """How many happened or were said in each year."""
 
@@ -116,19 +120,14 @@ class Traits:
             self._named_of.append(document)
             self._named_first.append(days.first)
             self._named_last.append(days.last)
-        if speaker:
-            self._speakers[speaker] += 1
-        self._count(trait.pieces, 1, is_said=trait.is_said)
+        self._count_speaker(speaker, 1, is_trusted=trait.is_trusted)
+        self._lengths[int(trait.is_said), int(trait.is_trusted), trait.pieces] += 1
         self._count_year(trait.day, 1)
 
-    def remove(self, document: int, *, is_said: bool) -> None:
+    def remove(self, document: int, *, is_said: bool, is_trusted: bool) -> None:
         """Count a document no more, as it is dead."""
-        speaker = int(self._speaker.view()[document])
-        if speaker:
-            self._speakers[speaker] -= 1
-            if not self._speakers[speaker]:
-                del self._speakers[speaker]
-        self._count(int(self._pieces.view()[document]), -1, is_said=is_said)
+        self._count_speaker(int(self._speaker.view()[document]), -1, is_trusted=is_trusted)
+        self._lengths[int(is_said), int(is_trusted), int(self._pieces.view()[document])] -= 1
         self._count_year(int(self._days.view()[document]), -1)
 
     def erase(self, documents: NDArray[np.int64]) -> None:
@@ -140,6 +139,13 @@ class Traits:
         for name in ("_named_of", "_named_first", "_named_last"):
             kept = np.frombuffer(getattr(self, name).tobytes(), dtype=np.int32)[~gone]
             setattr(self, name, array("i", kept.tobytes()))
+
+    def _count_speaker(self, speaker: int, step: int, *, is_trusted: bool) -> None:
+        for counts in (self._all_speakers, self._trusted_speakers) if is_trusted else (self._all_speakers,):
+            if speaker:
+                counts[speaker] += step
+                if not counts[speaker]:
+                    del counts[speaker]
 
     def _count_year(self, day: int, step: int) -> None:
         if day == UNDATED:
@@ -154,23 +160,21 @@ class Traits:
         """The years in which something happened or was said."""
         return frozenset(self._years)
 
-    def _count(self, pieces: int, step: int, *, is_said: bool) -> None:
-        if is_said:
-            self._lengths[pieces] += step
-            self.said_pieces += step * pieces
-        else:
-            self.stated_pieces += step * pieces
+    def text_pieces(self, *, is_said: bool, is_trusted: bool) -> int:
+        """Return how much text there is of one sort, in word pieces."""
+        return int(self._lengths[int(is_said), int(is_trusted)] @ np.arange(MOST_PIECES + 1))
 
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
-        return 16 * len(self._days) + 12 * len(self._named_of) + 100 * len(self._speakers)
+        return 16 * len(self._days) + 12 * len(self._named_of) + 100 * len(self._all_speakers) + self._lengths.nbytes
 
     @property
     def median_pieces(self) -> int:
         """The median length of what was said, in word pieces; 0 where nothing was."""
-        total = int(self._lengths.sum())
-        return int(np.searchsorted(np.cumsum(self._lengths), (total + 1) // 2)) if total else 0
+        lengths = self._lengths[1, 1] if self._lengths[1, 1].any() else self._lengths[1, 0]
+        total = int(lengths.sum())
+        return int(np.searchsorted(np.cumsum(lengths), (total + 1) // 2)) if total else 0
 
     def pieces(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the lengths of some documents in word pieces."""
@@ -184,6 +188,15 @@ class Traits:
         """Return which of some documents hold any of some signs."""
         held: NDArray[np.bool_] = (self._signs.view()[rows] & signs) != 0
         return held
+
+    @property
+    def trusts_speakers(self) -> bool:
+        """Whether anybody speaks in what is trusted: then nobody else counts as a speaker."""
+        return bool(self._trusted_speakers)
+
+    @property
+    def _speakers(self) -> Counter[int]:
+        return self._trusted_speakers or self._all_speakers
 
     @property
     def has_speakers(self) -> bool:

@@ -19,6 +19,11 @@ class Trust(OpenEnum):
         """What it weighs: the host before imports before sandboxes; a class of a later version less than all."""
         return _WEIGHTS.get(self.value, -1)
 
+    @property
+    def is_sandbox(self) -> bool:
+        """Whether it weighs no more than a sandbox's: what is of it must not change how anything above it is found."""
+        return self.weight <= _WEIGHTS["sandbox"]
+
     def outranks(self, other: Trust) -> bool:
         """Whether it weighs more."""
         return self.weight > other.weight

@@ -166,7 +166,8 @@ class MemoryStore(CommitLog, Protocol):
         """
         Return what was stored by a time and has faded since then (delete_reason "decayed"), with vectors and terms.
 
-        At most limit, the newest first; what was deleted otherwise is not among it.
+        At most limit, the newest first; what was deleted otherwise is not among it. The vectors of tokens, which would
+        be most of it, are left out.
         """
         ...
 

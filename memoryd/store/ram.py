@@ -16,17 +16,7 @@ from numpy.typing import NDArray
 
 from memoryd.errors import Contended, Unavailable
 from memoryd.model import limits
-from memoryd.model.change import (
-    PURGE,
-    Applied,
-    ChangeSet,
-    Entry,
-    Head,
-    Recalled,
-    RecordedRequest,
-    Snapshot,
-    Tombstone,
-)
+from memoryd.model.change import PURGE, Applied, ChangeSet, Entry, Head, Recalled, RecordedRequest, Snapshot, Tombstone
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import DECAYED, Kind, Memory, State
@@ -159,13 +149,14 @@ class RamStore(RamConversations):
         return self._entries.get(memory.id)
 
     async def faded(self, owner: Owner, as_of: datetime, *, limit: int) -> list[Entry]:
-        decayed = [e for e in self._entries.values() if e.memory.owner == owner and e.memory.delete_reason == DECAYED]
-        found = [e for e in decayed if e.memory.create_time <= as_of < (e.memory.delete_time or as_of)]
-        return sorted(found, key=lambda entry: entry.memory.create_time, reverse=True)[:limit]
+        held = [e for e in self._entries.values() if e.memory.owner == owner and e.memory.delete_reason == DECAYED]
+        found = [e for e in held if e.memory.create_time <= as_of < (e.memory.delete_time or as_of)]
+        newest = sorted(found, key=lambda e: e.memory.create_time, reverse=True)
+        return [replace(entry, tokens=b"") for entry in newest[:limit]]
 
     async def entries(self, owner: Owner, ids: Collection[str]) -> list[Entry]:
-        found = (self._entries.get(memory_id) for memory_id in dict.fromkeys(ids))
-        return [Entry(one.memory, one.terms) for one in found if one is not None and one.memory.owner == owner]
+        found = filter(None, (self._entries.get(memory_id) for memory_id in dict.fromkeys(ids)))
+        return [Entry(one.memory, one.terms) for one in found if one.memory.owner == owner]
 
     async def locate(self, memory_id: str) -> Memory | None:
         entry = self._entries.get(memory_id)

@@ -17,6 +17,7 @@ from memoryd.model.validation import fold
 __all__ = ["collapsed"]
 
 ALIKE = 0.9  # cosine from which two statements may say the same
+MOST_COMPARED = 64  # pairs of statements of one search that are read and compared: about 15 ms
 HAPPENED = frozenset({Kind.EPISODE, Kind.EVENT})
 _ENDS = " \t\r\n.!?…"
 
@@ -32,6 +33,7 @@ def collapsed(found: Sequence[Candidate], limit: int) -> Iterator[tuple[Candidat
     of_text: dict[Hashable, int] = {}
     alike = _alike(found)
     place_of: dict[int, int] = {}
+    left = MOST_COMPARED
     for n, one in enumerate(found):
         memory = one.index.memory_at(one.row)
         if memory is None:
@@ -39,7 +41,8 @@ def collapsed(found: Sequence[Candidate], limit: int) -> Iterator[tuple[Candidat
         key = _text_key(one, memory)
         known = of_text.get(key)
         if known is None:
-            near = (place_of[m] for m in alike.get(n, ()) if m in place_of)
+            near = [place_of[m] for m in alike.get(n, ()) if m in place_of][:left]
+            left -= len(near)
             known = next((place for place in near if _says_the_same(one, kept[place][1], memory)), None)
         if known is not None:
             kept[known][2].append(memory.id)

@@ -20,6 +20,7 @@ from memoryd.model.query import Filter
 __all__ = ["read_question"]
 
 MOST_YEARS = 12  # of a store, in which a date without a year is looked for
+MOST_TOKENS = 64  # of a question that are compared; of a longer one those at its beginning and at its end
 MOST_WORDS = 100  # of a question, among which names of speakers are looked for
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
@@ -42,6 +43,9 @@ def read_question(
     else:
         vector = embedded.vector
         tokens = np.frombuffer(embedded.tokens, dtype=np.int8).reshape(-1, TOKEN_DIMENSIONS)
+        if len(tokens) > MOST_TOKENS:
+            ends = [*range(MOST_TOKENS // 2), *range(len(tokens) - MOST_TOKENS // 2, len(tokens))]
+            tokens, token_places = tokens[ends], tuple(token_places[n] for n in ends)
     return Question(
         terms=terms,
         vector=vector,

@@ -7,6 +7,7 @@ A leg that is unavailable counts 0, and the answer says so.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -46,6 +47,7 @@ __all__ = ["Prompt", "find", "recall", "write_recalls"]
 VECTOR_ALONE = 0.3  # what a cosine counts where a scope is too large for memory
 MOST_FADED = 1000  # memories that have faded since a time as of which is asked
 MOST_READ = 2000  # characters of a query in which names are looked for
+_PAST, _ANYBODY = "what has faded", ""  # locks
 FEW = 10  # hits that are shown at once
 KEPT = 5  # every fifth place of an answer is for higher trust than a sandbox's, where that answers too
 EMBEDDING_PATIENCE_S = 2.0  # a search goes on by words when its vector takes longer
@@ -120,24 +122,39 @@ async def find(
             query.text, embedded, query.filter, seen, ready, entity_ids=names | query.filter.entity_ids
         )
         asked = _asked(query, question, telling, kept)
-        depth = query.limit if ports.reranker is None else max(query.limit, MOST_RERANKED)
-        deep = replace(asked, limit=depth)
-        found = await scopes.of.run(ready, lambda: search(ready, deep, explain=query.explain))
-        if ports.reranker is not None:
-            ordered: list[Found] | None = None
-            with ports.faults.spared("reranking"):
-                ordered = await reranked(query.text, found, ports.reranker, deep, asked.limit, explain=query.explain)
-            if ordered is None:
-                missing.append(Leg.RERANK)
-            found = found[: query.limit] if ordered is None else ordered
-        if query.why_not:
-            miss = await why_not(query, asked, found, ready, caller, scopes, now=now)
+        async with _turn(caller, ready, ports):
+            found = await _ordered(query, asked, ready, scopes, missing)
+            if query.why_not:
+                miss = await why_not(query, asked, found, ready, caller, scopes, now=now)
         if len(found) > FEW:
             await let_others()
     held = [_as_was(hit.memory, query.filter.as_of) for hit in found]
     memories = await present(held, caller, ports, seen, scopes=scopes)
     hits = [_hit(hit, memory) for hit, memory in zip(found, memories, strict=True)]
     return SearchResult(tuple(hits), tuple(missing), miss, embedding_s)
+
+
+async def _ordered(
+    query: Query, asked: Asked, indexes: list[ScopeIndex], scopes: Scopes, missing: list[Leg]
+) -> list[Found]:
+    """Return the hits among what is in memory, in the order of the model that reads them with the query, if any."""
+    ports = scopes.ports
+    depth = query.limit if ports.reranker is None else max(query.limit, MOST_RERANKED)
+    deep = replace(asked, limit=depth)
+    found = await scopes.of.run(indexes, lambda: search(indexes, deep, explain=query.explain))
+    if ports.reranker is None:
+        return found
+    with ports.faults.spared("reranking"):
+        return await reranked(query.text, found, ports.reranker, deep, asked.limit, explain=query.explain)
+    missing.append(Leg.RERANK)
+    return found[: query.limit]
+
+
+def _turn(caller: Caller, indexes: list[ScopeIndex], ports: Ports) -> contextlib.AbstractAsyncContextManager[object]:
+    """Let each sandbox make one large search at a time, so that the search pool is never full of those of one."""
+    if caller.trust is Trust.HOST or not ports.indexes.are_large(indexes):
+        return contextlib.nullcontext()
+    return ports.locks.hold([("large search", caller.turn)])
 
 
 def _by_policy(query: Query, caller: Caller, ports: Ports, now: datetime) -> Query:
@@ -158,13 +175,15 @@ async def _faded(query: Query, caller: Caller, scopes: Scopes) -> list[ScopeInde
     made = []
     ports = scopes.ports
     for owner in scopes.seen_by(caller):
-        entries = await ports.store.faded(owner, as_of, limit=MOST_FADED)
-        if entries:
-            live = [
-                replace(entry, memory=replace(entry.memory, delete_time=None, purge_time=None)) for entry in entries
-            ]
-            model = ports.embedder
-            made.append(await asyncio.to_thread(_index_of, live[::-1], model.dimensions, model.fingerprint))
+        # one at a time of all, and one of each owner in the line: the entries are many, and belong to this call alone
+        async with ports.locks.hold([(_PAST, owner)]), ports.locks.hold([(_PAST, _ANYBODY)]):
+            entries = await ports.store.faded(owner, as_of, limit=MOST_FADED)
+            if entries:
+                live = [
+                    replace(entry, memory=replace(entry.memory, delete_time=None, purge_time=None)) for entry in entries
+                ]
+                model = ports.embedder
+                made.append(await asyncio.to_thread(_index_of, live[::-1], model.dimensions, model.fingerprint))
     return made
 
 

@@ -41,9 +41,9 @@ class Curve:
     text: float
     offset: float
 
-    def at(self, relevance: Floats, pieces: float) -> Floats:
+    def at(self, relevance: Floats, pieces: Floats | float) -> Floats:
         """Return the scores of some relevances."""
-        exponent = self.slope * relevance + self.text * float(np.log(max(pieces, LEAST_PIECES))) + self.offset
+        exponent = self.slope * relevance + self.text * np.log(np.maximum(pieces, LEAST_PIECES)) + self.offset
         values: Floats = 1 / (1 + np.exp(-exponent))
         return values
 
@@ -75,7 +75,8 @@ def scores_of(ranked: Ranked, rows: NDArray[np.int64]) -> Floats:
     said = _said(ranked)[rows]
     relevance = ranked.relevance[rows]
     seen = _seen(ranked)
-    pieces = _pieces(ranked, is_said=False)
+    trusted = _trusted(ranked)[rows]
+    pieces = np.where(trusted, *(_pieces(ranked, is_said=False, trusted_alone=alone) for alone in (True, False)))
     by_all = np.where(said, SEEN_SAID.at(relevance, 0), SEEN_STATEMENTS.at(relevance, pieces))
     by_words = np.where(said, READ_SAID.at(relevance, 0), READ_STATEMENTS.at(relevance, pieces))
     alone = ranked.joined("bare")[rows]
@@ -87,23 +88,23 @@ def above_floor(ranked: Ranked, order: NDArray[np.int64], *, strict: bool = Fals
     """
     Return which of some documents, best first, may be answers.
 
-    Statements and what was said are judged apart. What mentions somebody or something that the question names is one in
-    any case.
+    Statements and what was said are judged apart, and what is of higher trust than a sandbox's as if that were all.
+    What mentions somebody or something that the question names is one in any case.
     """
-    said = _said(ranked)[order]
+    said, trusted = _said(ranked)[order], _trusted(ranked)[order]
     named = ranked.joined("names")[order].astype(np.bool_)
-    kept = named.copy()
-    for chosen, floor in ((said, SAID), (~said, STATEMENTS)):
-        some = order[chosen]
-        if len(some) and _evidence(ranked, some[:BEST]) >= (
-            _least(ranked, floor, is_said=floor is SAID) + strict * STRICTER
-        ):
-            kept |= chosen
     relevance = ranked.relevance[order]
-    best = float(relevance.max(initial=0.0))
-    best = min(best, GOOD)
-    share = SHARE_OF_WEAK + (SHARE_OF_GOOD - SHARE_OF_WEAK) * best / GOOD
-    least = _seen(ranked) * share * best  # of words alone a common one may be all that is shared
+    kept, least = named.copy(), np.zeros(len(order))
+    for judged, alone in ((trusted, True), (~trusted, False)):
+        seen = trusted if alone else np.ones(len(order), dtype=np.bool_)
+        for is_said, floor in ((True, SAID), (False, STATEMENTS)):
+            some = order[seen & (said == is_said)]
+            bar = _least(ranked, floor, is_said=is_said, trusted_alone=alone) + strict * STRICTER
+            if len(some) and _evidence(ranked, some[:BEST]) >= bar:
+                kept |= judged & (said == is_said)
+        best = min(GOOD, float(relevance[seen].max(initial=0.0)))
+        share = SHARE_OF_WEAK + (SHARE_OF_GOOD - SHARE_OF_WEAK) * best / GOOD
+        least[judged] = _seen(ranked) * share * best  # of words alone a common one may be all that is shared
     return kept & (relevance > 0) & (named | (relevance >= least))
 
 
@@ -115,6 +116,10 @@ def _seen(ranked: Ranked) -> float:
 
 def _said(ranked: Ranked) -> NDArray[np.bool_]:
     return ranked.joined("said").astype(np.bool_)
+
+
+def _trusted(ranked: Ranked) -> NDArray[np.bool_]:
+    return ranked.joined("trusted").astype(np.bool_)
 
 
 def _evidence(ranked: Ranked, best: NDArray[np.int64]) -> float:
@@ -133,16 +138,12 @@ def _evidence(ranked: Ranked, best: NDArray[np.int64]) -> float:
     return seen * by_all + (1 - seen) * by_words
 
 
-def _least(ranked: Ranked, floor: _Floor, *, is_said: bool) -> float:
+def _least(ranked: Ranked, floor: _Floor, *, is_said: bool, trusted_alone: bool) -> float:
     seen = _seen(ranked)
-    pieces = _pieces(ranked, is_said=is_said)
+    pieces = _pieces(ranked, is_said=is_said, trusted_alone=trusted_alone)
     return seen * floor.of(pieces) + (1 - seen) * WORDS_ALONE.of(pieces)
 
 
-def _pieces(ranked: Ranked, *, is_said: bool) -> float:
+def _pieces(ranked: Ranked, *, is_said: bool, trusted_alone: bool) -> float:
     """Return how much text is searched, in word pieces, of what was said or of statements."""
-    found = 0.0
-    for pool in ranked.pools:
-        traits = pool.index.traits
-        found += traits.said_pieces * pool.said_share if is_said else traits.stated_pieces * pool.stated_share
-    return found
+    return sum(pool.searched(is_said=is_said, trusted_alone=trusted_alone) for pool in ranked.pools)

@@ -35,4 +35,4 @@ async def reranked(
         for n, hit in enumerate(found)
     ]
     ordered = [*(told[n] for n in order), *told[len(values) :]]
-    return with_kept(ordered[:limit], ordered, asked.kept)
+    return with_kept(ordered[:limit], ordered, asked.kept, limit)

@@ -22,7 +22,8 @@ from memoryd.model.trust import Trust
 __all__ = ["Asked", "Found", "hits_of", "place_of", "search", "with_kept"]
 
 DEPTH = 30  # candidates of a search at the least, so that a newer statement is there to be told from the older one
-SPARE = 10  # candidates more than are wanted, as some say the same
+SPARE = 10  # candidates more than are wanted, as some say the same …
+MORE = 8  # … and where many do, so many times as many are looked at
 LEAST_SHARE = 0.5  # of the best score of higher trust, for another of it to be worth a place that is kept
 RANK_TIE = 1e-6  # values closer than this share a rank
 BY_ANOTHER = 0.16  # of relevance by which what others said is better than what the named one said (measured)
@@ -68,11 +69,12 @@ def search(
     found = _search(indexes, asked, explain=explain, weights=weights)
     lower = [hit for hit in found if hit.memory.trust is Trust.SANDBOX]
     missing = asked.kept - (len(found) - len(lower))
-    if not lower or missing <= 0 or len(found) < asked.limit:
-        return found  # nothing of higher trust was crowded out
+    if not lower or missing <= 0:
+        return found
     question = replace(asked.question, least_trust=Trust.IMPORTED.weight)
     alone = replace(asked, question=question, limit=asked.kept)
-    return with_kept(found, _search(indexes, alone, explain=explain, weights=weights), asked.kept)
+    others = _search(indexes, alone, explain=explain, weights=weights)
+    return with_kept(found, others, asked.kept, asked.limit)
 
 
 def place_of(
@@ -100,14 +102,16 @@ def place_of(
     passes = memory is not None and wanted.admits(memory, question.now)
     others = np.flatnonzero((of.place > of.place[n]) & (of.relevance > 0))
     place = len(others) + 1
-    chosen = _chosen(of, replace(asked, limit=len(of.place)))
+    chosen = _chosen(of, asked, len(of.place))
     score = float(scores_of(of, np.array([n]))[0])
     return place, score, n not in chosen and passes, tuple(_legs(of, n, weights))
 
 
-def with_kept(found: Sequence[Found], others: Sequence[Found], kept: int) -> list[Found]:
+def with_kept(found: Sequence[Found], others: Sequence[Found], kept: int, limit: int) -> list[Found]:
     """
-    Return hits with the best of higher trust among others in place of the last of a sandbox's, until so many are kept.
+    Return hits with the best of higher trust among others, until so many are kept.
+
+    They stand where there is room up to the limit, or else in place of the last of a sandbox's.
 
     Only those that answer about as well as the best of higher trust; measured by that alone, as a sandbox that repeats
     the question would set the bar for all.
@@ -118,7 +122,8 @@ def with_kept(found: Sequence[Found], others: Sequence[Found], kept: int) -> lis
     higher = [hit for hit in others if hit.memory.trust is not Trust.SANDBOX]
     least = LEAST_SHARE * max((hit.score for hit in higher), default=0.0)
     more = [hit for hit in higher if hit.memory.id not in there and hit.score >= least][: max(0, missing)]
-    gone = {hit.memory.id for hit in lower[len(lower) - len(more) :]} if more else set()
+    many = max(0, min(len(lower), len(found) + len(more) - limit))
+    gone = {hit.memory.id for hit in lower[len(lower) - many :]}
     return [hit for hit in found if hit.memory.id not in gone] + more
 
 
@@ -133,12 +138,9 @@ def hits_of(
     of: Ranked, asked: Asked, stats: CorpusStats, *, explain: bool = False, weights: Weights = WEIGHTS
 ) -> list[Found]:
     """Return the hits among what was ranked, best first."""
-    question = asked.question
-    chosen = _chosen(of, asked)
-    found = in_order(_candidates(of, chosen), question, stats, asked.digest, asked.telling)
     by_other = _by_other(of, weights)
     hits: list[Found] = []
-    for one, memory, same in collapsed(found[: asked.limit + SPARE], asked.limit):
+    for one, memory, same in _distinct(of, asked, stats):
         pool, place = of.at(one.number)
         legs = tuple(_legs(of, one.number, weights)) if explain else ()
         other = by_other and bool(pool.said_by_others[place])
@@ -146,9 +148,21 @@ def hits_of(
     return hits
 
 
-def _chosen(of: Ranked, asked: Asked) -> NDArray[np.int64]:
-    """Return the documents that may become hits, best first."""
+def _distinct(of: Ranked, asked: Asked, stats: CorpusStats) -> Sequence[tuple[Candidate, Memory, tuple[str, ...]]]:
+    """Return at most as many hits as are wanted that say different things, as far as there are any."""
     depth = max(asked.limit + SPARE, DEPTH)
+    hits: Sequence[tuple[Candidate, Memory, tuple[str, ...]]] = ()
+    for most in (depth, MORE * depth):
+        chosen = _chosen(of, asked, most)
+        found = in_order(_candidates(of, chosen), asked.question, stats, asked.digest, asked.telling)
+        hits = list(collapsed(found, asked.limit))
+        if len(hits) >= asked.limit or len(chosen) < most or len(hits) == len(found):
+            break
+    return hits
+
+
+def _chosen(of: Ranked, asked: Asked, depth: int) -> NDArray[np.int64]:
+    """Return the documents that may become hits, best first, at most `depth`."""
     wanted = np.flatnonzero(of.relevance > 0)
     if len(wanted) > depth:
         least = np.partition(of.place[wanted], len(wanted) - depth)[len(wanted) - depth]

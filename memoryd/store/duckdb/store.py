@@ -143,7 +143,7 @@ class DuckDBStore(ConversationReads):
             f"(SELECT * FROM memories WHERE {where} AND create_time <= ? AND delete_time > ?"
             f" AND contains(details, ?) ORDER BY create_time DESC LIMIT {int(limit)})"
         )
-        sql = self._select_entries(source) + " ORDER BY m.create_time DESC"
+        sql = self._select_entries(source, tokens=False) + " ORDER BY m.create_time DESC"
         said = json.dumps({"delete_reason": DECAYED})[1:-1]
         found = await self._query(sql, [*params, rows.naive(as_of), rows.naive(as_of), said])
         entries = [entry_of(rows.memory_of(row[:-4]), *row[-4:]) for row in found]
