@@ -87,10 +87,11 @@ class Pool:
     def _pieces(self) -> dict[tuple[bool, bool], float]:
         """How much text passes the filter, in word pieces, by whether it was said and whether it is trusted."""
         said: NDArray[np.bool_] = self.index.columns.kinds.view(len(self._mask)) == SAID
+        alive: NDArray[np.bool_] = self.index.columns.alive.view(len(self._mask))
         found = {}
         for is_said in (False, True):
             for is_trusted in (False, True):
-                some = (said == is_said) & (self._trusted == is_trusted)
+                some = alive & (said == is_said) & (self._trusted == is_trusted)
                 share = int(np.count_nonzero(some & self._mask)) / max(1, int(np.count_nonzero(some)))
                 found[is_said, is_trusted] = share * self.index.traits.text_pieces(
                     is_said=is_said, is_trusted=is_trusted

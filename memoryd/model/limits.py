@@ -32,7 +32,6 @@ DEFAULT_CONTEXT_TOKENS = 2000
 MAX_CONTEXT_TOKENS = 100_000
 DEFAULT_CONTEXT_MEMORIES = 10
 MAX_CONTEXT_MEMORIES = 100
-# Floors of relevance, chosen on development sets with the built-in model (docs/benchmarks.md).
 DEFAULT_WORKING_MEMORY_CHARACTERS = 4000  # of all working memories together
 MAX_CONTESTED = 5  # memories that one contests; what would contest more says too little of each
 MOST_ALIKE = 16  # memories of one text that a repetition is held against; there are more only under as many keys

@@ -224,7 +224,7 @@ async def test_the_latest_insight_of_the_highest_trust_is_shown_where_it_is_rele
     await memory.add("the garden was planted", kind=Kind.REFLECTION)
     assert ["- the garden was planted"] == lines(await memory.context(""), "weekly_insight")
     assert ["- the garden was planted"] == lines(await memory.context("the garden"), "weekly_insight")
-    assert [] == lines(await memory.context("the garden", min_score=0.99), "weekly_insight")
+    assert [] == lines(await memory.context("a garden far away by the sea", min_score=0.99), "weekly_insight")
 
 
 async def test_the_budget_holds_for_every_size(memory):

@@ -18,11 +18,13 @@ from memoryd.domain.reading.ranking import Ranked
 
 __all__ = ["Curve", "above_floor", "scores_of"]
 
-LEAST_PIECES = 20.0  # of text, as of two short statements
+LEAST_PIECES = 20.0  # of text, as of two short statements, from which a floor rises
+LEAST_SCORED = 200.0  # as of fifteen statements: with less the best hit is no better for being among few
 BEST = 10  # hits in which evidence is looked for
 # of the relevance of the best, what others need at the least: of a good one, and of one that hardly answers itself
 SHARE_OF_GOOD, SHARE_OF_WEAK = 0.3, 0.7
 GOOD = 0.8  # a relevance of which no more is asked: a best one that repeats the question sets no higher bar
+MENTION = 0.1  # of the relevance of a statement, for a mention that the question names: it orders, and says less alone
 STRICTER = 0.8  # by so much the floor of a context is higher
 DIGITS = 6
 
@@ -43,7 +45,7 @@ class Curve:
 
     def at(self, relevance: Floats, pieces: Floats | float) -> Floats:
         """Return the scores of some relevances."""
-        exponent = self.slope * relevance + self.text * np.log(np.maximum(pieces, LEAST_PIECES)) + self.offset
+        exponent = self.slope * relevance + self.text * np.log(np.maximum(pieces, LEAST_SCORED)) + self.offset
         values: Floats = 1 / (1 + np.exp(-exponent))
         return values
 
@@ -73,7 +75,7 @@ WORDS_ALONE = _Floor(-4.6, 0.0, -4.6, -4.6)
 def scores_of(ranked: Ranked, rows: NDArray[np.int64]) -> Floats:
     """Return the scores of some documents, 0–1."""
     said = _said(ranked)[rows]
-    relevance = ranked.relevance[rows]
+    relevance = ranked.relevance[rows] - MENTION * (ranked.joined("names")[rows].astype(np.bool_) & ~said)
     seen = _seen(ranked)
     trusted = _trusted(ranked)[rows]
     pieces = np.where(trusted, *(_pieces(ranked, is_said=False, trusted_alone=alone) for alone in (True, False)))

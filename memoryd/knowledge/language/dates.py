@@ -320,6 +320,9 @@ _OTHERS = (
     _form(rf"on {_WEEKDAY}(?: (?:morning|afternoon|evening|night))?", _of_weekday, *(f"on {d}" for d in _DAY_STARTS)),
 )  # fmt: skip
 _HABITUAL = (_DATED[-1], _DATED[-2], _OTHERS[-1])
+_ANCHORS = {*_MONTH_STARTS, *(anchor for form in _OTHERS for anchor in form.anchors)}
+_FEWEST = tuple(sorted(one for one in _ANCHORS if not any(other != one and other in one for other in _ANCHORS)))
+"""The anchors that hold no other one: a text without any of them holds none at all."""
 _YEARS = _form(r"(?:in|of|since|during|for|from|year|throughout) (?P<year>(?:19|20)\d\d)", _of_year)
 _HABIT = re.compile(r"\b(?:every|each) $")  # "every July" names no day
 
@@ -349,7 +352,12 @@ def days_named(text: str, today: date, years: Sequence[int] = (), *, habits: boo
 
 
 def _worth_reading(lowered: str) -> list[_Form]:
-    """Return the forms of which a text holds an anchor: none for most texts, in a microsecond or two."""
+    """Return the forms of which a text holds an anchor: none for most texts, in a few microseconds."""
+    for anchor in _FEWEST:  # a plain loop: half the time of any(…), and this is read of every text of a scope
+        if anchor in lowered:
+            break
+    else:
+        return []
     forms = [form for form in _OTHERS if any(anchor in lowered for anchor in form.anchors)]
     return [*_DATED, *forms] if any(name in lowered for name in _MONTH_STARTS) else forms
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import queue
+import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -275,6 +275,7 @@ class Writer:
         try:
             run(self._con)
         except Exception as error:  # noqa: BLE001  the writer outlives every request
+            _roll_back(self._con)  # again, as for want of memory even a roll-back can fail
             return self.explain(error)
         return None
 
@@ -300,8 +301,7 @@ class Writer:
         return damage
 
     def _free_bytes(self) -> int:
-        disk = os.statvfs(self._opened.path.parent)
-        return disk.f_bavail * disk.f_frsize
+        return shutil.disk_usage(self._opened.path.parent).free
 
     def note_recalls(self, con: duckdb.DuckDBPyConnection, recalls: Mapping[str, Recalled]) -> None:
         """Add to the counts of recalls, unless the disk is nearly full: a search must not fill it."""
