@@ -22,6 +22,15 @@ __all__ = ["read_question"]
 MOST_YEARS = 12  # of a store, in which a date without a year is looked for
 MOST_TOKENS = 64  # of a question that are compared; of a longer one those at its beginning and at its end
 MOST_WORDS = 100  # of a question, among which names of speakers are looked for
+FOREIGN, ENGLISH = 0.45, 0.65  # of the letters of a question in whole words: up to which none of it counts, and all
+LEAST_FOREIGN = 4  # words by which a language is told
+ENGLISH_WORDS = frozenset(
+    {
+        *("the", "and", "for", "with", "about", "my", "your", "our", "does", "did", "have", "has", "should", "would"),
+        *("what", "where", "when", "which", "who", "how", "why"),
+    }
+)
+_LETTERS = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
 
@@ -60,7 +69,28 @@ def read_question(
         wanted=wanted_of(text),
         entity_ids=entity_ids,
         known_share=1.0 if embedded is None else embedded.known_share,
+        judged_share=1.0 if embedded is None else _judged_share(text, embedded),
     )
+
+
+def _judged_share(text: str, embedded: Embedded) -> float:
+    """
+    Return how far the scores of a model hold for a question, by the share of letters in words that are one piece to it.
+
+    Of questions in English 95 % have more than 0.6, of German and French ones most have less than 0.5. To a model that
+    reads a language by pieces of words, all of its texts are alike. A word or three may be names or misspelt; and a
+    question with English words of grammar is English, however it is spelt. Of other scripts the model has to know most.
+    """
+    if embedded.known_share < 1:
+        return max(0.0, 2 * embedded.known_share - 1)
+    read = max((end for _, end in embedded.places), default=0)
+    words = [match.span() for match in _LETTERS.finditer(text[:read])]
+    if len(words) < LEAST_FOREIGN or not ENGLISH_WORDS.isdisjoint(text[start:end].lower() for start, end in words):
+        return 1.0
+    pieces = set(embedded.places)
+    whole = sum(end - start for start, end in words if (start, end) in pieces)
+    share = whole / sum(end - start for start, end in words)
+    return min(1.0, max(0.0, (share - FOREIGN) / (ENGLISH - FOREIGN)))
 
 
 def _years(indexes: Sequence[ScopeIndex], today: date) -> tuple[int, ...]:

@@ -70,12 +70,12 @@ class Weights:
     """Products of tokens are small: a third of the cosine, as 128 of 384 dimensions are kept."""
     clause: float = 0.3
     """For the part that is matched best, of a question of three or more."""
-    names: float = 0.15
+    names: float = 0.06
     """For a mention of somebody or something that the question names."""
     time: float = 0.25
     speaker: float = 0.1
     """For what the person said whom the question names."""
-    assistant: float = 0.125
+    assistant: float = 0.15
     """Less for what the assistant said, unless the question asks for that."""
     answer: float = 0.06
     """For a time, a number, a name where one is wanted."""
@@ -114,6 +114,10 @@ class Ranked:
     clause: Floats
     events: Floats
     """What a document gained by what happened around it."""
+    hints: Floats
+    """What days and names add to the relevance: they order, and the curves of statements were measured without them."""
+    by_words: Floats
+    """The relevance without what the model says."""
     starts: NDArray[np.int64] = field(init=False)
     """Where each pool begins, and where the last one ends."""
 
@@ -171,7 +175,9 @@ def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats
     events = _events(pools, relevance, weights)
     relevance = np.round(relevance + events, DIGITS)
     place = np.round(relevance + _joined(_ordering(pool, weights) for pool in pools), DIGITS)
-    return Ranked(pools, relevance, place, tokens, guessed, clause, events)
+    hints = _joined(weights.time * pool.time.astype(np.float64) + weights.names * pool.names for pool in pools)
+    by_words = bonus + weights.words_alone * _joined(pool.words.astype(np.float64) for pool in pools)
+    return Ranked(pools, relevance, place, tokens, guessed, clause, events, hints, by_words)
 
 
 def _near_best(first: Floats, pools: Sequence[Pool], seeing: float, weights: Weights) -> NDArray[np.int64]:

@@ -24,8 +24,8 @@ BEST = 10  # hits in which evidence is looked for
 # of the relevance of the best, what others need at the least: of a good one, and of one that hardly answers itself
 SHARE_OF_GOOD, SHARE_OF_WEAK = 0.3, 0.7
 GOOD = 0.8  # a relevance of which no more is asked: a best one that repeats the question sets no higher bar
-MENTION = 0.1  # of the relevance of a statement, for a mention that the question names: it orders, and says less alone
-STRICTER = 0.8  # by so much the floor of a context is higher
+HINTED = 0.75  # of what days and names add to a statement's relevance, that its score leaves out
+STRICTER = 1.5  # by so much the floor of a context is higher
 DIGITS = 6
 
 Floats = NDArray[np.float64]
@@ -68,19 +68,20 @@ class _Floor:
         return min(self.most, max(self.least, self.offset + self.slope * float(np.log(max(pieces, LEAST_PIECES)))))
 
 
-STATEMENTS, SAID = _Floor(-10.1, 0.43, -8.0, -5.0), _Floor(-13.9, 1.12, -8.0, -2.6)
+STATEMENTS, SAID = _Floor(-10.1, 0.43, -8.0, -5.0), _Floor(-13.9, 1.12, -8.0, -2.4)
 WORDS_ALONE = _Floor(-4.6, 0.0, -4.6, -4.6)
 
 
 def scores_of(ranked: Ranked, rows: NDArray[np.int64]) -> Floats:
     """Return the scores of some documents, 0–1."""
     said = _said(ranked)[rows]
-    relevance = ranked.relevance[rows] - MENTION * (ranked.joined("names")[rows].astype(np.bool_) & ~said)
+    relevance = ranked.relevance[rows] - np.where(said, 0, HINTED * ranked.hints[rows])
+    read = ranked.by_words[rows]
     seen = _seen(ranked)
     trusted = _trusted(ranked)[rows]
     pieces = np.where(trusted, *(_pieces(ranked, is_said=False, trusted_alone=alone) for alone in (True, False)))
     by_all = np.where(said, SEEN_SAID.at(relevance, 0), SEEN_STATEMENTS.at(relevance, pieces))
-    by_words = np.where(said, READ_SAID.at(relevance, 0), READ_STATEMENTS.at(relevance, pieces))
+    by_words = np.where(said, READ_SAID.at(read, 0), READ_STATEMENTS.at(read, pieces))
     alone = ranked.joined("bare")[rows]
     scores: Floats = np.where(alone, by_words, seen * by_all + (1 - seen) * by_words)
     return np.round(scores, DIGITS)
@@ -106,13 +107,15 @@ def above_floor(ranked: Ranked, order: NDArray[np.int64], *, strict: bool = Fals
                 kept |= judged & (said == is_said)
         best = min(GOOD, float(relevance[seen].max(initial=0.0)))
         share = SHARE_OF_WEAK + (SHARE_OF_GOOD - SHARE_OF_WEAK) * best / GOOD
-        least[judged] = _seen(ranked) * share * best  # of words alone a common one may be all that is shared
+        least[judged] = share * best
+    has_words = ranked.joined("words")[order].astype(np.float64) > 0
+    least = np.where(has_words, _seen(ranked) * least, least)  # of words alone a common one may be all that is shared
     return kept & (relevance > 0) & (named | (relevance >= least))
 
 
 def _seen(ranked: Ranked) -> float:
-    """Return how much of the question the model can read; 0 without one."""
-    shares = [p.question.known_share for p in ranked.pools if p.similar is not None]
+    """Return how far what the model says of the question counts; 0 without one."""
+    shares = [p.question.judged_share for p in ranked.pools if p.similar is not None]
     return max(shares, default=0.0)
 
 

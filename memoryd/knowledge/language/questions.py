@@ -43,7 +43,7 @@ _ASKS_ASSISTANT = re.compile(
 _CLAUSE = re.compile(r", and |, |; | and | or | before | after | between | as well as ")
 _TIME_SIGN = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|last (?:night|week|month|year|summer|weekend|\w+day)|next (?:week|month"
-    r"|year|\w+day)|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|years?|days?|hours?|recently|since|[a-z]*"
+    r"|year|\w+day)|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|years?|days?|hours?|recently|since|"
     r"(?:january|february|april|june|july|august|september|october|november|december)|(?:19|20)\d\d)\b"
 )
 _NUMBER_SIGN = re.compile(
