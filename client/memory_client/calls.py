@@ -98,6 +98,13 @@ def count(value: int, name: str) -> int:
     return max(value, -1)
 
 
+def moment(value: datetime | None, name: str) -> datetime | None:
+    """Return a time that the wire can carry; InvalidArgument for anything else."""
+    if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
+        raise InvalidArgument(f"{name} must be a datetime with a time zone, not {value!r}", field=name)
+    return value
+
+
 def filter_of(wanted: Filter) -> Filter:
     """Return a filter; InvalidArgument for anything else."""
     if not isinstance(wanted, Filter):
@@ -184,7 +191,7 @@ def search(  # noqa: PLR0913  one argument for each field of the contract
             explain=explain,
             why_not=why_not,
         )
-        set_time(request, "as_of", as_of or wanted.as_of)
+        set_time(request, "as_of", moment(as_of or wanted.as_of, "as_of"))
         return request
 
     def parse(answer: Any) -> SearchResult:

@@ -54,6 +54,11 @@ class LegScore:
     weight: float
 
 
+def strength_of(score: float) -> str:
+    """Return a score as a word for people: strong, likely or weak."""
+    return "strong" if score >= STRONG else "likely" if score >= LIKELY else "weak"
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One memory that was found; score and lexical 0–1, similarity −1–1."""
@@ -71,7 +76,7 @@ class Hit:
     @property
     def strength(self) -> str:
         """The score as a word for people: strong, likely or weak."""
-        return "strong" if self.score >= STRONG else "likely" if self.score >= LIKELY else "weak"
+        return strength_of(self.score)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from memoryd.model import limits
 from memoryd.model.conversation import Message, Session, Thread
 from memoryd.model.memory import Kind
 from memoryd.model.query import Filter
-from memoryd.model.results import Leg
+from memoryd.model.results import Leg, strength_of
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count, check_id, check_ids
 
@@ -126,6 +126,11 @@ class MessageHit:
     before: tuple[Message, ...] = ()
     after: tuple[Message, ...] = ()
     said_by_other: bool = False
+
+    @property
+    def strength(self) -> str:
+        """The score as a word for people: strong, likely or weak."""
+        return strength_of(self.score)
 
 
 @dataclass(frozen=True, slots=True)

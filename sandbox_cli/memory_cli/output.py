@@ -169,7 +169,7 @@ def leg_lines(legs: Sequence[LegScore], indent: str = "       ") -> list[str]:
         bar = ("█" if share >= 0 else "░") * round(_BAR * abs(share) / most)
         place = f"rank {leg.rank}" if leg.rank else "not found"
         name = _MEANINGS.get(leg.leg.value, leg.leg.value)
-        lines.append(f"{indent}{name:26} {share:+.3f} {bar:{_BAR}} {leg.score:.3f} × {leg.weight:g}, {place}")
+        lines.append(f"{indent}{name:26} {share:+.3f} {bar:{_BAR}} {leg.score:.3f} × {leg.weight:.3g}, {place}")
     return lines
 
 
@@ -183,6 +183,12 @@ _REASONS = {
     "limit": "others answer better (--limit)",
     "same": "another hit says the same",
     "unrelated": "it shares nothing with the question",
+    "kind": "it is of another kind than those that are searched (--kind; an episode is found by --kind episode alone)",
+    "subject": "it is about somebody else (--about)",
+    "tag": "it has another tag (--tag)",
+    "metadata": "its metadata say something else (--meta)",
+    "category": "it is of another category (--category)",
+    "event_time": "it happened at another time (--since, --until)",
     "not_compared": "there is so much in the scope that only vectors were compared",
 }
 
@@ -192,8 +198,8 @@ def miss_lines(miss: Miss) -> list[str]:
     if not miss.reasons:
         return [f"{miss.id} is among the hits, at place {miss.place}"]
     why = "; ".join(_REASONS.get(reason, f"the filter of {reason} leaves it out") for reason in miss.reasons)
-    place = f"its place would be {miss.place}, with {miss.score:.2f}" if miss.place else "nothing in it answers"
-    return [f"{miss.id} is not among the hits: {why}", f"       {place}", *leg_lines(miss.explanation)]
+    place = [f"       its place would be {miss.place}, with {miss.score:.2f}"] if miss.place else []
+    return [f"{miss.id} is not among the hits: {why}", *place, *leg_lines(miss.explanation)]
 
 
 def memory_line(memory: Memory, short_id: str) -> str:

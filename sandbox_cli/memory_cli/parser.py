@@ -214,11 +214,14 @@ def _add_looking(command: Command) -> None:
         "--min-score",
         metavar="SCORE",
         type=float,
-        help="leave out what scores lower; 0: nothing (unset: what is no answer)",
+        help="leave out what scores lower; 0 leaves out nothing (unset: what is no answer is left out)",
     )
     search.add_argument("--explain", action="store_true", help="draw what each leg of the search added")
     search.add_argument(
-        "--as-of", metavar="TIME", type=parse_past, help="as of this time: what was replaced or faded later too"
+        "--as-of",
+        metavar="TIME",
+        type=parse_past,
+        help="as things were known then (3d ago, or a date): without what came later, with what was replaced since",
     )
     search.add_argument(
         "--why-not", metavar="ID", default="", help="also say why this memory is not found, or at which place it is"
@@ -338,7 +341,9 @@ def _add_telling(command: Command) -> None:
     context.add_argument("--max-memories", metavar="N", type=int, default=0, help="how many memories (10)")
     context.add_argument("--recent", metavar="N", type=int, default=0, help="how many of its last messages (10)")
     context.add_argument("--recalled", metavar="N", type=int, default=0, help="how many earlier ones (5)")
-    context.add_argument("--min-score", metavar="SCORE", type=float, help="leave out what scores lower; 0: nothing")
+    context.add_argument(
+        "--min-score", metavar="SCORE", type=float, help="leave out what scores lower; 0: nothing (unset: no answers)"
+    )
     context.add_argument(
         "--section",
         metavar="NAME",

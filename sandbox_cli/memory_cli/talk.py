@@ -187,7 +187,7 @@ def _search(client: Any, args: argparse.Namespace) -> None:
         print(as_json(found))
         return
     for hit in found.hits:
-        print(f"[{hit.score:.2f}] {one_line(hit.message.thread_id)}")
+        print(f"[{hit.score:.2f} {hit.strength}] {one_line(hit.message.thread_id)}")
         _show(hit.before, args, indent="  ")
         _show([hit.message], args, indent="> ")
         _show(hit.after, args, indent="  ")
