@@ -24,6 +24,7 @@ NOISE = {
     "Korean": "프로그램 짜줘",
     "Russian": "Напиши стихи",
     "Arabic": "اكتب قصيدة",
+    "German": "Erzähl mir einen lustigen Witz",
 }
 
 
@@ -83,3 +84,22 @@ def test_what_shares_nothing_finds_nothing(language, encoder, indexes):
     question = read_question(asked, encoder.read([asked], query=True)[0], Filter(), NOW, [index])
     of = ranked([index], question, index.corpus(question.terms))
     assert not above_floor(of, (-of.place).argsort(kind="stable")).any()
+
+
+@pytest.mark.parametrize(
+    ("asked", "share"),
+    [
+        ("Where did I put my passport last week?", 1.0),
+        ("wehre do I kep the sapre kee?", 1.0),  # misspelt
+        ("typsecript compilation config", 1.0),
+        ("mongod", 1.0),
+        ("Erzähl mir einen lustigen Witz", 0.0),
+        ("Qu'est-ce que je ne mange jamais à Noël ?", 0.5),
+        ("Где лежит запасной ключ?", 0.0),
+        ("黑猫在哪里睡觉", 0.0),
+        ("?", 1.0),
+    ],
+)
+def test_scores_go_by_words_where_the_language_is_not_english(asked, share, encoder):
+    question = read_question(asked, encoder.read([asked], query=True)[0], Filter(), NOW, [])
+    assert abs(question.judged_share - share) < 0.5, question.judged_share
