@@ -299,6 +299,16 @@ MUTANTS = [
      "tests/conformance/test_showing.py"),
     ("memoryd/domain/writing/judge.py", "        if _ends_first(held, new):\n            continue\n", "",
      "tests/test_trust.py"),
+    ("memoryd/index/sequences.py", "np.where(trusted[rows], self._trusted.beside(rows, step, count), found)", "found",
+     "tests/test_trust_in_ranking.py"),
+    ("memoryd/index/legs.py", "trusted if trusted.any() else mask", "mask", "tests/test_trust_in_ranking.py"),
+    ("memoryd/index/legs.py", "                some = alive & ", "                some = ", "tests/test_trust_in_ranking.py"),
+    ("memoryd/domain/reading/search.py", "if not lower or missing <= 0:",
+     "if not lower or missing <= 0 or len(found) < asked.limit:", "tests/test_trust_in_ranking.py"),
+    ("memoryd/domain/reading/question.py", "if embedded.known_share < 1:", "if embedded.known_share < 0:",
+     "tests/test_languages.py"),
+    ("memoryd/domain/reading/question.py", "len(words) < LEAST_FOREIGN or not", "len(words) < LEAST_FOREIGN or",
+     "tests/test_languages.py"),
 ]  # fmt: skip
 
 

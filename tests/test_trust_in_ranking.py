@@ -105,3 +105,13 @@ def test_many_notes_of_one_day_do_not_switch_off_the_days():
     asked = "Which museum did I visit in March?"
     after = ranked_of(index_of([*HOST, *notes]), asked, wanted=ALL)
     assert after.joined("time")[6] == 1.0
+
+
+def test_what_was_removed_is_no_text_that_is_searched():
+    made = [memory(f"statement number {n} " * 9, create_time=DAY) for n in range(30)]
+    index = index_of(made)
+    for one in made[:15]:
+        index.remove(one.id)
+    pool = ranked_of(index, "statement number 20", wanted=ALL).pools[0]
+    left = index_of(made[15:]).traits.text_pieces(is_said=False, is_trusted=True)
+    assert left == pool.searched(is_said=False, trusted_alone=True) == pool.searched(is_said=False, trusted_alone=False)
