@@ -25,7 +25,7 @@ BEST = 10  # hits in which evidence is looked for
 SHARE_OF_GOOD, SHARE_OF_WEAK = 0.3, 0.7
 GOOD = 0.8  # a relevance of which no more is asked: a best one that repeats the question sets no higher bar
 HINTED = 0.75  # of what days and names add to a statement's relevance, that its score leaves out
-STRICTER = 1.5  # by so much the floor of a context is higher
+STRICTER = 0.8  # by so much the floor of a context is higher
 DIGITS = 6
 
 Floats = NDArray[np.float64]
