@@ -119,6 +119,12 @@ class Operations:
             )
         )
 
-    def delete_grant_memories(self, grant_id: str, *, dry_run: bool = False, purge: bool = False) -> ForgottenGrant:
+    def delete_grant_memories(
+        self,
+        grant_id: str,
+        *,
+        dry_run: bool = False,
+        purge: bool = False,
+    ) -> ForgottenGrant:
         """Delete all that came through a grant, or count it (admin socket only)."""
         return self._send(grant_calls.delete_grant_memories(grant_id, dry_run=dry_run, purge=purge))
