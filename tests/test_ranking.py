@@ -133,6 +133,12 @@ def test_nothing_is_inherited_from_what_the_filter_leaves_out():
     assert 2 == len(hits(index, "hike Norway", with_model=False, wanted=early))
 
 
+def test_a_statement_stands_in_no_thread_whatever_it_was_learnt_from():
+    learnt = memory("likes tea", source=Source(thread_id="t", session_id="s"))
+    assert () == Filter(exclude_thread_ids=("t",), exclude_session_ids=("s",)).refusals(learnt, NOW)
+    assert ("thread",) == Filter(thread_id="t").refusals(learnt, NOW)
+
+
 def test_nothing_is_inherited_from_lower_trust_where_only_higher_is_looked_at():
     talk = said("Where did you hike in Norway?", "Near the great fjords.")
     index = index_of([replace(talk[0], trust=Trust.SANDBOX), talk[1]], with_model=False)

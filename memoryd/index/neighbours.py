@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.index.scope import ScopeIndex
-from memoryd.model.memory import Kind, Memory
-from memoryd.model.query import Filter
+from memoryd.model.memory import Memory
+from memoryd.model.query import STATEMENTS
 
 __all__ = ["neighbours"]
-
-STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
 
 
 def neighbours(

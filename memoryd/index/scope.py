@@ -31,13 +31,13 @@ from memoryd.model.change import Embedding, Entry, Recalled
 from memoryd.model.entity import Entity
 from memoryd.model.filter_terms import filter_terms_of
 from memoryd.model.memory import Kind, Memory
-from memoryd.model.query import Filter
+from memoryd.model.query import STATEMENTS, Filter
 
 __all__ = ["ScopeIndex"]
 
 ERASED = b""  # what is left of the record of a memory that was purged
 EVERY_KIND = Filter(kinds=frozenset(Kind))
-STATEMENT_CODES = frozenset(KIND_CODES[kind] for kind in Kind if kind not in {Kind.EPISODE, Kind.REFLECTION})
+STATEMENT_CODES = frozenset(KIND_CODES[kind] for kind in STATEMENTS.kinds)
 BYTES_A_DOCUMENT = 720  # records' and dictionaries' overhead a document, measured
 
 

@@ -27,6 +27,7 @@ from memoryd.model.validation import (
 __all__ = [
     "AT_ONCE",
     "DECAYED",
+    "NO_STATEMENTS",
     "UNKNOWN",
     "USER_WORDS",
     "VOUCHED",
@@ -57,6 +58,9 @@ class Kind(OpenEnum):
     PROCEDURE = "procedure"
     REFLECTION = "reflection"
     EPISODE = "episode"
+
+
+NO_STATEMENTS = frozenset({Kind.EPISODE, Kind.REFLECTION})  # kinds that are not judged
 
 
 class State(OpenEnum):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from memoryd.errors import InvalidArgument
 from memoryd.model import limits
-from memoryd.model.memory import Kind, Memory
+from memoryd.model.memory import NO_STATEMENTS, Kind, Memory
 from memoryd.model.validation import (
     check_count,
     check_metadata,
@@ -21,7 +21,7 @@ from memoryd.model.validation import (
     fold,
 )
 
-__all__ = ["Filter", "Query"]
+__all__ = ["STATEMENTS", "Filter", "Query"]
 
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 
@@ -80,12 +80,19 @@ class Filter:
         )
 
     def refusals(self, memory: Memory, now: datetime) -> tuple[str, ...]:
-        """Return what of this filter a memory that is not deleted does not pass, in the words of `Miss.reasons`."""
-        expired = memory.expire_time is not None and memory.expire_time <= (self.as_of or now)
-        place = memory.source
+        """
+        Return what of this filter a memory that is not deleted does not pass, in the words of `Miss.reasons`.
+
+        This is the definition that every store and index must agree with.
+        """
+        replaced, expires = memory.supersede_time, memory.expire_time
+        expired = expires is not None and expires <= (self.as_of or now)
+        superseded = replaced is not None and (self.as_of is None or replaced <= self.as_of)
+        is_said = memory.kind is Kind.EPISODE  # a statement is in no thread, whatever it was learnt from
+        thread_id = memory.source.thread_id if is_said else ""
         happened, created = memory.event_time, memory.create_time
         checks = {
-            "superseded": not self.include_superseded and self._is_superseded(memory),
+            "superseded": superseded and not self.include_superseded,
             "expired": expired and not self.include_expired,
             "as_of": self.as_of is not None and created > self.as_of,
             "kind": memory.kind not in self.wanted_kinds,
@@ -95,28 +102,14 @@ class Filter:
             "category": bool(self.category) and self.category != memory.category,
             "event_time": not _within(happened, self.event_time_from, self.event_time_to),
             "create_time": not _within(created, self.create_time_from, self.create_time_to),
-            "thread": bool(self.thread_id and self.thread_id != place.thread_id)
-            or place.thread_id in self.exclude_thread_ids,
-            "session": place.session_id in self.exclude_session_ids,
+            "thread": self.thread_id not in {"", thread_id} or (is_said and thread_id in self.exclude_thread_ids),
+            "session": is_said and memory.source.session_id in self.exclude_session_ids,
         }
         return tuple(name for name, refused in checks.items() if refused)
 
     def admits(self, memory: Memory, now: datetime) -> bool:
-        """Whether a memory passes: the definition that every store and index must agree with."""
-        return self._admits_state(memory, now) and self._names(memory) and self._admits_labels(memory)
-
-    def _admits_state(self, memory: Memory, now: datetime) -> bool:
-        expired = memory.expire_time is not None and memory.expire_time <= (self.as_of or now)
-        return (
-            memory.delete_time is None
-            and (self.include_superseded or not self._is_superseded(memory))
-            and (self.include_expired or not expired)
-            and (self.as_of is None or memory.create_time <= self.as_of)
-        )
-
-    def _is_superseded(self, memory: Memory) -> bool:
-        replaced = memory.supersede_time
-        return replaced is not None and (self.as_of is None or replaced <= self.as_of)
+        """Whether a memory passes."""
+        return memory.delete_time is None and not self.refusals(memory, now)
 
     def _names(self, memory: Memory) -> bool:
         """Whether a memory is about one of the subjects, or mentions one; any memory does where there are none."""
@@ -126,26 +119,8 @@ class Filter:
             or any(mention.entity_id in self.entity_ids for mention in memory.mentions)
         )
 
-    def _admits_place(self, memory: Memory) -> bool:
-        """Whether a message is of the thread, if one is named, and of none that is excluded."""
-        if memory.kind is not Kind.EPISODE:
-            return not self.thread_id
-        return (
-            (not self.thread_id or self.thread_id == memory.source.thread_id)
-            and memory.source.thread_id not in self.exclude_thread_ids
-            and memory.source.session_id not in self.exclude_session_ids
-        )
 
-    def _admits_labels(self, memory: Memory) -> bool:
-        return (
-            memory.kind in self.wanted_kinds
-            and self._admits_place(memory)
-            and set(self.tags) <= set(memory.tags)
-            and self.metadata.items() <= dict(memory.metadata).items()
-            and (not self.category or self.category == memory.category)
-            and _within(memory.event_time, self.event_time_from, self.event_time_to)
-            and _within(memory.create_time, self.create_time_from, self.create_time_to)
-        )
+STATEMENTS = Filter(kinds=frozenset(Kind) - NO_STATEMENTS)
 
 
 def _within(time: datetime, start: datetime | None, end: datetime | None) -> bool:

@@ -25,16 +25,14 @@ from memoryd.model.caller import Caller
 from memoryd.model.context import ContextRequest
 from memoryd.model.conversation import Thread, WorkingMemory, message_key, place_of
 from memoryd.model.memory import Kind, Memory
-from memoryd.model.query import Filter, Query
+from memoryd.model.query import STATEMENTS, Filter, Query
 from memoryd.model.results import Hit, Leg, SearchResult
 from memoryd.model.scope import Owner
-from memoryd.model.trust import Trust
 from memoryd.turns import let_others
 
 __all__ = ["Gatherer", "Recalled"]
 
 MOST_PEOPLE = 20
-STATEMENTS = Filter(kinds=frozenset(Kind) - {Kind.EPISODE, Kind.REFLECTION})
 REFLECTIONS = Filter(kinds=frozenset({Kind.REFLECTION}))
 _WORD = re.compile(r"\w+")
 PAGE, MOST_LEFT_OUT = 100, 1000  # messages that are looked at together, and beyond the recent ones
@@ -56,11 +54,11 @@ class Recalled:
 
 def _shared(memories: Sequence[Memory], most: int) -> list[Memory]:
     """Return the first of some memories; half of the places are for those of higher trust than a sandbox's."""
-    others = [memory for memory in memories if memory.trust is not Trust.SANDBOX]
+    others = [memory for memory in memories if not memory.trust.is_sandbox]
     places = most - min(len(others), for_higher_trust(most))
     kept: list[Memory] = []
     for memory in memories:
-        sandboxed = memory.trust is Trust.SANDBOX
+        sandboxed = memory.trust.is_sandbox
         if len(kept) == most or (sandboxed and not places):
             continue
         places -= sandboxed

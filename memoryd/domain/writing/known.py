@@ -18,18 +18,16 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.language.relations import ONE_AT_A_TIME
 from memoryd.knowledge.reading import Reader
 from memoryd.model.change import Tombstone
-from memoryd.model.memory import Kind, Memory, State
-from memoryd.model.query import Filter
+from memoryd.model.memory import NO_STATEMENTS, Memory, State
+from memoryd.model.query import STATEMENTS
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import fold
 
-__all__ = ["NO_STATEMENTS", "KnownStatements", "is_same_subject"]
+__all__ = ["KnownStatements", "is_same_subject"]
 
 Vector = NDArray[np.float32]
 NEAREST = 20  # neighbours by similarity, beside those of the same attribute (requirements §5)
 LEAST_SIMILARITY = 0.4  # below it nothing was found that two statements had in common but their subject
-NO_STATEMENTS = frozenset({Kind.EPISODE, Kind.REFLECTION})
-"""Kinds that are not judged: messages and reflections."""
 
 
 class KnownStatements:
@@ -103,9 +101,8 @@ class KnownStatements:
         if vector is None:
             return []
         visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
-        wanted = Filter(kinds=frozenset(Kind) - NO_STATEMENTS)
         fingerprint = self._ports.embedder.fingerprint
-        return await self._ports.store.nearest(visible, vector, fingerprint, wanted, now=self._now, limit=NEAREST)
+        return await self._ports.store.nearest(visible, vector, fingerprint, STATEMENTS, now=self._now, limit=NEAREST)
 
     def _near_pending(self, new: Memory, vector: Vector | None) -> list[tuple[Memory, float]]:
         """Return the same of the statements that this call has added before."""

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.judge import contested_by
-from memoryd.domain.writing.known import NO_STATEMENTS, KnownStatements
+from memoryd.domain.writing.known import KnownStatements
 from memoryd.domain.writing.pending import Pending
 from memoryd.errors import Conflict
 from memoryd.model.change import Entry
-from memoryd.model.memory import Judgement, Memory, State
+from memoryd.model.memory import NO_STATEMENTS, Judgement, Memory, State
 from memoryd.model.validation import text_digest
 
 __all__ = ["come_back", "not_replaced"]

@@ -15,7 +15,7 @@ from memoryd.domain.decay import EXTRACTION
 from memoryd.domain.ports import Ports
 from memoryd.domain.tombstones import tombstones_of
 from memoryd.domain.writing.judge import Known, Neighbour, Offer, Verdict, judge, memory_of, unread
-from memoryd.domain.writing.known import NO_STATEMENTS, KnownStatements, is_same_subject
+from memoryd.domain.writing.known import KnownStatements, is_same_subject
 from memoryd.domain.writing.pending import Pending
 from memoryd.domain.writing.room import Room
 from memoryd.entities.directory import Directory
@@ -28,7 +28,7 @@ from memoryd.model.change import ChangeSet, Entry, Head, RecordedRequest, Tombst
 from memoryd.model.embedding import Embedded
 from memoryd.model.entity import Mention
 from memoryd.model.grant import GrantUsage
-from memoryd.model.memory import AT_ONCE, Draft, Memory, Outcome
+from memoryd.model.memory import AT_ONCE, NO_STATEMENTS, Draft, Memory, Outcome
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
