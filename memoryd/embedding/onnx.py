@@ -26,11 +26,22 @@ from memoryd.model.embedding import TOKEN_DIMENSIONS, Embedded
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime would keep a device id in the home directory, and call home
 import onnxruntime
 
-__all__ = ["WINDOW", "FloatGraph", "OnnxEncoder", "PooledGraph", "Recipe", "open_session", "sha256_of"]
+__all__ = [
+    "WINDOW",
+    "FloatGraph",
+    "OnnxEncoder",
+    "PooledGraph",
+    "Recipe",
+    "inputs_of",
+    "open_session",
+    "run_padded",
+    "sha256_of",
+]
 
 WINDOW = 254  # word pieces of a text that are embedded; the best of all windows of a long text is worse (measured)
 SELF_TEST_TOLERANCE = 0.1  # of an int8 model whose vectors depend a little on their batch
 CHARACTERS_A_TOKEN = 16  # a token has rarely more
+INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 Floats = NDArray[np.float32]
 
@@ -95,6 +106,35 @@ def open_session(
         raise ModelRefused(f"the model cannot be loaded: {error}") from None
 
 
+def inputs_of(session: onnxruntime.InferenceSession) -> frozenset[str]:
+    """Return the names of what a graph wants; ModelRefused if that is more than tokens."""
+    wanted = frozenset(item.name for item in session.get_inputs())
+    unknown = wanted - INPUTS
+    if unknown:
+        raise ModelRefused(f"the model wants inputs that memoryd does not know: {', '.join(sorted(unknown))}")
+    return wanted
+
+
+def run_padded(
+    session: onnxruntime.InferenceSession,
+    inputs: frozenset[str],
+    ids: Sequence[Sequence[int]],
+    types: Sequence[Sequence[int]] = (),
+) -> tuple[Floats, NDArray[np.int64]]:
+    """
+    Return what a graph makes of lists of token ids, padded to the longest, and the mask of what is no padding.
+
+    `inputs` are those of the graph (`inputs_of`); `types` has one number a token, as tokenizers give them for pairs.
+    """
+    feed = {name: np.zeros((len(ids), max(map(len, ids))), dtype=np.int64) for name in INPUTS}
+    for n, tokens in enumerate(ids):
+        feed["input_ids"][n, : len(tokens)] = tokens
+        feed["attention_mask"][n, : len(tokens)] = 1
+        if types:
+            feed["token_type_ids"][n, : len(tokens)] = types[n]
+    return session.run(None, {name: feed[name] for name in inputs})[0], feed["attention_mask"]
+
+
 class FloatGraph:
     """A graph as its maker exported it: a batch is padded to its longest text and masked."""
 
@@ -104,10 +144,7 @@ class FloatGraph:
         """Load it; ModelRefused if it wants more than tokens."""
         self._session = open_session(model)
         self._pooling = pooling
-        self._inputs = {item.name for item in self._session.get_inputs()}
-        unknown = self._inputs - {"input_ids", "attention_mask", "token_type_ids"}
-        if unknown:
-            raise ModelRefused(f"the model wants inputs that memoryd does not know: {', '.join(sorted(unknown))}")
+        self._inputs = inputs_of(self._session)
 
     def states(self, ids: Sequence[Sequence[int]]) -> list[Floats] | None:
         """Return what the model makes of each token; see PooledGraph."""
@@ -128,13 +165,7 @@ class FloatGraph:
         return mean
 
     def _run(self, ids: Sequence[Sequence[int]]) -> tuple[Floats, NDArray[np.int64]]:
-        padded = np.zeros((len(ids), max(map(len, ids))), dtype=np.int64)
-        mask = np.zeros_like(padded)
-        for n, tokens in enumerate(ids):
-            padded[n, : len(tokens)] = tokens
-            mask[n, : len(tokens)] = 1
-        feed = {"input_ids": padded, "attention_mask": mask, "token_type_ids": np.zeros_like(padded)}
-        return self._session.run(None, {name: feed[name] for name in self._inputs})[0], mask
+        return run_padded(self._session, self._inputs, ids)
 
 
 class OnnxEncoder:

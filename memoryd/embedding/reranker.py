@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.directory import files_of
-from memoryd.embedding.onnx import WINDOW, open_session
+from memoryd.embedding.onnx import WINDOW, inputs_of, open_session, run_padded
 
 __all__ = ["CrossEncoder"]
 
 AT_ONCE = 8  # pairs that are read together: between two such pieces it is seen whether time is left
 FIRST = 2  # of the first piece, which is read in any case
 MOST_CHARACTERS, MOST_ASKED = 4096, 1000  # of a text, and of a question
-INPUTS = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 
 
 class CrossEncoder:
@@ -44,10 +43,7 @@ class CrossEncoder:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(2 * WINDOW + 3, strategy="longest_first")
         self._session = open_session(model)
-        self._inputs = {item.name for item in self._session.get_inputs()}
-        unknown = self._inputs - INPUTS
-        if unknown:
-            raise ModelRefused(f"{model} wants inputs that memoryd does not know: {', '.join(sorted(unknown))}")
+        self._inputs = inputs_of(self._session)
         found = self._logits("What is it?", ["It is a test."])
         if found.shape != (1,) or not np.isfinite(found).all():
             raise ModelRefused(f"{model} gives no single logit a pair: it is no cross-encoder for ranking")
@@ -77,11 +73,7 @@ class CrossEncoder:
 
     def _logits(self, question: str, texts: Sequence[str]) -> NDArray[Any]:
         encoded = self._tokenizer.encode_batch([(question[:MOST_ASKED], text[:MOST_CHARACTERS]) for text in texts])
-        length = max(len(item.ids) for item in encoded)
-        feed = {name: np.zeros((len(encoded), length), dtype=np.int64) for name in INPUTS}
-        for n, item in enumerate(encoded):
-            feed["input_ids"][n, : len(item.ids)] = item.ids
-            feed["attention_mask"][n, : len(item.ids)] = 1
-            feed["token_type_ids"][n, : len(item.ids)] = item.type_ids
-        logits: NDArray[Any] = np.asarray(self._session.run(None, {name: feed[name] for name in self._inputs})[0])
+        ids, types = [one.ids for one in encoded], [one.type_ids for one in encoded]
+        found, _ = run_padded(self._session, self._inputs, ids, types)
+        logits: NDArray[Any] = np.asarray(found)
         return logits.reshape(len(encoded), -1)[:, 0] if logits.size == len(encoded) else logits
