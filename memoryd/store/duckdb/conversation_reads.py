@@ -30,7 +30,7 @@ from memoryd.store.duckdb.conversation_rows import (
 )
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.readers import Readers
-from memoryd.store.duckdb.snapshot import ESTIMATED_BYTES, entry_of
+from memoryd.store.duckdb.snapshot import SIZES, entry_of
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.writer import Writer
 
@@ -335,16 +335,12 @@ def _read_episodes(
         seq = cursor.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0]
         where, params = of_owner(owner)
         found = cursor.execute(
-            f"SELECT number, strlen(content) + strlen(details) + strlen(terms) AS bytes FROM messages WHERE {where}"
-            " ORDER BY number",
-            params,
+            f"SELECT number, {SIZES} FROM messages WHERE {where} ORDER BY number", params
         ).fetchnumpy()
         numbers, text_bytes = found["number"], int(found["bytes"].sum())
-        tokens = cursor.execute(f"SELECT {ESTIMATED_BYTES} FROM messages WHERE {where}", params).fetchall()
         whole, bare = (_chunks(cursor, where, params, numbers, dimensions, tokens=wanted) for wanted in (True, False))
-        return build(
-            Snapshot(seq, len(numbers), text_bytes, whole, bare_chunks=bare, token_bytes=int(tokens[0][0] or 0))
-        )
+        token_bytes = int(found["tokens"].sum())
+        return build(Snapshot(seq, len(numbers), text_bytes, whole, bare_chunks=bare, token_bytes=token_bytes))
     finally:
         with contextlib.suppress(duckdb.Error):  # a dead database cannot roll back; the first error is told
             cursor.execute("ROLLBACK")

@@ -16,11 +16,13 @@ from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
 from memoryd.store.duckdb import queries, rows
 
-__all__ = ["ESTIMATED_BYTES", "entities_of", "entry_of", "read_snapshot"]
+__all__ = ["SIZES", "entities_of", "entry_of", "read_snapshot"]
 
 T = TypeVar("T")
-# of a text, roughly: its word pieces, four characters each, and 128 bytes for each of them
-ESTIMATED_BYTES = "sum(least(254, strlen(content) // 4 + 2)) * 128"
+# of a text, and of the vectors of its tokens, roughly: its word pieces, four characters each, and 128 bytes for each
+SIZES = (
+    "strlen(content) + strlen(details) + strlen(terms) AS bytes, least(254, strlen(content) // 4 + 2) * 128 AS tokens"
+)
 CHUNK = 4096  # memories that a load holds as rows at a time: a few MB
 
 
@@ -45,13 +47,9 @@ def read_snapshot(
         seq = cursor.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0]
         where, params = queries.of_owner(owner)
         found = cursor.execute(
-            "SELECT create_time, strlen(content) + strlen(details) + strlen(terms) AS bytes FROM memories"
-            f" WHERE {where} AND delete_time IS NULL ORDER BY create_time",
+            f"SELECT create_time, {SIZES} FROM memories WHERE {where} AND delete_time IS NULL ORDER BY create_time",
             params,
         ).fetchnumpy()
-        tokens = cursor.execute(
-            f"SELECT {ESTIMATED_BYTES} FROM memories WHERE {where} AND delete_time IS NULL", params
-        ).fetchall()
         times, text_bytes = found["create_time"], int(found["bytes"].sum())
         entities = entities_of(cursor, owner)
         stones = cursor.execute(f"SELECT digest FROM tombstones WHERE {where}", params).fetchall()
@@ -65,7 +63,7 @@ def read_snapshot(
                 entities,
                 frozenset(bytes.fromhex(digest) for (digest,) in stones),
                 bare,
-                int(tokens[0][0] or 0),
+                int(found["tokens"].sum()),
             )
         )
     finally:
