@@ -18,6 +18,7 @@ from memoryd.model.context import BuiltContext, ContextRequest
 from memoryd.model.memory import Draft, Memory
 from memoryd.model.query import Filter
 from memoryd.model.results import AddResult, Deleted, Page, SearchResult, Stats
+from memoryd.model.validation import check_time
 from memoryd.v1 import context_service_pb2, memory_service_pb2
 from memoryd.wire.context import context_from_pb, request_to_pb
 from memoryd.wire.memory import (
@@ -96,13 +97,6 @@ def count(value: int, name: str) -> int:
     if value > MOST_INT32:
         raise LimitExceeded(f"{name} is {value}, which is more than any limit", field=name, limit=name)
     return max(value, -1)
-
-
-def moment(value: datetime | None, name: str) -> datetime | None:
-    """Return a time that the wire can carry; InvalidArgument for anything else."""
-    if value is not None and (not isinstance(value, datetime) or value.tzinfo is None):
-        raise InvalidArgument(f"{name} must be a datetime with a time zone, not {value!r}", field=name)
-    return value
 
 
 def filter_of(wanted: Filter) -> Filter:
@@ -191,7 +185,7 @@ def search(  # noqa: PLR0913  one argument for each field of the contract
             explain=explain,
             why_not=why_not,
         )
-        set_time(request, "as_of", moment(as_of or wanted.as_of, "as_of"))
+        set_time(request, "as_of", check_time(as_of or wanted.as_of, "as_of"))
         return request
 
     def parse(answer: Any) -> SearchResult:
