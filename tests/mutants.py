@@ -301,7 +301,7 @@ MUTANTS = [
      "tests/test_trust.py"),
     ("memoryd/index/sequences.py", "np.where(trusted[rows], self._trusted.beside(rows, step, count), found)", "found",
      "tests/test_trust_in_ranking.py"),
-    ("memoryd/index/legs.py", "trusted if trusted.any() else mask", "mask", "tests/test_trust_in_ranking.py"),
+    ("memoryd/index/legs.py", "mask & trusted if (mask & trusted).any() else mask", "mask", "tests/test_trust_in_ranking.py"),
     ("memoryd/index/legs.py", "                some = alive & ", "                some = ", "tests/test_trust_in_ranking.py"),
     ("memoryd/domain/reading/search.py", "if not lower or missing <= 0:",
      "if not lower or missing <= 0 or len(found) < asked.limit:", "tests/test_trust_in_ranking.py"),

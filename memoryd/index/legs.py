@@ -69,13 +69,15 @@ class Rough:
 class Pool:
     """The documents of one scope that are looked at closely, and what each leg says of them: arrays of one length."""
 
-    def __init__(self, index: ScopeIndex, question: Question, rows: Rows, mask: NDArray[np.bool_]) -> None:
-        """Take the rows; all but one that is looked at in any case pass the mask."""
+    def __init__(
+        self, index: ScopeIndex, question: Question, rows: Rows, mask: NDArray[np.bool_], trusted: NDArray[np.bool_]
+    ) -> None:
+        """Take the rows; all but one that is looked at in any case pass the mask. Both masks are of all documents."""
         self.index = index
         self.question = question
         self.rows = rows
         self._mask = mask
-        self._trusted = trusted_of(index, len(mask))
+        self._trusted = trusted
         self._places = np.full(len(mask), len(rows), dtype=np.int64)
         self._places[rows] = np.arange(len(rows))
         self._places[~mask] = len(rows)  # who is looked at, and does not pass, lends nothing
@@ -271,7 +273,13 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
         similar = index.vectors.compare(question.vector, count)
         similarity = similar.values
         bare = index.vectors.bare(similarity)
-    time = _time(index, question.days, mask)
+    # of higher trust than a sandbox's: what is not must not change how they are found
+    trusted: NDArray[np.bool_] = index.columns.trusts.view(count) > Trust.SANDBOX.weight
+    time = _time(index, question.days, mask, trusted)
+    traits = index.traits
+    # what a sandbox says in a speaker's name counts only where sandboxes alone speak
+    speaking = trusted if traits.trusts_speakers else np.ones(count, dtype=np.bool_)
+    by_named = traits.said_by(question.speaker, count) & speaking if question.speaker else None
     if count <= SMALL:
         rows = np.flatnonzero(mask)
     else:
@@ -280,54 +288,43 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
             value += rough.time * time
         if question.entity_ids:
             value += rough.names * index.columns.mentioning(question.entity_ids, count)
-        if question.speaker:
-            value += rough.speaker * _speaking(index, index.traits.said_by(question.speaker, count))
+        if by_named is not None:
+            value += rough.speaker * by_named
         slack = 0.0 if similar is None else 2 * rough.vector * similar.slack
-        rows = _best(index, np.where(mask, value, np.float32(-1)), mask, slack)
+        rows = _best(index, np.where(mask, value, np.float32(-1)), mask, trusted, slack)
     if question.also is not None and question.also[0] == id(index):
         rows = np.union1d(rows, [question.also[1]])
-    pool = Pool(index, question, rows, mask)
+    pool = Pool(index, question, rows, mask, trusted)
     pool.similar = similar
     pool.similarity, pool.lexical = similarity[rows].astype(np.float64), lexical[rows]
     pool.time = np.zeros(len(rows), dtype=np.float32) if time is None else time[rows]
     pool.bare = bare[rows]
     nobody = np.zeros(len(rows), dtype=np.bool_)
-    traits = index.traits
-    named = bool(question.speaker)
-    pool.said_by_named = _speaking(index, traits.said_by(question.speaker, count))[rows] if named else nobody
-    pool.said_by_others = _speaking(index, traits.said_by_others(question.speaker, count))[rows] if named else nobody
-    names = index.columns.mentioning(question.entity_ids, count)[rows] if question.entity_ids else nobody
-    pool.names = names
+    pool.said_by_named = pool.said_by_others = nobody
+    if by_named is not None:
+        pool.said_by_named = by_named[rows]
+        pool.said_by_others = (traits.said_by_others(question.speaker, count) & speaking)[rows]
+    pool.names = index.columns.mentioning(question.entity_ids, count)[rows] if question.entity_ids else nobody
     pool.by_assistant = traits.by_assistant(count)[rows]
     return pool
 
 
-def trusted_of(index: ScopeIndex, count: int) -> NDArray[np.bool_]:
-    """Return which of the first documents are of higher trust than a sandbox's."""
-    trusted: NDArray[np.bool_] = index.columns.trusts.view(count) > Trust.SANDBOX.weight
-    return trusted
-
-
-def _speaking(index: ScopeIndex, said: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return of those that a speaker said which count: what a sandbox says in a speaker's name, only among its like."""
-    return said & trusted_of(index, len(said)) if index.traits.trusts_speakers else said
-
-
-def _best(index: ScopeIndex, value: Floats, mask: NDArray[np.bool_], slack: float) -> Rows:
+def _best(index: ScopeIndex, value: Floats, mask: NDArray[np.bool_], trusted: NDArray[np.bool_], slack: float) -> Rows:
     """Return the best documents, all that may be among them, and those beside them, in order."""
     least = np.partition(value, len(value) - BEST)[len(value) - BEST] - slack
     best = np.flatnonzero(value >= least if least > 0 else value > 0)
     chosen = np.zeros(len(mask), dtype=np.bool_)
     chosen[best] = True
     if index.sequences.are_any:
-        trusted = trusted_of(index, len(mask))
         for step in (-2, -1, 1, 2):
             beside = index.sequences.beside(best, step, len(mask), trusted)
             chosen[beside[beside != NOBODY]] = True
     return np.flatnonzero(chosen & mask)
 
 
-def _time(index: ScopeIndex, days: Sequence[Days], mask: NDArray[np.bool_]) -> Floats | None:
+def _time(
+    index: ScopeIndex, days: Sequence[Days], mask: NDArray[np.bool_], trusted: NDArray[np.bool_]
+) -> Floats | None:
     """Return how well each document's time fits the days; None where they tell nothing apart."""
     if not days:
         return None
@@ -337,8 +334,7 @@ def _time(index: ScopeIndex, days: Sequence[Days], mask: NDArray[np.bool_]) -> F
     for first, last in days:
         distance = np.minimum(distance, np.maximum(np.maximum(first - own, own - last), 0))
     inside = int(np.count_nonzero(mask & (distance == 0)))
-    trusted = mask & trusted_of(index, count)
-    judged = trusted if trusted.any() else mask
+    judged = mask & trusted if (mask & trusted).any() else mask
     fits = np.where(distance <= FORGOTTEN_DAYS, np.exp(distance * np.float32(-1 / FADE_DAYS)), 0).astype(np.float32)
     if np.count_nonzero(judged & (distance == 0)) >= RARE_SHARE * max(1, int(np.count_nonzero(judged))):
         return None

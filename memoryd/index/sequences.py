@@ -136,8 +136,9 @@ class _Chains:
     def copy(self) -> _Chains:
         """Return the same once more, to go on by itself."""
         other = _Chains()
-        every = np.zeros(0, dtype=np.int32)
-        other._before, other._after = self._before.without(every), self._after.without(every)
+        other._before, other._after = (
+            Growable(np.int32, values=column.view().copy()) for column in (self._before, self._after)
+        )
         other._of = {key: (a[:], b[:], c[:]) for key, (a, b, c) in self._of.items()}
         return other
 

@@ -237,12 +237,12 @@ def _any_fitting(one: _Sized, left: int) -> tuple[list[Line], int]:
     beside another one is there only with that.
     """
     lines: list[Line] = []
-    others = [(line, size) for line, size in one.lines if line.item.trust is not Trust.SANDBOX]
+    others = [(line, size) for line, size in one.lines if not line.item.trust.is_sandbox]
     for_sandboxes = left - min(sum(size for _, size in others), left // SHARE_OF_TRUST)
     places = one.most - min(sum(not line.beside for line, _ in others), for_higher_trust(one.most))
     taken: set[tuple[str, str]] = set()
     for line, size in one.lines:
-        sandboxed = line.item.trust is Trust.SANDBOX
+        sandboxed = line.item.trust.is_sandbox
         if size > left or (sandboxed and size > for_sandboxes):
             continue
         if line.beside:

@@ -188,11 +188,11 @@ def _working_lines(held: list[tuple[str, WorkingMemory]], most: int) -> tuple[Li
         text_lines(memory.text, ContextItem(name, Kind.EPISODE, memory.trust, time=memory.update_time), place=n)
         for n, (name, memory) in enumerate(held)
     ]
-    others = sum(len(line.body) for made in each for line in made if line.item.trust is not Trust.SANDBOX)
+    others = sum(len(line.body) for made in each for line in made if not line.item.trust.is_sandbox)
     for_sandboxes = most - min(others, most // 2)
     lines: list[Line] = []
     for line in (line for made in each for line in made):
-        sandboxed = line.item.trust is Trust.SANDBOX
+        sandboxed = line.item.trust.is_sandbox
         room = min(most, for_sandboxes) if sandboxed else most
         if room <= 0:
             continue

@@ -118,12 +118,9 @@ class Ranked:
     """What days and names add to the relevance: they order, and the curves of statements were measured without them."""
     by_words: Floats
     """The relevance without what the model says."""
-    starts: NDArray[np.int64] = field(init=False)
+    starts: NDArray[np.int64]
     """Where each pool begins, and where the last one ends."""
-
-    def __post_init__(self) -> None:
-        """Find out where the pools begin."""
-        self.starts = np.cumsum([0, *(len(pool) for pool in self.pools)])
+    _joined: dict[str, NDArray[np.generic]] = field(default_factory=dict, init=False)
 
     def at(self, n: int) -> tuple[Pool, int]:
         """Return of a document the pool, and its place there."""
@@ -132,8 +129,10 @@ class Ranked:
 
     def joined(self, name: str) -> NDArray[np.generic]:
         """Return a leg of all pools."""
-        parts = [getattr(pool, name) for pool in self.pools]
-        return np.concatenate(parts) if parts else np.empty(0)
+        if name not in self._joined:
+            parts = [getattr(pool, name) for pool in self.pools]
+            self._joined[name] = np.concatenate(parts) if parts else np.empty(0)
+        return self._joined[name]
 
 
 def best_first(values: Floats, most: int) -> NDArray[np.int64]:
@@ -175,9 +174,9 @@ def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats
     events = _events(pools, relevance, weights)
     relevance = np.round(relevance + events, DIGITS)
     place = np.round(relevance + _joined(_ordering(pool, weights) for pool in pools), DIGITS)
-    hints = _joined(weights.time * pool.time.astype(np.float64) + weights.names * pool.names for pool in pools)
+    hints = _joined(_hints(pool, weights) for pool in pools)
     by_words = bonus + weights.words_alone * _joined(pool.words.astype(np.float64) for pool in pools)
-    return Ranked(pools, relevance, place, tokens, guessed, clause, events, hints, by_words)
+    return Ranked(pools, relevance, place, tokens, guessed, clause, events, hints, by_words, starts)
 
 
 def _near_best(first: Floats, pools: Sequence[Pool], seeing: float, weights: Weights) -> NDArray[np.int64]:
@@ -226,11 +225,16 @@ def _first(pool: Pool, weights: Weights) -> Floats:
     return np.where(pool.bare, alone, both)
 
 
+def _hints(pool: Pool, weights: Weights) -> Floats:
+    """Return what days and names add."""
+    hints: Floats = weights.time * pool.time.astype(np.float64) + weights.names * pool.names
+    return hints
+
+
 def _bonus(pool: Pool, weights: Weights) -> Floats:
     """Return what time, names, speaker and form add and take."""
     question = pool.question
-    bonus = weights.time * pool.time.astype(np.float64)
-    bonus += weights.names * pool.names + weights.speaker * pool.said_by_named + weights.answer * pool.fits_answer
+    bonus: Floats = _hints(pool, weights) + weights.speaker * pool.said_by_named + weights.answer * pool.fits_answer
     if not question.asks_assistant:
         bonus -= weights.assistant * pool.by_assistant
     if pool.index.traits.has_speakers:

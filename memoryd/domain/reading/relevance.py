@@ -99,6 +99,8 @@ def above_floor(ranked: Ranked, order: NDArray[np.int64], *, strict: bool = Fals
     relevance = ranked.relevance[order]
     kept, least = named.copy(), np.zeros(len(order))
     for judged, alone in ((trusted, True), (~trusted, False)):
+        if not judged.any():
+            continue
         seen = trusted if alone else np.ones(len(order), dtype=np.bool_)
         for is_said, floor in ((True, SAID), (False, STATEMENTS)):
             some = order[seen & (said == is_said)]

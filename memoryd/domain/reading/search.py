@@ -67,7 +67,7 @@ def search(
 ) -> list[Found]:
     """Return the best of several indexes together, with the statistics of all of them; best first."""
     found = _search(indexes, asked, explain=explain, weights=weights)
-    lower = [hit for hit in found if hit.memory.trust is Trust.SANDBOX]
+    lower = [hit for hit in found if hit.memory.trust.is_sandbox]
     missing = asked.kept - (len(found) - len(lower))
     if not lower or missing <= 0:
         return found
@@ -116,10 +116,10 @@ def with_kept(found: Sequence[Found], others: Sequence[Found], kept: int, limit:
     Only those that answer about as well as the best of higher trust; measured by that alone, as a sandbox that repeats
     the question would set the bar for all.
     """
-    lower = [hit for hit in found if hit.memory.trust is Trust.SANDBOX]
+    lower = [hit for hit in found if hit.memory.trust.is_sandbox]
     missing = kept - (len(found) - len(lower))
     there = {hit.memory.id for hit in found}
-    higher = [hit for hit in others if hit.memory.trust is not Trust.SANDBOX]
+    higher = [hit for hit in others if not hit.memory.trust.is_sandbox]
     least = LEAST_SHARE * max((hit.score for hit in higher), default=0.0)
     more = [hit for hit in higher if hit.memory.id not in there and hit.score >= least][: max(0, missing)]
     many = max(0, min(len(lower), len(found) + len(more) - limit))
