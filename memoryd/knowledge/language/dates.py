@@ -3,7 +3,7 @@ From words to days: what a text says of when, as intervals of days.
 
 A question's words are resolved against now, a memory's against its own time. Rules, no library: measured on the phrases
 of tests/knowledge/date_phrases.py, dateparser and recurrent name points in time where people mean spans, and read
-numbers and names as dates (docs/benchmarks.md).
+numbers and names as dates.
 """
 
 from __future__ import annotations
