@@ -5,22 +5,40 @@ from __future__ import annotations
 from datetime import timedelta
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.domain.reading.ranking import Weights
 from memoryd.domain.reading.search import Asked, search
+from memoryd.index.loading import batch_of
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
-from memoryd.model.change import Entry
+from memoryd.model.batch import Batch, VectorsWanted
+from memoryd.model.change import Entry, Snapshot
+from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner
 from tests.builders import (
     ALICE,
     NOW,
+    HashEncoder,
     memory,
 )
 
 OWNER = Owner("default", ALICE)
 LATER = NOW + timedelta(days=1)
+
+
+WANTED = VectorsWanted(HashEncoder().dimensions, HashEncoder.fingerprint)
+
+
+def read_whole(snapshot: Snapshot) -> list[tuple[Memory, NDArray[np.float32]]]:
+    """Return the memories of a snapshot with their vectors, zeros for those that have none."""
+    found = []
+    for chunk in snapshot.read(WANTED):
+        known = isinstance(chunk, Batch)
+        batch = chunk if known else batch_of(chunk, dimensions=WANTED.dimensions, fingerprint=WANTED.fingerprint)
+        found += [(batch.unpack(record), vector) for record, vector in zip(batch.records, batch.vectors, strict=True)]
+    return found
 
 
 def random_entries(count: int, dimensions: int = 64, seed: int = 0) -> list[Entry]:

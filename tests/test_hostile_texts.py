@@ -20,6 +20,7 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.index.traits import Traits, traits_of
 from memoryd.knowledge.language.dates import days_named
 from memoryd.knowledge.language.questions import clauses, question_share, signs_of, wanted_of
+from memoryd.knowledge.language.text_traits import SHARES
 from memoryd.model.change import Entry
 from memoryd.model.memory import Kind, Source
 from memoryd.model.query import Filter
@@ -34,7 +35,7 @@ ODD = st.text(alphabet=st.sampled_from("?？؟!. \t\n,;aA1年ب-"), max_size=60)
 def test_every_text_can_be_read(text, kind, before):
     made = memory((before + text) or "x", kind=kind)
     trait = traits_of(made)
-    assert 0 <= trait.asking <= 1
+    assert 0 <= trait.text.asking <= SHARES
     assert question_share(before + text) <= 1
     for read in (signs_of, wanted_of, clauses):
         read(before + text)
@@ -131,7 +132,7 @@ def test_one_far_date_hides_no_other_year():
 
 def test_a_habit_on_a_weekday_and_the_day_of_storing_are_no_events():
     habit = memory("the trash is collected on Thursday")
-    assert () == traits_of(habit).days
+    assert () == traits_of(habit).text.days
     assert traits_of(habit).day < 0
     happened = memory("we met on Thursday", kind=Kind.EPISODE)
-    assert traits_of(happened).days
+    assert traits_of(happened).text.days

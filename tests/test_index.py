@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.index import vectors as vectors_module
-from memoryd.index.postings import Postings
-from memoryd.index.records import pack, unpack, with_recalls
+from memoryd.index.postings import Loading, Postings
+from memoryd.index.records import pack, unpack_once, with_recalls
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.memory import Judgement, Kind, Source
@@ -29,7 +29,7 @@ from tests.builders import (
     open_duckdb,
     visible_to,
 )
-from tests.index_helpers import LATER, OWNER, ask, question, random_entries
+from tests.index_helpers import LATER, OWNER, WANTED, ask, question, random_entries
 
 
 def bm25_by_the_book(documents: list[list[str]], terms: list[str]) -> list[float]:
@@ -50,8 +50,8 @@ def bm25_by_the_book(documents: list[list[str]], terms: list[str]) -> list[float
 
 def test_the_keyword_leg_is_bm25_by_the_book():
     entries = random_entries(40)
-    built = Postings([e.terms for e in entries])
-    grown = Postings([e.terms for e in entries[:7]])
+    built = Postings(Loading([e.terms for e in entries]))
+    grown = Postings(Loading([e.terms for e in entries[:7]]))
     for e in entries[7:]:
         grown.append(e.terms)
     index = ScopeIndex([entries], dimensions=64, fingerprint="f")
@@ -187,11 +187,11 @@ def test_a_packed_memory_comes_back_whole():
         recall_time=NOW,
         recall_count=3,
     )
-    assert whole == unpack(pack(whole))
+    assert whole == unpack_once(pack(whole))
     more = replace(whole, recall_time=LATER, recall_count=5)
-    assert more == unpack(with_recalls(pack(whole), (LATER, 2, None)))
+    assert more == unpack_once(with_recalls(pack(whole), (LATER, 2, None)))
     by_the_host = replace(more, recall_count=6, trusted_recall_time=LATER)
-    assert by_the_host == unpack(with_recalls(pack(more), (LATER, 1, LATER)))
+    assert by_the_host == unpack_once(with_recalls(pack(more), (LATER, 1, LATER)))
 
 
 async def test_search_agrees_with_duckdbs_own_cosine(folder):
@@ -201,7 +201,7 @@ async def test_search_agrees_with_duckdbs_own_cosine(folder):
     index = await asyncio.to_thread(
         store.read_owner,
         OWNER,
-        lambda s: ScopeIndex(s.chunks, dimensions=32, fingerprint=HashEncoder.fingerprint),
+        lambda s: ScopeIndex(s.read(WANTED), dimensions=32, fingerprint=HashEncoder.fingerprint),
     )
     for n in range(10):
         query = HashEncoder().encode([f"word{n} word{n + 1}"], query=True)[0]

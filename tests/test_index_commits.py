@@ -17,7 +17,7 @@ from tests.builders import (
     ports_over,
     ram_store,
 )
-from tests.index_helpers import OWNER, ask, question
+from tests.index_helpers import OWNER, WANTED, ask, question
 
 
 class ReadBy:
@@ -52,10 +52,10 @@ async def test_what_is_added_during_a_load_is_found():
 
     def read(owner, build):
         def slow(snapshot):
-            chunks = [list(chunk) for chunk in snapshot.chunks]  # the snapshot is taken …
+            chunks = list(snapshot.read(WANTED))  # the snapshot is taken …
             for text in ("during", "during too"):  # … and then others write
                 asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(inserts=(entry(text),))), loop).result(9)
-            return build(replace(snapshot, chunks=chunks))
+            return build(replace(snapshot, read=lambda _: chunks))
 
         return store.read_owner(owner, slow)
 
@@ -144,10 +144,10 @@ async def test_what_is_purged_during_a_load_is_not_found_and_costs_no_second_loa
     def read(owner, build):
         def slow(snapshot):
             loads.append(owner)
-            chunks = [list(chunk) for chunk in snapshot.chunks]
+            chunks = list(snapshot.read(WANTED))
             purge = store.commit(ChangeSet(purges=(gone.memory,)))
             asyncio.run_coroutine_threadsafe(purge, loop).result(9)
-            return build(replace(snapshot, chunks=chunks))
+            return build(replace(snapshot, read=lambda _: chunks))
 
         return store.read_owner(owner, slow)
 
@@ -182,9 +182,9 @@ async def test_where_others_purge_during_every_load_the_store_is_asked_instead()
     def read(owner, build):
         def slow(snapshot):
             loads.append(owner)
-            chunks = [list(chunk) for chunk in snapshot.chunks]
+            chunks = list(snapshot.read(WANTED))
             asyncio.run_coroutine_threadsafe(store.commit(ChangeSet(purges=(memory(),))), loop).result(9)
-            return build(replace(snapshot, chunks=chunks))
+            return build(replace(snapshot, read=lambda _: chunks))
 
         return store.read_owner(owner, slow)
 

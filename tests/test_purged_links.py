@@ -108,8 +108,10 @@ async def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
         Entity("m" * 26, stays.owner, NOW, Trust.HOST, merged_into=named),
     ]
     change = ChangeSet(inserts=(Entry(stays), Entry(ended), Entry(other)), entities=tuple(rows))
+    opened.connection.execute("ALTER TABLE memories ADD COLUMN traits VARCHAR")  # what is written today, as it was then
     opened.connection.begin()
     write(opened.connection, [change], 1, ())
+    opened.connection.execute("ALTER TABLE memories DROP COLUMN traits")
     opened.connection.execute("INSERT INTO uses VALUES (?, ?, 1, NULL)", [gone, NOW.replace(tzinfo=None)])
     opened.connection.commit()
     opened.close()

@@ -19,7 +19,7 @@ from memoryd.model.change import ChangeSet, Embedding, Entry
 from memoryd.model.results import Leg
 from memoryd.model.scope import Owner
 from tests.builders import ALICE, BOB, NOW, HashEncoder, Local, entry, memory, open_duckdb, ports_over, ram_store
-from tests.index_helpers import OWNER, ask, question
+from tests.index_helpers import OWNER, ask, question, read_whole
 from tests.shared_store import StoreView
 
 
@@ -70,7 +70,7 @@ async def with_model(store, encoder, clock, *, close=False):
 
 
 async def vectors_of(store, owner):
-    found = store.read_owner(owner, lambda snapshot: [one for chunk in snapshot.chunks for one in chunk])
+    found = [await store.entry(memory) for memory, _ in store.read_owner(owner, read_whole)]
     return {one.memory.content: (one.fingerprint, one.vector) for one in found}
 
 
@@ -337,7 +337,7 @@ def test_an_index_whose_rows_get_new_vectors_answers_like_one_that_was_built_wit
         index.embed(Embedding(known.owner, known.id, vector, "new"))
     index.embed(Embedding(OWNER, "nobody", new[0], "new"))
     assert 0 == index.vectors.missing
-    assert not index.mostly_unembedded
+    assert not index.lacks_vectors
     built = ScopeIndex(
         [[type(one)(known, "", vector, "new") for known, vector in zip(memories, new, strict=True)]],
         dimensions=8,

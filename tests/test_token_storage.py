@@ -11,6 +11,7 @@ from memoryd.domain.conversation.embed import MessageEmbedder
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.tokens import codes_of, projection
 from memoryd.index.scope import ScopeIndex
+from memoryd.model.batch import VectorsWanted
 from memoryd.model.change import ChangeSet, Embedding
 from memoryd.model.embedding import TOKEN_DIMENSIONS, TOKEN_SCALE, Embedded
 from memoryd.model.message_draft import MessageDraft
@@ -42,8 +43,8 @@ def _places(text: str) -> tuple[tuple[int, int], ...]:
 
 def loaded(store, **more):
     def build(snapshot):
-        chunks = snapshot.chunks if more.get("with_tokens", True) else (snapshot.bare_chunks or snapshot.chunks)
-        return ScopeIndex(chunks, dimensions=32, fingerprint=HashEncoder.fingerprint, **more)
+        wanted = VectorsWanted(32, HashEncoder.fingerprint, tokens=more.get("with_tokens", True))
+        return ScopeIndex(snapshot.read(wanted), dimensions=32, fingerprint=HashEncoder.fingerprint, **more)
 
     return store.read_owner(OWNER, build)
 

@@ -36,6 +36,7 @@ from memoryd.index.cache import ScopeIndexes
 from memoryd.index.records import forget_unpacked
 from memoryd.knowledge.language.names import forget_names
 from memoryd.knowledge.language.stems import forget_stems
+from memoryd.knowledge.language.text_traits import forget_texts
 from memoryd.knowledge.secrets import SecretDetector
 from memoryd.model.change import Applied
 from memoryd.store.base import Store
@@ -252,4 +253,5 @@ def _forget_read(embedder: Embedder) -> None:
     forget_unpacked()
     forget_names()
     forget_stems()
+    forget_texts()
     embedder.forget_queries()

@@ -28,7 +28,7 @@ class Scopes:
     async def index(self, owner: Owner) -> ScopeIndex | None:
         """Return the index of an owner; None where the scope is too large for memory."""
         if owner not in self._indexes or self._is_gone(owner):
-            self._indexes[owner] = await self.of.get(owner)
+            self._indexes[owner] = await self.of.get(owner, partial=True)
         return self._indexes[owner]
 
     def seen_by(self, caller: Caller) -> tuple[Owner, ...]:

@@ -16,7 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from memoryd.index.scope import BYTES_A_DOCUMENT, ScopeIndex
+from memoryd.index.loading import LARGE
+from memoryd.index.scope import ScopeIndex
+from memoryd.index.vectors import Packed, packed
+from memoryd.model.batch import VectorBatch, VectorsWanted
 from memoryd.model.change import Applied, ChangeSet, Head, Snapshot
 from memoryd.model.scope import Owner
 from memoryd.turns import Turn
@@ -29,6 +32,9 @@ MOST_ERASED = 256  # purges of one commit that are erased in place (36 ms of 100
 MOST_LOADS = 4  # of one index in one call: where others purge all the time, the store is asked instead
 AT_ONCE = 4096  # characters of terms, or as much work, that are brought in at once: about 1 ms
 ROW_COST = 100  # of a memory, beside its terms, as characters
+BYTES_A_DOCUMENT = 250  # beside its texts and vectors, measured
+Built = tuple[ScopeIndex, Iterator[VectorBatch] | None]
+"""An index, and the vectors that are still to come."""
 T = TypeVar("T")
 
 
@@ -74,7 +80,8 @@ class ScopeIndexes:
         self._pending: dict[Owner, _Pending] = {}
         self._when_fetched: list[Callable[[Applied], None]] = []
         self._when_lost: list[Callable[[], None]] = []
-        self._loader = ThreadPoolExecutor(1, "index-load")
+        self._filling: dict[Owner, asyncio.Task[None]] = {}
+        self._loader = ThreadPoolExecutor(2, "index-load")  # so that others need not wait for a large scope
         self._searchers = ThreadPoolExecutor(2, "index-search")
         self._oversized: dict[Owner, int] = {}  # by owner: its last purge by then
         self._sizes: dict[Owner, int] = {}
@@ -95,6 +102,8 @@ class ScopeIndexes:
         """Stop the threads, and what is being brought in."""
         for pending in self._pending.values():
             pending.task.cancel()
+        for filling in self._filling.values():
+            filling.cancel()
         self._loader.shutdown(cancel_futures=True)
         self._searchers.shutdown(cancel_futures=True)
 
@@ -106,11 +115,12 @@ class ScopeIndexes:
         """Call back when commits were missed that nobody can tell any more: others may have purged something."""
         self._when_lost.append(callback)
 
-    async def get(self, owner: Owner) -> ScopeIndex | None:
+    async def get(self, owner: Owner, *, partial: bool = False) -> ScopeIndex | None:
         """
         Return the owner's index as of the last commit, loading it if need be.
 
-        None: it would exceed the budget, or others purge faster than it can be loaded. Ask the store then.
+        With `partial` one will do to which the vectors of a large scope are still coming. None: it would exceed the
+        budget, or others purge faster than it can be loaded. Ask the store then.
         """
         loads = 0
         while True:
@@ -122,6 +132,9 @@ class ScopeIndexes:
                 index = await self._loaded(owner)
                 if index is None:
                     return None
+            if not partial and owner in self._filling:
+                await asyncio.shield(self._filling[owner])
+                continue
             if owner in self._pending:
                 await asyncio.shield(self._pending[owner].task)
                 continue
@@ -157,21 +170,44 @@ class ScopeIndexes:
         try:
             loop = asyncio.get_running_loop()
             seen = (await self._commits.head(owner)).purge_seq
-            index = await loop.run_in_executor(self._loader, self._read, owner)
-            if index is None:
+            built = await loop.run_in_executor(self._loader, self._read, owner)
+            if built is None:
                 self._oversized[owner] = seen
                 return None
+            index, pieces = built
             self._ready[owner] = index
             self._measure(owner, index)
             for applied in self._missed[owner]:
                 self._take(owner, applied)
             self._evict(keep=owner)
+            if pieces is not None and self._ready.get(owner) is index:
+                self._filling[owner] = asyncio.create_task(self._fill(owner, index, pieces))
             return index
         finally:
             del self._missed[owner], self._loading[owner]
 
-    def _read(self, owner: Owner) -> ScopeIndex | None:
+    def _read(self, owner: Owner) -> Built | None:
         return self._commits.read_owner(owner, self._build)
+
+    async def _fill(self, owner: Owner, index: ScopeIndex, pieces: Iterator[VectorBatch]) -> None:
+        """Bring a large scope its vectors, piece by piece, while it is searched by words."""
+        loop = asyncio.get_running_loop()
+        try:
+            coming = loop.run_in_executor(self._loader, _packed, pieces)
+            while (piece := await coming) is not None:
+                if self._ready.get(owner) is not index:
+                    return
+                coming = loop.run_in_executor(self._loader, _packed, pieces)
+                index.fill(*piece)
+            index.end_filling()
+        except Exception as error:  # noqa: BLE001  it is loaded again when it is asked for next
+            self.faults += 1
+            if self._ready.get(owner) is index:
+                self._drop(owner)
+            self._on_fault(type(error).__name__)
+        finally:
+            if self._filling.get(owner) is asyncio.current_task():
+                del self._filling[owner]
 
     async def _fetch(self, owner: Owner, index: ScopeIndex) -> None:
         """Bring an index up to the commits that it has missed, or drop it where not all of them are known."""
@@ -188,13 +224,16 @@ class ScopeIndexes:
             for follow in self._when_fetched:
                 follow(applied)
 
-    def _build(self, snapshot: Snapshot) -> ScopeIndex | None:
-        bare = snapshot.count * (5 * self._dimensions + BYTES_A_DOCUMENT) + 2 * snapshot.text_bytes
+    def _build(self, snapshot: Snapshot) -> Built | None:
+        large = snapshot.count >= LARGE
+        bare = snapshot.count * ((2 if large else 5) * self._dimensions + BYTES_A_DOCUMENT) + snapshot.text_bytes
         if bare > self._budget:
             return None
         with_tokens = bare + snapshot.token_bytes <= self._budget // 2  # no scope drives all others out with them
+        later = snapshot.read_vectors if large and self._dimensions else None
+        wanted = VectorsWanted(self._dimensions, self._fingerprint, tokens=with_tokens)
         index = ScopeIndex(
-            snapshot.chunks if with_tokens or snapshot.bare_chunks is None else snapshot.bare_chunks,
+            snapshot.read(wanted if later is None else wanted._replace(texts=False, tokens=False)),
             dimensions=self._dimensions,
             fingerprint=self._fingerprint,
             entities=snapshot.entities,
@@ -202,7 +241,10 @@ class ScopeIndexes:
             with_tokens=with_tokens,
         )
         index.commit_seq = snapshot.commit_seq
-        return index if index.nbytes <= self._budget else None
+        if index.nbytes > self._budget:
+            return None
+        index.is_whole = later is None
+        return index, None if later is None else later(wanted)
 
     def _measure(self, owner: Owner, index: ScopeIndex) -> None:
         """Bring the sum of the sizes up to what an index takes now."""
@@ -214,6 +256,7 @@ class ScopeIndexes:
         if self._ready.pop(owner, None) is not None:
             self._total -= self._sizes.pop(owner)
         self._pending.pop(owner, None)  # its task sees that the index is gone
+        self._filling.pop(owner, None)  # so does this one
 
     def _evict(self, keep: Owner) -> None:
         """Drop those least used until the others fit."""
@@ -334,3 +377,9 @@ def _cost(change: ChangeSet) -> int:
     """Return how much work it is to bring a change in, in characters of terms."""
     entries = (*change.inserts, *change.updates)
     return sum(ROW_COST + len(entry.terms) for entry in entries) + len(change.embeddings) * ROW_COST
+
+
+def _packed(pieces: Iterator[VectorBatch]) -> tuple[VectorBatch, Packed] | None:
+    """Return the next vectors, and those packed; None after the last."""
+    piece = next(pieces, None)
+    return None if piece is None else (piece, packed(piece.vectors))

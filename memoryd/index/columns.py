@@ -14,21 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.index.arrays import Growable
+from memoryd.model.batch import NEVER, Batch
 from memoryd.model.filter_terms import entity_terms, excluded_terms, filter_terms_of, required_terms, subject_terms
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.times import to_us
 
-__all__ = ["KIND_CODES", "Columns", "Facts", "Row"]
+__all__ = ["KIND_CODES", "Columns", "Facts", "Loading", "Row"]
 
 KIND_CODES = {kind: code for code, kind in enumerate(Kind)}
-NEVER = np.iinfo(np.int64).max
 BYTES_A_TERM = 300  # a growing array and its name
+BYTES_A_ROW = 56  # of all columns, and of one term
 Row = tuple[int, int, int, int, int, int, float, int]
 """
 Kind, create_time, event_time, expire_time and supersede_time in microseconds, the weight of its trust, confidence,
 recall_count.
 """
+DTYPES = (np.uint8, np.int64, np.int64, np.int64, np.int64, np.uint8, np.float64, np.int64)  # of a Row
 
 
 class Facts(NamedTuple):
@@ -42,27 +44,59 @@ class Facts(NamedTuple):
     recalls: NDArray[np.int64]
 
 
+class Loading:
+    """What columns begin with."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[NDArray[Any]]] = [[np.empty(0, dtype=dtype)] for dtype in DTYPES]
+        """Column by column, in the order of Row: pieces of it."""
+        self._numbers: dict[tuple[str, ...], int] = {}
+        """The terms that documents have together, with a number for them."""
+        self._facets: list[NDArray[np.int32]] = []
+        self.count = 0
+
+    def add(self, batch: Batch, kinds: NDArray[np.uint8]) -> None:
+        """Take the next documents, of these KIND_CODES."""
+        row: tuple[NDArray[Any], ...] = (kinds, *batch.times, batch.trusts, batch.confidences, batch.recalls)
+        for pieces, piece in zip(self.rows, row, strict=True):
+            pieces.append(piece)
+        number = self._numbers.setdefault
+        facets = [number(terms, len(self._numbers)) for terms in batch.facets]
+        self._facets.append(np.array(facets, dtype=np.int32))
+        self.count += len(kinds)
+
+    def filter_terms(self) -> dict[str, Growable]:
+        """Return the documents of each term, in order."""
+        numbers = np.concatenate([np.empty(0, dtype=np.int32), *self._facets])
+        order = np.argsort(numbers, kind="stable").astype(np.int32)
+        starts = np.searchsorted(numbers[order], np.arange(len(self._numbers) + 1))
+        pieces: dict[str, list[NDArray[np.int32]]] = {}
+        for number, terms in enumerate(self._numbers):
+            for term in terms:
+                pieces.setdefault(term, []).append(order[starts[number] : starts[number + 1]])
+        return {term: Growable(np.int32, values=np.sort(np.concatenate(some))) for term, some in pieces.items()}
+
+
 class Columns:
     """Documents 0 … count − 1."""
 
-    def __init__(self) -> None:
-        self.load([])
-        self.filter_terms: dict[str, Growable] = {}
-        self._of_kind = [0] * len(KIND_CODES)  # documents of each kind, dead ones too
-        self._expiring = self._hidden_superseded = 0
-
-    def load(self, rows: Sequence[Row]) -> None:
-        """Begin with these rows, all of them alive."""
-        columns = list(zip(*rows, strict=True)) or [()] * 8
-        self.kinds = _column(np.uint8, columns[0])
-        self.created = _column(np.int64, columns[1])
-        self._happened = _column(np.int64, columns[2])
-        self._expires = _column(np.int64, columns[3])
-        self._superseded = _column(np.int64, columns[4])
-        self.trusts = _column(np.uint8, columns[5])
-        self.confidences = _column(np.float64, columns[6])
-        self.recalls = _column(np.int64, columns[7])
-        self.alive = _column(np.bool_, [True] * len(rows))
+    def __init__(self, loading: Loading | None = None) -> None:
+        """Begin with what is loaded, all of it alive."""
+        loading = loading or Loading()
+        kinds, created, happened, expires, superseded, trusts, confidences, recalls = map(np.concatenate, loading.rows)
+        self.kinds = Growable(np.uint8, values=kinds)
+        self.created = Growable(np.int64, values=created)
+        self._happened = Growable(np.int64, values=happened)
+        self._expires = Growable(np.int64, values=expires)
+        self._superseded = Growable(np.int64, values=superseded)
+        self.trusts = Growable(np.uint8, values=trusts)
+        self.confidences = Growable(np.float64, values=confidences)
+        self.recalls = Growable(np.int64, values=recalls)
+        self.alive = Growable(np.bool_, values=np.ones(len(kinds), dtype=np.bool_))
+        self.filter_terms = loading.filter_terms()
+        self._of_kind: list[int] = np.bincount(kinds, minlength=len(KIND_CODES)).tolist()  # dead ones too
+        self._expiring = int(np.count_nonzero(expires != NEVER))
+        self._hidden_superseded = int(np.count_nonzero(superseded != NEVER))
 
     def register(self, document: int, memory: Memory) -> Row:
         """List a document under its filter terms, and return its row."""
@@ -78,8 +112,8 @@ class Columns:
             KIND_CODES[memory.kind],
             to_us(memory.create_time),
             to_us(memory.event_time),
-            int(NEVER) if memory.expire_time is None else to_us(memory.expire_time),
-            int(NEVER) if memory.supersede_time is None else to_us(memory.supersede_time),
+            NEVER if memory.expire_time is None else to_us(memory.expire_time),
+            NEVER if memory.supersede_time is None else to_us(memory.supersede_time),
             memory.trust.weight,
             memory.confidence,
             memory.recall_count,
@@ -102,9 +136,9 @@ class Columns:
                 del self.filter_terms[term]
 
     @property
-    def term_bytes(self) -> int:
-        """Bytes that the lists occupy, estimated."""
-        return len(self.filter_terms) * BYTES_A_TERM
+    def nbytes(self) -> int:
+        """Bytes that they occupy, estimated; the lists roughly, as counting them takes long."""
+        return len(self.alive) * BYTES_A_ROW + len(self.filter_terms) * BYTES_A_TERM
 
     def is_live(self, document: int, now: datetime) -> bool:
         """Whether a document is there, not superseded and not expired."""
@@ -161,7 +195,3 @@ class Columns:
                 documents = column.view()
                 mask[documents[: np.searchsorted(documents, count)]] = True
         return mask
-
-
-def _column(dtype: Any, values: Sequence[Any]) -> Growable:
-    return Growable(dtype, values=np.asarray(values, dtype=dtype))

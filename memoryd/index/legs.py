@@ -272,7 +272,7 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
     if question.vector is not None and index.vectors is not None:
         similar = index.vectors.compare(question.vector, count)
         similarity = similar.values
-        bare = index.vectors.bare(similarity)
+        bare = index.vectors.bare(count)
     # of higher trust than a sandbox's: what is not must not change how they are found
     trusted: NDArray[np.bool_] = index.columns.trusts.view(count) > Trust.SANDBOX.weight
     time = _time(index, question.days, mask, trusted)

@@ -1,19 +1,23 @@
-"""Beside which statements of a scope a new one is judged."""
+"""Which statements of a scope stand beside others: those that a new one is judged beside, and pairs of one shape."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.index.columns import KIND_CODES
 from memoryd.index.scope import ScopeIndex
+from memoryd.index.vectors import similarities
 from memoryd.model.memory import Memory
 from memoryd.model.query import STATEMENTS
 
-__all__ = ["neighbours"]
+__all__ = ["alike", "follows", "neighbours"]
+
+STATEMENT_CODES = frozenset(KIND_CODES[kind] for kind in STATEMENTS.kinds)
 
 
 def neighbours(
@@ -51,3 +55,26 @@ def neighbours(
     found.sort(key=lambda item: (-item[1], item[0]))
     memories = ((index.memory_at(n), cosine) for n, cosine in found)
     return [(memory, cosine) for memory, cosine in memories if memory is not None]
+
+
+def alike(index: ScopeIndex, rows: Collection[int], *, floor: float) -> list[tuple[int, list[int]]]:
+    """Return statements of these documents, each with the older ones of at least that cosine, nearest first."""
+    kinds = index.columns.kinds.view()
+    statements = [row for row in rows if kinds[row] in STATEMENT_CODES]
+    if index.vectors is None or len(statements) < 2:  # noqa: PLR2004  a pair
+        return []
+    rows_in_order = np.array(sorted(statements), dtype=np.int64)
+    chosen = rows_in_order[np.argsort(index.columns.created.view()[rows_in_order], kind="stable")]
+    older = np.tril(similarities(index.vectors.rows(chosen)), -1)  # of each its cosines with those before it
+    return [
+        (int(chosen[n]), [int(chosen[m]) for m in np.argsort(-older[n], kind="stable") if older[n, m] >= floor])
+        for n in np.flatnonzero(older.max(axis=1) >= floor)
+    ]
+
+
+def follows(index: ScopeIndex, row: int, other: int) -> bool:
+    """Whether the second document is the newer one and of no less trust."""
+    created, trusts = index.columns.created.view(), index.columns.trusts.view()
+    if (int(created[row]), row) >= (int(created[other]), other):
+        return False
+    return bool(trusts[other] >= trusts[row])

@@ -1,14 +1,19 @@
 """
 Memories as compact bytes: a hundred thousand of them as objects would cost the collector and the cache.
 
-The format lives and dies with the process; the store's columns are what lasts.
+The formats live and die with the process; the store's columns are what lasts. What was loaded is packed by the store,
+as its rows say it; what came later by `pack`. Both begin with the id.
 """
 
 from __future__ import annotations
 
 import marshal
+from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.model.change import Recalled
 from memoryd.model.entity import EntityType, Form, Mention
@@ -17,7 +22,9 @@ from memoryd.model.scope import Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
 
-__all__ = ["forget_unpacked", "pack", "unpack", "unpack_once", "with_recalls"]
+__all__ = ["Records", "forget_unpacked", "pack", "unpack_once", "with_recalls"]
+
+BYTES_A_PLACE = 100  # in a dictionary
 
 _NO_SOURCE = Source()
 _KINDS = {kind.value: kind for kind in Kind}
@@ -74,23 +81,6 @@ def with_recalls(packed: bytes, recalled: Recalled) -> bytes:
     return marshal.dumps(tuple(values))
 
 
-MOST_KEPT_BYTES = 1024  # of a record that is kept unpacked: 4,096 of them are 10 MB
-
-
-def unpack(packed: bytes) -> Memory:
-    """
-    Return the memory that was packed, a short one of the last few thousand without unpacking it again.
-
-    Deleted memories are not packed, so it has no delete_time.
-    """
-    return _kept(packed) if len(packed) <= MOST_KEPT_BYTES else unpack_once(packed)
-
-
-def forget_unpacked() -> None:
-    """Drop what is kept unpacked."""
-    _kept.cache_clear()
-
-
 def unpack_once(packed: bytes) -> Memory:
     """Return the memory that was packed, and keep nothing of it."""
     (
@@ -136,4 +126,109 @@ def unpack_once(packed: bytes) -> Memory:
     )
 
 
-_kept = lru_cache(maxsize=4096)(unpack_once)
+@lru_cache(maxsize=4096)
+def _kept(make: Callable[[bytes], Memory], packed: bytes) -> Memory:
+    return make(packed)
+
+
+MOST_KEPT_BYTES = 1024  # of a record that is kept unpacked: 4,096 of them are 10 MB
+BYTES_A_RECORD = 41  # of a bytes object beside its text, and its place
+ERASED = b""  # what is left of the record of a memory that was purged
+
+
+class Records:
+    """
+    The record of each document. What was loaded lies in one piece, as the store packed it; the rest one by one.
+
+    One thread changes them, others read.
+    """
+
+    def __init__(self, piece: bytearray, lengths: NDArray[np.int64], unpack_loaded: Callable[[bytes], Memory]) -> None:
+        """Take the records of documents 0 … n − 1 in one piece, the length of each, and what makes memories of them."""
+        self._piece = piece
+        self._ends = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=self._ends[1:])
+        self._unpack_loaded = unpack_loaded
+        self._changed: dict[int, bytes] = {}
+        """By document, of those that were loaded: the record that it has now."""
+        self._late: list[bytes] = []
+        self._more_bytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they occupy, estimated."""
+        more = len(self._changed) * (BYTES_A_RECORD + BYTES_A_PLACE) + len(self._late) * BYTES_A_RECORD
+        return len(self._piece) + self._ends.nbytes + self._more_bytes + more
+
+    def append(self, memory: Memory) -> None:
+        """Add the next document's."""
+        record = pack(memory)
+        self._late.append(record)
+        self._more_bytes += len(record)
+
+    def _record(self, row: int) -> tuple[bytes, Callable[[bytes], Memory]]:
+        """Return the record of a document, ERASED if it was erased, and what makes a memory of it."""
+        loaded = len(self._ends) - 1
+        if row >= loaded:
+            return self._late[row - loaded], unpack_once
+        changed = self._changed.get(row)
+        if changed is not None:
+            return changed, unpack_once
+        record = bytes(self._piece[self._ends[row] : self._ends[row + 1]])
+        if record[:1] == b"\0":  # it was changed right now
+            return self._changed.get(row, ERASED), unpack_once
+        return record, self._unpack_loaded
+
+    def _put(self, row: int, record: bytes) -> None:
+        loaded = len(self._ends) - 1
+        before = self._late[row - loaded] if row >= loaded else self._changed.get(row, b"")
+        self._more_bytes += len(record) - len(before)
+        if row >= loaded:
+            self._late[row - loaded] = record
+            return
+        self._changed[row] = record
+        if not before:
+            self._piece[self._ends[row] : self._ends[row + 1]] = bytes(int(self._ends[row + 1] - self._ends[row]))
+
+    def memory(self, row: int) -> Memory | None:
+        """Return the memory of a document; None if it was erased, also while it was read."""
+        record, make = self._record(row)
+        if record is ERASED:
+            return None
+        if len(record) > MOST_KEPT_BYTES:
+            return make(record)
+        memory = _kept(make, record)
+        if self._record(row)[0] is ERASED:
+            forget_unpacked()
+            return None
+        return memory
+
+    def once(self, row: int) -> Memory | None:
+        """Return the same, and keep nothing of it."""
+        record, make = self._record(row)
+        return None if record is ERASED else make(record)
+
+    def has_id(self, row: int, memory_id: str) -> bool:
+        """Whether a document is the record of a memory."""
+        record, _ = self._record(row)
+        return record is not ERASED and marshal.loads(record)[0] == memory_id  # noqa: S302  packed in this process
+
+    def note_recalls(self, row: int, recalled: Recalled) -> None:
+        """Add to the recall_count of a memory and move its recall times on."""
+        record, make = self._record(row)
+        if record is not ERASED:
+            self._put(row, with_recalls(record if make is unpack_once else pack(make(record)), recalled))
+
+    def copy(self, row: int, other: int) -> None:
+        """Let a document hold the record of another."""
+        record, make = self._record(other)
+        self._put(row, record if make is unpack_once or record is ERASED else pack(make(record)))
+
+    def erase(self, row: int) -> None:
+        """Leave nothing of the record of a document."""
+        self._put(row, ERASED)
+
+
+def forget_unpacked() -> None:
+    """Drop what is kept unpacked."""
+    _kept.cache_clear()

@@ -11,33 +11,34 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.entities.directory import Directory
 from memoryd.index.columns import KIND_CODES, Columns, Facts, Row
 from memoryd.index.listings import Listings
+from memoryd.index.loading import Loading, batch_of
+from memoryd.index.lookup import Ids
 from memoryd.index.postings import CorpusStats, Postings
-from memoryd.index.records import forget_unpacked, pack, unpack, unpack_once, with_recalls
+from memoryd.index.records import Records
 from memoryd.index.sequences import Sequences
 from memoryd.index.token_vectors import TokenVectors
 from memoryd.index.traits import Traits, traits_of
-from memoryd.index.vectors import Vectors, similarities
+from memoryd.index.vectors import Packed
 from memoryd.knowledge.reading import Reader
 from memoryd.model import limits
+from memoryd.model.batch import Batch, VectorBatch
 from memoryd.model.change import Embedding, Entry, Recalled
 from memoryd.model.entity import Entity
 from memoryd.model.filter_terms import filter_terms_of
 from memoryd.model.memory import Kind, Memory
-from memoryd.model.query import STATEMENTS, Filter
+from memoryd.model.query import Filter
 
 __all__ = ["ScopeIndex"]
 
-ERASED = b""  # what is left of the record of a memory that was purged
 EVERY_KIND = Filter(kinds=frozenset(Kind))
-STATEMENT_CODES = frozenset(KIND_CODES[kind] for kind in STATEMENTS.kinds)
 BYTES_A_DOCUMENT = 720  # records' and dictionaries' overhead a document, measured
 
 
@@ -46,7 +47,7 @@ class ScopeIndex:
 
     def __init__(
         self,
-        chunks: Iterable[Sequence[Entry]] = (),
+        chunks: Iterable[Batch | Sequence[Entry]] = (),
         *,
         dimensions: int = 0,
         fingerprint: str = "",
@@ -59,54 +60,55 @@ class ScopeIndex:
 
         Without tokens it takes a quarter of the memory, and what compares them counts nothing.
         """
-        self.people = Directory(entities)
         self.reader = Reader()
         self.tombstones = set(tombstones)
         self.commit_seq = 0
+        self.is_whole = True
+        """Whether it has all vectors; those of a large scope come when it is searched by words already."""
         self.dimensions = dimensions
         self.fingerprint = fingerprint
-        self._records: list[bytes] = []
-        self._documents: dict[str, int] = {}
         self._former: dict[str, tuple[int, ...]] = {}
         """By id: the documents, dead now, that were the memory before it was updated or deleted."""
         self._former_links: dict[str, frozenset[str]] = {}
         """By id, of those that had links: the linked ids."""
-        self.listings = Listings()
-        self.columns = Columns()
-        self.sequences = Sequences()
-        self.traits = Traits()
         self._contested: set[int] = set()
-        self._record_bytes = 0
         self._moving = threading.Lock()  # held while a memory is between its old and its new place
-        terms: list[str] = []
-        blocks = [np.zeros((0, dimensions), dtype=np.float32)]
-        tokens: list[bytes] = []
-        rows: list[Row] = []
-        for entries in chunks:
-            for entry in entries:
-                rows.append(self._register(len(rows), entry.memory))
-                tokens.append(self._usable_tokens(entry) if with_tokens else b"")
-            terms.extend(entry.terms for entry in entries)
-            if dimensions:
-                blocks.append(self._stack(entries))
-        self.vectors = Vectors(dimensions, np.concatenate(blocks)) if dimensions else None
+        loading = Loading(dimensions, with_tokens=with_tokens)
+        for chunk in chunks:
+            if isinstance(chunk, Batch):
+                loading.add(chunk)
+            else:
+                loading.add(batch_of(chunk, dimensions=dimensions, fingerprint=fingerprint))
+        self.people = loading.people(entities)
+        self.vectors = loading.vectors()
+        self._order = loading.order
         self.with_tokens = with_tokens
         """Whether the vectors of tokens are kept: without them it takes a quarter of the memory."""
-        self.tokens = TokenVectors(tokens)
-        self.postings = Postings(terms)
+        self.tokens = TokenVectors(loading.tokens)
+        self.postings = Postings(loading.postings)
+        self.columns = Columns(loading.columns)
+        self.traits = Traits(loading.traits)
+        self.listings = Listings(loading.digests)
+        self.sequences = Sequences(loading.count)
+        self._records = Records(loading.record_piece, np.concatenate(loading.record_lengths), loading.unpack)
+        self._documents = Ids(loading.ids, partial(_is_now, self.columns, self._records))
+        for document, key in loading.keys:
+            self.listings.add_key(document, key)
+        for document, memory in loading.whole:
+            self.listings.add_claims(document, memory)
+            self.sequences.place(document, memory)
+            if memory.contested_with:
+                self._contested.add(document)
         lengths = self.postings.lengths.view().astype(np.int64)
         self._length_sum = int(lengths.sum())
         self._length_square_sum = int((lengths * lengths).sum())
-        self.columns.load(rows)
         self._dead = 0
-        self.count = len(rows)
+        self.count = loading.count
 
     def _register(self, document: int, memory: Memory) -> Row:
         """Enter a memory into everything that is no array; return its row of the columns."""
-        record = pack(memory)
-        self._records.append(record)
-        self._record_bytes += len(record)
-        self._documents[memory.id] = document
+        self._records.append(memory)
+        self._documents.put(memory.id, document)
         self.listings.add(document, memory)
         self.people.add(memory)
         self.sequences.append(document, memory)
@@ -121,13 +123,6 @@ class ScopeIndex:
     def _usable_tokens(self, entry: Entry | Embedding) -> bytes:
         return entry.tokens if entry.fingerprint == self.fingerprint else b""
 
-    def _stack(self, entries: Sequence[Entry]) -> NDArray[np.float32]:
-        rows = np.zeros((len(entries), self.dimensions), dtype=np.float32)
-        for n, entry in enumerate(entries):
-            if (vector := self._usable(entry)) is not None:
-                rows[n] = vector
-        return rows
-
     def __len__(self) -> int:
         """How many memories it holds."""
         return self.count - self._dead
@@ -135,15 +130,15 @@ class ScopeIndex:
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
-        held = self.postings.nbytes + self.columns.term_bytes + self.reader.nbytes + self.people.nbytes
+        held = self.postings.nbytes + self.columns.nbytes + self.reader.nbytes + self.people.nbytes
+        held += self.tokens.nbytes + self.sequences.nbytes + self.traits.nbytes + self.listings.nbytes
         vectors = 0 if self.vectors is None else self.vectors.nbytes
-        held += self.tokens.nbytes + self.sequences.nbytes + self.traits.nbytes
-        return vectors + held + self._record_bytes + self.count * BYTES_A_DOCUMENT
+        return vectors + held + self._records.nbytes + self._documents.nbytes
 
     @property
-    def mostly_unembedded(self) -> bool:
-        """Whether most memories have no vector of the model in use."""
-        return self.vectors is not None and 2 * self.vectors.missing > len(self)
+    def lacks_vectors(self) -> bool:
+        """Whether most memories have no vector of the model in use, or vectors are still to come."""
+        return self.vectors is not None and (not self.is_whole or 2 * self.vectors.missing > len(self))
 
     # --- changing it (one thread) ---
 
@@ -162,11 +157,10 @@ class ScopeIndex:
     def update(self, entry: Entry) -> None:
         """Replace a memory by its newer form; a deleted one leaves the index, a restored one enters it again."""
         document = self._documents.get(entry.memory.id)
-        if entry.vector is None and document is not None and self.vectors is not None:
-            row = self.vectors.row(document)
-            if row.any():
-                tokens = self.tokens.row(document)
-                entry = replace(entry, vector=row.copy(), tokens=tokens, fingerprint=self.fingerprint)
+        held = self.vectors
+        if entry.vector is None and document is not None and held is not None and held.has(document):
+            tokens = self.tokens.row(document)
+            entry = replace(entry, vector=held.row(document), tokens=tokens, fingerprint=self.fingerprint)
         with self._moving:
             self.remove(entry.memory.id)
             if entry.memory.delete_time is None:
@@ -180,13 +174,41 @@ class ScopeIndex:
             if self.with_tokens:
                 self.tokens.put(document, self._usable_tokens(embedding))
 
+    def fill(self, batch: VectorBatch, rows: Packed) -> None:
+        """Take vectors of memories that were loaded without; of who has one by now, or is gone, nothing is taken."""
+        if self.vectors is None or not len(self._order):
+            return
+        documents = np.minimum(np.searchsorted(self._order, batch.order), len(self._order) - 1)
+        loaded = self._order[documents] == batch.order
+        there = loaded & self.columns.alive.view()[documents]
+        self.vectors.fill(documents[there], rows if there.all() else rows.those(there))
+        for n in np.flatnonzero(loaded & ~there).tolist():  # deleted meanwhile, or updated: then it stands elsewhere
+            memory = self._records.once(int(documents[n]))
+            document = None if memory is None else self._documents.get(memory.id)
+            if document is not None and not self.vectors.has(document):
+                self.vectors.put(document, batch.vectors[n])
+                self._take_tokens(document, batch.tokens[n])
+        for n in np.flatnonzero(there).tolist() if self.with_tokens else ():
+            self._take_tokens(int(documents[n]), batch.tokens[n])
+
+    def _take_tokens(self, document: int, tokens: bytes) -> None:
+        if self.with_tokens and not self.tokens.row(document):
+            self.tokens.put(document, tokens)
+
+    def end_filling(self) -> None:
+        """Note that it has all vectors now."""
+        self._order = np.zeros(0, dtype=np.int64)
+        self.is_whole = True
+
     def remove(self, memory_id: str) -> None:
         """Forget a memory; one that is not there is fine."""
-        document = self._documents.pop(memory_id, None)
+        document = self._documents.pop(memory_id)
         if document is None:
             return
         self._former[memory_id] = (*self._former.get(memory_id, ()), document)
-        memory = unpack_once(self._records[document])
+        memory = self._records.once(document)
+        if memory is None:  # never: what is erased is removed first
+            raise KeyError(memory_id)
         if memory.links:
             self._former_links[memory_id] = memory.links | self._former_links.get(memory_id, frozenset())
         self.people.remove(memory)
@@ -214,7 +236,7 @@ class ScopeIndex:
         for memory_id in ids:
             self.remove(memory_id)
         linked = {one for one, links in self._former_links.items() if not links.isdisjoint(ids)}
-        here = {memory_id for memory_id in linked if memory_id in self._documents}
+        here = {memory_id for memory_id in linked if self._documents.get(memory_id) is not None}
         for memory_id in here:
             self._renew_former(memory_id)
         rows: list[int] = []
@@ -225,8 +247,7 @@ class ScopeIndex:
             return
         gone = self._unlist(rows)
         for row in rows:
-            self._record_bytes -= len(self._records[row])
-            self._records[row] = ERASED
+            self._records.erase(row)
         if self.vectors is not None:
             self.vectors.erase(gone)
         self.traits.erase(gone)
@@ -239,22 +260,24 @@ class ScopeIndex:
         gone = np.array(sorted(rows), dtype=np.int64)
         terms: set[str] = set()
         for row in rows:
-            memory = unpack_once(self._records[row])
-            terms.update(filter_terms_of(memory))
-            self.listings.remove(row, memory)
+            memory = self._records.once(row)
+            if memory is not None:
+                terms.update(filter_terms_of(memory))
+                self.listings.remove(row, memory)
         self.columns.unlist(gone, terms)
         return gone
 
     def _renew_former(self, memory_id: str) -> None:
         """Let what a memory was before be what it is now, for searches under way that have found it there."""
-        record = self._records[self._documents[memory_id]]
+        document = self._documents.get(memory_id)
+        memory = None if document is None else self._records.once(document)
+        if document is None or memory is None:
+            return
         self._unlist(self._former[memory_id])  # while the old records still say where they are listed
         for row in self._former[memory_id]:
-            self._record_bytes += len(record) - len(self._records[row])
-            self._records[row] = record
-        links = unpack_once(record).links
-        if links:
-            self._former_links[memory_id] = links
+            self._records.copy(row, document)
+        if memory.links:
+            self._former_links[memory_id] = memory.links
         else:
             del self._former_links[memory_id]
 
@@ -268,16 +291,14 @@ class ScopeIndex:
         document = self._documents.get(memory_id)
         if document is not None:
             _, count, _ = recalled
-            self._records[document] = with_recalls(self._records[document], recalled)
+            self._records.note_recalls(document, recalled)
             self.columns.recalls.view()[document] += count
 
     # --- asking it ---
 
     def same_text(self, digest: bytes, now: datetime) -> list[Memory]:
         """Return the first 16 live memories of a text digest, oldest first."""
-        documents = (
-            document for document in self.listings.texts.get(digest, ()) if self.columns.is_live(document, now)
-        )
+        documents = (document for document in self.listings.of_text(digest) if self.columns.is_live(document, now))
         return self.memories(islice(documents, limits.MOST_ALIKE))
 
     def of_key(self, key: str, now: datetime) -> list[Memory]:
@@ -294,12 +315,12 @@ class ScopeIndex:
 
     def holds(self, memory_id: str) -> bool:
         """Whether anything of a memory is here, also what it was before it was deleted."""
-        return memory_id in self._documents or memory_id in self._former
+        return memory_id in self._former or self._documents.get(memory_id) is not None
 
     def memory(self, memory_id: str) -> Memory | None:
         """Return a memory that can be recalled, also a superseded or expired one; None if it is not there."""
         document = self._documents.get(memory_id)
-        return None if document is None else unpack(self._records[document])
+        return None if document is None else self._records.memory(document)
 
     def row_of(self, memory_id: str) -> int | None:
         """Return the document of a memory that can be recalled; None if it is not there."""
@@ -307,7 +328,7 @@ class ScopeIndex:
 
     def facts(self, ids: Iterable[str], now: datetime) -> Facts:
         """Return what the live ones of some memories are chosen by."""
-        documents = [self._documents[one] for one in ids if one in self._documents]
+        documents = [document for one in ids if (document := self._documents.get(one)) is not None]
         return self.columns.facts(np.array(documents, dtype=np.int64), now)
 
     def live(self, now: datetime) -> Iterator[Memory]:
@@ -321,7 +342,8 @@ class ScopeIndex:
 
     def memories(self, documents: Iterable[int]) -> list[Memory]:
         """Return the memories of some documents, oldest first."""
-        return sorted((unpack(self._records[n]) for n in documents), key=lambda memory: memory.create_time)
+        found = (self._records.memory(document) for document in documents)
+        return sorted((memory for memory in found if memory is not None), key=lambda memory: memory.create_time)
 
     def corpus(self, terms: Sequence[str]) -> CorpusStats:
         """Return what BM25 needs of this scope; hidden memories count as text, deleted ones do not."""
@@ -354,44 +376,21 @@ class ScopeIndex:
             for other in self._partners(row).intersection(wanted)
         ]
 
-    def alike(self, rows: Collection[int], *, floor: float) -> list[tuple[int, list[int]]]:
-        """Return statements of these documents, each with the older ones of at least that cosine, nearest first."""
-        kinds = self.columns.kinds.view()
-        statements = [row for row in rows if kinds[row] in STATEMENT_CODES]
-        if self.vectors is None or len(statements) < 2:  # noqa: PLR2004  a pair
-            return []
-        rows_in_order = np.array(sorted(statements), dtype=np.int64)
-        chosen = rows_in_order[np.argsort(self.columns.created.view()[rows_in_order], kind="stable")]
-        older = np.tril(similarities(self.vectors.rows(chosen)), -1)  # of each its cosines with those before it
-        return [
-            (int(chosen[n]), [int(chosen[m]) for m in np.argsort(-older[n], kind="stable") if older[n, m] >= floor])
-            for n in np.flatnonzero(older.max(axis=1) >= floor)
-        ]
-
     def says(self, digest: bytes) -> tuple[int, ...]:
         """Return the documents, dead ones too, that say a text of this digest."""
-        return self.listings.texts.get(digest, ())
+        return self.listings.of_text(digest)
 
     def _partners(self, row: int) -> set[int]:
-        """Return the documents that a document contests; -1 for one that is not here."""
-        record = self._records[row]
-        links = () if record is ERASED else unpack(record).contested_with
-        return {self._documents.get(partner, -1) for partner in links}
-
-    def follows(self, row: int, other: int) -> bool:
-        """Whether the second document is the newer one and of no less trust."""
-        created, trusts = self.columns.created.view(), self.columns.trusts.view()
-        if (int(created[row]), row) >= (int(created[other]), other):
-            return False
-        return bool(trusts[other] >= trusts[row])
+        """Return the documents that a document contests."""
+        memory = self._records.memory(row)
+        partners = () if memory is None else memory.contested_with
+        return {document for one in partners if (document := self._documents.get(one)) is not None}
 
     def memory_at(self, row: int) -> Memory | None:
         """Return the memory of a document; None if it was erased meanwhile."""
-        record = self._records[row]
-        if record is ERASED:
-            return None
-        memory = unpack(record)
-        if self._records[row] is ERASED:  # while it was read: what was kept of it goes again
-            forget_unpacked()
-            return None
-        return memory
+        return self._records.memory(row)
+
+
+def _is_now(columns: Columns, records: Records, document: int, memory_id: str) -> bool:
+    """Whether a document is a memory, and not what it was before an update."""
+    return bool(columns.alive.view()[document]) and records.has_id(document, memory_id)

@@ -43,8 +43,9 @@ class Sequences:
     lends it an answer by what it puts beside it, nor comes between two that belong together.
     """
 
-    def __init__(self) -> None:
-        self._all = _Chains()
+    def __init__(self, count: int = 0) -> None:
+        """Begin with so many documents that stand alone until they are put into their places."""
+        self._all = _Chains(count)
         self._trusted = self._all
         """The chains without what sandboxes said; the same object until a sandbox says something."""
 
@@ -60,12 +61,21 @@ class Sequences:
 
     def append(self, document: int, memory: Memory) -> None:
         """Put the next document in its place."""
-        key = sequence_of(memory)
-        if key is not None and memory.trust.is_sandbox and self._trusted is self._all:
-            self._trusted = self._all.copy()
-        self._all.append(document, memory, key)
+        self._all.append()
         if self._trusted is not self._all:
-            self._trusted.append(document, memory, None if memory.trust.is_sandbox else key)
+            self._trusted.append()
+        self.place(document, memory)
+
+    def place(self, document: int, memory: Memory) -> None:
+        """Put a document that stands alone in its place."""
+        key = sequence_of(memory)
+        if key is None:
+            return
+        if memory.trust.is_sandbox and self._trusted is self._all:
+            self._trusted = self._all.copy()
+        self._all.place(document, memory, key)
+        if self._trusted is not self._all and not memory.trust.is_sandbox:
+            self._trusted.place(document, memory, key)
 
     def remove(self, document: int, memory: Memory) -> None:
         """Take a document out; its neighbours are each other's from now on."""
@@ -90,28 +100,30 @@ class Sequences:
 class _Chains:
     """For each document the one before it and the one after it; NOBODY where there is none."""
 
-    def __init__(self) -> None:
-        self._before = Growable(np.int32)
-        self._after = Growable(np.int32)
+    def __init__(self, count: int) -> None:
+        self._before = Growable(np.int32, values=np.full(count, NOBODY, dtype=np.int32))
+        self._after = Growable(np.int32, values=np.full(count, NOBODY, dtype=np.int32))
         self._of: dict[Hashable, tuple[array[int], array[int], array[int]]] = {}
         """By session: event times in order, of equal ones the create times in order, and whose they are."""
+        self._standing = 0  # documents in sessions
 
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
-        return 28 * len(self._before) + len(self._of) * BYTES_A_SEQUENCE
+        return 8 * len(self._before) + 20 * self._standing + len(self._of) * BYTES_A_SEQUENCE
 
     @property
     def are_any(self) -> bool:
         """Whether any document stands in a session."""
         return bool(self._of)
 
-    def append(self, document: int, memory: Memory, key: Hashable) -> None:
-        """Put the next document in its place."""
+    def append(self) -> None:
+        """Let one more stand, alone."""
         self._before.append(NOBODY)
         self._after.append(NOBODY)
-        if key is None:
-            return
+
+    def place(self, document: int, memory: Memory, key: Hashable) -> None:
+        """Put a document that stands alone in its place."""
         happened, created, documents = self._of.setdefault(key, (array("q"), array("q"), array("i")))
         place = _place_of(memory, happened, created)
         self._join(documents[place - 1] if place else NOBODY, document)
@@ -119,6 +131,7 @@ class _Chains:
         happened.insert(place, to_us(memory.event_time))
         created.insert(place, to_us(memory.create_time))
         documents.insert(place, document)
+        self._standing += 1
 
     def remove(self, document: int, memory: Memory, key: Hashable) -> None:
         """Take a document out; its neighbours are each other's from now on."""
@@ -127,6 +140,7 @@ class _Chains:
         happened, created, documents = self._of[key]
         place = documents.index(document, 0, _place_of(memory, happened, created))
         del happened[place], created[place], documents[place]
+        self._standing -= 1
         if not documents:
             del self._of[key]
         before, after = int(self._before.view()[document]), int(self._after.view()[document])
@@ -135,10 +149,11 @@ class _Chains:
 
     def copy(self) -> _Chains:
         """Return the same once more, to go on by itself."""
-        other = _Chains()
+        other = _Chains(0)
         other._before, other._after = (
             Growable(np.int32, values=column.view().copy()) for column in (self._before, self._after)
         )
+        other._standing = self._standing
         other._of = {key: (a[:], b[:], c[:]) for key, (a, b, c) in self._of.items()}
         return other
 

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections import Counter
-from datetime import date
-from typing import NamedTuple
+from datetime import date, timedelta
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.index.arrays import Growable
-from memoryd.knowledge.language.dates import Days, days_named
-from memoryd.knowledge.language.questions import question_share, signs_of
+from memoryd.index.columns import KIND_CODES
+from memoryd.knowledge.language.text_traits import SHARES, TextTraits, from_text, read_text
+from memoryd.model.batch import Batch
 from memoryd.model.conversation import Role
-from memoryd.model.memory import USER_WORDS, Kind, Memory
+from memoryd.model.memory import AT_ONCE, HAPPENED, USER_WORDS, Kind, Memory
+from memoryd.model.times import EPOCH
+from memoryd.model.trust import Trust
 from memoryd.model.validation import fold
 
-__all__ = ["Trait", "Traits", "first_name", "traits_of"]
+__all__ = ["Loading", "Trait", "Traits", "first_name", "traits_of"]
 
 CHARACTERS_A_PIECE = 4  # of English, in word pieces of the packaged model
 MOST_PIECES = 254
-SHARES = 255  # a share as a byte
 NO_SPEAKER = 0
 UNDATED = -(10**8)  # the day of what has none: far from all others
-HAPPENED = frozenset({Kind.EPISODE, Kind.EVENT})
 ROLES = frozenset(role.value for role in Role)
 NO_NAMES = frozenset({*USER_WORDS, *ROLES})
+DATED_KINDS = frozenset(kind.value for kind in HAPPENED)
+DATED_CODES = [KIND_CODES[kind] for kind in HAPPENED]
+SAID = KIND_CODES[Kind.EPISODE]
+EPOCH_DAY = EPOCH.toordinal()
+_MICROSECOND = timedelta(microseconds=1)
+DAY_US = timedelta(days=1) // _MICROSECOND
+DTYPES = (np.int32, np.uint8, np.uint8, np.uint8, np.int64, np.bool_, np.bool_, np.bool_)
 
 
 class Trait(NamedTuple):
@@ -37,14 +44,10 @@ class Trait(NamedTuple):
     """When it happened or was said, as an ordinal of days; UNDATED for a statement that tells no time of its own."""
     pieces: int
     """Its length in word pieces, roughly, at most MOST_PIECES."""
-    asking: float
-    """Which share of its sentences are questions."""
-    signs: int
+    text: TextTraits
     speaker: str
     """The first name of who said it, folded; "" where it is not known by name."""
     is_assistant: bool
-    days: tuple[Days, ...]
-    """The days that its words name, beside its own."""
     is_said: bool
     """Whether it is a message or another text of kind EPISODE."""
     is_trusted: bool
@@ -66,21 +69,109 @@ def traits_of(memory: Memory) -> Trait:
     """Read a memory; its relative dates are seen from its own time."""
     content = memory.content
     happened = memory.event_time
-    episode = memory.kind is Kind.EPISODE
-    speaker = memory.source.speaker if episode else ""
-    dated = memory.kind in HAPPENED or memory.own_event_time is not None
-    role = memory.category if episode and memory.category in ROLES else fold(speaker)
+    episode, happens = memory.kind is Kind.EPISODE, memory.kind in HAPPENED
+    dated = happens or memory.own_event_time is not None
+    speaker, is_assistant = _voice(memory)
     return Trait(
         happened.toordinal() if dated else UNDATED,
         min(MOST_PIECES, len(content) // CHARACTERS_A_PIECE + 2),
-        question_share(content) if episode else 0.0,
-        int(signs_of(content)),
-        first_name(speaker),
-        role == Role.ASSISTANT.value,
-        tuple(days_named(content, happened.date(), habits=memory.kind not in HAPPENED)),
+        read_text(content, happened.date(), is_said=episode, is_dated=happens),
+        speaker,
+        is_assistant,
         episode,
         not memory.trust.is_sandbox,
     )
+
+
+def _voice(memory: Memory) -> tuple[str, bool]:
+    """Return the first name of who said a memory, "" if nobody is known to have, and whether it was the assistant."""
+    if memory.kind is not Kind.EPISODE:
+        return "", False
+    speaker = memory.source.speaker
+    role = memory.category if memory.category in ROLES else fold(speaker)
+    return first_name(speaker), role == Role.ASSISTANT.value
+
+
+UNREAD = 0
+
+
+class _Read(dict[tuple[str, str], int]):
+    """Numbers what texts of the store say, by the kind of the memory and the text; each is read once."""
+
+    def __init__(self) -> None:
+        self.known: list[TextTraits] = [TextTraits(0, 0, ())]  # UNREAD
+
+    def __missing__(self, key: tuple[str, str]) -> int:
+        kind, text = key
+        read = from_text(text, is_said=kind == Kind.EPISODE.value, is_dated=kind in DATED_KINDS)
+        self[key] = UNREAD if read is None else self.number(read)
+        return self[key]
+
+    def number(self, read: TextTraits) -> int:
+        """Return a number for what was read."""
+        self.known.append(read)
+        return len(self.known) - 1
+
+
+class Loading:
+    """What traits begin with."""
+
+    def __init__(self) -> None:
+        self.columns: list[list[NDArray[Any]]] = [[np.empty(0, dtype=dtype)] for dtype in DTYPES]
+        """Days, pieces, asking, signs, speakers, whether the assistant, whether said, whether trusted: pieces."""
+        self.named = array("i"), array("i"), array("i")
+        """The days that texts name: whose, first and last."""
+        self.count = 0
+        self._read = _Read()
+
+    def add(self, batch: Batch, kinds: NDArray[np.uint8]) -> None:
+        """Take the next documents, of these KIND_CODES."""
+        count = len(batch.kinds)
+        read = self._read
+        keys = zip(batch.kinds, batch.traits, strict=True)
+        numbers = np.fromiter(map(read.__getitem__, keys), dtype=np.int64, count=count)
+        for place in np.flatnonzero(numbers == UNREAD).tolist():
+            numbers[place] = read.number(traits_of(batch.unpack(batch.records[place])).text)
+        known = read.known
+        asking, signs = (np.array([text[n] for text in known], dtype=np.uint8)[numbers] for n in range(2))
+        naming = np.array([bool(text.days) for text in known])[numbers]
+        speakers, assistants = np.full(count, NO_SPEAKER, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+        for place, memory in batch.whole:
+            name, assistants[place] = _voice(memory)
+            speakers[place] = _number_of(name)
+        created, happened = batch.times.created, batch.times.happened
+        dated = np.abs(happened - created) >= AT_ONCE // _MICROSECOND
+        happening, said = np.isin(kinds, DATED_CODES), kinds == SAID
+        row = (
+            np.where(dated | happening, happened // DAY_US + EPOCH_DAY, UNDATED).astype(np.int32),
+            np.minimum(MOST_PIECES, batch.characters // CHARACTERS_A_PIECE + 2).astype(np.uint8),
+            asking,
+            signs,
+            speakers,
+            assistants,
+            said,
+            batch.trusts > Trust.SANDBOX.weight,
+        )
+        for pieces, piece in zip(self.columns, row, strict=True):
+            pieces.append(piece)
+        named_of, named_first, named_last = self.named
+        for place in np.flatnonzero(naming).tolist():
+            for days in known[numbers[place]].days:
+                named_of.append(self.count + place)
+                named_first.append(days.first)
+                named_last.append(days.last)
+        self.count += count
+
+
+def _counts(values: NDArray[Any]) -> Counter[int]:
+    known, counts = np.unique(values, return_counts=True)
+    return Counter(dict(zip(known.tolist(), counts.tolist(), strict=True)))
+
+
+def _years_of(days: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the years of some days, which are ordinals."""
+    years = (days.astype(np.int64) - EPOCH_DAY).astype("datetime64[D]").astype("datetime64[Y]")
+    return years.astype(np.int64) + EPOCH.year
 
 
 class Traits:
@@ -91,20 +182,24 @@ class Traits:
     that were all.
     """
 
-    def __init__(self) -> None:
-        self._days = Growable(np.int32)
-        self._pieces = Growable(np.uint8)
-        self._asking = Growable(np.uint8)
-        self._signs = Growable(np.uint8)
-        self._speaker = Growable(np.int64)
-        self._assistant = Growable(np.bool_)
-        self._named_of, self._named_first, self._named_last = array("i"), array("i"), array("i")
-        self._all_speakers: Counter[int] = Counter()
+    def __init__(self, loading: Loading | None = None) -> None:
+        """Begin with what is loaded."""
+        loading = loading or Loading()
+        days, pieces, asking, signs, speaker, assistant, said, trusted = map(np.concatenate, loading.columns)
+        self._days = Growable(np.int32, values=days)
+        self._pieces = Growable(np.uint8, values=pieces)
+        self._asking = Growable(np.uint8, values=asking)
+        self._signs = Growable(np.uint8, values=signs)
+        self._speaker = Growable(np.int64, values=speaker)
+        self._assistant = Growable(np.bool_, values=assistant)
+        self._named_of, self._named_first, self._named_last = loading.named
+        self._all_speakers = _counts(speaker[speaker != NO_SPEAKER])
         """How many documents each speaker said, by the number of the name."""
-        self._trusted_speakers: Counter[int] = Counter()
+        self._trusted_speakers = _counts(speaker[(speaker != NO_SPEAKER) & trusted])
         self._lengths = np.zeros((2, 2, MOST_PIECES + 1), dtype=np.int32)
         """How many documents have so many pieces, by whether they were said and whether they are trusted."""
-        self._years: Counter[int] = Counter()
+        np.add.at(self._lengths, (said.astype(np.intp), trusted.astype(np.intp), pieces), 1)
+        self._years = _counts(_years_of(days[days != UNDATED]))
         """How many happened or were said in each year."""
 
     def append(self, document: int, trait: Trait) -> None:
@@ -112,11 +207,11 @@ class Traits:
         speaker = _number_of(trait.speaker)
         self._days.append(trait.day)
         self._pieces.append(trait.pieces)
-        self._asking.append(math.ceil(trait.asking * SHARES))
-        self._signs.append(trait.signs)
+        self._asking.append(trait.text.asking)
+        self._signs.append(trait.text.signs)
         self._speaker.append(speaker)
         self._assistant.append(trait.is_assistant)
-        for days in trait.days:
+        for days in trait.text.days:
             self._named_of.append(document)
             self._named_first.append(days.first)
             self._named_last.append(days.last)

@@ -7,7 +7,7 @@ then the index learns of it; neither decides anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -22,6 +22,8 @@ from memoryd.model.scope import Owner
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from memoryd.model.batch import Batch, VectorBatch, VectorsWanted
 
 __all__ = [
     "PURGE",
@@ -55,6 +57,8 @@ class Entry:
     """What made the vector; vectors of two fingerprints are never compared."""
     tokens: bytes = b""
     """The vectors of its tokens, made with the vector: see `model.embedding`; empty where there are none."""
+    traits: str = ""
+    """What was read of its text, as in `model.batch`; empty where that was not loaded with it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -344,12 +348,16 @@ class Snapshot:
     count: int
     text_bytes: int
     """Bytes of all texts, roughly what the records and terms of an index take."""
-    chunks: Iterable[Sequence[Entry]]
+    read: Callable[[VectorsWanted], Iterable[Batch | Sequence[Entry]]]
+    """Returns all of them, piece by piece; it is called, and what it returns is used, while the snapshot is held."""
     entities: Sequence[Entity] = ()
     """What was decided of the owner's entities by hand."""
     tombstones: frozenset[bytes] = frozenset()
     """Digests of what was deleted."""
-    bare_chunks: Iterable[Sequence[Entry]] | None = None
-    """The chunks without the vectors of tokens, to be read instead; None: chunks are as cheap."""
     token_bytes: int = 0
     """Bytes of the vectors of tokens, roughly."""
+    read_vectors: Callable[[VectorsWanted], Iterator[VectorBatch]] | None = None
+    """
+    Returns the vectors of those that have any, piece by piece, as they are when each is read: also when the snapshot is
+    over. None: they come with `read` alone.
+    """

@@ -27,6 +27,7 @@ from memoryd.model.validation import (
 __all__ = [
     "AT_ONCE",
     "DECAYED",
+    "HAPPENED",
     "NO_STATEMENTS",
     "UNKNOWN",
     "USER_WORDS",
@@ -61,6 +62,10 @@ class Kind(OpenEnum):
 
 
 NO_STATEMENTS = frozenset({Kind.EPISODE, Kind.REFLECTION})  # kinds that are not judged
+
+
+HAPPENED = frozenset({Kind.EPISODE, Kind.EVENT})
+"""The kinds of what happens at a time, and is no lasting statement."""
 
 
 class State(OpenEnum):

@@ -212,7 +212,8 @@ class RamStore(RamConversations):
         size = sum(len(e.memory.content.encode()) + len(e.terms) for e in entries)
         named = [entity for entity in self._named.values() if entity.owner == owner]
         stones = frozenset(stone.digest for stone in self._tombstones if stone.owner == owner)
-        return build(Snapshot(self._recent.heads.of(owner).commit_seq, len(entries), size, chunks, named, stones))
+        seq = self._recent.heads.of(owner).commit_seq
+        return build(Snapshot(seq, len(entries), size, lambda _: chunks, named, stones))
 
     async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:
         over = [entry.memory for entry in self._entries.values() if graces.are_over(entry.memory)]

@@ -172,7 +172,9 @@ class RamConversations:
     def read_episodes(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
         entries = [entry for _, entry in sorted(self._messages.items()) if entry.memory.owner == owner]
         size = sum(len(entry.memory.content.encode()) + len(entry.terms) for entry in entries)
-        return build(Snapshot(self._recent_episodes.heads.of(owner).commit_seq, len(entries), size, [entries]))
+        return build(
+            Snapshot(self._recent_episodes.heads.of(owner).commit_seq, len(entries), size, lambda _: [entries])
+        )
 
     async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
         return self._threads.get((owner, thread_id))

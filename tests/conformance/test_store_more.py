@@ -22,6 +22,7 @@ from memoryd.model.validation import text_digest
 from memoryd.store.base import Cursor, Graces
 from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, entry, memory, visible_to
 from tests.conformance.store_helpers import LATER, grant, page, put
+from tests.index_helpers import read_whole
 
 
 async def test_a_purge_removes_the_memory_and_the_requests_that_name_it(store):
@@ -91,11 +92,11 @@ async def test_a_snapshot_holds_all_but_the_deleted_oldest_first(store):
     seq = (await store.head(Owner("default", ALICE))).commit_seq
 
     def build(snapshot):
-        return snapshot.commit_seq, snapshot.count, [e for chunk in snapshot.chunks for e in chunk]
+        return snapshot.commit_seq, snapshot.count, read_whole(snapshot)
 
     at, count, found = await asyncio.to_thread(store.read_owner, Owner("default", ALICE), build)
-    assert (seq, 6, ["m0", "m1", "m2", "m3", "m4", "last"]) == (at, count, [e.memory.content for e in found])
-    assert np.array_equal(entries[0].vector, found[0].vector)
+    assert (seq, 6, ["m0", "m1", "m2", "m3", "m4", "last"]) == (at, count, [memory.content for memory, _ in found])
+    assert np.array_equal(entries[0].vector, found[0][1])
 
 
 async def test_collectable_is_what_is_past_its_grace(store):

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from memoryd.index.neighbours import alike, follows
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
@@ -78,16 +79,16 @@ def _yielded(known: Mapping[int, Candidate], words: _Words) -> dict[int, float]:
         gap = known[older].place - known[newer].place
         return 0 <= gap <= CLOSE * known[older].place and not words.of_older_alone(older, newer)
 
-    contested = [(a, b) for a, b in index.contested_pairs(known) if index.follows(a, b) and is_close(a, b)]
+    contested = [(a, b) for a, b in index.contested_pairs(known) if follows(index, a, b) and is_close(a, b)]
     shaped = [
         pair
-        for newer, older in index.alike(known, floor=SHAPE)
+        for newer, older in alike(index, known, floor=SHAPE)
         if (
             pair := next(
                 (
                     (row, newer)
                     for row in older[:MOST_COMPARED]
-                    if index.follows(row, newer)
+                    if follows(index, row, newer)
                     and is_close(row, newer)
                     and words.of_both(row, newer)
                     and _is_of_one(index, row, newer)

@@ -107,7 +107,7 @@ async def find(
     embedded, embedding_s = await prompt.embedded()
     names = await _names(query.text, caller, scopes)
     ready = [index for index in indexes if index is not None]
-    missing = [Leg.VECTOR] if embedded is None or any(index.mostly_unembedded for index in ready) else []
+    missing = [Leg.VECTOR] if embedded is None or any(index.lacks_vectors for index in ready) else []
     if embedded is not None and embedded.tokens and not all(index.with_tokens for index in ready):
         missing.append(Leg.TOKENS)
     miss: Miss | None = None

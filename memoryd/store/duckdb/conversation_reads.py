@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.model.batch import VectorsWanted
 from memoryd.model.change import Applied, Entry, Head, Snapshot
 from memoryd.model.conversation import Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.limits import how_many_fit
@@ -338,9 +340,8 @@ def _read_episodes(
             f"SELECT number, {SIZES} FROM messages WHERE {where} ORDER BY number", params
         ).fetchnumpy()
         numbers, text_bytes = found["number"], int(found["bytes"].sum())
-        whole, bare = (_chunks(cursor, where, params, numbers, dimensions, tokens=wanted) for wanted in (True, False))
-        token_bytes = int(found["tokens"].sum())
-        return build(Snapshot(seq, len(numbers), text_bytes, whole, bare_chunks=bare, token_bytes=token_bytes))
+        read = partial(_chunks, cursor, where, params, numbers, dimensions)
+        return build(Snapshot(seq, len(numbers), text_bytes, read, token_bytes=int(found["tokens"].sum())))
     finally:
         with contextlib.suppress(duckdb.Error):  # a dead database cannot roll back; the first error is told
             cursor.execute("ROLLBACK")
@@ -352,15 +353,14 @@ def _chunks(
     params: list[Any],
     numbers: NDArray[np.int64],
     dimensions: Sequence[int],
-    *,
-    tokens: bool,
+    wanted: VectorsWanted,
 ) -> Iterator[list[Entry]]:
     """Yield an owner's messages as entries, by windows of their numbers, which the zone maps make cheap to find."""
     vector = f"coalesce({', '.join(f'v.{column_of(size)}::FLOAT[]' for size in dimensions)})" if dimensions else "NULL"
     columns = ", ".join(f"m.{name}" if name != "metadata" else "'' AS metadata" for name in MESSAGE_COLUMNS)
     sql = (
-        f"SELECT {columns}, m.terms, coalesce(v.fingerprint, '') AS fingerprint, {vector} AS vector,"
-        f" {'v.token_vectors' if tokens else 'NULL::BLOB'} AS token_vectors"
+        f"SELECT {columns}, m.traits, m.terms, coalesce(v.fingerprint, '') AS fingerprint, {vector} AS vector,"
+        f" {'v.token_vectors' if wanted.tokens else 'NULL::BLOB'} AS token_vectors"
         f" FROM (SELECT * FROM messages WHERE {where} AND number >= ? AND number <= ?) AS m"
         f" LEFT JOIN (SELECT * FROM message_vectors WHERE {where}) AS v ON v.id = m.id AND v.thread = m.thread"
         " ORDER BY m.number"
@@ -370,6 +370,6 @@ def _chunks(
         found = cursor.execute(sql, [*params, int(window[0]), int(window[-1]), *params]).fetchnumpy()
         vectors, held = found.pop("vector"), found.pop("token_vectors")
         yield [
-            entry_of(message_of(row[:-2]).as_memory(), row[-2], row[-1], vector, made)
-            for row, vector, made in zip(rows.rows_of(found), vectors, held, strict=True)
+            entry_of(message_of(row).as_memory(), terms, fingerprint, vector, made, traits)
+            for (*row, traits, terms, fingerprint), vector, made in zip(rows.rows_of(found), vectors, held, strict=True)
         ]

@@ -77,6 +77,7 @@ def message_row(message: Message, terms: str, number: int, commit_seq: int) -> d
         "grant_id": message.grant_id,
         "text_bytes": message.text_bytes,
         "terms": terms,
+        "traits": rows.traits_text(message.as_memory()),
         "commit_seq": commit_seq,
     }
 

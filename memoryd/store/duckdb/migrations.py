@@ -281,7 +281,15 @@ def token_vectors(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("ALTER TABLE message_vectors ADD COLUMN token_vectors BLOB")
 
 
-MIGRATIONS: tuple[Migration, ...] = (first_tables, grants, knowledge, unlink, usage, conversations, token_vectors)
+def traits(con: duckdb.DuckDBPyConnection) -> None:
+    """Give memories and messages what ranking reads of their texts; empty: read it at each load."""
+    con.execute("ALTER TABLE memories ADD COLUMN traits VARCHAR DEFAULT ''")
+    con.execute("ALTER TABLE messages ADD COLUMN traits VARCHAR DEFAULT ''")
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    first_tables, grants, knowledge, unlink, usage, conversations, token_vectors, traits,
+)  # fmt: skip
 
 
 def migrate(

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import duckdb
+from numpy.typing import NDArray
 
 from memoryd.errors import Unavailable
 from memoryd.store.duckdb.gate import ReadGate
@@ -46,6 +47,10 @@ class Readers:
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query, in this thread."""
         return self.cursor().execute(sql, list(params)).fetchall()
+
+    def columns(self, sql: str, params: Sequence[Any] = ()) -> dict[str, NDArray[Any]]:
+        """Return all rows of a query as columns, in this thread; errors as of `read`."""
+        return self.read_here(lambda: self.cursor().execute(sql, list(params)).fetchnumpy())
 
     async def read(self, function: Callable[..., T], *args: Any) -> T:
         """Run a function in a thread that reads; Unavailable or StoreDamaged in words of the contract."""

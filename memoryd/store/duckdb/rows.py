@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.knowledge.language.text_traits import as_text, read_text
 from memoryd.model.change import Entry, RecordedRequest
 from memoryd.model.entity import Entity, EntityType, Form, Mention
 from memoryd.model.filter_terms import filter_terms_of
 from memoryd.model.grant import Grant, Permission, Quota, permission_names
-from memoryd.model.memory import Judgement, Kind, Memory, Outcome, Source
+from memoryd.model.memory import HAPPENED, Judgement, Kind, Memory, Outcome, Source
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
@@ -40,6 +41,7 @@ __all__ = [
     "request_name",
     "request_row",
     "rows_of",
+    "traits_text",
     "usage_name",
     "without_ids",
 ]
@@ -123,6 +125,13 @@ def _details(memory: Memory) -> str:
     return json.dumps({"confidence": memory.confidence, "trust": memory.trust.value, **kept}, ensure_ascii=False)
 
 
+def traits_text(memory: Memory) -> str:
+    """Return what ranking reads of a text, as the column `traits` holds it."""
+    said, dated = memory.kind is Kind.EPISODE, memory.kind in HAPPENED
+    read = read_text(memory.content, memory.event_time.date(), is_said=said, is_dated=dated)
+    return as_text(read, is_said=said, is_dated=dated)
+
+
 def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
     """Return an entry as column → value."""
     memory = entry.memory
@@ -148,6 +157,7 @@ def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
         "terms": entry.terms,
         "fingerprint": entry.fingerprint,
         "grant_id": memory.grant_id,
+        "traits": traits_text(memory),
         "text_bytes": memory.text_bytes,
         "commit_seq": commit_seq,
         **({} if entry.vector is None else {column_of(len(entry.vector)): entry.vector}),

@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import json
+import marshal
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.model.batch import NEVER, Batch, Times, VectorBatch, VectorsWanted
 from memoryd.model.change import Entry, Snapshot
 from memoryd.model.entity import Entity
-from memoryd.model.memory import Memory
+from memoryd.model.memory import Kind, Memory
 from memoryd.model.scope import Owner
+from memoryd.model.trust import Trust
 from memoryd.store.duckdb import queries, rows
+from memoryd.store.duckdb.vectors import column_of
 
-__all__ = ["SIZES", "entities_of", "entry_of", "read_snapshot"]
+__all__ = ["SIZES", "entities_of", "entry_of", "read_snapshot", "stacked"]
 
 T = TypeVar("T")
 # of a text, and of the vectors of its tokens, roughly: its word pieces, four characters each, and 128 bytes for each
 SIZES = (
     "strlen(content) + strlen(details) + strlen(terms) AS bytes, least(254, strlen(content) // 4 + 2) * 128 AS tokens"
 )
-CHUNK = 4096  # memories that a load holds as rows at a time: a few MB
+CHUNK = 2048  # memories that a load holds as rows at a time: 3 MB; others wait for 3 ms while they become objects
+# what is packed of a memory whose owner is known, in the order of `_unpacked`
+RECORD = (
+    "m.id, m.content, m.kind, m.key, m.details, epoch_us(m.create_time) AS created, epoch_us(m.event_time) AS happened,"
+    " epoch_us(m.expire_time) AS expires, epoch_us(m.supersede_time) AS superseded, m.grant_id,"
+    " epoch_us(u.recall_time) AS recalled, u.recall_count, epoch_us(u.trusted_recall_time) AS trusted_recalled"
+)
+# what is made of it at once, beside the record
+WEIGHT = "".join(f" WHEN '{trust.value}' THEN {trust.weight}" for trust in Trust)
+WHOLE = " OR ".join(f"contains(m.details, '\"{name}\"')" for name in ("mentions", "claims", "contested_with"))
+MORE = (
+    "m.text_digest, m.facets, m.traits, m.terms, length(m.content) AS characters,"
+    f" CASE m.details->>'$.trust'{WEIGHT} END AS trust, (m.details->>'$.confidence')::DOUBLE AS confidence,"
+    f" m.kind = '{Kind.EPISODE.value}' OR {WHOLE} AS whole"
+)
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  as the columns hold times
 
 
 def entities_of(cursor: duckdb.DuckDBPyConnection, owner: Owner) -> list[Entity]:
@@ -38,10 +60,15 @@ def entities_of(cursor: duckdb.DuckDBPyConnection, owner: Owner) -> list[Entity]
 def read_snapshot(
     cursor: duckdb.DuckDBPyConnection,
     owner: Owner,
-    select_entries: Callable[..., str],
+    dimensions: Sequence[int],
+    query: Callable[[str, Sequence[Any]], dict[str, NDArray[Any]]],
     build: Callable[[Snapshot], T],
 ) -> T:
-    """Call build with a snapshot of an owner, and return its result; the chunks are read while build consumes them."""
+    """
+    Call build with a snapshot of an owner, and return its result; the batches are read while build consumes them.
+
+    `dimensions` are those of the vector columns; `query` reads outside of the snapshot, also when it is over.
+    """
     cursor.execute("BEGIN")
     try:
         seq = cursor.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0]
@@ -53,17 +80,16 @@ def read_snapshot(
         times, text_bytes = found["create_time"], int(found["bytes"].sum())
         entities = entities_of(cursor, owner)
         stones = cursor.execute(f"SELECT digest FROM tombstones WHERE {where}", params).fetchall()
-        whole, bare = (_chunks(cursor, select_entries, where, params, times, tokens=wanted) for wanted in (True, False))
         return build(
             Snapshot(
                 seq,
                 len(times),
                 text_bytes,
-                whole,
+                partial(_batches, cursor, owner, times, dimensions),
                 entities,
                 frozenset(bytes.fromhex(digest) for (digest,) in stones),
-                bare,
                 int(found["tokens"].sum()),
+                partial(_vectors, query, owner, times, dimensions),
             )
         )
     finally:
@@ -71,35 +97,135 @@ def read_snapshot(
             cursor.execute("ROLLBACK")
 
 
-def _chunks(
-    cursor: duckdb.DuckDBPyConnection,
-    select_entries: Callable[..., str],
-    where: str,
-    params: list[Any],
-    times: NDArray[np.datetime64],
-    *,
-    tokens: bool,
-) -> Iterator[list[Entry]]:
-    """Yield an owner's entries, oldest first, by windows of create_time, which the zone maps make cheap to find."""
-    source = f"(SELECT * FROM memories WHERE {where} AND create_time >= ? AND create_time <= ? AND delete_time IS NULL)"
-    sql = select_entries(source, tokens=tokens) + " ORDER BY m.create_time"
+def _windows(owner: Owner, times: NDArray[np.datetime64]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield conditions by create_time, which the zone maps make cheap to find, for all of an owner's memories."""
+    where, params = queries.of_owner(owner)
     for n in range(0, len(times), CHUNK):
         window = times[n : n + CHUNK]
         bounds = [window[0].astype("datetime64[us]").item(), window[-1].astype("datetime64[us]").item()]
-        columns = cursor.execute(sql, [*params, *bounds]).fetchnumpy()
-        vectors, held = columns.pop("vector"), columns.pop("token_vectors")
-        yield [
-            entry_of(rows.memory_of(row[:-2]), row[-2], row[-1], vector, tokens)
-            for row, vector, tokens in zip(rows.rows_of(columns), vectors, held, strict=True)
-        ]
+        yield f"{where} AND create_time >= ? AND create_time <= ? AND delete_time IS NULL", [*params, *bounds]
 
 
-def entry_of(memory: Memory, terms: str, fingerprint: str, vector: Any, tokens: Any) -> Entry:
+def _batches(
+    cursor: duckdb.DuckDBPyConnection,
+    owner: Owner,
+    times: NDArray[np.datetime64],
+    dimensions: Sequence[int],
+    wanted: VectorsWanted,
+) -> Iterator[Batch]:
+    """Yield an owner's memories, oldest first."""
+    has_vectors = wanted.texts and wanted.dimensions in dimensions
+    vector = f"CASE WHEN m.fingerprint = ? THEN m.{column_of(wanted.dimensions)} END" if has_vectors else "NULL"
+    tokens = "CASE WHEN m.fingerprint = ? THEN m.token_vectors END" if has_vectors and wanted.tokens else "NULL::BLOB"
+    given = [wanted.fingerprint] * (has_vectors + (has_vectors and wanted.tokens))
+    facets = _Facets()
+    for where, params in _windows(owner, times):
+        columns = cursor.execute(
+            f"SELECT {RECORD}, {MORE}, {vector} AS vector, {tokens} AS tokens FROM (SELECT * FROM memories"
+            f" WHERE {where}) AS m LEFT JOIN uses AS u ON u.memory_id = m.id ORDER BY m.create_time",
+            [*given, *params],
+        ).fetchnumpy()
+        names = list(columns)
+        values = {name: columns[name].tolist() for name in names if name not in {"vector", "tokens"}}
+        packed = names[: names.index("trusted_recalled") + 1]
+        records = [marshal.dumps(row) for row in zip(*(values[name] for name in packed), strict=True)]
+        unpack = partial(_unpacked, owner)
+        yield Batch(
+            order=_whole(columns["created"], 0),
+            ids=values["id"],
+            records=records,
+            unpack=unpack,
+            digests=np.frombuffer(bytes.fromhex("".join(values["text_digest"])), dtype="<u8").reshape(-1, 2),
+            keys=values["key"],
+            kinds=values["kind"],
+            times=Times(*(_whole(columns[name], NEVER) for name in ("created", "happened", "expires", "superseded"))),
+            trusts=np.asarray(columns["trust"], dtype=np.uint8),
+            confidences=np.asarray(columns["confidence"], dtype=np.float64),
+            recalls=_whole(columns["recall_count"], 0),
+            facets=[facets[text] for text in values["facets"]],
+            traits=values["traits"],
+            characters=_whole(columns["characters"], 0),
+            whole=[(n, unpack(records[n])) for n in np.flatnonzero(columns["whole"]).tolist()],
+            terms=values["terms"],
+            vectors=stacked(columns["vector"], wanted.dimensions) if wanted.texts else None,
+            tokens=[_bytes(one) for one in columns["tokens"]] if has_vectors and wanted.tokens else None,
+        )
+
+
+def _vectors(
+    query: Callable[[str, Sequence[Any]], dict[str, NDArray[Any]]],
+    owner: Owner,
+    times: NDArray[np.datetime64],
+    dimensions: Sequence[int],
+    wanted: VectorsWanted,
+) -> Iterator[VectorBatch]:
+    """Yield the vectors of an owner's memories of those times that have any."""
+    if wanted.dimensions not in dimensions:
+        return
+    tokens = "token_vectors" if wanted.tokens else "NULL::BLOB"
+    for where, params in _windows(owner, times):
+        columns = query(
+            f"SELECT epoch_us(create_time) AS created, {column_of(wanted.dimensions)} AS vector, {tokens} AS tokens"
+            f" FROM memories WHERE {where} AND fingerprint = ? ORDER BY create_time",
+            [*params, wanted.fingerprint],
+        )
+        held = [_bytes(one) for one in columns["tokens"]] if wanted.tokens else []
+        yield VectorBatch(_whole(columns["created"], 0), stacked(columns["vector"], wanted.dimensions), held)
+
+
+class _Facets(dict[str, tuple[str, ...]]):
+    """The filter terms of the columns `facets` that were met; each is read once."""
+
+    def __missing__(self, text: str) -> tuple[str, ...]:
+        terms = self[text] = tuple(json.loads(one) for one in text.split(rows.SEPARATOR) if one)
+        return terms
+
+
+def _whole(column: NDArray[Any], instead: int) -> NDArray[np.int64]:
+    """Return a column of numbers with another number for what is null."""
+    return np.asarray(np.ma.filled(column, instead), dtype=np.int64)
+
+
+def _bytes(value: Any) -> bytes:
+    return bytes(value) if isinstance(value, bytearray | bytes) else b""
+
+
+def stacked(column: NDArray[Any], dimensions: int) -> NDArray[np.float32]:
+    """Return a column of vectors as rows, zeros for what is null: shape (len(column), dimensions)."""
+    if len(column) and not np.ma.is_masked(column) and isinstance(column[0], np.ndarray):
+        return np.stack(column.tolist())
+    found = np.zeros((len(column), dimensions), dtype=np.float32)
+    for n, vector in enumerate(column):
+        if isinstance(vector, np.ndarray | tuple | list):
+            found[n] = vector
+    return found
+
+
+def _unpacked(owner: Owner, record: bytes) -> Memory:
+    """Return the memory of a record: the columns of RECORD."""
+    (
+        memory_id, content, kind, key, details, created, happened, expires, superseded, grant_id, recalled, count,
+        trusted_recalled,
+    ) = marshal.loads(record)  # noqa: S302  packed in this process, never read from outside  # fmt: skip
+    scope = owner.scope
+    return rows.memory_of((
+        memory_id, owner.agent_id, scope.user_id, scope.chat_id, content, kind, key, details, _time(created),
+        _time(happened), _time(expires), _time(superseded), None, None, grant_id, _time(recalled), count,
+        _time(trusted_recalled),
+    ))  # fmt: skip
+
+
+def _time(value: int | None) -> datetime | None:
+    return None if value is None else EPOCH + timedelta(microseconds=value)
+
+
+def entry_of(memory: Memory, terms: str, fingerprint: str, vector: Any, tokens: Any, traits: str = "") -> Entry:
     """Return the entry of a row; its vector and tokens are masked or None where there are none."""
     return Entry(
         memory,
         terms,
         np.asarray(vector, dtype=np.float32) if isinstance(vector, np.ndarray | tuple | list) else None,
         fingerprint,
-        bytes(tokens) if isinstance(tokens, bytearray | bytes) else b"",
+        _bytes(tokens),
+        traits,
     )

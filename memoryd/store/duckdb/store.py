@@ -223,7 +223,9 @@ class DuckDBStore(ConversationReads):
 
     def read_owner(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
         return self._readers.read_here(
-            lambda: read_snapshot(self._readers.cursor(), owner, self._select_entries, build)
+            lambda: read_snapshot(
+                self._readers.cursor(), owner, self._writer.vectors.dimensions, self._readers.columns, build
+            )
         )
 
     async def collectable(self, graces: Graces, *, limit: int) -> tuple[GcReport, list[Memory]]:

@@ -1,0 +1,143 @@
+"""What an index begins with, gathered from the columns of many memories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.entities.directory import Directory
+from memoryd.index import columns, postings, traits
+from memoryd.index.lookup import numbers_of
+from memoryd.index.records import pack, unpack_once
+from memoryd.index.vectors import Vectors, packed
+from memoryd.model.batch import NEVER, Batch, Times
+from memoryd.model.change import Entry
+from memoryd.model.entity import Entity
+from memoryd.model.filter_terms import filter_terms_of
+from memoryd.model.memory import Memory
+from memoryd.model.times import to_us
+from memoryd.model.validation import text_digest
+
+__all__ = ["LARGE", "Loading", "batch_of"]
+
+CODES = {kind.value: code for kind, code in columns.KIND_CODES.items()}
+LARGE = 50_000  # memories of a scope: from here on its vectors take two bytes a number
+
+
+class Loading:
+    """The columns of documents 0, 1, 2, … as they come."""
+
+    def __init__(self, dimensions: int, *, with_tokens: bool) -> None:
+        self.count = 0
+        self.columns = columns.Loading()
+        self.postings = postings.Loading()
+        self.traits = traits.Loading()
+        self.unpack: Callable[[bytes], Memory] = unpack_once
+        self.whole: list[tuple[int, Memory]] = []
+        """The memories that name, claim or contest anything, or were said, by document."""
+        self.keys: list[tuple[int, str]] = []
+        self.tokens: list[bytes] = []
+        self.record_piece = bytearray()
+        self.record_lengths = [np.zeros(0, dtype=np.int64)]
+        self._dimensions = dimensions
+        self._with_tokens = with_tokens
+        self._ids = [np.zeros(0, dtype=np.int64)]
+        self._order = [np.zeros(0, dtype=np.int64)]
+        self._digests = [np.zeros((0, 2), dtype=np.uint64)]
+        self._vectors: list[tuple[int, NDArray[np.float32]]] = []
+
+    def add(self, batch: Batch) -> None:
+        """Take the next documents."""
+        size = len(batch.ids)
+        kinds = np.fromiter(map(CODES.__getitem__, batch.kinds), dtype=np.uint8, count=size)
+        self.columns.add(batch, kinds)
+        self.postings.add(batch.terms)
+        self.traits.add(batch, kinds)
+        self.unpack = batch.unpack
+        self.whole += [(self.count + place, memory) for place, memory in batch.whole]
+        self.keys += [(n, key) for n, key in enumerate(batch.keys, self.count) if key]
+        self.tokens += batch.tokens if batch.tokens is not None and self._with_tokens else [b""] * size
+        self.record_piece += b"".join(batch.records)
+        self.record_lengths.append(np.fromiter(map(len, batch.records), dtype=np.int64, count=size))
+        self._ids.append(numbers_of(batch.ids))
+        self._digests.append(batch.digests)
+        if batch.vectors is None:
+            self._order.append(batch.order)
+        else:
+            self._vectors.append((self.count, batch.vectors))
+        self.count += size
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """A number for the id of each."""
+        return np.concatenate(self._ids)
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """By what vectors that come later are told whose they are; empty where all are there."""
+        return np.concatenate(self._order)
+
+    @property
+    def digests(self) -> NDArray[np.uint64]:
+        """The digests of the texts."""
+        return np.concatenate(self._digests)
+
+    def vectors(self) -> Vectors | None:
+        """Return the vectors; of what has come without any, those still to be filled in; None without a model."""
+        if not self._dimensions:
+            return None
+        if self.count < LARGE and len(self._vectors) and sum(len(rows) for _, rows in self._vectors) == self.count:
+            return Vectors(self._dimensions, np.concatenate([rows for _, rows in self._vectors]))
+        made = Vectors.to_fill(self._dimensions, self.count)
+        for start, rows in self._vectors:
+            there = np.flatnonzero(rows.any(axis=1))
+            made.fill(start + there, packed(rows[there]))
+        return made
+
+    def people(self, entities: Iterable[Entity]) -> Directory:
+        """Return who is named, with what was decided of them."""
+        directory = Directory(entities)
+        for _, memory in self.whole:
+            directory.add(memory)
+        return directory
+
+
+def batch_of(entries: Sequence[Entry], *, dimensions: int, fingerprint: str) -> Batch:
+    """Return entries as columns; of their vectors those of this fingerprint."""
+    memories = [entry.memory for entry in entries]
+    vectors = np.zeros((len(entries), dimensions), dtype=np.float32)
+    for n, entry in enumerate(entries):
+        if dimensions and entry.vector is not None and entry.fingerprint == fingerprint:
+            vectors[n] = entry.vector
+    digests = b"".join(text_digest(memory.content) for memory in memories)
+    return Batch(
+        order=np.zeros(len(entries), dtype=np.int64),
+        ids=[memory.id for memory in memories],
+        records=[pack(memory) for memory in memories],
+        unpack=unpack_once,
+        digests=np.frombuffer(digests, dtype="<u8").reshape(-1, 2),
+        keys=[memory.key for memory in memories],
+        kinds=[memory.kind.value for memory in memories],
+        times=_times_of(memories),
+        trusts=np.array([memory.trust.weight for memory in memories], dtype=np.uint8),
+        confidences=np.array([memory.confidence for memory in memories], dtype=np.float64),
+        recalls=np.array([memory.recall_count for memory in memories], dtype=np.int64),
+        facets=[tuple(filter_terms_of(memory)) for memory in memories],
+        traits=[entry.traits for entry in entries],
+        characters=np.array([len(memory.content) for memory in memories], dtype=np.int64),
+        whole=list(enumerate(memories)),
+        terms=[entry.terms for entry in entries],
+        vectors=vectors,
+        tokens=[entry.tokens if entry.fingerprint == fingerprint else b"" for entry in entries],
+    )
+
+
+def _times_of(memories: Sequence[Memory]) -> Times:
+    return Times(
+        np.array([to_us(memory.create_time) for memory in memories], dtype=np.int64),
+        np.array([to_us(memory.event_time) for memory in memories], dtype=np.int64),
+        np.array([NEVER if m.expire_time is None else to_us(m.expire_time) for m in memories], dtype=np.int64),
+        np.array([NEVER if m.supersede_time is None else to_us(m.supersede_time) for m in memories], dtype=np.int64),
+    )

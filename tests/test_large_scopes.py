@@ -1,0 +1,361 @@
+"""A scope is loaded from columns: it answers like one that was made memory by memory, also while vectors still come."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memoryd.index import cache, loading
+from memoryd.index.lookup import Ids, Lookup, numbers_of
+from memoryd.index.postings import FEW_TERMS, Postings
+from memoryd.index.postings import Loading as Terms
+from memoryd.index.scope import ScopeIndex
+from memoryd.index.vectors import Vectors, packed
+from memoryd.knowledge.language.text_traits import as_text, from_text, read_text
+from memoryd.model.change import ChangeSet, Embedding
+from memoryd.model.entity import EntityType, Form, Mention
+from memoryd.model.memory import HAPPENED, Judgement, Kind, Source
+from memoryd.model.query import Filter
+from memoryd.model.results import Leg
+from memoryd.model.trust import Trust
+from memoryd.model.validation import text_digest
+from tests.builders import NOW, HashEncoder, Local, entry, open_duckdb, ports_over
+from tests.index_helpers import LATER, OWNER, WANTED, ask, question
+from tests.test_index_commits import indexes_over
+
+TEXT = "tea rum mint Paris müller 東京 did you go on Friday last week in 2021 we walked? is it so. 9 May"
+WORDS = TEXT.split()
+PEOPLE = [Mention(f"e{n}", name, Form.NAME, EntityType.PERSON, n == 1, "") for n, name in enumerate(("Ann", "Bob"))]
+
+
+def varied(count: int, seed: int = 1) -> list:
+    """Memories of all kinds and states."""
+    rng = random.Random(seed)
+    made = []
+    for n in range(count):
+        kind = rng.choice(list(Kind))
+        more = {
+            "kind": kind,
+            "trust": rng.choice([Trust.HOST, Trust.HOST, Trust.SANDBOX, Trust.IMPORTED]),
+            "tags": tuple(rng.sample(["red", "blue", "grün"], rng.randrange(3))),
+            "subjects": tuple(rng.sample(["Ann", "tea"], rng.randrange(3))),
+            "category": rng.choice(["", "user", "assistant", "home"]),
+            "metadata": {"place": "x\x1e=y"} if n % 7 == 0 else {},
+            "key": f"k{n}" if n % 5 == 0 else "",
+            "confidence": rng.choice([1.0, 0.1, 0.30000000000000004]),
+            "claims": ("likes",) if n % 4 == 0 else (),
+            "mentions": (rng.choice(PEOPLE),) if n % 3 == 0 else (),
+            "source": Source(rng.choice(["Ann", "Bob", "user", ""]), "", f"t{n % 2}", f"s{n % 5}" if n % 6 else ""),
+            "expire_time": NOW + timedelta(days=rng.choice([-1, 3])) if n % 8 == 0 else None,
+            "supersede_time": NOW if n % 9 == 1 else None,
+            "judgement": Judgement("key", "other") if n % 9 == 1 else None,
+            "decay_rate": 0.0 if n % 10 == 0 else None,
+            "protected": n % 11 == 0,
+            "author": "alice" if n % 2 else "",
+        }
+        text = " ".join(rng.choices(WORDS, k=rng.randrange(1, 14)))
+        one = entry(f"{text} {n if n % 12 else ''}".strip(), **more)
+        if n % 5 == 2:
+            happened = NOW - timedelta(days=rng.randrange(900), hours=n)
+            one = replace(one, memory=replace(one.memory, event_time=happened))
+        made.append(one if n % 13 else replace(one, vector=None, fingerprint=""))
+    first, second = made[0], made[1]
+    made[0] = replace(first, memory=replace(first.memory, contested_with=(second.memory.id,)))
+    made[1] = replace(second, memory=replace(second.memory, contested_with=(first.memory.id,)))
+    return made
+
+
+async def stored(folder, made: list, *, unread: bool = False):
+    store = open_duckdb(folder)
+    await store.commit(ChangeSet(inserts=tuple(made)))
+    if unread:
+        await store._writer.run(lambda con: con.execute("UPDATE memories SET traits = '' WHERE id > '8'"))
+    return store
+
+
+def assert_same(index: ScopeIndex, other: ScopeIndex) -> None:
+    count = other.count
+    assert (count, len(other)) == (index.count, len(index))
+    everything = Filter(kinds=frozenset(Kind), include_superseded=True, include_expired=True)
+    filters = [
+        everything,
+        Filter(),
+        Filter(kinds=frozenset({Kind.EPISODE})),
+        Filter(tags=("grün",)),
+        Filter(subjects=("TEA",)),
+        Filter(entity_ids=frozenset({"e1"})),
+        Filter(metadata={"place": "x\x1e=y"}),
+        Filter(thread_id="t1"),
+        Filter(exclude_session_ids=("s1", "s2")),
+        Filter(event_time_from=NOW - timedelta(days=300), event_time_to=NOW),
+        Filter(as_of=NOW, kinds=frozenset(Kind)),
+    ]
+    for wanted in filters:
+        assert np.array_equal(other.mask(wanted, LATER), index.mask(wanted, LATER)), wanted
+    rows = np.arange(count)
+    for one, two in ((index.traits, other.traits), (index.columns, other.columns)):
+        for name, column in vars(two).items():
+            if hasattr(column, "view"):
+                assert np.array_equal(column.view(), getattr(one, name).view()), name
+    for name in ("_named_of", "_named_first", "_named_last", "_all_speakers", "_trusted_speakers", "_years"):
+        assert getattr(other.traits, name) == getattr(index.traits, name), name
+    assert np.array_equal(other.traits._lengths, index.traits._lengths)
+    trusted = other.columns.trusts.view() > 0
+    for step in (-2, -1, 1, 2):
+        beside = (one.sequences.beside(rows, step, count, trusted) for one in (index, other))
+        assert np.array_equal(next(beside), next(beside))
+    for row in rows.tolist():
+        memory = other.memory_at(row)
+        assert memory == index.memory_at(row)
+        assert index.row_of(memory.id) == row
+        digest = text_digest(memory.content)
+        assert set(other.says(digest)) == set(index.says(digest))
+    assert other.listings.keys == index.listings.keys
+    assert other.listings.claims == index.listings.claims
+    assert other._contested == index._contested
+    assert vars(other.people)["_called"] == vars(index.people)["_called"]
+    terms = ["tea", "pari", "mint", "nowhere"]
+    assert other.corpus(terms) == index.corpus(terms)
+    stats = other.corpus(terms)
+    assert np.array_equal(other.postings.score(terms, stats, count), index.postings.score(terms, stats, count))
+
+
+@pytest.mark.parametrize("unread", [False, True])
+async def test_what_is_loaded_from_columns_is_what_was_stored(folder, unread):
+    made = varied(400)
+    store = await stored(folder, made, unread=unread)
+    options = {"dimensions": WANTED.dimensions, "fingerprint": WANTED.fingerprint}
+    index = await asyncio.to_thread(store.read_owner, OWNER, lambda s: ScopeIndex(s.read(WANTED), **options))
+    one_by_one = ScopeIndex(**options)
+    for each in made:
+        one_by_one.insert(each)
+    for other in (ScopeIndex([made[:150], made[150:]], **options), one_by_one):
+        assert_same(index, other)
+        assert np.array_equal(other.vectors.rows(np.arange(400)), index.vectors.rows(np.arange(400)))
+        assert other.vectors.missing == index.vectors.missing
+    await store.close()
+
+
+async def test_what_changes_after_a_load_changes_alike(folder):
+    made = varied(300, seed=2)
+    store = await stored(folder, made)
+    options = {"dimensions": WANTED.dimensions, "fingerprint": WANTED.fingerprint}
+    index = await asyncio.to_thread(store.read_owner, OWNER, lambda s: ScopeIndex(s.read(WANTED), **options))
+    other = ScopeIndex([made], **options)
+    more = varied(20, seed=4)
+    for one in (index, other):
+        rng = random.Random(3)
+        for each in rng.sample(made, 60):
+            changed = replace(each.memory, tags=("new",), recall_count=each.memory.recall_count + 1)
+            one.update(replace(each, memory=changed, vector=None))
+        for each in rng.sample(made, 30):
+            one.note_recalls(each.memory.id, (LATER, 2, LATER))
+        for each in rng.sample(made, 30):
+            one.remove(each.memory.id)
+        one.erase({each.memory.id for each in rng.sample(made, 40)})
+        for each in more:
+            one.insert(each)
+    wanted = Filter(kinds=frozenset(Kind), include_superseded=True, include_expired=True)
+    assert np.array_equal(other.mask(wanted, LATER), index.mask(wanted, LATER))
+    for row in range(other.count):
+        assert other.memory_at(row) == index.memory_at(row)
+    for each in made:
+        assert other.row_of(each.memory.id) == index.row_of(each.memory.id)
+        assert other.memory(each.memory.id) == index.memory(each.memory.id)
+        digest = text_digest(each.memory.content)
+        assert set(other.says(digest)) == set(index.says(digest))
+    asked = question(HashEncoder().encode(["tea in Paris"], query=True)[0], ("tea", "pari"), limit=50)
+    assert ask(other, asked) == ask(index, asked)
+    await store.close()
+
+
+class Held:
+    """A store whose vectors come when they are let through."""
+
+    def __init__(self, store) -> None:
+        self.store, self.let, self.begun, self.fails = store, threading.Event(), threading.Event(), False
+        self.head, self.changes = store.head, store.changes
+
+    def read_owner(self, owner, build):
+        def held(snapshot):
+            def vectors(wanted):
+                for batch in snapshot.read_vectors(wanted):
+                    self.begun.set()
+                    assert self.let.wait(10)
+                    if self.fails:
+                        raise OSError("the disk is gone")
+                    yield batch
+
+            return build(replace(snapshot, read_vectors=vectors))
+
+        return self.store.read_owner(owner, held)
+
+
+@pytest.fixture
+def small_is_large(monkeypatch):
+    monkeypatch.setattr(cache, "LARGE", 20)
+    monkeypatch.setattr(loading, "LARGE", 20)
+
+
+async def test_a_large_scope_is_searched_by_words_first_and_then_by_all(folder, clock, small_is_large):
+    store = await stored(folder, [entry(f"tea and {word} number {n}") for n in range(40) for word in ("rum", "mint")])
+    held = Held(store)
+    async with ports_over(store) as ports:
+        ports.indexes._commits = held
+        alice = Local(ports, clock, user_id="alice")
+        first = await alice.search("mint number 7")
+        assert (Leg.VECTOR,) == first.unavailable_legs
+        assert "tea and mint number 7" == first.hits[0].memory.content
+        assert 0.0 == first.hits[0].similarity
+        adding = asyncio.create_task(alice.add("tea and sugar"))
+        await asyncio.sleep(0.1)
+        assert not adding.done()  # what is judged is judged beside all
+        held.let.set()
+        await adding
+        second = await alice.search("mint number 7")
+        assert () == second.unavailable_legs
+        assert second.hits[0].similarity > 0.5
+        assert 0 == (await ports.indexes.get(OWNER)).vectors.missing
+
+
+async def test_what_changes_while_vectors_come_keeps_its_own(folder, small_is_large):
+    made = [entry(f"tea number {n}") for n in range(60)]
+    store = await stored(folder, made)
+    held = Held(store)
+    indexes = indexes_over(held)
+    store.on_commit(indexes.apply)
+    index = await indexes.get(OWNER, partial=True)
+    assert (60, False) == (index.vectors.missing, index.is_whole)
+    updated, purged, deleted, embedded = (one.memory for one in made[:4])
+    other = HashEncoder().encode(["something else"], query=False)[0]
+    await store.commit(
+        ChangeSet(
+            updates=(
+                replace(made[0], memory=replace(updated, tags=("new",)), vector=None),
+                replace(made[2], memory=replace(deleted, delete_time=LATER, purge_time=LATER), vector=None),
+            ),
+            embeddings=(Embedding(OWNER, embedded.id, other, HashEncoder.fingerprint),),
+        )
+    )
+    await store.commit(ChangeSet(purges=(purged,)))
+    await store.commit(ChangeSet(inserts=(entry("came later"),)))
+    held.let.set()
+    whole = await indexes.get(OWNER)
+    indexes.close()
+    assert (index, 0, True) == (whole, whole.vectors.missing, whole.is_whole)
+    assert ("new",) == whole.memory(updated.id).tags
+    assert np.allclose(made[0].vector, whole.vectors.row(whole.row_of(updated.id)), atol=1e-4)
+    assert np.allclose(other, whole.vectors.row(whole.row_of(embedded.id)), atol=1e-4)
+    assert (None, None) == (whole.row_of(purged.id), whole.row_of(deleted.id))
+    gone = whole._former[deleted.id]
+    assert not whole.vectors.rows(np.array(gone)).any()
+    for one in made[4:]:
+        assert np.allclose(one.vector, whole.vectors.row(whole.row_of(one.memory.id)), atol=1e-4)
+    await store.close()
+
+
+async def test_vectors_that_cannot_be_read_are_read_again_when_asked_next(folder, small_is_large):
+    store = await stored(folder, [entry(f"tea number {n}") for n in range(30)])
+    held, faults = Held(store), []
+    indexes = indexes_over(held)
+    indexes._on_fault = faults.append
+    held.fails = True
+    await indexes.get(OWNER, partial=True)
+    held.let.set()
+    with suppress(asyncio.CancelledError):
+        await indexes._filling[OWNER]
+    assert (["OSError"], 1, None) == (faults, indexes.faults, indexes.ready(OWNER))
+    held.fails = False
+    index = await indexes.get(OWNER)
+    assert (True, 0) == (index.is_whole, index.vectors.missing)
+    indexes.close()
+    await store.close()
+
+
+async def test_what_is_dropped_while_vectors_come_takes_no_more_of_them(folder, small_is_large):
+    made = [entry(f"tea number {n}") for n in range(30)]
+    store = await stored(folder, made)
+    held = Held(store)
+    indexes = indexes_over(held)
+    store.on_commit(indexes.apply)
+    index = await indexes.get(OWNER, partial=True)
+    await store.commit(ChangeSet(purge_owner=OWNER))
+    held.let.set()
+    again = await indexes.get(OWNER)
+    assert (0, 30) == (len(again), index.vectors.missing)
+    assert not indexes._filling
+    indexes.close()
+    await store.close()
+
+
+def test_a_row_in_two_bytes_a_number_is_exact_to_a_few_millionths():
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((2000, 384)).astype(np.float32)
+    rows[:500] *= rng.random((500, 384)).astype(np.float32) ** 8  # some numbers much larger than the others
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    vectors = Vectors.to_fill(384, 2000)
+    vectors.fill(np.arange(2000), packed(rows))
+    assert 0 == vectors.missing
+    for query in rows[::100]:
+        exact = rows.astype(np.float64) @ query.astype(np.float64)
+        similar = vectors.compare(query, 2000)
+        assert np.abs(exact - similar.exact(np.arange(2000))).max() < 5e-5
+        assert np.abs(exact - similar.values).max() <= similar.slack + 5e-5
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(-4, 4), max_size=30), st.data())
+def test_a_lookup_is_a_dictionary_of_lists(numbers, data):
+    lookup = Lookup(np.array(numbers, dtype=np.int64))
+    known = {number: [n for n, one in enumerate(numbers) if one == number] for number in range(-5, 6)}
+    for _ in range(5):
+        assert known == {number: lookup.of(number) for number in known}
+        if numbers:
+            document = data.draw(st.integers(0, len(numbers) - 1))
+            lookup.remove(numbers[document], document)
+            if document in known[numbers[document]]:
+                known[numbers[document]].remove(document)
+    gone = [number for number, left in known.items() if not left]
+    assert not set(gone).intersection(lookup._numbers.tolist())
+
+
+def test_ids_with_the_same_number_are_told_apart(monkeypatch):
+    names = ["one", "two", "three"]
+    monkeypatch.setattr("memoryd.index.lookup.hash", lambda _: 7, raising=False)
+    ids = Ids(numbers_of(names), lambda document, name: names[document] == name)
+    assert [0, 1, 2, None] == [ids.get(name) for name in (*names, "four")]
+
+
+def test_postings_with_many_terms_find_the_same(monkeypatch):
+    texts = [f"tea w{n % 40} w{n % 7} tea" for n in range(200)]
+    few = Postings(Terms(texts))
+    monkeypatch.setattr("memoryd.index.postings.FEW_TERMS", 3)
+    many = Postings(Terms(texts))
+    assert FEW_TERMS > 3
+    assert not many._terms
+    for postings in (few, many):
+        postings.append("tea w3 fresh")
+        postings.erase(np.array([3, 200]))
+    for term in ("tea", "w3", "w39", "fresh", "nowhere"):
+        assert few.frequencies([term], 201, None) == many.frequencies([term], 201, None)
+        assert few.holding([term], 201).tolist() == many.holding([term], 201).tolist()
+    assert "fresh" not in many._terms
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(max_size=120), st.sampled_from([TEXT, "Did you? On 3 May"])), st.sampled_from(Kind))
+def test_what_is_read_of_a_text_comes_back_from_the_store(text, kind):
+    way = {"is_said": kind is Kind.EPISODE, "is_dated": kind in HAPPENED}
+    read = read_text(text, NOW.date(), **way)
+    assert read == from_text(as_text(read, **way), **way)
+    assert from_text("", **way) is None
+    assert from_text(as_text(read, is_said=not way["is_said"], is_dated=True), **way) is None
