@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.index import cache, loading
+from memoryd.index.arrays import kth_largest
 from memoryd.index.lookup import Ids, Lookup, numbers_of
 from memoryd.index.postings import FEW_TERMS, Postings
 from memoryd.index.postings import Loading as Terms
@@ -326,6 +327,16 @@ def test_a_lookup_is_a_dictionary_of_lists(numbers, data):
                 known[numbers[document]].remove(document)
     gone = [number for number, left in known.items() if not left]
     assert not set(gone).intersection(lookup._numbers.tolist())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 3000), st.integers(1, 1200), st.integers(0, 3), st.integers(0, 99))
+def test_the_kth_largest_is_what_sorting_says(count, k, digits, seed):
+    values = np.random.default_rng(seed).standard_normal(count).astype(np.float32).round(digits)
+    if seed % 3 == 0:
+        values.sort()  # so that a sample is least like the whole
+    k = min(k, count)
+    assert np.sort(values)[count - k] == kth_largest(values, k)
 
 
 def test_ids_with_the_same_number_are_told_apart(monkeypatch):

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.index.arrays import kth_largest
 from memoryd.index.columns import KIND_CODES
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
@@ -311,7 +312,7 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
 
 def _best(index: ScopeIndex, value: Floats, mask: NDArray[np.bool_], trusted: NDArray[np.bool_], slack: float) -> Rows:
     """Return the best documents, all that may be among them, and those beside them, in order."""
-    least = np.partition(value, len(value) - BEST)[len(value) - BEST] - slack
+    least = kth_largest(value, BEST) - slack
     best = np.flatnonzero(value >= least if least > 0 else value > 0)
     chosen = np.zeros(len(mask), dtype=np.bool_)
     chosen[best] = True

@@ -10,13 +10,18 @@ from numpy.typing import NDArray
 __all__ = ["Ids", "Lookup", "numbers_of"]
 
 NOBODY = -1
+AT_ONCE = 8192  # texts, so that other threads go on meanwhile
 LEAST = np.iinfo(np.int64).min
 BYTES_AN_ID = 200  # and its place in a dictionary
 
 
 def numbers_of(texts: Sequence[str]) -> NDArray[np.int64]:
     """Return a number for each text, another one in each process (Python salts it): shape (len(texts),)."""
-    return np.fromiter(map(hash, texts), dtype=np.int64, count=len(texts))
+    made = np.empty(len(texts), dtype=np.int64)
+    for n in range(0, len(texts), AT_ONCE):
+        some = texts[n : n + AT_ONCE]
+        made[n : n + AT_ONCE] = np.fromiter(map(hash, some), dtype=np.int64, count=len(some))
+    return made
 
 
 class Lookup:

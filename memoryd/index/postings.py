@@ -28,24 +28,22 @@ K1 = 1.2
 MIN_B, MAX_B = 0.3, 1.0
 NONE = np.empty(0, dtype=np.uint8)
 FEW_TERMS = 100_000  # of a base, which are kept in a dictionary
+DOCUMENT_BITS = 32
 MAX_COUNT = 255  # a word's occurrences in one text fit a byte; BM25 has saturated long before
 
 
 def _sorted(
-    terms: list[NDArray[np.int32]], lengths: NDArray[np.int32], most: int
+    places: list[NDArray[np.int64]], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]:
-    """Return where each term's documents begin, the documents, and how often they hold it."""
-    bits = max(1, len(lengths) - 1).bit_length()
-    keys = np.concatenate(terms).astype(np.int64)
-    terms.clear()
-    keys <<= bits
-    keys |= np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
+    """Return where the documents of each of so many terms begin, the documents, and how often they hold it."""
+    keys = np.concatenate(places)
+    places.clear()
     keys.sort()  # by term, then by document
     firsts = np.flatnonzero(np.diff(keys, prepend=-1))
     counts = np.minimum(np.diff(firsts, append=len(keys)), MAX_COUNT).astype(np.uint8)
     keys = keys[firsts]
-    starts = np.searchsorted(keys, np.arange(most + 1, dtype=np.int64) << bits)
-    return starts, (keys & ((1 << bits) - 1)).astype(np.int32), counts
+    starts = np.searchsorted(keys, np.arange(count + 1, dtype=np.int64) << DOCUMENT_BITS)
+    return starts, (keys & ((1 << DOCUMENT_BITS) - 1)).astype(np.int32), counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +98,10 @@ class Loading:
     def __init__(self, texts: Sequence[str] = ()) -> None:
         """Begin with some texts of space-separated terms."""
         self.numbers = _Numbers()
-        self.terms: list[NDArray[np.int32]] = []
-        """By number: the terms of all documents, one document after the other."""
+        self.places: list[NDArray[np.int64]] = []
+        """The number of each term that stands anywhere, times 2³², plus its document."""
         self.lengths: list[NDArray[np.int32]] = []
+        self._count = 0
         self.add(texts)
 
     def add(self, texts: Sequence[str]) -> None:
@@ -111,7 +110,11 @@ class Loading:
         lengths = np.fromiter(map(len, words), dtype=np.int32, count=len(words))
         numbers = map(self.numbers.__getitem__, chain.from_iterable(words))
         self.lengths.append(lengths)
-        self.terms.append(np.fromiter(numbers, dtype=np.int32, count=int(lengths.sum())))
+        places = np.fromiter(numbers, dtype=np.int64, count=int(lengths.sum()))
+        places <<= DOCUMENT_BITS
+        places |= np.repeat(np.arange(self._count, self._count + len(texts)), lengths)
+        self.places.append(places)
+        self._count += len(texts)
 
 
 class Postings:
@@ -134,7 +137,7 @@ class Postings:
         self._kept_norms: tuple[tuple[float, float, int], NDArray[np.float32]] | None = None
         lengths = np.concatenate(loading.lengths)
         self.lengths = Growable(np.int32, values=lengths)
-        self._starts, self._documents, self._counts = _sorted(loading.terms, lengths, self._next)
+        self._starts, self._documents, self._counts = _sorted(loading.places, self._next)
 
     @property
     def nbytes(self) -> int:

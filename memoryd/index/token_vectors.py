@@ -17,7 +17,8 @@ from memoryd.model.embedding import TOKEN_DIMENSIONS, TOKEN_SCALE
 
 __all__ = ["TokenVectors"]
 
-BYTES_A_TEXT = 41  # of a bytes object, and its place
+BYTES_A_TEXT = 33  # of a bytes object beside its content
+BYTES_A_PLACE = 8
 
 
 class TokenVectors:
@@ -26,11 +27,12 @@ class TokenVectors:
     def __init__(self, tokens: list[bytes]) -> None:
         self._tokens = tokens
         self._bytes = sum(map(len, tokens))
+        self._held = sum(map(bool, tokens))
 
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
-        return self._bytes + len(self._tokens) * BYTES_A_TEXT
+        return self._bytes + self._held * BYTES_A_TEXT + len(self._tokens) * BYTES_A_PLACE
 
     @property
     def are_any(self) -> bool:
@@ -41,10 +43,13 @@ class TokenVectors:
         """Add the next document's."""
         self._tokens.append(tokens)
         self._bytes += len(tokens)
+        self._held += bool(tokens)
 
     def put(self, document: int, tokens: bytes) -> None:
         """Give a document others."""
-        self._bytes += len(tokens) - len(self._tokens[document])
+        before = self._tokens[document]
+        self._bytes += len(tokens) - len(before)
+        self._held += bool(tokens) - bool(before)
         self._tokens[document] = tokens
 
     def row(self, document: int) -> bytes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ __all__ = [
     "UPDATED_COLUMNS",
     "aware",
     "columns_of",
+    "details_of",
     "entity_of",
     "entity_row",
     "entry_row",
@@ -47,6 +49,7 @@ __all__ = [
 ]
 
 SEPARATOR = "\x1f"  # between filter terms; JSON strings never hold it
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 _NUMBERS = {"commit_seq", "recall_count", "text_bytes", "number", "thread", "seq"}
 _KINDS = {kind.value: kind for kind in Kind}
 _TRUSTS = {trust.value: trust for trust in Trust}
@@ -122,7 +125,12 @@ def _details(memory: Memory) -> str:
         },
     }  # fmt: skip
     kept = {name: value for name, value in details.items() if value or (name == "decay_rate" and value is not None)}
-    return json.dumps({"confidence": memory.confidence, "trust": memory.trust.value, **kept}, ensure_ascii=False)
+    return details_of(memory.trust, memory.confidence, kept)
+
+
+def details_of(trust: Trust, confidence: float, more: Mapping[str, Any] = _EMPTY) -> str:
+    """Return what every memory has in `details`, and more."""
+    return json.dumps({"confidence": confidence, "trust": trust.value, **more}, ensure_ascii=False)
 
 
 def traits_text(memory: Memory) -> str:
