@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -11,6 +12,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import grpc
 import pytest
 from memory_client import (
     Caveats,
@@ -25,6 +27,8 @@ from memory_client import (
 )
 
 from memoryd.identity.listeners import Listeners
+from memoryd.v1 import memory_service_pb2 as pb
+from memoryd.v1 import memory_service_pb2_grpc
 from tests.doors import a_world, socket_of, spec
 from tests.grants_helpers import NO_MODEL, _Server, grant
 from tests.support import Daemon, running
@@ -41,6 +45,22 @@ def test_tcp_is_tls_or_nothing(world):
     stranger = MemoryClient(world.tcp, user_id="", credentials=Credentials(token=world.token()), wait_for_ready=False)
     with stranger, pytest.raises(Unavailable, match="MEMORY_TLS_CA_FILE"):  # the system does not know who signed it
         stranger.whoami()
+
+
+async def test_a_hundred_callers_share_a_connection_of_the_host(daemon):
+    refused = []
+    async with grpc.aio.insecure_channel(f"unix:{daemon.socket}", options=[("grpc.enable_retries", 0)]) as channel:
+        stub = memory_service_pb2_grpc.MemoryServiceStub(channel)
+
+        async def caller(n: int) -> None:
+            for turn in range(12):
+                try:
+                    await stub.SearchMemories(pb.SearchMemoriesRequest(query=f"tea {n} {turn}", user_id="hundred"))
+                except grpc.RpcError as error:
+                    refused.append(error.details())
+
+        await asyncio.gather(*(caller(n) for n in range(100)))
+    assert [] == refused
 
 
 def test_a_key_of_another_certificate_is_refused_at_the_start_and_not_taken_up_later(folder):
