@@ -71,8 +71,8 @@ SERVICES: tuple[Any, ...] = tuple(
 )
 log = structlog.get_logger("memoryd.daemon")
 
-# Calls that have ended count until they are cleaned up, and gRPC refuses others meanwhile: of 60 at once a few a second.
-# That keeps out who opens and resets streams all the time; the host is trusted.
+# Calls that have ended count until they are cleaned up, and gRPC refuses others meanwhile: of 60 callers a few calls a
+# second. That keeps out who opens and resets streams all the time; the host is trusted.
 TRUSTED_STREAMS = ("grpc.http.overload_protection", 0)
 MOST_STREAMS = 64  # calls under way on one connection, so that one cannot take the whole door
 HANDSHAKE_MS = 5000  # who has not said hello by then is not waited for
