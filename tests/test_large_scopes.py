@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memoryd.domain.conversation.embed import MessageEmbedder
 from memoryd.index import cache, loading
 from memoryd.index.arrays import kth_largest
 from memoryd.index.lookup import Ids, Lookup, numbers_of
@@ -23,12 +24,16 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors, packed
 from memoryd.knowledge.language.text_traits import as_text, from_text, read_text
 from memoryd.model.change import ChangeSet, Embedding
+from memoryd.model.conversation import Role, ToolCall
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.memory import HAPPENED, Judgement, Kind, Source
+from memoryd.model.message_draft import MessageDraft
 from memoryd.model.query import Filter
+from memoryd.model.recalled_text import CLOSE, OPEN
 from memoryd.model.results import Leg
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
+from memoryd.store.conversations import EpisodeCommits
 from tests.builders import NOW, HashEncoder, Local, entry, open_duckdb, ports_over
 from tests.index_helpers import LATER, OWNER, WANTED, ask, question
 from tests.test_index_commits import indexes_over
@@ -144,6 +149,52 @@ async def test_what_is_loaded_from_columns_is_what_was_stored(folder, unread):
         assert np.array_equal(other.vectors.rows(np.arange(400)), index.vectors.rows(np.arange(400)))
         assert other.vectors.missing == index.vectors.missing
     await store.close()
+
+
+def talk(count: int) -> list[MessageDraft]:
+    rng = random.Random(5)
+    made = []
+    for n in range(count):
+        text = " ".join(rng.choices(WORDS, k=rng.randrange(1, 12)))
+        role = rng.choice(list(Role))
+        calls = [ToolCall("lookup", f'{{"q": "{n}"}}', f"c{n}")] if role is Role.ASSISTANT and n % 3 == 0 else []
+        made.append(
+            MessageDraft(
+                content=f"{OPEN}\nwhat was known\n{CLOSE}\n{text}" if n % 9 == 0 else f"{text} {n % 7}",
+                role=role,
+                name=rng.choice(["", "Ann", "Müller"]),
+                tool_calls=calls,
+                tool_call_id=f"c{n}" if role is Role.TOOL else "",
+                input_source="web" if n % 11 == 0 else "",
+                id=f"own-{n}" if n % 2 else "",
+            )
+        )
+    return [*made, MessageDraft(content="x" * 30_000)]
+
+
+@pytest.mark.parametrize("large", [False, True])
+async def test_messages_that_are_loaded_are_those_that_were_said(folder, clock, large, monkeypatch):
+    if large:
+        monkeypatch.setattr(cache, "LARGE", 20)
+        monkeypatch.setattr(loading, "LARGE", 20)
+    async with ports_over(open_duckdb(folder)) as ports:
+        memory = Local(ports, clock, user_id="alice")
+        grown = await ports.episodes.get(OWNER)
+        said = talk(150)
+        for thread in ("t", "u"):
+            for n in range(0, len(said), 20):
+                await memory.append(thread, said[n : n + 20])
+        embedder = MessageEmbedder(ports, clock, print)
+        await embedder.step()  # some have vectors
+        grown = await ports.episodes.get(OWNER)
+        again = indexes_over(EpisodeCommits(ports.store))
+        index = await again.get(OWNER)
+        assert_same(index, grown)
+        assert 0 < index.vectors.missing == grown.vectors.missing
+        rows = np.arange(index.count)
+        assert np.allclose(grown.vectors.rows(rows), index.vectors.rows(rows), atol=1e-4)
+        assert [grown.tokens.row(n) for n in rows] == [index.tokens.row(n) for n in rows]
+        again.close()
 
 
 async def test_what_changes_after_a_load_changes_alike(folder):

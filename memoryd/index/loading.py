@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.entities.directory import Directory
-from memoryd.index import columns, postings, traits
+from memoryd.index import columns, postings, sequences, traits
 from memoryd.index.lookup import numbers_of
 from memoryd.index.records import pack, unpack_once
 from memoryd.index.vectors import Vectors, packed
-from memoryd.model.batch import NEVER, Batch, Times
+from memoryd.model.batch import NEVER, Batch, Said, Times
 from memoryd.model.change import Entry
 from memoryd.model.entity import Entity
 from memoryd.model.filter_terms import filter_terms_of
-from memoryd.model.memory import Memory
+from memoryd.model.memory import Kind, Memory
 from memoryd.model.times import to_us
 from memoryd.model.validation import text_digest
 
@@ -34,9 +34,10 @@ class Loading:
         self.columns = columns.Loading()
         self.postings = postings.Loading()
         self.traits = traits.Loading()
+        self.sequences = sequences.Loading()
         self.unpack: Callable[[bytes], Memory] = unpack_once
         self.whole: list[tuple[int, Memory]] = []
-        """The memories that name, claim or contest anything, or were said, by document."""
+        """The memories that name, claim or contest anything, by document."""
         self.keys: list[tuple[int, str]] = []
         self.tokens: list[bytes] = []
         self.record_piece = bytearray()
@@ -55,6 +56,7 @@ class Loading:
         self.columns.add(batch, kinds)
         self.postings.add(batch.terms)
         self.traits.add(batch, kinds)
+        self.sequences.add(batch)
         self.unpack = batch.unpack
         self.whole += [(self.count + place, memory) for place, memory in batch.whole]
         self.keys += [(n, key) for n, key in enumerate(batch.keys, self.count) if key]
@@ -125,13 +127,19 @@ def batch_of(entries: Sequence[Entry], *, dimensions: int, fingerprint: str) -> 
         confidences=np.array([memory.confidence for memory in memories], dtype=np.float64),
         recalls=np.array([memory.recall_count for memory in memories], dtype=np.int64),
         facets=[tuple(filter_terms_of(memory)) for memory in memories],
-        traits=[entry.traits for entry in entries],
+        traits=[""] * len(memories),
         characters=np.array([len(memory.content) for memory in memories], dtype=np.int64),
-        whole=list(enumerate(memories)),
+        whole=[(n, one) for n, one in enumerate(memories) if one.mentions or one.claims or one.contested_with],
+        said=[(n, _said(one)) for n, one in enumerate(memories) if one.kind is Kind.EPISODE],
         terms=[entry.terms for entry in entries],
         vectors=vectors,
         tokens=[entry.tokens if entry.fingerprint == fingerprint else b"" for entry in entries],
     )
+
+
+def _said(memory: Memory) -> Said:
+    source = memory.source
+    return Said(source.thread_id, source.session_id, source.speaker, memory.category)
 
 
 def _times_of(memories: Sequence[Memory]) -> Times:

@@ -89,14 +89,13 @@ class ScopeIndex:
         self.columns = Columns(loading.columns)
         self.traits = Traits(loading.traits)
         self.listings = Listings(loading.digests)
-        self.sequences = Sequences(loading.count)
+        self.sequences = Sequences(loading.sequences)
         self._records = Records(loading.record_piece, np.concatenate(loading.record_lengths), loading.unpack)
         self._documents = Ids(loading.ids, partial(_is_now, self.columns, self._records))
         for document, key in loading.keys:
             self.listings.add_key(document, key)
         for document, memory in loading.whole:
             self.listings.add_claims(document, memory)
-            self.sequences.place(document, memory)
             if memory.contested_with:
                 self._contested.add(document)
         lengths = self.postings.lengths.view().astype(np.int64)

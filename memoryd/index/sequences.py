@@ -9,30 +9,67 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from datetime import timedelta
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.index.arrays import Growable
-from memoryd.model.memory import Kind, Memory
+from memoryd.model.batch import Batch
+from memoryd.model.memory import AT_ONCE, Kind, Memory
 from memoryd.model.times import to_us
+from memoryd.model.trust import Trust
 
-__all__ = ["NOBODY", "Sequences", "sequence_of"]
+__all__ = ["NOBODY", "Loading", "Sequences", "sequence_of"]
 
 NOBODY = -1
+NO_ROWS: NDArray[np.int64] = np.zeros((0, 5), dtype=np.int64)
+MICROSECOND = timedelta(microseconds=1)
+DAY_US = timedelta(days=1) // MICROSECOND
+AT_ONCE_US = AT_ONCE // MICROSECOND
 BYTES_A_SEQUENCE = 500  # a key, three arrays
 
 
 def sequence_of(memory: Memory) -> Hashable:
-    """Return in which session a document stands: of a memory without one, the day of its own; None: it stands alone."""
+    """Return in which session a document stands; None: it stands alone."""
     if memory.kind is not Kind.EPISODE:
         return None
     source = memory.source
-    if source.thread_id or source.session_id:
-        return source.thread_id, source.session_id
-    own = memory.own_event_time
-    return None if own is None else own.date()
+    return session_of(source.thread_id, source.session_id, to_us(memory.event_time), to_us(memory.create_time))
+
+
+def session_of(thread_id: str, session_id: str, happened: int, created: int) -> Hashable:
+    """Return the session of what was said, its times in microseconds: without one, its own day; None: it has none."""
+    if thread_id or session_id:
+        return thread_id, session_id
+    return happened // DAY_US if abs(happened - created) >= AT_ONCE_US else None
+
+
+class Loading:
+    """What was said where, of the documents that are loaded."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[Hashable, int] = {}
+        """The sessions, with a number for each."""
+        self.rows: list[NDArray[np.int64]] = [np.zeros((0, 5), dtype=np.int64)]
+        """Of each document that stands in a session: its session, event time, create time, itself, and its trust."""
+        self.count = 0
+
+    def add(self, batch: Batch) -> None:
+        """Take the next documents."""
+        if batch.said:
+            happened, created = batch.times.happened.tolist(), batch.times.created.tolist()
+            trusts = batch.trusts.tolist()
+            rows = []
+            for place, said in batch.said:
+                key = session_of(said.thread_id, said.session_id, happened[place], created[place])
+                if key is not None:
+                    number = self.sessions.setdefault(key, len(self.sessions))
+                    rows.append((number, happened[place], created[place], self.count + place, trusts[place]))
+            self.rows.append(np.array(rows, dtype=np.int64).reshape(-1, 5))
+        self.count += len(batch.ids)
 
 
 class Sequences:
@@ -43,10 +80,14 @@ class Sequences:
     lends it an answer by what it puts beside it, nor comes between two that belong together.
     """
 
-    def __init__(self, count: int = 0) -> None:
-        """Begin with so many documents that stand alone until they are put into their places."""
-        self._all = _Chains(count)
-        self._trusted = self._all
+    def __init__(self, loading: Loading | None = None) -> None:
+        """Begin with what is loaded."""
+        loading = loading or Loading()
+        rows = np.concatenate(loading.rows)
+        sessions = list(loading.sessions)
+        trusted = rows[:, 4] > Trust.SANDBOX.weight
+        self._all = _Chains(loading.count, rows, sessions)
+        self._trusted = self._all if trusted.all() else _Chains(loading.count, rows[trusted], sessions)
         """The chains without what sandboxes said; the same object until a sandbox says something."""
 
     @property
@@ -64,10 +105,6 @@ class Sequences:
         self._all.append()
         if self._trusted is not self._all:
             self._trusted.append()
-        self.place(document, memory)
-
-    def place(self, document: int, memory: Memory) -> None:
-        """Put a document that stands alone in its place."""
         key = sequence_of(memory)
         if key is None:
             return
@@ -100,12 +137,24 @@ class Sequences:
 class _Chains:
     """For each document the one before it and the one after it; NOBODY where there is none."""
 
-    def __init__(self, count: int) -> None:
-        self._before = Growable(np.int32, values=np.full(count, NOBODY, dtype=np.int32))
-        self._after = Growable(np.int32, values=np.full(count, NOBODY, dtype=np.int32))
+    def __init__(self, count: int = 0, rows: NDArray[np.int64] = NO_ROWS, sessions: Sequence[Hashable] = ()) -> None:
+        """Begin with so many documents, of which some stand in sessions: rows as of Loading, in any order."""
+        before, after = (np.full(count, NOBODY, dtype=np.int32) for _ in range(2))
+        rows = rows[np.lexsort((rows[:, 3], rows[:, 2], rows[:, 1], rows[:, 0]))]
+        numbers, documents = rows[:, 0], rows[:, 3]
+        joined = numbers[1:] == numbers[:-1]
+        before[documents[1:][joined]] = documents[:-1][joined]
+        after[documents[:-1][joined]] = documents[1:][joined]
+        self._before = Growable(np.int32, values=before)
+        self._after = Growable(np.int32, values=after)
         self._of: dict[Hashable, tuple[array[int], array[int], array[int]]] = {}
         """By session: event times in order, of equal ones the create times in order, and whose they are."""
-        self._standing = 0  # documents in sessions
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+        for first, end in pairwise([*starts, len(rows)]):
+            happened, created, theirs = rows[first:end, 1], rows[first:end, 2], documents[first:end].astype(np.int32)
+            arrays = array("q", happened.tobytes()), array("q", created.tobytes()), array("i", theirs.tobytes())
+            self._of[sessions[numbers[first]]] = arrays
+        self._standing = len(rows)  # documents in sessions
 
     @property
     def nbytes(self) -> int:
@@ -149,7 +198,7 @@ class _Chains:
 
     def copy(self) -> _Chains:
         """Return the same once more, to go on by itself."""
-        other = _Chains(0)
+        other = _Chains()
         other._before, other._after = (
             Growable(np.int32, values=column.view().copy()) for column in (self._before, self._after)
         )

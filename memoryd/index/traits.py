@@ -71,7 +71,7 @@ def traits_of(memory: Memory) -> Trait:
     happened = memory.event_time
     episode, happens = memory.kind is Kind.EPISODE, memory.kind in HAPPENED
     dated = happens or memory.own_event_time is not None
-    speaker, is_assistant = _voice(memory)
+    speaker, is_assistant = _voice(memory.source.speaker, memory.category) if episode else ("", False)
     return Trait(
         happened.toordinal() if dated else UNDATED,
         min(MOST_PIECES, len(content) // CHARACTERS_A_PIECE + 2),
@@ -83,12 +83,9 @@ def traits_of(memory: Memory) -> Trait:
     )
 
 
-def _voice(memory: Memory) -> tuple[str, bool]:
-    """Return the first name of who said a memory, "" if nobody is known to have, and whether it was the assistant."""
-    if memory.kind is not Kind.EPISODE:
-        return "", False
-    speaker = memory.source.speaker
-    role = memory.category if memory.category in ROLES else fold(speaker)
+def _voice(speaker: str, category: str) -> tuple[str, bool]:
+    """Return the first name of who said a text, "" if nobody is known to have, and whether it was the assistant."""
+    role = category if category in ROLES else fold(speaker)
     return first_name(speaker), role == Role.ASSISTANT.value
 
 
@@ -123,6 +120,7 @@ class Loading:
         """The days that texts name: whose, first and last."""
         self.count = 0
         self._read = _Read()
+        self._voices: dict[tuple[str, str], tuple[int, bool]] = {}
 
     def add(self, batch: Batch, kinds: NDArray[np.uint8]) -> None:
         """Take the next documents, of these KIND_CODES."""
@@ -136,12 +134,15 @@ class Loading:
         asking, signs = (np.array([text[n] for text in known], dtype=np.uint8)[numbers] for n in range(2))
         naming = np.array([bool(text.days) for text in known])[numbers]
         speakers, assistants = np.full(count, NO_SPEAKER, dtype=np.int64), np.zeros(count, dtype=np.bool_)
-        for place, memory in batch.whole:
-            name, assistants[place] = _voice(memory)
-            speakers[place] = _number_of(name)
+        for place, said in batch.said:
+            voice = said.speaker, said.category
+            if voice not in self._voices:
+                name, is_assistant = _voice(*voice)
+                self._voices[voice] = _number_of(name), is_assistant
+            speakers[place], assistants[place] = self._voices[voice]
         created, happened = batch.times.created, batch.times.happened
         dated = np.abs(happened - created) >= AT_ONCE // _MICROSECOND
-        happening, said = np.isin(kinds, DATED_CODES), kinds == SAID
+        happening = np.isin(kinds, DATED_CODES)
         row = (
             np.where(dated | happening, happened // DAY_US + EPOCH_DAY, UNDATED).astype(np.int32),
             np.minimum(MOST_PIECES, batch.characters // CHARACTERS_A_PIECE + 2).astype(np.uint8),
@@ -149,7 +150,7 @@ class Loading:
             signs,
             speakers,
             assistants,
-            said,
+            kinds == SAID,
             batch.trusts > Trust.SANDBOX.weight,
         )
         for pieces, piece in zip(self.columns, row, strict=True):

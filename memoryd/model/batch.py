@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from memoryd.model.memory import Memory
 
-__all__ = ["NEVER", "Batch", "Times", "VectorBatch", "VectorsWanted"]
+__all__ = ["NEVER", "Batch", "Said", "Times", "VectorBatch", "VectorsWanted"]
 
 NEVER = int(np.iinfo(np.int64).max)
 """The microsecond of what does not happen."""
@@ -27,6 +27,15 @@ class VectorsWanted(NamedTuple):
     """Whether those of texts are wanted."""
     tokens: bool = True
     """Whether those of their tokens are wanted."""
+
+
+class Said(NamedTuple):
+    """Who said a text, and where."""
+
+    thread_id: str
+    session_id: str
+    speaker: str
+    category: str
 
 
 class Times(NamedTuple):
@@ -64,7 +73,9 @@ class Batch:
     characters: NDArray[np.int64]
     """The length of each content."""
     whole: Sequence[tuple[int, Memory]]
-    """By place: the memories that name, claim or contest anything, or were said."""
+    """By place: the memories that name, claim or contest anything."""
+    said: Sequence[tuple[int, Said]]
+    """By place: who said it and where, of those of kind EPISODE."""
     terms: Sequence[str]
     """The analysed words of each, separated by spaces."""
     vectors: NDArray[np.float32] | None = None

@@ -57,8 +57,6 @@ class Entry:
     """What made the vector; vectors of two fingerprints are never compared."""
     tokens: bytes = b""
     """The vectors of its tokens, made with the vector: see `model.embedding`; empty where there are none."""
-    traits: str = ""
-    """What was read of its text, as in `model.batch`; empty where that was not loaded with it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

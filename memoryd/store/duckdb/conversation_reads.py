@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime, timedelta
-from functools import partial
 from typing import Any, TypeVar
 
-import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.model.batch import VectorsWanted
-from memoryd.model.change import Applied, Entry, Head, Snapshot
+from memoryd.model.change import Applied, Head, Snapshot
 from memoryd.model.conversation import Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.limits import how_many_fit
 from memoryd.model.scope import Owner, Visibility
@@ -30,9 +26,9 @@ from memoryd.store.duckdb.conversation_rows import (
     thread_key,
     thread_of,
 )
+from memoryd.store.duckdb.episodes import read_episodes
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.readers import Readers
-from memoryd.store.duckdb.snapshot import SIZES, entry_of
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.writer import Writer
 
@@ -45,7 +41,6 @@ FEW_PLACES = 32  # of messages in several threads
 FEW_MESSAGES = 20  # of a page: as many are read without looking at their sizes first
 OTHERWISE_WRITTEN = r"\\u|[\x{ff01}-\x{ff5e}\x{300}-\x{36f}]"
 """Letters as their numbers in JSON, in full width, or with marks of their own: `contains` finds no word in these."""
-CHUNK = 4096  # messages that a load holds as rows at a time
 _MESSAGES = f"SELECT {', '.join(MESSAGE_COLUMNS)} FROM messages"
 
 
@@ -69,7 +64,9 @@ class ConversationReads:
 
     def read_episodes(self, owner: Owner, build: Callable[[Snapshot], T]) -> T:
         return self._readers.read_here(
-            lambda: _read_episodes(self._readers.cursor(), owner, self._writer.message_vectors.dimensions, build)
+            lambda: read_episodes(
+                self._readers.cursor(), owner, self._writer.message_vectors.dimensions, self._readers.columns, build
+            )
         )
 
     async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
@@ -326,50 +323,3 @@ def _of_owners(owners: Collection[Owner]) -> tuple[str, list[Any]]:
     clauses = [of_owner(owner) for owner in owners]
     where = " OR ".join(f"({condition})" for condition, _ in clauses)
     return f"({where or 'false'})", [value for _, params in clauses for value in params]
-
-
-def _read_episodes(
-    cursor: duckdb.DuckDBPyConnection, owner: Owner, dimensions: Sequence[int], build: Callable[[Snapshot], T]
-) -> T:
-    """Call build with a snapshot of an owner's messages, and return its result; see ConversationStore."""
-    cursor.execute("BEGIN")
-    try:
-        seq = cursor.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0]
-        where, params = of_owner(owner)
-        found = cursor.execute(
-            f"SELECT number, {SIZES} FROM messages WHERE {where} ORDER BY number", params
-        ).fetchnumpy()
-        numbers, text_bytes = found["number"], int(found["bytes"].sum())
-        read = partial(_chunks, cursor, where, params, numbers, dimensions)
-        return build(Snapshot(seq, len(numbers), text_bytes, read, token_bytes=int(found["tokens"].sum())))
-    finally:
-        with contextlib.suppress(duckdb.Error):  # a dead database cannot roll back; the first error is told
-            cursor.execute("ROLLBACK")
-
-
-def _chunks(
-    cursor: duckdb.DuckDBPyConnection,
-    where: str,
-    params: list[Any],
-    numbers: NDArray[np.int64],
-    dimensions: Sequence[int],
-    wanted: VectorsWanted,
-) -> Iterator[list[Entry]]:
-    """Yield an owner's messages as entries, by windows of their numbers, which the zone maps make cheap to find."""
-    vector = f"coalesce({', '.join(f'v.{column_of(size)}::FLOAT[]' for size in dimensions)})" if dimensions else "NULL"
-    columns = ", ".join(f"m.{name}" if name != "metadata" else "'' AS metadata" for name in MESSAGE_COLUMNS)
-    sql = (
-        f"SELECT {columns}, m.traits, m.terms, coalesce(v.fingerprint, '') AS fingerprint, {vector} AS vector,"
-        f" {'v.token_vectors' if wanted.tokens else 'NULL::BLOB'} AS token_vectors"
-        f" FROM (SELECT * FROM messages WHERE {where} AND number >= ? AND number <= ?) AS m"
-        f" LEFT JOIN (SELECT * FROM message_vectors WHERE {where}) AS v ON v.id = m.id AND v.thread = m.thread"
-        " ORDER BY m.number"
-    )
-    for n in range(0, len(numbers), CHUNK):
-        window = numbers[n : n + CHUNK]
-        found = cursor.execute(sql, [*params, int(window[0]), int(window[-1]), *params]).fetchnumpy()
-        vectors, held = found.pop("vector"), found.pop("token_vectors")
-        yield [
-            entry_of(message_of(row).as_memory(), terms, fingerprint, vector, made, traits)
-            for (*row, traits, terms, fingerprint), vector, made in zip(rows.rows_of(found), vectors, held, strict=True)
-        ]

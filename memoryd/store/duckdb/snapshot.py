@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.model.batch import NEVER, Batch, Times, VectorBatch, VectorsWanted
+from memoryd.model.batch import NEVER, Batch, Said, Times, VectorBatch, VectorsWanted
 from memoryd.model.change import Entry, Snapshot
 from memoryd.model.entity import Entity
 from memoryd.model.memory import Kind, Memory
@@ -23,9 +23,14 @@ from memoryd.model.trust import Trust
 from memoryd.store.duckdb import queries, rows
 from memoryd.store.duckdb.vectors import column_of
 
-__all__ = ["SIZES", "entities_of", "entry_of", "read_snapshot", "stacked"]
+__all__ = [
+    "CHUNK", "WEIGHT", "Query", "bytes_of", "datetime_of", "entities_of", "entry_of", "integers", "piece_sizes",
+    "read_snapshot", "stacked",
+]  # fmt: skip
 
 T = TypeVar("T")
+Query = Callable[[str, Sequence[Any]], dict[str, NDArray[Any]]]
+"""Runs a query with its parameters; returns columns."""
 # of a text, and of the vectors of its tokens, roughly: its word pieces, four characters each, and 128 bytes for each
 SIZES = (
     "strlen(content) + strlen(details) + strlen(terms) AS bytes, least(254, strlen(content) // 4 + 2) * 128 AS tokens"
@@ -40,10 +45,19 @@ RECORD = (
 # what is made of it at once, beside the record
 WEIGHT = "".join(f" WHEN '{trust.value}' THEN {trust.weight}" for trust in Trust)
 WHOLE = " OR ".join(f"contains(details, '\"{name}\"')" for name in ("mentions", "claims", "contested_with"))
+SAID = ", ".join(
+    f"CASE WHEN kind = '{Kind.EPISODE.value}' THEN coalesce(details->>'$.{path}', '') END AS {name}"
+    for name, path in (
+        ("thread_id", "source.thread_id"),
+        ("session_id", "source.session_id"),
+        ("speaker", "source.speaker"),
+        ("category", "category"),
+    )
+)
 MORE = (
     "epoch_us(event_time) AS happened, text_digest, facets, traits, terms, length(content) AS characters,"
     f" CASE details->>'$.trust'{WEIGHT} END AS trust, (details->>'$.confidence')::DOUBLE AS confidence,"
-    f" kind = '{Kind.EPISODE.value}' OR {WHOLE} AS whole"
+    f" {WHOLE} AS whole, {SAID}"
 )
 PLAIN = rows.details_of(Trust.HOST, 1.0)  # what most memories have, and no record repeats
 PACKED = ("id", "content", "kind", "key", "details", "created", "own_happened", "expires", "superseded", "grant_id")
@@ -63,7 +77,7 @@ def read_snapshot(
     cursor: duckdb.DuckDBPyConnection,
     owner: Owner,
     dimensions: Sequence[int],
-    query: Callable[[str, Sequence[Any]], dict[str, NDArray[Any]]],
+    query: Query,
     build: Callable[[Snapshot], T],
 ) -> T:
     """
@@ -75,11 +89,7 @@ def read_snapshot(
     try:
         seq = cursor.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0]
         where, params = queries.of_owner(owner)
-        texts, tokens = cursor.execute(
-            f"SELECT sum(bytes)::BIGINT, sum(tokens)::BIGINT FROM (SELECT {SIZES} FROM memories"
-            f" WHERE {where} AND delete_time IS NULL)",
-            params,
-        ).fetchall()[0]
+        text_bytes, token_bytes = piece_sizes(cursor, f"memories WHERE {where} AND delete_time IS NULL", params)
         times = _times(cursor, where, params)
         entities = entities_of(cursor, owner)
         stones = cursor.execute(f"SELECT digest FROM tombstones WHERE {where}", params).fetchall()
@@ -87,11 +97,11 @@ def read_snapshot(
             Snapshot(
                 seq,
                 len(times),
-                texts or 0,
+                text_bytes,
                 partial(_batches, cursor, owner, times, dimensions),
                 entities,
                 frozenset(bytes.fromhex(digest) for (digest,) in stones),
-                tokens or 0,
+                token_bytes,
                 partial(_vectors, query, owner, times, dimensions),
             )
         )
@@ -100,12 +110,19 @@ def read_snapshot(
             cursor.execute("ROLLBACK")
 
 
+def piece_sizes(cursor: duckdb.DuckDBPyConnection, source: str, params: Sequence[Any]) -> tuple[int, int]:
+    """Return the bytes of texts, and roughly those of the vectors of their tokens."""
+    sums = f"SELECT sum(bytes)::BIGINT, sum(tokens)::BIGINT FROM (SELECT {SIZES} FROM {source})"
+    texts, tokens = cursor.execute(sums, params).fetchall()[0]
+    return texts or 0, tokens or 0
+
+
 def _times(cursor: duckdb.DuckDBPyConnection, where: str, params: Sequence[Any]) -> NDArray[np.int64]:
     """Return the create times of an owner's memories in microseconds, in order."""
     found = cursor.execute(
         f"SELECT epoch_us(create_time) AS created FROM memories WHERE {where} AND delete_time IS NULL", params
     ).fetchnumpy()
-    times = _whole(found["created"], 0)
+    times = integers(found["created"], 0)
     times.sort()
     return times
 
@@ -115,7 +132,7 @@ def _windows(owner: Owner, times: NDArray[np.int64]) -> Iterator[tuple[str, list
     where, params = queries.of_owner(owner)
     for n in range(0, len(times), CHUNK):
         window = times[n : n + CHUNK]
-        bounds = [_time(int(window[0])), _time(int(window[-1]))]
+        bounds = [datetime_of(int(window[0])), datetime_of(int(window[-1]))]
         yield f"{where} AND create_time >= ? AND create_time <= ? AND delete_time IS NULL", [*params, *bounds]
 
 
@@ -137,7 +154,7 @@ def _batches(
     unpack = partial(_unpacked, owner)
     for where, params in _windows(owner, times):
         columns = _in_order(cursor.execute(f"{sql} {where}", [*given, *params]).fetchnumpy())
-        created = _whole(columns["created"], 0)
+        created = integers(columns["created"], 0)
         recalls, recalled = uses.of(created)
         values = {name: columns[name].tolist() for name in columns if name not in {"vector", "tokens"}}
         packed = [*(values[name] for name in PACKED), *recalled]
@@ -150,22 +167,23 @@ def _batches(
             digests=np.frombuffer(bytes.fromhex("".join(values["text_digest"])), dtype="<u8").reshape(-1, 2),
             keys=values["key"],
             kinds=values["kind"],
-            times=Times(*(_whole(columns[name], NEVER) for name in ("created", "happened", "expires", "superseded"))),
+            times=Times(*(integers(columns[name], NEVER) for name in ("created", "happened", "expires", "superseded"))),
             trusts=np.asarray(columns["trust"], dtype=np.uint8),
             confidences=np.asarray(columns["confidence"], dtype=np.float64),
             recalls=recalls,
             facets=[facets[text] for text in values["facets"]],
             traits=values["traits"],
-            characters=_whole(columns["characters"], 0),
+            characters=integers(columns["characters"], 0),
             whole=[(n, unpack(records[n])) for n in np.flatnonzero(columns["whole"]).tolist()],
+            said=_said(*(values[name] for name in Said._fields)),
             terms=values["terms"],
             vectors=stacked(columns["vector"], wanted.dimensions) if wanted.texts else None,
-            tokens=[_bytes(one) for one in columns["tokens"]] if has_vectors and wanted.tokens else None,
+            tokens=[bytes_of(one) for one in columns["tokens"]] if has_vectors and wanted.tokens else None,
         )
 
 
 def _vectors(
-    query: Callable[[str, Sequence[Any]], dict[str, NDArray[Any]]],
+    query: Query,
     owner: Owner,
     times: NDArray[np.int64],
     dimensions: Sequence[int],
@@ -182,8 +200,12 @@ def _vectors(
             [*params, wanted.fingerprint],
         )
         columns = _in_order(columns)
-        held = [_bytes(one) for one in columns["tokens"]] if wanted.tokens else []
-        yield VectorBatch(_whole(columns["created"], 0), stacked(columns["vector"], wanted.dimensions), held)
+        held = [bytes_of(one) for one in columns["tokens"]] if wanted.tokens else []
+        yield VectorBatch(integers(columns["created"], 0), stacked(columns["vector"], wanted.dimensions), held)
+
+
+def _said(*columns: Sequence[str | None]) -> list[tuple[int, Said]]:
+    return [(n, Said(*row)) for n, row in enumerate(zip(*columns, strict=True)) if row[0] is not None]
 
 
 def _in_order(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -207,8 +229,8 @@ class _Uses:
             " ORDER BY created",
             params,
         ).fetchnumpy()
-        self._created, self._count = _whole(found["created"], 0), _whole(found["count"], 0)
-        self._times = _whole(found["time"], NEVER), _whole(found["trusted_time"], NEVER)
+        self._created, self._count = integers(found["created"], 0), integers(found["count"], 0)
+        self._times = integers(found["time"], NEVER), integers(found["trusted_time"], NEVER)
 
     def of(self, created: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[list[int | None]]]:
         """Return how often memories of some create times, rising, were recalled; and the columns of that to pack."""
@@ -234,12 +256,13 @@ class _Facets(dict[str, tuple[str, ...]]):
         return terms
 
 
-def _whole(column: NDArray[Any], instead: int) -> NDArray[np.int64]:
+def integers(column: NDArray[Any], instead: int = 0) -> NDArray[np.int64]:
     """Return a column of numbers with another number for what is null."""
     return np.asarray(np.ma.filled(column, instead), dtype=np.int64)
 
 
-def _bytes(value: Any) -> bytes:
+def bytes_of(value: Any) -> bytes:
+    """Return what a BLOB holds; nothing where it is null."""
     return bytes(value) if isinstance(value, bytearray | bytes) else b""
 
 
@@ -262,24 +285,24 @@ def _unpacked(owner: Owner, record: bytes) -> Memory:
     ) = marshal.loads(record)  # noqa: S302  packed in this process, never read from outside  # fmt: skip
     scope, happened = owner.scope, created if own_happened is None else own_happened
     details = PLAIN if details is None else details
+    times = (created, happened, expires, superseded, None, None)
     return rows.memory_of((
-        memory_id, owner.agent_id, scope.user_id, scope.chat_id, content, kind, key, details, _time(created),
-        _time(happened), _time(expires), _time(superseded), None, None, grant_id, _time(recalled), count,
-        _time(trusted_recalled),
+        memory_id, owner.agent_id, scope.user_id, scope.chat_id, content, kind, key, details, *map(datetime_of, times),
+        grant_id, datetime_of(recalled), count, datetime_of(trusted_recalled),
     ))  # fmt: skip
 
 
-def _time(value: int | None) -> datetime | None:
+def datetime_of(value: int | None) -> datetime | None:
+    """Return a time of so many microseconds since 1970 as the columns hold it."""
     return None if value is None else EPOCH + timedelta(microseconds=value)
 
 
-def entry_of(memory: Memory, terms: str, fingerprint: str, vector: Any, tokens: Any, traits: str = "") -> Entry:
+def entry_of(memory: Memory, terms: str, fingerprint: str, vector: Any, tokens: Any) -> Entry:
     """Return the entry of a row; its vector and tokens are masked or None where there are none."""
     return Entry(
         memory,
         terms,
         np.asarray(vector, dtype=np.float32) if isinstance(vector, np.ndarray | tuple | list) else None,
         fingerprint,
-        _bytes(tokens),
-        traits,
+        bytes_of(tokens),
     )

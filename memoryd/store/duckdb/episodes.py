@@ -1,0 +1,217 @@
+"""The messages of one owner, read in one transaction: what an index of them is built from."""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.model import limits
+from memoryd.model.batch import NEVER, Batch, Said, Times, VectorBatch, VectorsWanted
+from memoryd.model.change import Snapshot
+from memoryd.model.conversation import Role, message_key
+from memoryd.model.filter_terms import filter_terms_of
+from memoryd.model.memory import Kind, Memory
+from memoryd.model.recalled_text import without_recalled
+from memoryd.model.scope import Owner
+from memoryd.model.validation import text_digest
+from memoryd.store.duckdb.conversation_rows import message_of
+from memoryd.store.duckdb.queries import of_owner
+from memoryd.store.duckdb.snapshot import (
+    CHUNK,
+    WEIGHT,
+    Query,
+    bytes_of,
+    datetime_of,
+    integers,
+    piece_sizes,
+    stacked,
+)  # fmt: skip
+from memoryd.store.duckdb.vectors import column_of
+
+__all__ = ["read_episodes"]
+
+T = TypeVar("T")
+COLUMNS = (
+    "number, thread_id, id, seq, content, details, epoch_us(create_time) AS created, grant_id, traits, terms,"
+    f" CASE details->>'$.trust'{WEIGHT} END AS trust, details->>'$.role' AS role,"
+    " coalesce(details->>'$.session_id', '') AS session_id, coalesce(details->>'$.name', '') AS name,"
+    " contains(details, '\"tool_calls\"') OR contains(details, '\"input_source\"') AS marked"
+)
+PACKED = ("thread_id", "id", "seq", "content", "details", "created", "grant_id")
+
+
+def read_episodes(
+    cursor: duckdb.DuckDBPyConnection,
+    owner: Owner,
+    dimensions: Sequence[int],
+    query: Query,
+    build: Callable[[Snapshot], T],
+) -> T:
+    """Call build with a snapshot of an owner's messages, and return its result; see `snapshot.read_snapshot`."""
+    cursor.execute("BEGIN")
+    try:
+        seq = cursor.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0]
+        where, params = of_owner(owner)
+        text_bytes, token_bytes = piece_sizes(cursor, f"messages WHERE {where}", params)
+        found = cursor.execute(f"SELECT number FROM messages WHERE {where}", params).fetchnumpy()
+        numbers = np.sort(integers(found["number"]))
+        within = partial(_query_of, cursor)
+        return build(
+            Snapshot(
+                seq,
+                len(numbers),
+                text_bytes,
+                partial(_batches, within, owner, numbers, dimensions),
+                token_bytes=token_bytes,
+                read_vectors=partial(_vectors, query, owner, dimensions),
+            )
+        )
+    finally:
+        with contextlib.suppress(duckdb.Error):  # a dead database cannot roll back; the first error is told
+            cursor.execute("ROLLBACK")
+
+
+def _query_of(cursor: duckdb.DuckDBPyConnection, sql: str, params: Sequence[Any]) -> dict[str, NDArray[Any]]:
+    return cursor.execute(sql, list(params)).fetchnumpy()
+
+
+def _batches(
+    query: Query, owner: Owner, numbers: NDArray[np.int64], dimensions: Sequence[int], wanted: VectorsWanted
+) -> Iterator[Batch]:
+    """Yield an owner's messages, oldest first, by windows of their numbers, which the zone maps make cheap to find."""
+    where, params = of_owner(owner)
+    held = _Held(numbers, _vectors(query, owner, dimensions, wanted), wanted) if wanted.texts else None
+    facets: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    unpack = partial(_unpacked, owner)
+    for start in range(0, len(numbers), CHUNK):
+        window = numbers[start : start + CHUNK]
+        columns = query(
+            f"SELECT {COLUMNS} FROM messages WHERE {where} AND number >= ? AND number <= ? ORDER BY number",
+            [*params, int(window[0]), int(window[-1])],
+        )
+        values = {name: column.tolist() for name, column in columns.items()}
+        keys = list(map(message_key, values["thread_id"], values["seq"]))
+        records = [marshal.dumps(row) for row in zip(keys, *(values[name] for name in PACKED), strict=True)]
+        texts = [
+            unpack(record).content if marked or role == Role.TOOL.value or len(content) > MOST else _plain(content)
+            for record, content, marked, role in zip(
+                records, values["content"], values["marked"], values["role"], strict=True
+            )
+        ]
+        places = list(zip(values["role"], values["thread_id"], values["session_id"], strict=True))
+        for n, place in enumerate(places):
+            if place not in facets:
+                facets[place] = tuple(filter_terms_of(unpack(records[n])))
+        size = len(keys)
+        created, never = integers(columns["created"]), np.full(size, NEVER, dtype=np.int64)
+        yield Batch(
+            order=integers(columns["number"]),
+            ids=keys,
+            records=records,
+            unpack=unpack,
+            digests=np.frombuffer(b"".join(map(text_digest, texts)), dtype="<u8").reshape(-1, 2),
+            keys=keys,
+            kinds=[Kind.EPISODE.value] * size,
+            times=Times(created, created, never, never),
+            trusts=np.asarray(columns["trust"], dtype=np.uint8),
+            confidences=np.ones(size, dtype=np.float64),
+            recalls=np.zeros(size, dtype=np.int64),
+            facets=[facets[place] for place in places],
+            traits=values["traits"],
+            characters=np.fromiter(map(len, texts), dtype=np.int64, count=size),
+            whole=[],
+            said=[
+                (n, Said(thread_id, session_id, name or ("" if role == Role.USER.value else role), role))
+                for n, ((role, thread_id, session_id), name) in enumerate(zip(places, values["name"], strict=True))
+            ],
+            terms=values["terms"],
+            vectors=None if held is None else held.vectors[start : start + size],
+            tokens=None if held is None else held.tokens[start : start + size],
+        )
+
+
+MOST = limits.MAX_CONTENT_BYTES
+
+
+def _plain(content: str) -> str:
+    """Return what `Message.said` is of a message without tools and sources."""
+    return without_recalled(content.strip())
+
+
+class _Held:
+    """The vectors of all messages of a scope that is not large."""
+
+    def __init__(self, numbers: NDArray[np.int64], pieces: Iterator[VectorBatch], wanted: VectorsWanted) -> None:
+        self.vectors = np.zeros((len(numbers), wanted.dimensions), dtype=np.float32)
+        self.tokens = [b""] * len(numbers)
+        for piece in pieces:
+            places = np.minimum(np.searchsorted(numbers, piece.order), len(numbers) - 1)
+            known = numbers[places] == piece.order
+            self.vectors[places[known]] = piece.vectors[known]
+            for n in np.flatnonzero(known).tolist() if wanted.tokens else ():
+                self.tokens[places[n]] = piece.tokens[n]
+
+
+def _vectors(query: Query, owner: Owner, dimensions: Sequence[int], wanted: VectorsWanted) -> Iterator[VectorBatch]:
+    """Yield the vectors of an owner's messages that have any, in the order in which they were made."""
+    if wanted.dimensions not in dimensions:
+        return
+    where, params = of_owner(owner)
+    numbers = _Numbers(query(f"SELECT number, thread, id FROM messages WHERE {where}", params))
+    source = f"message_vectors WHERE {where} AND fingerprint = ?"
+    given = [*params, wanted.fingerprint]
+    commits = np.sort(integers(query(f"SELECT commit_seq FROM {source}", given)["commit_seq"]))
+    tokens = "token_vectors" if wanted.tokens else "NULL::BLOB"
+    start = 0
+    while start < len(commits):
+        first, last = int(commits[start]), int(commits[min(start + CHUNK, len(commits)) - 1])
+        start = int(np.searchsorted(commits, last, side="right"))
+        found = query(
+            f"SELECT thread, id, {column_of(wanted.dimensions)} AS vector, {tokens} AS tokens FROM {source}"
+            " AND commit_seq >= ? AND commit_seq <= ?",
+            [*given, first, last],
+        )
+        order, places = numbers.of(found)
+        held = [bytes_of(found["tokens"][n]) for n in places.tolist()] if wanted.tokens else []
+        yield VectorBatch(order, stacked(found["vector"][places], wanted.dimensions), held)
+
+
+class _Numbers:
+    """The numbers of messages, by thread and id."""
+
+    def __init__(self, columns: dict[str, NDArray[Any]]) -> None:
+        hashes = _hashes(columns)
+        order = np.argsort(hashes)
+        self._hashes, self._numbers = hashes[order], integers(columns["number"])[order]
+
+    def of(self, columns: dict[str, NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the numbers of the rows that are messages here, rising, each once, and the rows' places."""
+        if not len(self._hashes):
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        hashes = _hashes(columns)
+        at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+        known = np.flatnonzero(self._hashes[at] == hashes)
+        numbers, places = np.unique(self._numbers[at[known]], return_index=True)
+        return numbers, known[places]
+
+
+def _hashes(columns: dict[str, NDArray[Any]]) -> NDArray[np.int64]:
+    pairs = zip(columns["thread"].tolist(), columns["id"].tolist(), strict=True)
+    return np.fromiter(map(hash, pairs), dtype=np.int64, count=len(columns["id"]))
+
+
+def _unpacked(owner: Owner, record: bytes) -> Memory:
+    """Return the message of a record as a memory: its key, then PACKED."""
+    _, thread_id, message_id, seq, content, details, created, grant_id = marshal.loads(record)  # noqa: S302  packed in this process
+    scope = owner.scope
+    return message_of((
+        owner.agent_id, scope.user_id, scope.chat_id, thread_id, message_id, seq, content, details, "",
+        datetime_of(created), grant_id,
+    )).as_memory()  # fmt: skip
