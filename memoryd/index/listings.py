@@ -31,6 +31,7 @@ class Listings:
         """Of the documents that were loaded: the second half of the digest."""
         self._late_texts: dict[bytes, tuple[int, ...]] = {}
         self.keys: dict[str, tuple[int, ...]] = {}
+        """Those of messages, which are their ids, are not listed."""
         self.claims: dict[tuple[str, str], list[int]] = {}
         """By attribute and the entity of which it is said ("": of nobody)."""
 
@@ -44,7 +45,8 @@ class Listings:
         """List the next document."""
         digest = text_digest(memory.content)
         self._late_texts[digest] = (*self._late_texts.get(digest, ()), document)
-        self.add_key(document, memory.key)
+        if memory.key != memory.id:
+            self.add_key(document, memory.key)
         self.add_claims(document, memory)
 
     def add_key(self, document: int, key: str) -> None:

@@ -39,6 +39,7 @@ class Loading:
         self.whole: list[tuple[int, Memory]] = []
         """The memories that name, claim or contest anything, by document."""
         self.keys: list[tuple[int, str]] = []
+        """By document, of those that have one that is not their id."""
         self.tokens: list[bytes] = []
         self.record_piece = bytearray()
         self.record_lengths = [np.zeros(0, dtype=np.int64)]
@@ -59,7 +60,8 @@ class Loading:
         self.sequences.add(batch)
         self.unpack = batch.unpack
         self.whole += [(self.count + place, memory) for place, memory in batch.whole]
-        self.keys += [(n, key) for n, key in enumerate(batch.keys, self.count) if key]
+        named = enumerate(zip(batch.keys, batch.ids, strict=True), self.count)
+        self.keys += [(document, key) for document, (key, one) in named if key and key != one]
         self.tokens += batch.tokens if batch.tokens is not None and self._with_tokens else [b""] * size
         self.record_piece += b"".join(batch.records)
         self.record_lengths.append(np.fromiter(map(len, batch.records), dtype=np.int64, count=size))

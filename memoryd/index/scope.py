@@ -302,9 +302,10 @@ class ScopeIndex:
 
     def of_key(self, key: str, now: datetime) -> list[Memory]:
         """Return the live memory of that key: none or one."""
-        return self.memories(
-            document for document in self.listings.keys.get(key, ()) if self.columns.is_live(document, now)
-        )
+        named = self._documents.get(key)  # of messages key and id are one
+        listed = self.listings.keys.get(key, () if named is None else (named,))
+        found = self.memories(document for document in listed if self.columns.is_live(document, now))
+        return [memory for memory in found if memory.key == key]
 
     def with_words(self, terms: Sequence[str], *, limit: int) -> list[Memory]:
         """Return the newest memories that can be recalled, hidden ones too, and hold all of some words."""
