@@ -95,7 +95,7 @@ MUTANTS = [
     ("memoryd/index/cache.py", "            if not partial and owner in self._filling:", "            if False:",
      "tests/test_large_scopes.py"),
     ("memoryd/knowledge/language/text_traits.py", '    if way != f"{VERSION}{is_said:d}{is_dated:d}":', "    if not way:",
-     "tests/test_large_scopes.py"),
+     "tests/test_loading.py"),
     ("memoryd/index/cache.py", "purge_seq == seen", "purge_seq >= 0", TWO),
     ("memoryd/index/cache.py", "            await self._fetch(owner, index)\n", "            return index\n", TWO),
     ("memoryd/index/cache.py", "            self._missed[owner].append(applied)", "            pass", INDEX),

@@ -111,10 +111,6 @@ class Loading:
 def batch_of(entries: Sequence[Entry], *, dimensions: int, fingerprint: str) -> Batch:
     """Return entries as columns; of their vectors those of this fingerprint."""
     memories = [entry.memory for entry in entries]
-    vectors = np.zeros((len(entries), dimensions), dtype=np.float32)
-    for n, entry in enumerate(entries):
-        if dimensions and entry.vector is not None and entry.fingerprint == fingerprint:
-            vectors[n] = entry.vector
     digests = b"".join(text_digest(memory.content) for memory in memories)
     return Batch(
         order=np.zeros(len(entries), dtype=np.int64),
@@ -131,12 +127,24 @@ def batch_of(entries: Sequence[Entry], *, dimensions: int, fingerprint: str) -> 
         facets=[tuple(filter_terms_of(memory)) for memory in memories],
         traits=[""] * len(memories),
         characters=np.array([len(memory.content) for memory in memories], dtype=np.int64),
-        whole=[(n, one) for n, one in enumerate(memories) if one.mentions or one.claims or one.contested_with],
+        whole=[(n, memory) for n, memory in enumerate(memories) if _is_whole(memory)],
         said=[(n, _said(one)) for n, one in enumerate(memories) if one.kind is Kind.EPISODE],
         terms=[entry.terms for entry in entries],
-        vectors=vectors,
+        vectors=_vectors_of(entries, dimensions, fingerprint),
         tokens=[entry.tokens if entry.fingerprint == fingerprint else b"" for entry in entries],
     )
+
+
+def _vectors_of(entries: Sequence[Entry], dimensions: int, fingerprint: str) -> NDArray[np.float32]:
+    vectors = np.zeros((len(entries), dimensions), dtype=np.float32)
+    for n, entry in enumerate(entries):
+        if dimensions and entry.vector is not None and entry.fingerprint == fingerprint:
+            vectors[n] = entry.vector
+    return vectors
+
+
+def _is_whole(memory: Memory) -> bool:
+    return bool(memory.mentions or memory.claims or memory.contested_with)
 
 
 def _said(memory: Memory) -> Said:

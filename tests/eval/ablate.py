@@ -23,7 +23,7 @@ from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights
 from memoryd.domain.reading.relevance import above_floor, scores_of
 from memoryd.index.legs import Windows
 from tests.eval.local import LocalSet
-from tests.eval.pictures import bars, curves
+from tests.eval.pictures import bars, curves, scatter
 from tests.eval.scorer import scorer_of
 
 SETS = ("locomo", "beam-100k", "lifebench", "cranfield", "precisionmembench", "letta-core")
@@ -43,6 +43,7 @@ SETTINGS: dict[str, Weights] = {
     "− clauses": replace(WEIGHTS, clause=0.0),
 }
 NO_MODEL = "no model"
+DRAWN = ("all legs", "− tokens", "− what is inherited", NO_MODEL)
 FOUND = 10
 OTHERS = 3  # stores of others in which each question is asked
 EDGES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.01)
@@ -55,13 +56,15 @@ def _set(folder: str, cache: str, name: str) -> LocalSet:
     return _held[name]
 
 
-def _figures(job: tuple[str, str, str, str]) -> dict[str, float]:
+def _figures(job: tuple[str, str, str, str]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the figures of a set, and R@10 by category."""
     folder, cache, name, setting = job
-    began = time.perf_counter()
     data = _set(folder, cache, name)
     began = time.perf_counter()
-    found = data.score(with_model=False) if setting == NO_MODEL else data.score(weights=SETTINGS[setting])
-    return {**found, "ms": (time.perf_counter() - began) * 1e3 / len(data.data.questions)}
+    found = data.report(with_model=False) if setting == NO_MODEL else data.report(weights=SETTINGS[setting])
+    took_ms = (time.perf_counter() - began) * 1e3 / len(data.data.questions)
+    categories = {category: one["R@10"] for category, one in found["by_category"].items() if "R@10" in one}
+    return {**found["headline"], "ms": took_ms}, categories
 
 
 def _relevance(job: tuple[str, str, str]) -> dict[str, list[float]]:
@@ -125,14 +128,19 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder that holds eval_retrieval.py")
     parser.add_argument("--sets", default=",".join(SETS), help="comma-separated names of its data sets")
     parser.add_argument("--cache", default="", help="folder that keeps embeddings between runs")
-    parser.add_argument("--charts", type=Path, help="folder for retrieval.svg and relevance.svg")
+    parser.add_argument("--charts", type=Path, help="folder for the pictures")
     args = parser.parse_args()
     names: list[str] = args.sets.split(",")
     found: dict[str, dict[str, dict[str, float]]] = {}
+    categories: dict[str, dict[str, float]] = {}
     with ProcessPoolExecutor(2) as pool:
         for setting in (*SETTINGS, NO_MODEL):
             jobs = [(str(args.data), args.cache, name, setting) for name in names]
-            found[setting] = dict(zip(names, pool.map(_figures, jobs), strict=True))
+            scored = dict(zip(names, pool.map(_figures, jobs), strict=True))
+            found[setting] = {name: figures for name, (figures, _) in scored.items()}
+            for name, (_, each) in scored.items() if setting in DRAWN else ():
+                for category, recall in each.items():
+                    categories.setdefault(f"{name} {category}", {})[setting] = recall
             print(f"{len(found)}/{len(SETTINGS) + 1} settings scored", end="\r", file=sys.stderr)
         places = [(str(args.data), args.cache, name) for name in names]
         relevance = dict(zip(names, pool.map(_relevance, places), strict=True))
@@ -152,15 +160,19 @@ def main() -> None:
         ]
         print(f"| {name} | {' | '.join(cells)} |")
     if args.charts is not None:
-        settings = ("all legs", "− tokens", "− what is inherited", NO_MODEL)
         groups = {
-            f"{name} {figure}": {setting: found[setting][name][figure] for setting in settings}
+            f"{name} {figure}": {setting: found[setting][name][figure] for setting in DRAWN}
             for name in names
             for figure in ("R@10", "MRR")
         }
         (args.charts / "retrieval.svg").write_text(bars(groups), encoding="utf-8")
         drawn = curves(lines, x="score", y="share of the hits that answered", diagonal=True)
         (args.charts / "relevance.svg").write_text(drawn, encoding="utf-8")
+        (args.charts / "categories.svg").write_text(bars(categories), encoding="utf-8")
+        figures = {setting: found[setting][names[0]] for setting in found}
+        costs = {setting: (one["ms"], one["R@10"]) for setting, one in figures.items()}
+        cost = scatter(costs, x=f"ms to rank a question of {names[0]}", y="R@10")
+        (args.charts / "cost.svg").write_text(cost, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -116,14 +116,19 @@ class LocalSet:
 
     def score(self, *, weights: Weights = WEIGHTS, with_model: bool = True) -> dict[str, float]:
         """Return the figures of the headline questions, by the scorer's names."""
+        headline: dict[str, float] = self.report(weights=weights, with_model=with_model)["headline"]
+        return headline
+
+    def report(self, *, weights: Weights = WEIGHTS, with_model: bool = True) -> dict[str, Any]:
+        """Return what the scorer says: the figures of the headline questions, of all, and by category."""
 
         def search(conversation: str, query: str, k: int) -> list[str]:
             found, ids = self.rank(conversation, query, weights=weights, with_model=with_model)
             order = np.argsort(-found.place, kind="stable")[:k]
             return [ids[row] for row in found.pools[0].rows[order].tolist()]
 
-        headline: dict[str, float] = self.scorer.evaluate(self.data, search, depth=DEPTH)["headline"]
-        return headline
+        found: dict[str, Any] = self.scorer.evaluate(self.data, search, depth=DEPTH)
+        return found
 
 
 def _content(item: Any) -> str:

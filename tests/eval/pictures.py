@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-__all__ = ["bars", "curves"]
+__all__ = ["bars", "curves", "scatter"]
 
+LABEL_HEIGHT = 13
 COLOURS = ("#1b6ca8", "#c8803a", "#5b8c5a", "#8a5a9e", "#a83a3a", "#555555", "#2a9d8f")
 BAR, GAP, LEFT, WIDTH = 13, 12, 190, 760
 PLOT, MARGIN, LEGEND = 330, 60, 250
@@ -69,6 +70,35 @@ def curves(lines: Mapping[str, Sequence[tuple[float, float]]], *, x: str, y: str
         body.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         body += [f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3" fill="{colour}"/>' for px, py in map(at, points)]
         body.append(_text(MARGIN + PLOT + 20, 36 + 20 * n, name, colour=colour))
+    body.append(_text(MARGIN + PLOT / 2, PLOT + 58, x, "middle"))
+    body.append(_text(6, 12, y))
+    return _page(MARGIN + PLOT + LEGEND, PLOT + 70, body)
+
+
+def scatter(points: Mapping[str, tuple[float, float]], *, x: str, y: str) -> str:
+    """Return named points; both axes reach from the least to the largest value."""
+    (left, right), (bottom, top) = (
+        (min(values) - spare, max(values) + spare)
+        for values in zip(*points.values(), strict=True)
+        for spare in [0.05 * (max(values) - min(values)) or 0.5]
+    )
+    body = []
+    for n in range(6):
+        across, up = left + (right - left) * n / 5, bottom + (top - bottom) * n / 5
+        px, py = MARGIN + PLOT * n / 5, 20 + PLOT * (1 - n / 5)
+        body.append(f'<line x1="{MARGIN}" x2="{MARGIN + PLOT}" y1="{py:.1f}" y2="{py:.1f}" stroke="#ddd"/>')
+        body.append(_text(MARGIN - 6, py + 4, f"{up:.3f}", "end"))
+        body.append(_text(px, PLOT + 38, f"{across:.2f}", "middle"))
+    above = 0.0
+    for n, (name, point) in enumerate(sorted(points.items(), key=lambda one: -one[1][1])):
+        colour = COLOURS[n % len(COLOURS)]
+        px = MARGIN + (point[0] - left) / (right - left) * PLOT
+        py = 20 + (top - point[1]) / (top - bottom) * PLOT
+        above = max(above + LABEL_HEIGHT, py + 4)
+        body.append(f'<circle cx="{px:.1f}" cy="{py:.1f}" r="4" fill="{colour}"/>')
+        label = MARGIN + PLOT + 20
+        body.append(f'<line x1="{px:.1f}" y1="{py:.1f}" x2="{label - 4}" y2="{above - 4:.1f}" stroke="{colour}"/>')
+        body.append(_text(label, above, f"{name}: {point[0]:.2f}, {point[1]:.3f}", colour=colour))
     body.append(_text(MARGIN + PLOT / 2, PLOT + 58, x, "middle"))
     body.append(_text(6, 12, y))
     return _page(MARGIN + PLOT + LEGEND, PLOT + 70, body)
