@@ -20,6 +20,7 @@ from memory_client import (
     InvalidArgument,
     Kind,
     MemoryClient,
+    MessageDraft,
     PermissionDenied,
     TimedOut,
     Unavailable,
@@ -230,3 +231,10 @@ async def test_the_same_words_said_at_once_or_after_a_refusal_are_no_repetition(
     client.failure = None
     await talk.user("ok")
     assert 7 == len({request_id for _, request_id in client.sent})
+
+
+def test_messages_that_say_the_same_are_named_by_their_own_ids_in_a_search_of_all(daemon):
+    with daemon.client("twice") as memory:
+        memory.append("t", [MessageDraft(content="The oven is broken", name="Ann", id=f"own-{n}") for n in range(3)])
+        (hit,) = memory.search("the oven is broken", filter=Filter(kinds=frozenset({Kind.EPISODE}))).hits
+    assert {"own-0", "own-1", "own-2"} == {hit.memory.id, *hit.same_ids}

@@ -11,13 +11,17 @@ from memory_cli.output import as_json
 
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
+from memoryd.model.conversation import Message, Role
 from memoryd.model.entity import EntityType
 from memoryd.model.grant import Door, Permission, permission_names
 from memoryd.model.memory import Draft, Kind, Memory, Outcome, Source, State
 from memoryd.model.results import Leg
+from memoryd.model.scope import Scope
+from memoryd.model.talk import MessageHit
 from memoryd.model.trust import Trust
 from memoryd.store.duckdb import rows
 from memoryd.v1 import entity_pb2, grant_pb2, memory_pb2
+from memoryd.wire.conversation import message_hit_from_pb, message_hit_to_pb
 from memoryd.wire.entity import profile_from_pb
 from memoryd.wire.grant import DOOR, PERMISSION, permissions_from_pb, permissions_to_pb
 from memoryd.wire.memory import (
@@ -102,3 +106,12 @@ def test_a_memory_is_made_of_its_message_again():
     made = memory("c", create_time=datetime(2026, 1, 1, tzinfo=UTC))
     assert isinstance(made, Memory)
     assert made == memory_from_pb(memory_to_pb(made))
+
+
+def test_a_hit_among_messages_is_made_of_its_message_again():
+    said = Message(
+        id="m1", agent_id="x", scope=Scope("alice"), thread_id="t", seq=3, session_id="s", role=Role.USER,
+        content="tea", create_time=datetime(2026, 5, 3, tzinfo=UTC), name="Ann",
+    )  # fmt: skip
+    hit = MessageHit(said, 0.5, 0.25, 0.125, (said,), (said, said), said_by_other=True, same_ids=("m2", "m3"))
+    assert hit == message_hit_from_pb(message_hit_to_pb(hit))

@@ -26,6 +26,7 @@ __all__ = [
     "as_shown",
     "message_key",
     "place_of",
+    "shown_id",
 ]
 
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
@@ -79,6 +80,11 @@ def message_key(thread_id: str, seq: int) -> str:
 def as_shown(memory: Memory) -> Memory:
     """Return a message that a search has found, as memory, under the message's own id."""
     return replace(memory, id=memory.source.message_ids[0])
+
+
+def shown_id(memory: Memory) -> str:
+    """Return the id of a memory as others see it: of a message its own, and not its place."""
+    return memory.source.message_ids[0] if memory.key == memory.id else memory.id
 
 
 def place_of(key: str) -> tuple[str, int]:

@@ -126,6 +126,8 @@ class MessageHit:
     before: tuple[Message, ...] = ()
     after: tuple[Message, ...] = ()
     said_by_other: bool = False
+    same_ids: tuple[str, ...] = ()
+    """Messages that say the same, and are left out for it."""
 
     @property
     def strength(self) -> str:

@@ -69,6 +69,7 @@ class MessageHit(google.protobuf.message.Message):
     BEFORE_FIELD_NUMBER: builtins.int
     AFTER_FIELD_NUMBER: builtins.int
     SAID_BY_OTHER_FIELD_NUMBER: builtins.int
+    SAME_IDS_FIELD_NUMBER: builtins.int
     score: builtins.float
     """How well it answers, 0 to 1: what min_score compares."""
     similarity: builtins.float
@@ -89,6 +90,12 @@ class MessageHit(google.protobuf.message.Message):
     def after(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.conversation_pb2.Message]:
         """What was said after it, likewise."""
 
+    @property
+    def same_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Messages of the same speaker and day that say the same word for word, and are left out for it: their ids, which are
+        unique within a thread.
+        """
+
     def __init__(
         self,
         *,
@@ -99,10 +106,11 @@ class MessageHit(google.protobuf.message.Message):
         before: collections.abc.Iterable[memoryd.v1.conversation_pb2.Message] | None = ...,
         after: collections.abc.Iterable[memoryd.v1.conversation_pb2.Message] | None = ...,
         said_by_other: builtins.bool = ...,
+        same_ids: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["message", b"message"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["after", b"after", "before", b"before", "lexical", b"lexical", "message", b"message", "said_by_other", b"said_by_other", "score", b"score", "similarity", b"similarity"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["after", b"after", "before", b"before", "lexical", b"lexical", "message", b"message", "said_by_other", b"said_by_other", "same_ids", b"same_ids", "score", b"score", "similarity", b"similarity"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___MessageHit: typing_extensions.TypeAlias = MessageHit

@@ -142,6 +142,7 @@ def message_hit_to_pb(hit: MessageHit) -> conversation_service_pb2.MessageHit:
         before=map(message_to_pb, hit.before),
         after=map(message_to_pb, hit.after),
         said_by_other=hit.said_by_other,
+        same_ids=hit.same_ids,
     )
 
 
@@ -154,6 +155,8 @@ def message_hit_from_pb(hit: conversation_service_pb2.MessageHit) -> MessageHit:
         hit.lexical,
         tuple(map(message_from_pb, hit.before)),
         tuple(map(message_from_pb, hit.after)),
+        hit.said_by_other,
+        tuple(hit.same_ids),
     )
 
 

@@ -8,13 +8,16 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memoryd.model.limits import MIN_ID_PREFIX
 from memoryd.model.memory import Memory, State
 from memoryd.model.results import Hit, LegScore, Miss
 from memoryd.model.times import rfc3339
 from memoryd.model.trust import Trust
+
+if TYPE_CHECKING:
+    from memoryd.model.talk import MessageHit
 
 __all__ = [
     "as_json",
@@ -138,10 +141,16 @@ def _statement(memory: Memory) -> str:
 
 def hit_line(hit: Hit, short_id: str) -> str:
     """Return a hit as `[0.87 strong] [Bob, 2026-05-03] text (about Sarah)  id`; the second label only where needed."""
+    text = f"{_label(hit.memory)}{_statement(hit.memory)}{notes_of(hit)}"
+    return f"[{hit.score:.2f} {hit.strength}] {text}  {short_id}"
+
+
+def notes_of(hit: Hit | MessageHit) -> str:
+    """Return what else is to be said of a hit."""
     notes = " [said by the other person]" if hit.said_by_other else ""
     if hit.same_ids:
         notes += f" [and {len(hit.same_ids)} more that say the same]"
-    return f"[{hit.score:.2f} {hit.strength}] {_label(hit.memory)}{_statement(hit.memory)}{notes}  {short_id}"
+    return notes
 
 
 _BAR = 20  # characters of the largest share

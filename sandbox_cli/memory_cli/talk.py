@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Any
 
 from memory_cli.common import PAGE, Usage, tell_backups, text_of
-from memory_cli.output import as_json, list_json, moment, one_line
+from memory_cli.output import as_json, list_json, moment, notes_of, one_line
 
 __all__ = ["log", "summary", "threads", "working_memory"]
 
@@ -187,7 +187,7 @@ def _search(client: Any, args: argparse.Namespace) -> None:
         print(as_json(found))
         return
     for hit in found.hits:
-        print(f"[{hit.score:.2f} {hit.strength}] {one_line(hit.message.thread_id)}")
+        print(f"[{hit.score:.2f} {hit.strength}] {one_line(hit.message.thread_id)}{notes_of(hit)}")
         _show(hit.before, args, indent="  ")
         _show([hit.message], args, indent="> ")
         _show(hit.after, args, indent="  ")

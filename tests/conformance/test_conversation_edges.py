@@ -148,3 +148,11 @@ async def test_many_threads_with_long_summaries_are_listed_in_pages_that_fit(mem
     rest = await memory.threads(page_size=1000, page_token=first.next_page_token)
     last = await memory.threads(page_size=1000, page_token=rest.next_page_token)
     assert ("", 70) == (last.next_page_token, len({one.id for page in (first, rest, last) for one in page.threads}))
+
+
+async def test_what_was_said_twice_is_one_hit_that_names_the_other_message(memory):
+    await memory.append("t", [MessageDraft(content="The oven is broken", name="Ann", id=f"own-{n}") for n in range(3)])
+    await memory.append("t", MessageDraft(content="I sold my old boat", name="Bob"))
+    asked = MessageSearch(text="the oven is broken", before=0, after=0, top_k=1, min_score=0.0)
+    (hit,) = (await memory.search_messages(asked)).hits
+    assert {"own-0", "own-1", "own-2"} == {hit.message.id, *hit.same_ids}

@@ -102,7 +102,7 @@ def _told(hits: Sequence[Placed], said: Mapping[Place, Message], before: int, af
             sides.append(tuple(said[one] for one in new if one in said))
         before_it, after_it = sides
         yield MessageHit(
-            message, hit.score, hit.similarity, hit.lexical, before_it, after_it, said_by_other=hit.said_by_other
+            message, hit.score, hit.similarity, hit.lexical, before_it, after_it, hit.said_by_other, hit.same_ids
         )
 
 

@@ -11,14 +11,14 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import similarities
 from memoryd.knowledge.compare.comparison import compare
 from memoryd.knowledge.compare.finding import Relation
-from memoryd.model.memory import Kind, Memory
+from memoryd.model.conversation import shown_id
+from memoryd.model.memory import HAPPENED, Kind, Memory
 from memoryd.model.validation import fold
 
 __all__ = ["collapsed"]
 
 ALIKE = 0.9  # cosine from which two statements may say the same
 MOST_COMPARED = 64  # pairs of statements of one search that are read and compared; 200 took 50 ms
-HAPPENED = frozenset({Kind.EPISODE, Kind.EVENT})
 _ENDS = " \t\r\n.!?…"
 
 
@@ -45,7 +45,7 @@ def collapsed(found: Sequence[Candidate], limit: int) -> Iterator[tuple[Candidat
             left -= len(near)
             known = next((place for place in near if _says_the_same(one, kept[place][1], memory)), None)
         if known is not None:
-            kept[known][2].append(memory.id)
+            kept[known][2].append(shown_id(memory))
         elif len(kept) < limit:
             of_text[key] = place_of[n] = len(kept)
             kept.append((one, memory, []))
