@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
-from contextlib import suppress
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.index import cache, loading
+from memoryd.errors import Unavailable
+from memoryd.index import cache
 from memoryd.index.arrays import kth_largest
 from memoryd.index.lookup import Ids, Lookup, numbers_of
 from memoryd.index.postings import FEW_TERMS, Postings
@@ -20,7 +22,8 @@ from memoryd.index.postings import Loading as Terms
 from memoryd.index.vectors import Vectors, packed
 from memoryd.model.change import ChangeSet, Embedding
 from memoryd.model.results import Leg
-from tests.builders import HashEncoder, Local, entry, ports_over
+from memoryd.model.scope import Owner, Scope
+from tests.builders import HashEncoder, Local, entry, open_duckdb, ports_over
 from tests.index_helpers import LATER, OWNER
 from tests.test_index_commits import indexes_over
 from tests.test_loading import stored
@@ -51,7 +54,6 @@ class Held:
 @pytest.fixture
 def small_is_large(monkeypatch):
     monkeypatch.setattr(cache, "LARGE", 20)
-    monkeypatch.setattr(loading, "LARGE", 20)
 
 
 async def test_a_large_scope_is_searched_by_words_first_and_then_by_all(folder, clock, small_is_large):
@@ -111,20 +113,128 @@ async def test_what_changes_while_vectors_come_keeps_its_own(folder, small_is_la
     await store.close()
 
 
-async def test_vectors_that_cannot_be_read_are_read_again_when_asked_next(folder, small_is_large):
+async def test_who_waits_for_vectors_that_cannot_be_read_is_told_and_the_next_reads_them_again(folder, small_is_large):
     store = await stored(folder, [entry(f"tea number {n}") for n in range(30)])
     held, faults = Held(store), []
     indexes = indexes_over(held)
     indexes._on_fault = faults.append
     held.fails = True
-    await indexes.get(OWNER, partial=True)
     held.let.set()
-    with suppress(asyncio.CancelledError):
-        await indexes._filling[OWNER]
-    assert (["OSError"], 1, None) == (faults, indexes.faults, indexes.ready(OWNER))
+    for _ in range(2):
+        with pytest.raises(OSError, match="the disk is gone"):
+            await asyncio.wait_for(indexes.get(OWNER), 10)
+    assert (["OSError"] * 2, 2, None, {}) == (faults, indexes.faults, indexes.ready(OWNER), indexes._filling)
+    gc.disable()
+    try:
+        lost = weakref.ref(await indexes.get(OWNER, partial=True))
+        await asyncio.wait([indexes._filling[OWNER].task])
+        await asyncio.sleep(0)
+        assert lost() is None  # no circle holds it
+    finally:
+        gc.enable()
     held.fails = False
     index = await indexes.get(OWNER)
     assert (True, 0) == (index.is_whole, index.vectors.missing)
+    indexes.close()
+    await store.close()
+
+
+async def test_scopes_that_do_not_fit_beside_each_other_are_all_whole_for_who_waits(folder, small_is_large):
+    owners = [Owner("default", Scope(user_id=f"u{n}")) for n in range(3)]
+    store = open_duckdb(folder)
+    for owner in owners:
+        made = [entry(f"tea number {n}", scope=owner.scope) for n in range(60)]
+        await store.commit(ChangeSet(inserts=tuple(made)))
+    alone = indexes_over(store)
+    size = (await alone.get(owners[0])).nbytes
+    alone.close()
+    held = Held(store)
+    indexes = indexes_over(held, budget_bytes=int(size * 1.5))
+    held.let.set()
+    found = await asyncio.wait_for(asyncio.gather(*(indexes.get(owner) for owner in owners * 5)), 30)
+    assert {(True, 0)} == {(index.is_whole, index.vectors.missing) for index in found}
+    assert indexes.nbytes <= size * 1.5
+    indexes.close()
+    await store.close()
+
+
+async def test_who_waits_for_a_scope_gets_it_though_it_is_evicted_meanwhile(folder, small_is_large):
+    other = Owner("default", Scope(user_id="other"))
+    store = await stored(folder, [entry(f"tea number {n}") for n in range(60)])
+    made = [entry(f"tea number {n}", scope=other.scope) for n in range(60)]
+    await store.commit(ChangeSet(inserts=tuple(made)))
+    held, loads = Held(store), []
+    read = held.read_owner
+    held.read_owner = lambda owner, build: loads.append(owner) or read(owner, build)
+    indexes = indexes_over(held)
+    size = (await indexes.get(OWNER, partial=True)).nbytes
+    indexes._budget = int(size * 1.5)
+    waiting = asyncio.create_task(indexes.get(OWNER))
+    await asyncio.sleep(0.05)
+    await indexes.get(other, partial=True)
+    assert indexes.ready(OWNER) is None
+    held.let.set()
+    index = await asyncio.wait_for(waiting, 10)
+    assert (True, 0, [OWNER, other]) == (index.is_whole, index.vectors.missing, loads)
+    indexes.close()
+    await store.close()
+
+
+async def test_a_scope_that_others_purge_all_the_time_is_loaded_a_few_times_a_call(folder, small_is_large):
+    store = await stored(folder, [entry(f"tea number {n}") for n in range(30)])
+    held, loads = Held(store), []
+    held.let.set()
+    read = held.read_owner
+    held.read_owner = lambda owner, build: loads.append(owner) or read(owner, build)
+    indexes = indexes_over(held)
+    begin = indexes._begin_filling
+    indexes._begin_filling = lambda owner, index, pieces: begin(owner, index, pieces) or indexes._drop(owner)
+    assert await asyncio.wait_for(indexes.get(OWNER), 10) is None  # the store is asked instead
+    assert cache.MOST_LOADS == len(loads)
+    indexes.close()
+    await store.close()
+
+
+async def test_tokens_that_come_late_are_counted_and_others_go_for_them(folder, small_is_large):
+    store = open_duckdb(folder)
+    owners = [Owner("default", Scope(user_id=f"u{n}")) for n in range(4)]
+    for owner in owners:
+        made = [replace(entry(f"tea {n}", scope=owner.scope), tokens=b"\1" * 128 * 20) for n in range(60)]
+        await store.commit(ChangeSet(inserts=tuple(made)))
+    alone = indexes_over(store)
+    size = (await alone.get(owners[0])).nbytes
+    assert size > 60 * 128 * 20
+    alone.close()
+    indexes = indexes_over(store, budget_bytes=int(size * 2.5))
+    for owner in owners:
+        assert (await indexes.get(owner)).tokens.nbytes > 60 * 128 * 20
+        assert indexes.nbytes <= size * 2.5
+    assert indexes.nbytes == sum(index.nbytes for index in indexes._ready.values())
+    indexes.close()
+    await store.close()
+
+
+async def test_a_scope_that_is_made_whole_when_the_daemon_stops_lets_go_of_who_waits(folder, small_is_large):
+    store = await stored(folder, [entry(f"tea number {n}") for n in range(30)])
+    held = Held(store)
+    indexes = indexes_over(held)
+    await indexes.get(OWNER, partial=True)
+    waiting = asyncio.create_task(indexes.get(OWNER))
+    await asyncio.to_thread(held.begun.wait, 10)
+    held.let.set()
+    indexes.close()
+    with pytest.raises(Unavailable, match="shutting down"):
+        await asyncio.wait_for(waiting, 10)
+    await store.close()
+
+
+async def test_an_empty_scope_begins_in_float32(folder):
+    store = open_duckdb(folder)
+    indexes = indexes_over(store)
+    store.on_commit(indexes.apply)
+    index = await indexes.get(OWNER)
+    await store.commit(ChangeSet(inserts=(entry("tea"),)))
+    assert (1, False) == (len(index), index.vectors._compressed)
     indexes.close()
     await store.close()
 

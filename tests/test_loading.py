@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoryd.domain.conversation.embed import MessageEmbedder
-from memoryd.index import cache, loading
+from memoryd.index import cache
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.language.text_traits import as_text, from_text, read_text
+from memoryd.knowledge.language import text_traits
+from memoryd.knowledge.language.text_traits import as_text, forget_texts, from_text, read_text
 from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import Role, ToolCall
 from memoryd.model.entity import EntityType, Form, Mention
@@ -26,7 +27,20 @@ from memoryd.model.recalled_text import CLOSE, OPEN
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
 from memoryd.store.conversations import EpisodeCommits
-from tests.builders import NOW, HashEncoder, Local, entry, open_duckdb, ports_over
+from memoryd.store.duckdb.changes import write
+from memoryd.store.duckdb.migrations import MIGRATIONS
+from tests.builders import (
+    ALICE,
+    MEMORY_LIMIT,
+    NOW,
+    HashEncoder,
+    Local,
+    entry,
+    open_duckdb,
+    open_store,
+    ports_over,
+    visible_to,
+)
 from tests.index_helpers import LATER, OWNER, WANTED, ask, question
 from tests.test_index_commits import indexes_over
 
@@ -104,7 +118,7 @@ def assert_same(index: ScopeIndex, other: ScopeIndex) -> None:
         for name, column in vars(two).items():
             if hasattr(column, "view"):
                 assert np.array_equal(column.view(), getattr(one, name).view()), name
-    for name in ("_named_of", "_named_first", "_named_last", "_all_speakers", "_trusted_speakers", "_years"):
+    for name in ("_named", "_all_speakers", "_trusted_speakers", "_years"):
         assert getattr(other.traits, name) == getattr(index.traits, name), name
     assert np.array_equal(other.traits._lengths, index.traits._lengths)
     trusted = other.columns.trusts.view() > 0
@@ -168,7 +182,6 @@ def talk(count: int) -> list[MessageDraft]:
 async def test_messages_that_are_loaded_are_those_that_were_said(folder, clock, large, monkeypatch):
     if large:
         monkeypatch.setattr(cache, "LARGE", 20)
-        monkeypatch.setattr(loading, "LARGE", 20)
     async with ports_over(open_duckdb(folder)) as ports:
         memory = Local(ports, clock, user_id="alice")
         grown = await ports.episodes.get(OWNER)
@@ -230,3 +243,39 @@ def test_what_is_read_of_a_text_comes_back_from_the_store(text, kind):
     assert read == from_text(as_text(read, **way), **way)
     assert from_text("", **way) is None
     assert from_text(as_text(read, is_said=not way["is_said"], is_dated=True), **way) is None
+
+
+async def test_what_a_load_reads_is_not_kept(folder):
+    store = await stored(folder, varied(50), unread=True)
+    forget_texts()
+    await asyncio.to_thread(store.read_owner, OWNER, lambda s: ScopeIndex(s.read(WANTED)))
+    assert 0 == text_traits.read_once.cache_info().currsize
+    await store.close()
+
+
+async def test_what_ranking_reads_follows_a_change_of_kind(folder):
+    said = entry("Did you go? On 3 May we went", kind=Kind.EPISODE)
+    store = await stored(folder, [said])
+    change = replace(said, memory=replace(said.memory, kind=Kind.FACT), vector=None)
+    await store.commit(ChangeSet(updates=(change,)))
+    (text,) = await store._readers.read(store._readers.rows, "SELECT traits FROM memories")
+    assert from_text(text[0], is_said=False, is_dated=False) is not None
+    await store.close()
+
+
+async def test_what_was_said_before_its_place_was_listed_is_listed_now(folder):
+    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:8])
+    one = entry("we went", kind=Kind.EPISODE, tags=("x",), source=Source("", "", 't"1', "s1"))
+    opened.connection.begin()
+    write(opened.connection, [ChangeSet(inserts=(replace(one, vector=None, fingerprint=""),))], 1, ())
+    opened.connection.execute("UPDATE memories SET facets = ?", ['\x1f"tag:x"\x1f'])
+    opened.connection.commit()
+    opened.close()
+    store = open_duckdb(folder)
+    index = await asyncio.to_thread(store.read_owner, OWNER, lambda s: ScopeIndex(s.read(WANTED)))
+    assert {"tag:x", 'thread:t"1', "session:s1"} == set(index.columns.filter_terms)
+    found = await store.page(visible_to(ALICE), Filter(thread_id='t"1', kinds=frozenset(Kind)), now=LATER, limit=5)
+    assert ["we went"] == [memory.content for memory in found]
+    index.erase({one.memory.id})
+    assert {} == index.columns.filter_terms
+    await store.close()

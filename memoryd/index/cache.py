@@ -16,9 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from memoryd.index.loading import LARGE
+from memoryd.index.filling import Filling
 from memoryd.index.scope import ScopeIndex
-from memoryd.index.vectors import Packed, packed
 from memoryd.model.batch import VectorBatch, VectorsWanted
 from memoryd.model.change import Applied, ChangeSet, Head, Snapshot
 from memoryd.model.scope import Owner
@@ -32,6 +31,7 @@ MOST_ERASED = 256  # purges of one commit that are erased in place (36 ms of 100
 MOST_LOADS = 4  # of one index in one call: where others purge all the time, the store is asked instead
 AT_ONCE = 4096  # characters of terms, or as much work, that are brought in at once: about 1 ms
 ROW_COST = 100  # of a memory, beside its terms, as characters
+LARGE = 50_000  # memories of a scope: from here on it is searched before its vectors are there
 BYTES_A_DOCUMENT = 250  # beside its texts and vectors, measured
 Built = tuple[ScopeIndex, Iterator[VectorBatch] | None]
 """An index, and the vectors that are still to come."""
@@ -80,12 +80,13 @@ class ScopeIndexes:
         self._pending: dict[Owner, _Pending] = {}
         self._when_fetched: list[Callable[[Applied], None]] = []
         self._when_lost: list[Callable[[], None]] = []
-        self._filling: dict[Owner, asyncio.Task[None]] = {}
+        self._filling: dict[Owner, Filling] = {}
         self._loader = ThreadPoolExecutor(2, "index-load")  # so that others need not wait for a large scope
         self._searchers = ThreadPoolExecutor(2, "index-search")
         self._oversized: dict[Owner, int] = {}  # by owner: its last purge by then
         self._sizes: dict[Owner, int] = {}
         self._total = 0  # of the sizes
+        self._closed = False
         self.faults = 0
 
     @property
@@ -103,7 +104,8 @@ class ScopeIndexes:
         for pending in self._pending.values():
             pending.task.cancel()
         for filling in self._filling.values():
-            filling.cancel()
+            filling.task.cancel()
+        self._closed = True
         self._loader.shutdown(cancel_futures=True)
         self._searchers.shutdown(cancel_futures=True)
 
@@ -126,14 +128,13 @@ class ScopeIndexes:
         while True:
             index = self._ready.get(owner)
             if index is None:
-                if await self._is_oversized(owner):
+                if loads >= MOST_LOADS or await self._is_oversized(owner):
                     return None
                 loads += 1
                 index = await self._loaded(owner)
                 if index is None:
                     return None
-            if not partial and owner in self._filling:
-                await asyncio.shield(self._filling[owner])
+            if not (partial or index.is_whole or await self._is_filled(owner, index)):
                 continue
             if owner in self._pending:
                 await asyncio.shield(self._pending[owner].task)
@@ -144,9 +145,16 @@ class ScopeIndexes:
                     self._ready.move_to_end(owner)
                     self._measure(owner, index)
                 return index
-            if loads >= MOST_LOADS:
-                return None
             await self._fetch(owner, index)
+
+    async def _is_filled(self, owner: Owner, index: ScopeIndex) -> bool:
+        """Wait for the vectors of an index, also if it is evicted meanwhile; return whether it has got them."""
+        filling = self._filling.get(owner)
+        if filling is not None and filling.index is index:
+            await filling.end()
+        elif self._ready.get(owner) is index:  # never: nobody brings it any
+            self._drop(owner)
+        return index.is_whole
 
     async def _is_oversized(self, owner: Owner) -> bool:
         """Whether an owner was too large for memory, and nothing was purged since."""
@@ -180,8 +188,8 @@ class ScopeIndexes:
             for applied in self._missed[owner]:
                 self._take(owner, applied)
             self._evict(keep=owner)
-            if pieces is not None and self._ready.get(owner) is index:
-                self._filling[owner] = asyncio.create_task(self._fill(owner, index, pieces))
+            if pieces is not None and self._ready.get(owner) is index and not self._closed:
+                self._begin_filling(owner, index, pieces)
             return index
         finally:
             del self._missed[owner], self._loading[owner]
@@ -189,25 +197,24 @@ class ScopeIndexes:
     def _read(self, owner: Owner) -> Built | None:
         return self._commits.read_owner(owner, self._build)
 
-    async def _fill(self, owner: Owner, index: ScopeIndex, pieces: Iterator[VectorBatch]) -> None:
-        """Bring a large scope its vectors, piece by piece, while it is searched by words."""
-        loop = asyncio.get_running_loop()
-        try:
-            coming = loop.run_in_executor(self._loader, _packed, pieces)
-            while (piece := await coming) is not None:
-                if self._ready.get(owner) is not index:
-                    return
-                coming = loop.run_in_executor(self._loader, _packed, pieces)
-                index.fill(*piece)
-            index.end_filling()
-        except Exception as error:  # noqa: BLE001  it is loaded again when it is asked for next
+    def _begin_filling(self, owner: Owner, index: ScopeIndex, pieces: Iterator[VectorBatch]) -> None:
+        filling = Filling(index, pieces, self._loader, lambda: self._ready.get(owner) is index)
+        self._filling[owner] = filling
+        filling.task.add_done_callback(lambda _: self._filled(owner, filling))
+
+    def _filled(self, owner: Owner, filling: Filling) -> None:
+        """Count what an index has got; one without its vectors is loaded again when it is asked for next."""
+        if self._filling.get(owner) is filling:
+            del self._filling[owner]
+        if self._ready.get(owner) is not filling.index:
+            return
+        if filling.error is not None:
             self.faults += 1
-            if self._ready.get(owner) is index:
-                self._drop(owner)
-            self._on_fault(type(error).__name__)
-        finally:
-            if self._filling.get(owner) is asyncio.current_task():
-                del self._filling[owner]
+            self._drop(owner)
+            self._on_fault(type(filling.error).__name__)
+        else:
+            self._measure(owner, filling.index)
+            self._evict(keep=owner)
 
     async def _fetch(self, owner: Owner, index: ScopeIndex) -> None:
         """Bring an index up to the commits that it has missed, or drop it where not all of them are known."""
@@ -225,12 +232,12 @@ class ScopeIndexes:
                 follow(applied)
 
     def _build(self, snapshot: Snapshot) -> Built | None:
-        large = snapshot.count >= LARGE
+        large = snapshot.count >= LARGE and bool(self._dimensions)
         bare = snapshot.count * ((2 if large else 5) * self._dimensions + BYTES_A_DOCUMENT) + snapshot.text_bytes
         if bare > self._budget:
             return None
         with_tokens = bare + snapshot.token_bytes <= self._budget // 2  # no scope drives all others out with them
-        later = snapshot.read_vectors if large and self._dimensions else None
+        later = snapshot.read_vectors if large else None
         wanted = VectorsWanted(self._dimensions, self._fingerprint, tokens=with_tokens)
         index = ScopeIndex(
             snapshot.read(wanted if later is None else wanted._replace(texts=False, tokens=False)),
@@ -239,6 +246,7 @@ class ScopeIndexes:
             entities=snapshot.entities,
             tombstones=snapshot.tombstones,
             with_tokens=with_tokens,
+            is_large=large,
         )
         index.commit_seq = snapshot.commit_seq
         if index.nbytes > self._budget:
@@ -256,7 +264,7 @@ class ScopeIndexes:
         if self._ready.pop(owner, None) is not None:
             self._total -= self._sizes.pop(owner)
         self._pending.pop(owner, None)  # its task sees that the index is gone
-        self._filling.pop(owner, None)  # so does this one
+        self._filling.pop(owner, None)  # so does this one, unless somebody waits for it
 
     def _evict(self, keep: Owner) -> None:
         """Drop those least used until the others fit."""
@@ -377,9 +385,3 @@ def _cost(change: ChangeSet) -> int:
     """Return how much work it is to bring a change in, in characters of terms."""
     entries = (*change.inserts, *change.updates)
     return sum(ROW_COST + len(entry.terms) for entry in entries) + len(change.embeddings) * ROW_COST
-
-
-def _packed(pieces: Iterator[VectorBatch]) -> tuple[VectorBatch, Packed] | None:
-    """Return the next vectors, and those packed; None after the last."""
-    piece = next(pieces, None)
-    return None if piece is None else (piece, packed(piece.vectors))

@@ -129,7 +129,10 @@ class Columns:
     def unlist(self, gone: NDArray[np.int64], terms: Collection[str]) -> None:
         """Take documents out of the lists of some filter terms."""
         for term in terms:
-            column = self.filter_terms[term].without(gone)
+            column = self.filter_terms.get(term)
+            if column is None:
+                continue
+            column = column.without(gone)
             if len(column):
                 self.filter_terms[term] = column
             else:

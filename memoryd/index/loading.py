@@ -20,10 +20,9 @@ from memoryd.model.memory import Kind, Memory
 from memoryd.model.times import to_us
 from memoryd.model.validation import text_digest
 
-__all__ = ["LARGE", "Loading", "batch_of"]
+__all__ = ["Loading", "batch_of"]
 
 CODES = {kind.value: code for kind, code in columns.KIND_CODES.items()}
-LARGE = 50_000  # memories of a scope: from here on its vectors take two bytes a number
 
 
 class Loading:
@@ -36,7 +35,7 @@ class Loading:
         self.traits = traits.Loading()
         self.sequences = sequences.Loading()
         self.unpack: Callable[[bytes], Memory] = unpack_once
-        self.whole: list[tuple[int, Memory]] = []
+        self.noted: list[tuple[int, Memory]] = []
         """The memories that name, claim or contest anything, by document."""
         self.keys: list[tuple[int, str]] = []
         """By document, of those that have one that is not their id."""
@@ -59,7 +58,7 @@ class Loading:
         self.traits.add(batch, kinds)
         self.sequences.add(batch)
         self.unpack = batch.unpack
-        self.whole += [(self.count + place, memory) for place, memory in batch.whole]
+        self.noted += [(self.count + place, memory) for place, memory in batch.noted]
         named = enumerate(zip(batch.keys, batch.ids, strict=True), self.count)
         self.keys += [(document, key) for document, (key, one) in named if key and key != one]
         self.tokens += batch.tokens if batch.tokens is not None and self._with_tokens else [b""] * size
@@ -88,12 +87,13 @@ class Loading:
         """The digests of the texts."""
         return np.concatenate(self._digests)
 
-    def vectors(self) -> Vectors | None:
-        """Return the vectors; of what has come without any, those still to be filled in; None without a model."""
+    def vectors(self, *, is_large: bool) -> Vectors | None:
+        """Return the vectors, of a large scope in two bytes a number; those that are still to come are missing."""
         if not self._dimensions:
             return None
-        if self.count < LARGE and len(self._vectors) and sum(len(rows) for _, rows in self._vectors) == self.count:
-            return Vectors(self._dimensions, np.concatenate([rows for _, rows in self._vectors]))
+        if not is_large:
+            none = np.zeros((0, self._dimensions), dtype=np.float32)
+            return Vectors(self._dimensions, np.concatenate([none, *(rows for _, rows in self._vectors)]))
         made = Vectors.to_fill(self._dimensions, self.count)
         for start, rows in self._vectors:
             there = np.flatnonzero(rows.any(axis=1))
@@ -103,7 +103,7 @@ class Loading:
     def people(self, entities: Iterable[Entity]) -> Directory:
         """Return who is named, with what was decided of them."""
         directory = Directory(entities)
-        for _, memory in self.whole:
+        for _, memory in self.noted:
             directory.add(memory)
         return directory
 
@@ -127,7 +127,7 @@ def batch_of(entries: Sequence[Entry], *, dimensions: int, fingerprint: str) -> 
         facets=[tuple(filter_terms_of(memory)) for memory in memories],
         traits=[""] * len(memories),
         characters=np.array([len(memory.content) for memory in memories], dtype=np.int64),
-        whole=[(n, memory) for n, memory in enumerate(memories) if _is_whole(memory)],
+        noted=[(n, memory) for n, memory in enumerate(memories) if _is_noted(memory)],
         said=[(n, _said(one)) for n, one in enumerate(memories) if one.kind is Kind.EPISODE],
         terms=[entry.terms for entry in entries],
         vectors=_vectors_of(entries, dimensions, fingerprint),
@@ -143,7 +143,7 @@ def _vectors_of(entries: Sequence[Entry], dimensions: int, fingerprint: str) -> 
     return vectors
 
 
-def _is_whole(memory: Memory) -> bool:
+def _is_noted(memory: Memory) -> bool:
     return bool(memory.mentions or memory.claims or memory.contested_with)
 
 

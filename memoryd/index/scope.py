@@ -54,11 +54,13 @@ class ScopeIndex:
         entities: Iterable[Entity] = (),
         tombstones: Iterable[bytes] = (),
         with_tokens: bool = True,
+        is_large: bool = False,
     ) -> None:
         """
         Index entries, chunk after chunk; vectors with another fingerprint than this one are left out.
 
-        Without tokens it takes a quarter of the memory, and what compares them counts nothing.
+        Without tokens it takes a quarter of the memory, and what compares them counts nothing. The vectors of a large
+        one take two bytes a number, and may come later; see `fill`.
         """
         self.reader = Reader()
         self.tombstones = set(tombstones)
@@ -80,7 +82,7 @@ class ScopeIndex:
             else:
                 loading.add(batch_of(chunk, dimensions=dimensions, fingerprint=fingerprint))
         self.people = loading.people(entities)
-        self.vectors = loading.vectors()
+        self.vectors = loading.vectors(is_large=is_large)
         self._order = loading.order
         self.with_tokens = with_tokens
         """Whether the vectors of tokens are kept: without them it takes a quarter of the memory."""
@@ -94,7 +96,7 @@ class ScopeIndex:
         self._documents = Ids(loading.ids, partial(_is_now, self.columns, self._records))
         for document, key in loading.keys:
             self.listings.add_key(document, key)
-        for document, memory in loading.whole:
+        for document, memory in loading.noted:
             self.listings.add_claims(document, memory)
             if memory.contested_with:
                 self._contested.add(document)

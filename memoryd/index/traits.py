@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from memoryd.index.arrays import Growable
 from memoryd.index.columns import KIND_CODES
-from memoryd.knowledge.language.text_traits import SHARES, TextTraits, from_text, read_text
+from memoryd.knowledge.language.dates import Days
+from memoryd.knowledge.language.text_traits import SHARES, TextTraits, from_text, read_once, read_text
 from memoryd.model.batch import Batch
 from memoryd.model.conversation import Role
 from memoryd.model.memory import AT_ONCE, HAPPENED, USER_WORDS, Kind, Memory
@@ -67,20 +69,23 @@ def first_name(speaker: str) -> str:
 
 def traits_of(memory: Memory) -> Trait:
     """Read a memory; its relative dates are seen from its own time."""
-    content = memory.content
-    happened = memory.event_time
-    episode, happens = memory.kind is Kind.EPISODE, memory.kind in HAPPENED
-    dated = happens or memory.own_event_time is not None
+    episode = memory.kind is Kind.EPISODE
+    dated = memory.kind in HAPPENED or memory.own_event_time is not None
     speaker, is_assistant = _voice(memory.source.speaker, memory.category) if episode else ("", False)
     return Trait(
-        happened.toordinal() if dated else UNDATED,
-        min(MOST_PIECES, len(content) // CHARACTERS_A_PIECE + 2),
-        read_text(content, happened.date(), is_said=episode, is_dated=happens),
+        memory.event_time.toordinal() if dated else UNDATED,
+        min(MOST_PIECES, len(memory.content) // CHARACTERS_A_PIECE + 2),
+        _text_of(memory, read_once),
         speaker,
         is_assistant,
         episode,
         not memory.trust.is_sandbox,
     )
+
+
+def _text_of(memory: Memory, read: Callable[..., TextTraits]) -> TextTraits:
+    said, dated = memory.kind is Kind.EPISODE, memory.kind in HAPPENED
+    return read(memory.content, memory.event_time.date(), is_said=said, is_dated=dated)
 
 
 def _voice(speaker: str, category: str) -> tuple[str, bool]:
@@ -96,7 +101,9 @@ class _Read(dict[tuple[str, str], int]):
     """Numbers what texts of the store say, by the kind of the memory and the text; each is read once."""
 
     def __init__(self) -> None:
-        self.known: list[TextTraits] = [TextTraits(0, 0, ())]  # UNREAD
+        self.asking, self.signs = array("B", [0]), array("B", [0])  # of UNREAD, which is replaced
+        self.days: dict[int, tuple[Days, ...]] = {}
+        """Of what names any, by its number."""
 
     def __missing__(self, key: tuple[str, str]) -> int:
         kind, text = key
@@ -106,8 +113,12 @@ class _Read(dict[tuple[str, str], int]):
 
     def number(self, read: TextTraits) -> int:
         """Return a number for what was read."""
-        self.known.append(read)
-        return len(self.known) - 1
+        number = len(self.asking)
+        self.asking.append(read.asking)
+        self.signs.append(read.signs)
+        if read.days:
+            self.days[number] = read.days
+        return number
 
 
 class Loading:
@@ -129,10 +140,9 @@ class Loading:
         keys = zip(batch.kinds, batch.traits, strict=True)
         numbers = np.fromiter(map(read.__getitem__, keys), dtype=np.int64, count=count)
         for place in np.flatnonzero(numbers == UNREAD).tolist():
-            numbers[place] = read.number(traits_of(batch.unpack(batch.records[place])).text)
-        known = read.known
-        asking, signs = (np.array([text[n] for text in known], dtype=np.uint8)[numbers] for n in range(2))
-        naming = np.array([bool(text.days) for text in known])[numbers]
+            numbers[place] = read.number(_text_of(batch.unpack(batch.records[place]), read_text))
+        # copies, as an array that lends its memory out cannot grow
+        asking, signs = (np.frombuffer(one.tobytes(), dtype=np.uint8)[numbers] for one in (read.asking, read.signs))
         speakers, assistants = np.full(count, NO_SPEAKER, dtype=np.int64), np.zeros(count, dtype=np.bool_)
         for place, said in batch.said:
             voice = said.speaker, said.category
@@ -156,9 +166,9 @@ class Loading:
         for pieces, piece in zip(self.columns, row, strict=True):
             pieces.append(piece)
         named_of, named_first, named_last = self.named
-        for place in np.flatnonzero(naming).tolist():
-            for days in known[numbers[place]].days:
-                named_of.append(self.count + place)
+        for place, number in enumerate(numbers.tolist(), self.count):
+            for days in read.days.get(number, ()):
+                named_of.append(place)
                 named_first.append(days.first)
                 named_last.append(days.last)
         self.count += count
@@ -193,7 +203,7 @@ class Traits:
         self._signs = Growable(np.uint8, values=signs)
         self._speaker = Growable(np.int64, values=speaker)
         self._assistant = Growable(np.bool_, values=assistant)
-        self._named_of, self._named_first, self._named_last = loading.named
+        self._named = loading.named
         self._all_speakers = _counts(speaker[speaker != NO_SPEAKER])
         """How many documents each speaker said, by the number of the name."""
         self._trusted_speakers = _counts(speaker[(speaker != NO_SPEAKER) & trusted])
@@ -213,9 +223,8 @@ class Traits:
         self._speaker.append(speaker)
         self._assistant.append(trait.is_assistant)
         for days in trait.text.days:
-            self._named_of.append(document)
-            self._named_first.append(days.first)
-            self._named_last.append(days.last)
+            for column, value in zip(self._named, (document, *days), strict=True):
+                column.append(value)
         self._count_speaker(speaker, 1, is_trusted=trait.is_trusted)
         self._lengths[int(trait.is_said), int(trait.is_trusted), trait.pieces] += 1
         self._count_year(trait.day, 1)
@@ -231,10 +240,10 @@ class Traits:
         self._days.view()[documents] = UNDATED
         for column in (self._asking, self._signs, self._speaker):
             column.view()[documents] = 0
-        gone = np.isin(np.frombuffer(self._named_of.tobytes(), dtype=np.int32), documents)
-        for name in ("_named_of", "_named_first", "_named_last"):
-            kept = np.frombuffer(getattr(self, name).tobytes(), dtype=np.int32)[~gone]
-            setattr(self, name, array("i", kept.tobytes()))
+        columns = [np.frombuffer(column.tobytes(), dtype=np.int32) for column in self._named]
+        kept = ~np.isin(columns[0], documents)
+        named_of, first, last = (array("i", column[kept].tobytes()) for column in columns)
+        self._named = named_of, first, last  # at once: others may be reading
 
     def _count_speaker(self, speaker: int, step: int, *, is_trusted: bool) -> None:
         for counts in (self._all_speakers, self._trusted_speakers) if is_trusted else (self._all_speakers,):
@@ -263,7 +272,7 @@ class Traits:
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
-        return 16 * len(self._days) + 12 * len(self._named_of) + 100 * len(self._all_speakers) + self._lengths.nbytes
+        return 16 * len(self._days) + 12 * len(self._named[0]) + 100 * len(self._all_speakers) + self._lengths.nbytes
 
     @property
     def median_pieces(self) -> int:
@@ -324,7 +333,7 @@ class Traits:
 
     def named_days(self, count: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
         """Return the intervals that the words of the first documents name: whose, first and last days."""
-        columns = (self._named_of, self._named_first, self._named_last)
+        columns = self._named
         # copies, as an array that lends its memory out cannot grow
         documents, first, last = (np.frombuffer(column.tobytes(), dtype=np.int32) for column in columns)
         known = min(int(np.searchsorted(documents, count)), len(first), len(last))

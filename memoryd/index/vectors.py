@@ -87,7 +87,7 @@ class Packed(NamedTuple):
 
 
 def packed(rows: Floats) -> Packed:
-    """Return rows in two bytes a number: a cosine is off by 1e-5 at the most, where int8 alone loses 4e-3."""
+    """Return rows in two bytes a number: a cosine is off by less than 5e-5 (measured), where int8 alone loses 4e-3."""
     made = Packed(
         np.empty(rows.shape, dtype=np.int8),
         np.empty(rows.shape, dtype=np.int8),

@@ -72,14 +72,14 @@ class Batch:
     """What was read of each text (`knowledge.language.text_traits`), as text; one that says nothing is read anew."""
     characters: NDArray[np.int64]
     """The length of each content."""
-    whole: Sequence[tuple[int, Memory]]
+    noted: Sequence[tuple[int, Memory]]
     """By place: the memories that name, claim or contest anything."""
     said: Sequence[tuple[int, Said]]
     """By place: who said it and where, of those of kind EPISODE."""
     terms: Sequence[str]
     """The analysed words of each, separated by spaces."""
     vectors: NDArray[np.float32] | None = None
-    """Shape (n, dimensions), zeros for what has none of the model in use; None: read them with `Snapshot.vectors`."""
+    """Shape (n, dimensions), zeros for what has none of the model in use; None: `Snapshot.read_vectors` gives them."""
     tokens: Sequence[bytes] | None = None
     """The vectors of the tokens of each; None as there."""
 

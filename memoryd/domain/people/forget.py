@@ -182,7 +182,7 @@ async def _erasure(found: _Found, caller: Caller, ports: Ports, now: datetime) -
 
 async def _with_name(names: Sequence[str], owner: Owner, ports: Ports) -> list[Memory]:
     """Return the memories with one of these names in their text, also where no entity was found."""
-    index = await ports.indexes.get(owner)
+    index = await ports.indexes.get(owner, partial=True)
     if index is None:
         return []
     likely = {

@@ -108,7 +108,7 @@ async def _newest_and_best(
     owner: Owner, root: str, people: Directory, ports: Ports, now: datetime, *, count: int
 ) -> tuple[list[Memory], list[Memory]]:
     """Return the `count` newest live memories that name an entity, newest first, and the best ones."""
-    index = await ports.indexes.get(owner)
+    index = await ports.indexes.get(owner, partial=True)
     if index is None:
         every = Filter(kinds=EVERY_KIND)
         named = await ports.store.naming(owner, people.members(root))

@@ -108,7 +108,7 @@ async def find(
     names = await _names(query.text, caller, scopes)
     ready = [index for index in indexes if index is not None]
     missing = [Leg.VECTOR] if embedded is None or any(index.lacks_vectors for index in ready) else []
-    if embedded is not None and embedded.tokens and not all(index.with_tokens for index in ready):
+    if embedded is not None and embedded.tokens and not all(index.with_tokens and index.is_whole for index in ready):
         missing.append(Leg.TOKENS)
     miss: Miss | None = None
     if len(ready) < len(indexes):  # a scope larger than the memory budget: the store answers, without its words

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memoryd.knowledge.language.dates import Days, days_named
 from memoryd.knowledge.language.questions import question_share, signs_of
 
-__all__ = ["SHARES", "TextTraits", "as_text", "forget_texts", "from_text", "read_text"]
+__all__ = ["SHARES", "TextTraits", "as_text", "forget_texts", "from_text", "read_once", "read_text"]
 
 VERSION = "1"  # of how texts are read: what was read in another way is read again
 SHARES = 255  # a share as a byte
@@ -28,16 +28,19 @@ class TextTraits(NamedTuple):
     """The days that it names."""
 
 
-@lru_cache(MOST_KEPT)
 def read_text(content: str, day: date, *, is_said: bool, is_dated: bool) -> TextTraits:
     """Read a text; its relative dates are seen from a day. What is not dated may tell of habits."""
     asking = math.ceil(question_share(content) * SHARES) if is_said else 0
     return TextTraits(asking, int(signs_of(content)), tuple(days_named(content, day, habits=not is_dated)))
 
 
+read_once = lru_cache(MOST_KEPT)(read_text)
+"""The same for what is written now, which store and index read. A load reads older texts, and keeps none of them."""
+
+
 def forget_texts() -> None:
     """Drop the texts that are kept."""
-    read_text.cache_clear()
+    read_once.cache_clear()
 
 
 def as_text(traits: TextTraits, *, is_said: bool, is_dated: bool) -> str:

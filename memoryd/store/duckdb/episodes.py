@@ -126,7 +126,7 @@ def _batches(
             facets=[facets[place] for place in places],
             traits=values["traits"],
             characters=np.fromiter(map(len, texts), dtype=np.int64, count=size),
-            whole=[],
+            noted=[],
             said=[
                 (n, Said(thread_id, session_id, name or ("" if role == Role.USER.value else role), role))
                 for n, ((role, thread_id, session_id), name) in enumerate(zip(places, values["name"], strict=True))

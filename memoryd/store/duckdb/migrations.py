@@ -287,8 +287,26 @@ def traits(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("ALTER TABLE messages ADD COLUMN traits VARCHAR DEFAULT ''")
 
 
+def places(con: duckdb.DuckDBPyConnection) -> None:
+    """List memories of kind EPISODE under their threads and sessions, as those are that were stored of late."""
+    said = con.execute("SELECT id, facets, details FROM memories WHERE kind = 'episode'").fetchall()
+    changed: dict[str, list[str]] = {"id": [], "facets": []}
+    for memory_id, facets, details in said:
+        source = json.loads(details).get("source") or {}
+        terms = [f"{name}:{source[f'{name}_id']}" for name in ("thread", "session") if source.get(f"{name}_id")]
+        known = [text for text in facets.split("\x1f") if text]
+        new = [text for term in terms if (text := json.dumps(term, ensure_ascii=False)) not in known]
+        if new:
+            changed["id"].append(memory_id)
+            changed["facets"].append("\x1f".join(["", *known, *new, ""]))
+    if changed["id"]:
+        columns = {name: np.array(values, dtype=object) for name, values in changed.items()}  # noqa: F841  DuckDB finds it
+        con.execute("UPDATE memories SET facets = columns.facets FROM columns WHERE memories.id = columns.id")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     first_tables, grants, knowledge, unlink, usage, conversations, token_vectors, traits,
+    places,
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.knowledge.language.text_traits import as_text, read_text
+from memoryd.knowledge.language.text_traits import as_text, read_once
 from memoryd.model.change import Entry, RecordedRequest
 from memoryd.model.entity import Entity, EntityType, Form, Mention
 from memoryd.model.filter_terms import filter_terms_of
@@ -63,7 +63,7 @@ MEMORY_COLUMNS = (
 """What is read back; `uses` adds recall_time, recall_count and trusted_recall_time."""
 
 UPDATED_COLUMNS = (
-    "kind", "key", "facets", "details", "expire_time", "supersede_time", "delete_time", "purge_time", "terms",
+    "kind", "key", "facets", "details", "traits", "expire_time", "supersede_time", "delete_time", "purge_time", "terms",
     "text_bytes", "commit_seq",
 )  # fmt: skip
 """What an update may change: all but the id, the owner, the statement and its vector. No list is among them, so that
@@ -136,7 +136,7 @@ def details_of(trust: Trust, confidence: float, more: Mapping[str, Any] = _EMPTY
 def traits_text(memory: Memory) -> str:
     """Return what ranking reads of a text, as the column `traits` holds it."""
     said, dated = memory.kind is Kind.EPISODE, memory.kind in HAPPENED
-    read = read_text(memory.content, memory.event_time.date(), is_said=said, is_dated=dated)
+    read = read_once(memory.content, memory.event_time.date(), is_said=said, is_dated=dated)
     return as_text(read, is_said=said, is_dated=dated)
 
 

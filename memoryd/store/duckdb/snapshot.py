@@ -44,7 +44,7 @@ RECORD = (
 )
 # what is made of it at once, beside the record
 WEIGHT = "".join(f" WHEN '{trust.value}' THEN {trust.weight}" for trust in Trust)
-WHOLE = " OR ".join(f"contains(details, '\"{name}\"')" for name in ("mentions", "claims", "contested_with"))
+NOTED = " OR ".join(f"contains(details, '\"{name}\"')" for name in ("mentions", "claims", "contested_with"))
 SAID = ", ".join(
     f"CASE WHEN kind = '{Kind.EPISODE.value}' THEN coalesce(details->>'$.{path}', '') END AS {name}"
     for name, path in (
@@ -57,7 +57,7 @@ SAID = ", ".join(
 MORE = (
     "epoch_us(event_time) AS happened, text_digest, facets, traits, terms, length(content) AS characters,"
     f" CASE details->>'$.trust'{WEIGHT} END AS trust, (details->>'$.confidence')::DOUBLE AS confidence,"
-    f" {WHOLE} AS whole, {SAID}"
+    f" {NOTED} AS noted, {SAID}"
 )
 PLAIN = rows.details_of(Trust.HOST, 1.0)  # what most memories have, and no record repeats
 PACKED = ("id", "content", "kind", "key", "details", "created", "own_happened", "expires", "superseded", "grant_id")
@@ -174,7 +174,7 @@ def _batches(
             facets=[facets[text] for text in values["facets"]],
             traits=values["traits"],
             characters=integers(columns["characters"], 0),
-            whole=[(n, unpack(records[n])) for n in np.flatnonzero(columns["whole"]).tolist()],
+            noted=[(n, unpack(records[n])) for n in np.flatnonzero(columns["noted"]).tolist()],
             said=_said(*(values[name] for name in Said._fields)),
             terms=values["terms"],
             vectors=stacked(columns["vector"], wanted.dimensions) if wanted.texts else None,
