@@ -27,6 +27,7 @@ from memoryd.embedding.packaged import builtin_encoder
 from memoryd.v1 import identity_service_pb2, identity_service_pb2_grpc, memory_pb2, memory_service_pb2_grpc
 from memoryd.v1 import memory_service_pb2 as pb
 from tests.bench import embedding, identity, knowledge, talk
+from tests.bench.callers import callers
 from tests.bench.report import HEAD, compare_with, cpu_s, one, quantile, row, rss_mb, scratch
 from tests.bench.scaling import scaling
 from tests.bench.seed import fill, sentences
@@ -298,6 +299,7 @@ KNOWLEDGE: dict[str, Callable[[], object]] = {
 }
 """What concerns knowledge: see tests/bench/knowledge.py."""
 EMBEDDING: dict[str, Callable[[], object]] = {
+    "callers": callers,
     "embedding": embedding.encoders,
     "reembed": lambda: embedding.reembedding(10_000),
 }
@@ -318,7 +320,7 @@ def main() -> None:
         "--only",
         default="",
         help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million,"
-        "identity,listeners,flood,judged,upkeep,crowd,embedding,reembed,append,talk,context,pages,scaling",
+        "identity,listeners,flood,judged,upkeep,crowd,callers,embedding,reembed,append,talk,context,pages,scaling",
     )
     parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")
     args = parser.parse_args()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import shutil
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from memoryd.v1 import memory_pb2, memory_service_pb2_grpc
 from memoryd.v1 import memory_service_pb2 as pb
@@ -21,6 +24,7 @@ CONFIG = "[index]\nmemory_bytes = 2147483648\n"  # 2 GiB: room for a million wit
 COLOURS = ("#1b6ca8", "#c8803a", "#5b8c5a", "#8a5a9e")
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 420, 90, 240, 20, 50
 LABEL_HEIGHT = 17
+QUIET_S, PAUSE_S = 3.0, 0.02
 
 Curves = dict[str, list[tuple[int, float]]]
 
@@ -53,12 +57,15 @@ def measured_in(folder: Path, size: int) -> Mapping[str, float]:
     before = rss_mb(daemon.process.pid)
     with daemon.channel() as channel, daemon.client("k", timeout_s=600) as client:
         stub = memory_service_pb2_grpc.MemoryServiceStub(channel)
-        first_ms = timed_search(stub, "the first", "k")[0]  # of a large scope by words
-        loading = time.perf_counter()
-        request = pb.SearchMemoriesRequest(query="loaded", user_id="k")
-        while memory_pb2.SEARCH_LEG_VECTOR in stub.SearchMemories(request).unavailable_legs:
-            time.sleep(0.1)
-        loaded_ms = first_ms + (time.perf_counter() - loading) * 1e3
+        with _Other(daemon) as other:
+            time.sleep(QUIET_S)
+            quiet, other.taken = other.taken, []
+            first_ms = timed_search(stub, "the first", "k")[0]  # of a large scope by words
+            loading = time.perf_counter()
+            request = pb.SearchMemoriesRequest(query="loaded", user_id="k")
+            while memory_pb2.SEARCH_LEG_VECTOR in stub.SearchMemories(request).unavailable_legs:
+                time.sleep(0.1)
+            loaded_ms = first_ms + (time.perf_counter() - loading) * 1e3
         pairs = [timed_search(stub, query, "k") for query in queries]
         searches = [took - embedding for took, embedding in pairs[len(pairs) // 10 :]]
         adds = []
@@ -68,6 +75,8 @@ def measured_in(folder: Path, size: int) -> Mapping[str, float]:
             adds.append((time.perf_counter() - began) * 1e3)
     row(f"Search less its embedding, scope of {size:,}", searches)
     row(f"Add, whole call, scope of {size:,}", adds[10:])
+    row(f"A search of another user before {size:,} load", quiet)
+    row(f"A search of another user while {size:,} load", other.taken)
     one(f"The first search of {size:,}", first_ms, "ms")
     one(f"Loading {size:,}, until its vectors are there", loaded_ms, "ms")
     one(f"Resident memory that {size:,} take", rss_mb(daemon.process.pid) - before, "MB")
@@ -77,6 +86,36 @@ def measured_in(folder: Path, size: int) -> Mapping[str, float]:
         "add, whole call": statistics.median(adds[10:]),
         "loading the scope": loaded_ms,
     }
+
+
+class _Other:
+    """Another user with a few memories, who searches all the time with short pauses."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.taken: list[float] = []
+        """How long each search took, in ms."""
+        self._ends = threading.Event()
+        self._client = daemon.client("other", timeout_s=60)
+        for text in sentences(50, seed=7):
+            self._client.add(text)
+        self._thread = threading.Thread(target=self._search)
+
+    def _search(self) -> None:
+        for n, text in enumerate(itertools.cycle(sentences(400, seed=5))):
+            began = time.perf_counter()
+            self._client.search(f"{text} {n}")
+            self.taken.append((time.perf_counter() - began) * 1e3)
+            if self._ends.wait(PAUSE_S):
+                return
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join()
+        self._client.close()
 
 
 def drawn(curves: Curves) -> str:
