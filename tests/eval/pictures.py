@@ -7,7 +7,7 @@ from html import escape
 
 __all__ = ["bars", "curves", "scatter"]
 
-LABEL_HEIGHT = 13
+LABEL_HEIGHT, CHARACTER = 13, 6.2
 COLOURS = ("#1b6ca8", "#c8803a", "#5b8c5a", "#8a5a9e", "#a83a3a", "#555555", "#2a9d8f")
 BAR, GAP, LEFT, WIDTH = 13, 12, 190, 760
 PLOT, MARGIN, LEGEND = 330, 60, 250
@@ -27,23 +27,24 @@ def _text(x: float, y: float, text: str, anchor: str = "start", colour: str = "#
 
 def bars(groups: Mapping[str, Mapping[str, float]]) -> str:
     """Return one group of bars for each key, with one bar for each value, 0–1; the same names share a colour."""
+    left = max(LEFT, 20 + CHARACTER * max(map(len, groups)))
     names = list(dict.fromkeys(name for group in groups.values() for name in group))
     body = [
         part
         for n, name in enumerate(names)
         for part in (
-            f'<rect x="{LEFT + 150 * n}" y="8" width="11" height="11" fill="{COLOURS[n % len(COLOURS)]}"/>',
-            _text(LEFT + 150 * n + 16, 18, name),
+            f'<rect x="{left + 150 * n:.1f}" y="8" width="11" height="11" fill="{COLOURS[n % len(COLOURS)]}"/>',
+            _text(left + 150 * n + 16, 18, name),
         )
     ]
     y = 36.0
     for title, group in groups.items():
-        body.append(_text(LEFT - 8, y + BAR * len(group) / 2 + 4, title, "end"))
+        body.append(_text(left - 8, y + BAR * len(group) / 2 + 4, title, "end"))
         for name, value in group.items():
-            width = value * (WIDTH - LEFT - 60)
+            width = value * (WIDTH - left - 60)
             colour = COLOURS[names.index(name) % len(COLOURS)]
-            body.append(f'<rect x="{LEFT}" y="{y:.1f}" width="{width:.1f}" height="{BAR - 2}" fill="{colour}"/>')
-            body.append(_text(LEFT + width + 5, y + BAR - 3, f"{value:.3f}"))
+            body.append(f'<rect x="{left:.1f}" y="{y:.1f}" width="{width:.1f}" height="{BAR - 2}" fill="{colour}"/>')
+            body.append(_text(left + width + 5, y + BAR - 3, f"{value:.3f}"))
             y += BAR
         y += GAP
     return _page(WIDTH, y, body)
