@@ -29,7 +29,9 @@ from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
 __all__ = ["STORAGE_VERSION", "Opened", "StoreInUse", "StoreRefused", "beside", "open_store", "unreadable"]
 
 STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
-WAL_CHECKPOINT = "256MB"  # a checkpoint stalls the writer, so it is made when idle; this is the bound for a busy day
+# The part of DuckDB's memory that the log may take. A checkpoint stalls the writer, so it is made when idle; this is for
+# a busy day. Rows of no checkpoint lie in memory: where they fill it, a commit fails, and DuckDB with it.
+WAL_SHARE = 4
 
 
 class StoreRefused(StartupError):
@@ -216,7 +218,7 @@ def _connect(path: Path, memory_limit_bytes: int) -> duckdb.DuckDBPyConnection:
                 "memory_limit": f"{memory_limit_bytes}B",
                 "temp_directory": str(beside(path, ".tmp")),
                 "threads": 1,
-                "wal_autocheckpoint": WAL_CHECKPOINT,
+                "wal_autocheckpoint": f"{memory_limit_bytes // WAL_SHARE}B",
                 "enable_external_access": True,
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
