@@ -29,8 +29,8 @@ from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
 __all__ = ["STORAGE_VERSION", "Opened", "StoreInUse", "StoreRefused", "beside", "open_store", "unreadable"]
 
 STORAGE_VERSION = "v1.5.0"  # of new files: readable by DuckDB 1.5 and later
-# The part of DuckDB's memory that the log may take. A checkpoint stalls the writer, so it is made when idle; this is for
-# a busy day. Rows of no checkpoint lie in memory: where they fill it, a commit fails, and DuckDB with it.
+# The part of DuckDB's memory that the log may take. A checkpoint stalls the writer, so it is made when idle; this is
+# for a busy day. Rows of no checkpoint lie in memory: where they fill it, a commit fails, and DuckDB with it.
 WAL_SHARE = 4
 
 
