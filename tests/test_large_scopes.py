@@ -77,11 +77,12 @@ async def test_a_large_scope_is_searched_by_words_first_and_then_by_all(folder, 
         assert 0 == (await ports.indexes.get(OWNER)).vectors.missing
 
 
-async def test_what_changes_while_vectors_come_keeps_its_own(folder, small_is_large):
-    made = [entry(f"tea number {n}") for n in range(60)]
+@pytest.mark.parametrize("with_tokens", [True, False])
+async def test_what_changes_while_vectors_come_keeps_its_own(folder, small_is_large, with_tokens):
+    made = [replace(entry(f"tea number {n}"), tokens=bytes([n + 1]) * 128 * 20) for n in range(60)]
     store = await stored(folder, made)
     held = Held(store)
-    indexes = indexes_over(held)
+    indexes = indexes_over(held, budget_bytes=1 << 30 if with_tokens else 110_000)  # with room for all, or for half
     store.on_commit(indexes.apply)
     index = await indexes.get(OWNER, partial=True)
     assert (60, False) == (index.vectors.missing, index.is_whole)
@@ -110,6 +111,8 @@ async def test_what_changes_while_vectors_come_keeps_its_own(folder, small_is_la
     assert not whole.vectors.rows(np.array(gone)).any()
     for one in made[4:]:
         assert np.allclose(one.vector, whole.vectors.row(whole.row_of(one.memory.id)), atol=1e-4)
+    for one in (made[0], *made[4:]):
+        assert (one.tokens if with_tokens else b"") == whole.tokens.row(whole.row_of(one.memory.id))
     await store.close()
 
 

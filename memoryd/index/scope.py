@@ -183,18 +183,16 @@ class ScopeIndex:
         loaded = self._order[documents] == batch.order
         there = loaded & self.columns.alive.view()[documents]
         self.vectors.fill(documents[there], rows if there.all() else rows.those(there))
+        taken = list(zip(np.flatnonzero(there).tolist(), documents[there].tolist(), strict=True))
         for n in np.flatnonzero(loaded & ~there).tolist():  # deleted meanwhile, or updated: then it stands elsewhere
             memory = self._records.once(int(documents[n]))
             document = None if memory is None else self._documents.get(memory.id)
             if document is not None and not self.vectors.has(document):
                 self.vectors.put(document, batch.vectors[n])
-                self._take_tokens(document, batch.tokens[n])
-        for n in np.flatnonzero(there).tolist() if self.with_tokens else ():
-            self._take_tokens(int(documents[n]), batch.tokens[n])
-
-    def _take_tokens(self, document: int, tokens: bytes) -> None:
-        if self.with_tokens and not self.tokens.row(document):
-            self.tokens.put(document, tokens)
+                taken.append((n, document))
+        for n, document in taken if self.with_tokens else ():
+            if not self.tokens.row(document):
+                self.tokens.put(document, batch.tokens[n])
 
     def end_filling(self) -> None:
         """Note that it has all vectors now."""
