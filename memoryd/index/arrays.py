@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["Growable", "kth_largest"]
+__all__ = ["Growable", "Pieces", "kth_largest"]
 
 SAMPLED = 64  # one of so many of a large array is looked at first
 ENOUGH = 2.0  # times as many as are wanted, by the sample, so that seldom fewer are
@@ -56,6 +56,23 @@ class Growable:
         """Return the first count elements, or all; writing to it writes to the array."""
         count = self._count if count is None else count
         return self._block[:count]
+
+
+class Pieces:
+    """Arrays of one length that come piece by piece."""
+
+    def __init__(self, *dtypes: DTypeLike) -> None:
+        self._pieces: list[list[NDArray[Any]]] = [[np.empty(0, dtype=dtype)] for dtype in dtypes]
+
+    def add(self, *pieces: NDArray[Any]) -> None:
+        """Take the next piece of each."""
+        for known, piece in zip(self._pieces, pieces, strict=True):
+            known.append(piece)
+
+    def joined(self) -> list[Growable]:
+        """Return the arrays, which may grow from now on."""
+        columns = (np.concatenate(known) for known in self._pieces)
+        return [Growable(column.dtype, values=column) for column in columns]
 
 
 def kth_largest(values: NDArray[np.float32], k: int) -> np.float32:

@@ -152,7 +152,7 @@ class ScopeIndexes:
         filling = self._filling.get(owner)
         if filling is not None and filling.index is index:
             await filling.end()
-        elif self._ready.get(owner) is index:  # never: nobody brings it any
+        elif self._ready.get(owner) is index:  # the daemon stops, and nobody brings it any
             self._drop(owner)
         return index.is_whole
 
@@ -251,7 +251,6 @@ class ScopeIndexes:
         index.commit_seq = snapshot.commit_seq
         if index.nbytes > self._budget:
             return None
-        index.is_whole = later is None
         return index, None if later is None else later(wanted)
 
     def _measure(self, owner: Owner, index: ScopeIndex) -> None:

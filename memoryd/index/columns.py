@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.index.arrays import Growable
+from memoryd.index.arrays import Growable, Pieces
 from memoryd.model.batch import NEVER, Batch
 from memoryd.model.filter_terms import entity_terms, excluded_terms, filter_terms_of, required_terms, subject_terms
 from memoryd.model.memory import Kind, Memory
@@ -48,26 +48,23 @@ class Loading:
     """What columns begin with."""
 
     def __init__(self) -> None:
-        self.rows: list[list[NDArray[Any]]] = [[np.empty(0, dtype=dtype)] for dtype in DTYPES]
-        """Column by column, in the order of Row: pieces of it."""
+        self.rows = Pieces(*DTYPES)
+        """The columns in the order of Row."""
         self._numbers: dict[tuple[str, ...], int] = {}
         """The terms that documents have together, with a number for them."""
-        self._facets: list[NDArray[np.int32]] = []
-        self.count = 0
+        self._facets = Pieces(np.int32)
+        """The number of each document."""
 
     def add(self, batch: Batch, kinds: NDArray[np.uint8]) -> None:
         """Take the next documents, of these KIND_CODES."""
-        row: tuple[NDArray[Any], ...] = (kinds, *batch.times, batch.trusts, batch.confidences, batch.recalls)
-        for pieces, piece in zip(self.rows, row, strict=True):
-            pieces.append(piece)
+        self.rows.add(kinds, *batch.times, batch.trusts, batch.confidences, batch.recalls)
         number = self._numbers.setdefault
         facets = [number(terms, len(self._numbers)) for terms in batch.facets]
-        self._facets.append(np.array(facets, dtype=np.int32))
-        self.count += len(kinds)
+        self._facets.add(np.array(facets, dtype=np.int32))
 
     def filter_terms(self) -> dict[str, Growable]:
         """Return the documents of each term, in order."""
-        numbers = np.concatenate([np.empty(0, dtype=np.int32), *self._facets])
+        numbers = self._facets.joined()[0].view()
         order = np.argsort(numbers, kind="stable").astype(np.int32)
         starts = np.searchsorted(numbers[order], np.arange(len(self._numbers) + 1))
         pieces: dict[str, list[NDArray[np.int32]]] = {}
@@ -83,20 +80,15 @@ class Columns:
     def __init__(self, loading: Loading | None = None) -> None:
         """Begin with what is loaded, all of it alive."""
         loading = loading or Loading()
-        kinds, created, happened, expires, superseded, trusts, confidences, recalls = map(np.concatenate, loading.rows)
-        self.kinds = Growable(np.uint8, values=kinds)
-        self.created = Growable(np.int64, values=created)
-        self._happened = Growable(np.int64, values=happened)
-        self._expires = Growable(np.int64, values=expires)
-        self._superseded = Growable(np.int64, values=superseded)
-        self.trusts = Growable(np.uint8, values=trusts)
-        self.confidences = Growable(np.float64, values=confidences)
-        self.recalls = Growable(np.int64, values=recalls)
+        columns = loading.rows.joined()
+        self.kinds, self.created, self._happened, self._expires, self._superseded = columns[:5]
+        self.trusts, self.confidences, self.recalls = columns[5:]
+        kinds = self.kinds.view()
         self.alive = Growable(np.bool_, values=np.ones(len(kinds), dtype=np.bool_))
         self.filter_terms = loading.filter_terms()
         self._of_kind: list[int] = np.bincount(kinds, minlength=len(KIND_CODES)).tolist()  # dead ones too
-        self._expiring = int(np.count_nonzero(expires != NEVER))
-        self._hidden_superseded = int(np.count_nonzero(superseded != NEVER))
+        self._expiring = int(np.count_nonzero(self._expires.view() != NEVER))
+        self._hidden_superseded = int(np.count_nonzero(self._superseded.view() != NEVER))
 
     def register(self, document: int, memory: Memory) -> Row:
         """List a document under its filter terms, and return its row."""

@@ -179,6 +179,11 @@ class Records:
             return self._changed.get(row, ERASED), unpack_once
         return record, self._unpack_loaded
 
+    def _packed(self, row: int) -> bytes:
+        """Return the record of a document as `pack` makes it."""
+        record, make = self._record(row)
+        return record if make is unpack_once or record is ERASED else pack(make(record))
+
     def _put(self, row: int, record: bytes) -> None:
         loaded = len(self._ends) - 1
         before = self._late[row - loaded] if row >= loaded else self._changed.get(row, b"")
@@ -215,14 +220,13 @@ class Records:
 
     def note_recalls(self, row: int, recalled: Recalled) -> None:
         """Add to the recall_count of a memory and move its recall times on."""
-        record, make = self._record(row)
+        record = self._packed(row)
         if record is not ERASED:
-            self._put(row, with_recalls(record if make is unpack_once else pack(make(record)), recalled))
+            self._put(row, with_recalls(record, recalled))
 
     def copy(self, row: int, other: int) -> None:
         """Let a document hold the record of another."""
-        record, make = self._record(other)
-        self._put(row, record if make is unpack_once or record is ERASED else pack(make(record)))
+        self._put(row, self._packed(other))
 
     def erase(self, row: int) -> None:
         """Leave nothing of the record of a document."""

@@ -65,8 +65,6 @@ class ScopeIndex:
         self.reader = Reader()
         self.tombstones = set(tombstones)
         self.commit_seq = 0
-        self.is_whole = True
-        """Whether it has all vectors; those of a large scope come when it is searched by words already."""
         self.dimensions = dimensions
         self.fingerprint = fingerprint
         self._former: dict[str, tuple[int, ...]] = {}
@@ -137,6 +135,11 @@ class ScopeIndex:
         return vectors + held + self._records.nbytes + self._documents.nbytes
 
     @property
+    def is_whole(self) -> bool:
+        """Whether no vectors are to come; those of a large scope come when it is searched by words already."""
+        return not len(self._order)
+
+    @property
     def lacks_vectors(self) -> bool:
         """Whether most memories have no vector of the model in use, or vectors are still to come."""
         return self.vectors is not None and (not self.is_whole or 2 * self.vectors.missing > len(self))
@@ -177,7 +180,7 @@ class ScopeIndex:
 
     def fill(self, batch: VectorBatch, rows: Packed) -> None:
         """Take vectors of memories that were loaded without; of who has one by now, or is gone, nothing is taken."""
-        if self.vectors is None or not len(self._order):
+        if self.vectors is None or self.is_whole:
             return
         documents = np.minimum(np.searchsorted(self._order, batch.order), len(self._order) - 1)
         loaded = self._order[documents] == batch.order
@@ -197,7 +200,6 @@ class ScopeIndex:
     def end_filling(self) -> None:
         """Note that it has all vectors now."""
         self._order = np.zeros(0, dtype=np.int64)
-        self.is_whole = True
 
     def remove(self, memory_id: str) -> None:
         """Forget a memory; one that is not there is fine."""

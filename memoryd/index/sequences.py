@@ -10,7 +10,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Sequence
-from datetime import timedelta
 from itertools import pairwise
 
 import numpy as np
@@ -18,17 +17,14 @@ from numpy.typing import NDArray
 
 from memoryd.index.arrays import Growable
 from memoryd.model.batch import Batch
-from memoryd.model.memory import AT_ONCE, Kind, Memory
-from memoryd.model.times import to_us
+from memoryd.model.memory import AT_ONCE_US, Kind, Memory
+from memoryd.model.times import DAY_US, to_us
 from memoryd.model.trust import Trust
 
 __all__ = ["NOBODY", "Loading", "Sequences", "sequence_of"]
 
 NOBODY = -1
 NO_ROWS: NDArray[np.int64] = np.zeros((0, 5), dtype=np.int64)
-MICROSECOND = timedelta(microseconds=1)
-DAY_US = timedelta(days=1) // MICROSECOND
-AT_ONCE_US = AT_ONCE // MICROSECOND
 BYTES_A_SEQUENCE = 500  # a key, three arrays
 
 

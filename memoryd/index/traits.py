@@ -5,20 +5,20 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.index.arrays import Growable
+from memoryd.index.arrays import Pieces
 from memoryd.index.columns import KIND_CODES
 from memoryd.knowledge.language.dates import Days
 from memoryd.knowledge.language.text_traits import SHARES, TextTraits, from_text, read_once, read_text
 from memoryd.model.batch import Batch
 from memoryd.model.conversation import Role
-from memoryd.model.memory import AT_ONCE, HAPPENED, USER_WORDS, Kind, Memory
-from memoryd.model.times import EPOCH
+from memoryd.model.memory import AT_ONCE_US, HAPPENED, USER_WORDS, Kind, Memory
+from memoryd.model.times import DAY_US, EPOCH
 from memoryd.model.trust import Trust
 from memoryd.model.validation import fold
 
@@ -34,8 +34,6 @@ DATED_KINDS = frozenset(kind.value for kind in HAPPENED)
 DATED_CODES = [KIND_CODES[kind] for kind in HAPPENED]
 SAID = KIND_CODES[Kind.EPISODE]
 EPOCH_DAY = EPOCH.toordinal()
-_MICROSECOND = timedelta(microseconds=1)
-DAY_US = timedelta(days=1) // _MICROSECOND
 DTYPES = (np.int32, np.uint8, np.uint8, np.uint8, np.int64, np.bool_, np.bool_, np.bool_)
 
 
@@ -125,8 +123,8 @@ class Loading:
     """What traits begin with."""
 
     def __init__(self) -> None:
-        self.columns: list[list[NDArray[Any]]] = [[np.empty(0, dtype=dtype)] for dtype in DTYPES]
-        """Days, pieces, asking, signs, speakers, whether the assistant, whether said, whether trusted: pieces."""
+        self.columns = Pieces(*DTYPES)
+        """Days, pieces, asking, signs, speakers, whether the assistant, whether said, whether trusted."""
         self.named = array("i"), array("i"), array("i")
         """The days that texts name: whose, first and last."""
         self.count = 0
@@ -151,9 +149,9 @@ class Loading:
                 self._voices[voice] = _number_of(name), is_assistant
             speakers[place], assistants[place] = self._voices[voice]
         created, happened = batch.times.created, batch.times.happened
-        dated = np.abs(happened - created) >= AT_ONCE // _MICROSECOND
+        dated = np.abs(happened - created) >= AT_ONCE_US
         happening = np.isin(kinds, DATED_CODES)
-        row = (
+        self.columns.add(
             np.where(dated | happening, happened // DAY_US + EPOCH_DAY, UNDATED).astype(np.int32),
             np.minimum(MOST_PIECES, batch.characters // CHARACTERS_A_PIECE + 2).astype(np.uint8),
             asking,
@@ -163,8 +161,6 @@ class Loading:
             kinds == SAID,
             batch.trusts > Trust.SANDBOX.weight,
         )
-        for pieces, piece in zip(self.columns, row, strict=True):
-            pieces.append(piece)
         named_of, named_first, named_last = self.named
         for place, number in enumerate(numbers.tolist(), self.count):
             for days in read.days.get(number, ()):
@@ -196,20 +192,16 @@ class Traits:
     def __init__(self, loading: Loading | None = None) -> None:
         """Begin with what is loaded."""
         loading = loading or Loading()
-        days, pieces, asking, signs, speaker, assistant, said, trusted = map(np.concatenate, loading.columns)
-        self._days = Growable(np.int32, values=days)
-        self._pieces = Growable(np.uint8, values=pieces)
-        self._asking = Growable(np.uint8, values=asking)
-        self._signs = Growable(np.uint8, values=signs)
-        self._speaker = Growable(np.int64, values=speaker)
-        self._assistant = Growable(np.bool_, values=assistant)
+        columns = loading.columns.joined()
+        self._days, self._pieces, self._asking, self._signs, self._speaker, self._assistant = columns[:6]
+        days, speaker, said, trusted = (one.view() for one in (self._days, self._speaker, *columns[6:]))
         self._named = loading.named
         self._all_speakers = _counts(speaker[speaker != NO_SPEAKER])
         """How many documents each speaker said, by the number of the name."""
         self._trusted_speakers = _counts(speaker[(speaker != NO_SPEAKER) & trusted])
         self._lengths = np.zeros((2, 2, MOST_PIECES + 1), dtype=np.int32)
         """How many documents have so many pieces, by whether they were said and whether they are trusted."""
-        np.add.at(self._lengths, (said.astype(np.intp), trusted.astype(np.intp), pieces), 1)
+        np.add.at(self._lengths, (said.astype(np.intp), trusted.astype(np.intp), self._pieces.view()), 1)
         self._years = _counts(_years_of(days[days != UNDATED]))
         """How many happened or were said in each year."""
 

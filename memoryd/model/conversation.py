@@ -79,7 +79,7 @@ def message_key(thread_id: str, seq: int) -> str:
 
 def as_shown(memory: Memory) -> Memory:
     """Return a message that a search has found, as memory, under the message's own id."""
-    return replace(memory, id=memory.source.message_ids[0])
+    return replace(memory, id=shown_id(memory))
 
 
 def shown_id(memory: Memory) -> str:

@@ -26,6 +26,7 @@ from memoryd.model.validation import (
 
 __all__ = [
     "AT_ONCE",
+    "AT_ONCE_US",
     "DECAYED",
     "HAPPENED",
     "NO_STATEMENTS",
@@ -46,6 +47,7 @@ VOUCHED = ", as "  # between a speaker and who says that it was they
 DECAYED = "decayed"  # delete_reason of what faded
 USER_WORDS = frozenset({"user", "the user", "me"})  # what a speaker may be called who is the user
 AT_ONCE = timedelta(seconds=1)  # an event_time so near to the create_time is that of the storing
+AT_ONCE_US = AT_ONCE // timedelta(microseconds=1)
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 

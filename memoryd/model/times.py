@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["from_us", "rfc3339", "to_us"]
+__all__ = ["DAY_US", "EPOCH", "from_us", "rfc3339", "to_us"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+DAY_US = timedelta(days=1) // _MICROSECOND
 
 
 def to_us(time: datetime) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from types import MappingProxyType
 from typing import Any
@@ -42,7 +42,6 @@ __all__ = [
     "recorded_of",
     "request_name",
     "request_row",
-    "rows_of",
     "traits_text",
     "usage_name",
     "without_ids",
@@ -307,11 +306,6 @@ def entity_of(owner: Owner, entity_id: str, details: str, create_time: datetime)
         entity_id, owner, create_time.replace(tzinfo=UTC), Trust(held["trust"]), held.get("name", ""),
         held.get("merged_into", ""), tuple(held.get("apart", ())),
     )  # fmt: skip
-
-
-def rows_of(columns: dict[str, NDArray[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of what fetchnumpy() returned, None where a value is null."""
-    return zip(*(column.tolist() for column in columns.values()), strict=True)
 
 
 def _utc(time: datetime | None) -> datetime | None:
