@@ -17,7 +17,7 @@ from memoryd.index import cache
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.language import text_traits
 from memoryd.knowledge.language.text_traits import as_text, forget_texts, from_text, read_text
-from memoryd.model.change import ChangeSet
+from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.conversation import Role, ToolCall
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.memory import HAPPENED, Judgement, Kind, Source
@@ -27,8 +27,10 @@ from memoryd.model.recalled_text import CLOSE, OPEN
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
 from memoryd.store.conversations import EpisodeCommits
+from memoryd.store.duckdb import pieces
 from memoryd.store.duckdb.changes import write
 from memoryd.store.duckdb.migrations import MIGRATIONS
+from memoryd.store.duckdb.store import DuckDBStore
 from tests.builders import (
     ALICE,
     MEMORY_LIMIT,
@@ -36,6 +38,7 @@ from tests.builders import (
     HashEncoder,
     Local,
     entry,
+    memory,
     open_duckdb,
     open_store,
     ports_over,
@@ -279,3 +282,29 @@ async def test_what_was_said_before_its_place_was_listed_is_listed_now(folder):
     index.erase({one.memory.id})
     assert {} == index.columns.filter_terms
     await store.close()
+
+
+async def test_texts_that_are_more_than_duckdb_may_take_at_once_are_loaded_by_and_by(folder, clock, monkeypatch):
+    def open_small() -> DuckDBStore:
+        return DuckDBStore(open_store(folder / "memory.duckdb", memory_limit_bytes=128 << 20))
+
+    async def lengthen(store, table: str, numbered: str, changed: str) -> None:
+        for n in range(0, 441, 20):
+            change = f"UPDATE {table} SET {changed} WHERE {numbered} BETWEEN {n} AND {n + 19}"  # noqa: S608  our own
+            await store._writer.run(lambda con, sql=change: con.execute(sql))
+            await store._writer.run(lambda con: con.execute("CHECKPOINT"))
+
+    store = open_small()
+    async with ports_over(store) as ports:
+        await store.commit(ChangeSet(inserts=tuple(Entry(memory(f"{'x' * 2700} {n}"), "river") for n in range(440))))
+        talker = Local(ports, clock, user_id="alice")
+        for _ in range(4):
+            await talker.append("t", [MessageDraft(content="said")] * 100)
+        # the words of a text that gets longer when it is normalised, and what a tool may answer
+        await lengthen(store, "memories", "split_part(content, ' ', 2)::INT", "terms = repeat('river lamp ', 15000)")
+        await lengthen(store, "messages", "seq", "content = repeat('river lamp ', 22000), text_bytes = 242000")
+    async with ports_over(open_small()) as ports:
+        with monkeypatch.context() as patch:
+            patch.setattr(pieces, "MOST_BYTES", 1 << 20)  # as all is a quarter of what it is with more memory
+            assert 440 == len(await ports.indexes.get(OWNER))
+        assert 400 == len(await ports.episodes.get(OWNER))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import marshal
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -22,28 +21,33 @@ from memoryd.model.recalled_text import without_recalled
 from memoryd.model.scope import Owner
 from memoryd.model.validation import text_digest
 from memoryd.store.duckdb.conversation_rows import message_of
-from memoryd.store.duckdb.queries import of_owner
-from memoryd.store.duckdb.snapshot import (
-    CHUNK,
+from memoryd.store.duckdb.pieces import (
     WEIGHT,
     Query,
+    Rows,
+    apart,
     bytes_of,
     datetime_of,
+    in_order,
     integers,
-    piece_sizes,
+    reading,
+    rows_in,
     stacked,
-)  # fmt: skip
+)
+from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.vectors import column_of
 
 __all__ = ["read_episodes"]
 
 T = TypeVar("T")
-COLUMNS = (
-    "number, thread_id, id, seq, content, details, epoch_us(create_time) AS created, grant_id, traits, terms,"
+TEXTS = (
+    "thread, thread_id, id, seq, content, details, epoch_us(create_time) AS created, grant_id, traits, terms,"
     f" CASE details->>'$.trust'{WEIGHT} END AS trust, details->>'$.role' AS role,"
     " coalesce(details->>'$.session_id', '') AS session_id, coalesce(details->>'$.name', '') AS name,"
     " contains(details, '\"tool_calls\"') OR contains(details, '\"input_source\"') AS marked"
 )
+MOST = limits.MAX_CONTENT_BYTES
+MOST_VECTORS = 1024  # that are read at a time: with those of tokens up to 36 MB
 PACKED = ("thread_id", "id", "seq", "content", "details", "created", "grant_id")
 
 
@@ -55,47 +59,36 @@ def read_episodes(
     build: Callable[[Snapshot], T],
 ) -> T:
     """Call build with a snapshot of an owner's messages, and return its result; see `snapshot.read_snapshot`."""
-    cursor.execute("BEGIN")
-    try:
-        seq = cursor.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0]
-        where, params = of_owner(owner)
-        text_bytes, token_bytes = piece_sizes(cursor, f"messages WHERE {where}", params)
-        found = cursor.execute(f"SELECT number FROM messages WHERE {where}", params).fetchnumpy()
-        numbers = np.sort(integers(found["number"]))
-        within = partial(_query_of, cursor)
+    where, params = of_owner(owner)
+    with reading(cursor) as seq:
+        known = rows_in(cursor, "number", f"messages WHERE {where}", params)
+        within: Query = lambda sql, given: cursor.execute(sql, list(given)).fetchnumpy()  # noqa: E731  of the snapshot
         return build(
             Snapshot(
                 seq,
-                len(numbers),
-                text_bytes,
-                partial(_batches, within, owner, numbers, dimensions),
-                token_bytes=token_bytes,
+                len(known.numbers),
+                int(known.text_bytes.sum()),
+                partial(_batches, within, owner, known, dimensions),
+                token_bytes=int(known.token_bytes.sum()),
                 read_vectors=partial(_vectors, query, owner, dimensions),
             )
         )
-    finally:
-        with contextlib.suppress(duckdb.Error):  # a dead database cannot roll back; the first error is told
-            cursor.execute("ROLLBACK")
-
-
-def _query_of(cursor: duckdb.DuckDBPyConnection, sql: str, params: Sequence[Any]) -> dict[str, NDArray[Any]]:
-    return cursor.execute(sql, list(params)).fetchnumpy()
 
 
 def _batches(
-    query: Query, owner: Owner, numbers: NDArray[np.int64], dimensions: Sequence[int], wanted: VectorsWanted
+    query: Query, owner: Owner, known: Rows, dimensions: Sequence[int], wanted: VectorsWanted
 ) -> Iterator[Batch]:
-    """Yield an owner's messages, oldest first, by windows of their numbers, which the zone maps make cheap to find."""
+    """Yield an owner's messages, oldest first, in windows of their numbers."""
     where, params = of_owner(owner)
-    held = _Held(numbers, _vectors(query, owner, dimensions, wanted), wanted) if wanted.texts else None
+    held = _Held(known.numbers, _vectors(query, owner, dimensions, wanted), wanted) if wanted.texts else None
     facets: dict[tuple[str, str, str], tuple[str, ...]] = {}
     unpack = partial(_unpacked, owner)
-    for start in range(0, len(numbers), CHUNK):
-        window = numbers[start : start + CHUNK]
-        columns = query(
-            f"SELECT {COLUMNS} FROM messages WHERE {where} AND number >= ? AND number <= ? ORDER BY number",
-            [*params, int(window[0]), int(window[-1])],
+    start = 0
+    for first, last in known.windows():
+        sql = apart(
+            TEXTS, "thread, id, number", "messages", f"{where} AND number >= ? AND number <= ?", key="thread, id"
         )
+        columns = in_order(query(sql, [*params, first, last] * 2), "number")
         values = {name: column.tolist() for name, column in columns.items()}
         keys = list(map(message_key, values["thread_id"], values["seq"]))
         records = [marshal.dumps(row) for row in zip(keys, *(values[name] for name in PACKED), strict=True)]
@@ -135,9 +128,7 @@ def _batches(
             vectors=None if held is None else held.vectors[start : start + size],
             tokens=None if held is None else held.tokens[start : start + size],
         )
-
-
-MOST = limits.MAX_CONTENT_BYTES
+        start += size
 
 
 def _plain(content: str) -> str:
@@ -171,7 +162,7 @@ def _vectors(query: Query, owner: Owner, dimensions: Sequence[int], wanted: Vect
     tokens = "token_vectors" if wanted.tokens else "NULL::BLOB"
     start = 0
     while start < len(commits):
-        first, last = int(commits[start]), int(commits[min(start + CHUNK, len(commits)) - 1])
+        first, last = int(commits[start]), int(commits[min(start + MOST_VECTORS, len(commits)) - 1])
         start = int(np.searchsorted(commits, last, side="right"))
         found = query(
             f"SELECT thread, id, {column_of(wanted.dimensions)} AS vector, {tokens} AS tokens FROM {source}"

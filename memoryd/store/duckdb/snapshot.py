@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import marshal
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -21,29 +19,26 @@ from memoryd.model.memory import Kind, Memory
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.duckdb import queries, rows
+from memoryd.store.duckdb.pieces import (
+    WEIGHT,
+    Query,
+    Rows,
+    apart,
+    bytes_of,
+    datetime_of,
+    in_order,
+    integers,
+    reading,
+    rows_in,
+    stacked,
+)
 from memoryd.store.duckdb.vectors import column_of
 
-__all__ = [
-    "CHUNK", "WEIGHT", "Query", "bytes_of", "datetime_of", "entities_of", "entry_of", "integers", "piece_sizes",
-    "read_snapshot", "stacked",
-]  # fmt: skip
+__all__ = ["entities_of", "entry_of", "read_snapshot"]
 
 T = TypeVar("T")
-Query = Callable[[str, Sequence[Any]], dict[str, NDArray[Any]]]
-"""Runs a query with its parameters; returns columns."""
-# of a text, and of the vectors of its tokens, roughly: its word pieces, four characters each, and 128 bytes for each
-SIZES = (
-    "strlen(content) + strlen(details) + strlen(terms) AS bytes, least(254, strlen(content) // 4 + 2) * 128 AS tokens"
-)
-CHUNK = 4096  # memories that a load holds as rows at a time: 6 MB; others wait for 6 ms while they become objects
-# what is packed of a memory whose owner is known, in the order of `_unpacked`; then its recalls
-RECORD = (
-    "id, content, kind, key, nullif(details, ?) AS details, epoch_us(create_time) AS created,"
-    " epoch_us(nullif(event_time, create_time)) AS own_happened, epoch_us(expire_time) AS expires,"
-    " epoch_us(supersede_time) AS superseded, grant_id"
-)
-# what is made of it at once, beside the record
-WEIGHT = "".join(f" WHEN '{trust.value}' THEN {trust.weight}" for trust in Trust)
+# What is told by the column that windows are found by, and all else: see `pieces.apart`.
+TIMES = "id, epoch_us(create_time) AS created, epoch_us(nullif(event_time, create_time)) AS own_happened"
 NOTED = " OR ".join(f"contains(details, '\"{name}\"')" for name in ("mentions", "claims", "contested_with"))
 SAID = ", ".join(
     f"CASE WHEN kind = '{Kind.EPISODE.value}' THEN coalesce(details->>'$.{path}', '') END AS {name}"
@@ -54,14 +49,15 @@ SAID = ", ".join(
         ("category", "category"),
     )
 )
-MORE = (
-    "epoch_us(event_time) AS happened, text_digest, facets, traits, terms, length(content) AS characters,"
-    f" CASE details->>'$.trust'{WEIGHT} END AS trust, (details->>'$.confidence')::DOUBLE AS confidence,"
-    f" {NOTED} AS noted, {SAID}"
+TEXTS = (
+    "id, content, kind, key, nullif(details, ?) AS details, epoch_us(event_time) AS happened,"
+    " epoch_us(expire_time) AS expires, epoch_us(supersede_time) AS superseded, grant_id, text_digest, facets, traits,"
+    f" terms, length(content) AS characters, CASE details->>'$.trust'{WEIGHT} END AS trust,"
+    f" (details->>'$.confidence')::DOUBLE AS confidence, {NOTED} AS noted, {SAID}"
 )
 PLAIN = rows.details_of(Trust.HOST, 1.0)  # what most memories have, and no record repeats
+# what is packed of a memory whose owner is known, in the order of `_unpacked`; then its recalls
 PACKED = ("id", "content", "kind", "key", "details", "created", "own_happened", "expires", "superseded", "grant_id")
-EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  as the columns hold times
 
 
 def entities_of(cursor: duckdb.DuckDBPyConnection, owner: Owner) -> list[Entity]:
@@ -85,61 +81,37 @@ def read_snapshot(
 
     `dimensions` are those of the vector columns; `query` reads outside of the snapshot, also when it is over.
     """
-    cursor.execute("BEGIN")
-    try:
-        seq = cursor.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0]
-        where, params = queries.of_owner(owner)
-        text_bytes, token_bytes = piece_sizes(cursor, f"memories WHERE {where} AND delete_time IS NULL", params)
-        times = _times(cursor, where, params)
+    where, params = queries.of_owner(owner)
+    with reading(cursor) as seq:
+        known = rows_in(cursor, "epoch_us(create_time)", f"memories WHERE {where} AND delete_time IS NULL", params)
         entities = entities_of(cursor, owner)
         stones = cursor.execute(f"SELECT digest FROM tombstones WHERE {where}", params).fetchall()
         return build(
             Snapshot(
                 seq,
-                len(times),
-                text_bytes,
-                partial(_batches, cursor, owner, times, dimensions),
+                len(known.numbers),
+                int(known.text_bytes.sum()),
+                partial(_batches, cursor, owner, known, dimensions),
                 entities,
                 frozenset(bytes.fromhex(digest) for (digest,) in stones),
-                token_bytes,
-                partial(_vectors, query, owner, times, dimensions),
+                int(known.token_bytes.sum()),
+                partial(_vectors, query, owner, known, dimensions),
             )
         )
-    finally:
-        with contextlib.suppress(duckdb.Error):  # a dead database cannot roll back; the first error is told
-            cursor.execute("ROLLBACK")
 
 
-def piece_sizes(cursor: duckdb.DuckDBPyConnection, source: str, params: Sequence[Any]) -> tuple[int, int]:
-    """Return the bytes of texts, and roughly those of the vectors of their tokens."""
-    sums = f"SELECT sum(bytes)::BIGINT, sum(tokens)::BIGINT FROM (SELECT {SIZES} FROM {source})"
-    texts, tokens = cursor.execute(sums, params).fetchall()[0]
-    return texts or 0, tokens or 0
-
-
-def _times(cursor: duckdb.DuckDBPyConnection, where: str, params: Sequence[Any]) -> NDArray[np.int64]:
-    """Return the create times of an owner's memories in microseconds, in order."""
-    found = cursor.execute(
-        f"SELECT epoch_us(create_time) AS created FROM memories WHERE {where} AND delete_time IS NULL", params
-    ).fetchnumpy()
-    times = integers(found["created"], 0)
-    times.sort()
-    return times
-
-
-def _windows(owner: Owner, times: NDArray[np.int64]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield conditions by create_time, which the zone maps make cheap to find, for all of an owner's memories."""
+def _windows(owner: Owner, known: Rows) -> Iterator[tuple[str, list[Any]]]:
+    """Yield conditions by create_time for all of an owner's memories."""
     where, params = queries.of_owner(owner)
-    for n in range(0, len(times), CHUNK):
-        window = times[n : n + CHUNK]
-        bounds = [datetime_of(int(window[0])), datetime_of(int(window[-1]))]
+    for first, last in known.windows():
+        bounds = [datetime_of(first), datetime_of(last)]
         yield f"{where} AND create_time >= ? AND create_time <= ? AND delete_time IS NULL", [*params, *bounds]
 
 
 def _batches(
     cursor: duckdb.DuckDBPyConnection,
     owner: Owner,
-    times: NDArray[np.int64],
+    known: Rows,
     dimensions: Sequence[int],
     wanted: VectorsWanted,
 ) -> Iterator[Batch]:
@@ -148,13 +120,14 @@ def _batches(
     vector = f"CASE WHEN fingerprint = ? THEN {column_of(wanted.dimensions)} END" if has_vectors else "NULL"
     tokens = "CASE WHEN fingerprint = ? THEN token_vectors END" if has_vectors and wanted.tokens else "NULL::BLOB"
     given = [PLAIN] + [wanted.fingerprint] * (has_vectors + (has_vectors and wanted.tokens))
-    sql = f"SELECT {RECORD}, {MORE}, {vector} AS vector, {tokens} AS tokens FROM memories WHERE"
+    texts = f"{TEXTS}, {vector} AS vector, {tokens} AS tokens"
     uses = _Uses(cursor, owner)
     facets = _Facets()
     unpack = partial(_unpacked, owner)
-    for where, params in _windows(owner, times):
-        columns = _in_order(cursor.execute(f"{sql} {where}", [*given, *params]).fetchnumpy())
-        created = integers(columns["created"], 0)
+    for where, params in _windows(owner, known):
+        sql = apart(texts, TIMES, "memories", where, key="id")
+        columns = in_order(cursor.execute(sql, [*given, *params, *params]).fetchnumpy(), "created")
+        created = integers(columns["created"])
         recalls, recalled = uses.of(created)
         values = {name: columns[name].tolist() for name in columns if name not in {"vector", "tokens"}}
         packed = [*(values[name] for name in PACKED), *recalled]
@@ -173,7 +146,7 @@ def _batches(
             recalls=recalls,
             facets=[facets[text] for text in values["facets"]],
             traits=values["traits"],
-            characters=integers(columns["characters"], 0),
+            characters=integers(columns["characters"]),
             noted=[(n, unpack(records[n])) for n in np.flatnonzero(columns["noted"]).tolist()],
             said=_said(*(values[name] for name in Said._fields)),
             terms=values["terms"],
@@ -185,7 +158,7 @@ def _batches(
 def _vectors(
     query: Query,
     owner: Owner,
-    times: NDArray[np.int64],
+    known: Rows,
     dimensions: Sequence[int],
     wanted: VectorsWanted,
 ) -> Iterator[VectorBatch]:
@@ -193,28 +166,19 @@ def _vectors(
     if wanted.dimensions not in dimensions:
         return
     tokens = "token_vectors" if wanted.tokens else "NULL::BLOB"
-    for where, params in _windows(owner, times):
+    for where, params in _windows(owner, known):
         columns = query(
             f"SELECT epoch_us(create_time) AS created, {column_of(wanted.dimensions)} AS vector, {tokens} AS tokens"
             f" FROM memories WHERE {where} AND fingerprint = ?",
             [*params, wanted.fingerprint],
         )
-        columns = _in_order(columns)
+        columns = in_order(columns, "created")
         held = [bytes_of(one) for one in columns["tokens"]] if wanted.tokens else []
-        yield VectorBatch(integers(columns["created"], 0), stacked(columns["vector"], wanted.dimensions), held)
+        yield VectorBatch(integers(columns["created"]), stacked(columns["vector"], wanted.dimensions), held)
 
 
 def _said(*columns: Sequence[str | None]) -> list[tuple[int, Said]]:
     return [(n, Said(*row)) for n, row in enumerate(zip(*columns, strict=True)) if row[0] is not None]
-
-
-def _in_order(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return rows oldest first. To sort them in SQL takes half as long again: the vectors are moved twice."""
-    created = columns["created"]
-    if (np.diff(created) > 0).all():
-        return columns
-    order = np.argsort(created, kind="stable")
-    return {name: column[order] for name, column in columns.items()}
 
 
 class _Uses:
@@ -229,7 +193,7 @@ class _Uses:
             " ORDER BY created",
             params,
         ).fetchnumpy()
-        self._created, self._count = integers(found["created"], 0), integers(found["count"], 0)
+        self._created, self._count = integers(found["created"]), integers(found["count"])
         self._times = integers(found["time"], NEVER), integers(found["trusted_time"], NEVER)
 
     def of(self, created: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[list[int | None]]]:
@@ -256,27 +220,6 @@ class _Facets(dict[str, tuple[str, ...]]):
         return terms
 
 
-def integers(column: NDArray[Any], instead: int = 0) -> NDArray[np.int64]:
-    """Return a column of numbers with another number for what is null."""
-    return np.asarray(np.ma.filled(column, instead), dtype=np.int64)
-
-
-def bytes_of(value: Any) -> bytes:
-    """Return what a BLOB holds; nothing where it is null."""
-    return bytes(value) if isinstance(value, bytearray | bytes) else b""
-
-
-def stacked(column: NDArray[Any], dimensions: int) -> NDArray[np.float32]:
-    """Return a column of vectors as rows, zeros for what is null: shape (len(column), dimensions)."""
-    if len(column) and not np.ma.is_masked(column) and isinstance(column[0], np.ndarray):
-        return np.stack(column.tolist())
-    found = np.zeros((len(column), dimensions), dtype=np.float32)
-    for n, vector in enumerate(column):
-        if isinstance(vector, np.ndarray | tuple | list):
-            found[n] = vector
-    return found
-
-
 def _unpacked(owner: Owner, record: bytes) -> Memory:
     """Return the memory of a record: PACKED, then when it was recalled, how often, and when by the host."""
     (
@@ -290,11 +233,6 @@ def _unpacked(owner: Owner, record: bytes) -> Memory:
         memory_id, owner.agent_id, scope.user_id, scope.chat_id, content, kind, key, details, *map(datetime_of, times),
         grant_id, datetime_of(recalled), count, datetime_of(trusted_recalled),
     ))  # fmt: skip
-
-
-def datetime_of(value: int | None) -> datetime | None:
-    """Return a time of so many microseconds since 1970 as the columns hold it."""
-    return None if value is None else EPOCH + timedelta(microseconds=value)
 
 
 def entry_of(memory: Memory, terms: str, fingerprint: str, vector: Any, tokens: Any) -> Entry:
