@@ -308,3 +308,7 @@ async def test_texts_that_are_more_than_duckdb_may_take_at_once_are_loaded_by_an
             patch.setattr(pieces, "MOST_BYTES", 1 << 20)  # as all is a quarter of what it is with more memory
             assert 440 == len(await ports.indexes.get(OWNER))
         assert 400 == len(await ports.episodes.get(OWNER))
+        embedder = MessageEmbedder(ports, clock, print)
+        while await embedder.step():
+            pass
+        assert 0 == (await ports.episodes.get(OWNER)).vectors.missing

@@ -27,6 +27,7 @@ from memoryd.store.duckdb.conversation_rows import (
     thread_of,
 )
 from memoryd.store.duckdb.episodes import read_episodes
+from memoryd.store.duckdb.pieces import apart, reading, rows_in
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.vectors import column_of
@@ -287,11 +288,23 @@ class ConversationReads:
 
     async def unembedded_messages(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
         columns = ", ".join("'' AS metadata" if name == "metadata" else name for name in MESSAGE_COLUMNS)
-        return await self._conversation_rows(
-            f"SELECT number, {columns} FROM messages WHERE number > ? ORDER BY number LIMIT {int(limit)}",
-            [after],
-            lambda row: (int(row[0]), message_of(row[1:])),
-        )
+
+        def read() -> list[tuple[int, Message]]:
+            cursor = self._readers.cursor()
+            with reading(cursor):
+                known = rows_in(
+                    cursor, "number", f"messages WHERE number > ? ORDER BY number LIMIT {int(limit)}", [after]
+                )
+                window = next(known.windows(), None)
+                if window is None:
+                    return []
+                where, key = "number >= ? AND number <= ?", "thread, id"
+                rows = apart(f"thread, {columns}", f"{key}, number", "messages", where, key=key)
+                names = ", ".join(("number", *MESSAGE_COLUMNS))
+                found = cursor.execute(f"SELECT {names} FROM ({rows}) ORDER BY number", [*window, *window]).fetchall()
+                return [(int(row[0]), message_of(row[1:])) for row in found]
+
+        return await self._readers.read(read)
 
     async def cursor(self, name: str) -> int | None:
         found = await self._conversation_rows("SELECT value FROM cursors WHERE name = ?", [name], tuple)
