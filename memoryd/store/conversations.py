@@ -160,7 +160,7 @@ class ConversationStore(Protocol):
         ...
 
     async def unembedded_messages(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
-        """Return at most limit messages, of all owners, by number past the given one."""
+        """Return at most limit messages, of all owners, by number past the given one; fewer where they are long."""
         ...
 
     async def cursor(self, name: str) -> int | None:

@@ -7,7 +7,7 @@ from html import escape
 
 __all__ = ["bars", "curves", "scatter"]
 
-LABEL_HEIGHT, CHARACTER = 13, 6.2
+LABEL_HEIGHT, CHARACTER, NAME_WIDTH = 13, 6.2, 140
 COLOURS = ("#1b6ca8", "#c8803a", "#5b8c5a", "#8a5a9e", "#a83a3a", "#555555", "#2a9d8f")
 BAR, GAP, LEFT, WIDTH = 13, 12, 190, 760
 PLOT, MARGIN, LEGEND = 330, 60, 250
@@ -29,12 +29,13 @@ def bars(groups: Mapping[str, Mapping[str, float]]) -> str:
     """Return one group of bars for each key, with one bar for each value, 0–1; the same names share a colour."""
     left = max(LEFT, 20 + CHARACTER * max(map(len, groups)))
     names = list(dict.fromkeys(name for group in groups.values() for name in group))
+    legend = min(left, WIDTH - NAME_WIDTH * len(names))
     body = [
         part
         for n, name in enumerate(names)
         for part in (
-            f'<rect x="{left + 150 * n:.1f}" y="8" width="11" height="11" fill="{COLOURS[n % len(COLOURS)]}"/>',
-            _text(left + 150 * n + 16, 18, name),
+            f'<rect x="{legend + NAME_WIDTH * n:.1f}" y="8" width="11" height="11" fill="{COLOURS[n % len(COLOURS)]}"/>',
+            _text(legend + NAME_WIDTH * n + 16, 18, name),
         )
     ]
     y = 36.0
