@@ -312,3 +312,13 @@ async def test_texts_that_are_more_than_duckdb_may_take_at_once_are_loaded_by_an
         while await embedder.step():
             pass
         assert 0 == (await ports.episodes.get(OWNER)).vectors.missing
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 12 << 20), max_size=40))
+def test_windows_hold_every_row_once_and_no_more_than_they_may(sizes):
+    numbers = np.arange(len(sizes), dtype=np.int64) * 3
+    known = pieces.Rows(numbers, np.array(sizes, dtype=np.int64), np.zeros(len(sizes), dtype=np.int64))
+    windows = [range(first // 3, last // 3 + 1) for first, last in known.windows()]
+    assert list(range(len(sizes))) == [row for window in windows for row in window]
+    assert all(len(window) == 1 or sum(sizes[row] for row in window) <= pieces.MOST_BYTES for window in windows)

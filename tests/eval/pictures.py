@@ -33,9 +33,10 @@ def bars(groups: Mapping[str, Mapping[str, float]]) -> str:
     body = [
         part
         for n, name in enumerate(names)
+        for x in [legend + NAME_WIDTH * n]
         for part in (
-            f'<rect x="{legend + NAME_WIDTH * n:.1f}" y="8" width="11" height="11" fill="{COLOURS[n % len(COLOURS)]}"/>',
-            _text(legend + NAME_WIDTH * n + 16, 18, name),
+            f'<rect x="{x:.1f}" y="8" width="11" height="11" fill="{COLOURS[n % len(COLOURS)]}"/>',
+            _text(x + 16, 18, name),
         )
     ]
     y = 36.0
