@@ -112,10 +112,11 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     from memoryd.daemon.schedule import expressions_of
-    from memoryd.daemon.wiring import load_every_finder, make_embedder
+    from memoryd.daemon.wiring import load_every_finder, make_embedder, make_extractor
 
     config, places = _settle(args)
     expressions_of(config)
+    make_extractor(config)
     load_every_finder(config)
     tell = _nothing if args.json else print
     if args.json:

@@ -148,6 +148,12 @@ class MemoryConfig:
         180.0, "days", "a superseded memory is kept for so long; 0: for ever", most=36_525
     )
     expired_grace_days: float = key_of(30.0, "days", "an expired memory is kept for so long", most=36_525)
+    extraction_enabled: bool = key_of(
+        default=True, unit="", meaning="whether anything is learnt from messages; see [learning]", per_agent=True
+    )
+    extraction_confidence_threshold: float = key_of(
+        0.7, "confidence", "what is learnt with less is dropped", most=1, per_agent=True
+    )
     max_entries: int = key_of(
         0, "memories", "live ones of one owner; above it the least valuable go; 0: no cap", per_agent=True
     )
@@ -157,6 +163,15 @@ class MemoryConfig:
         "supersede", "name", "what is contradicted is superseded, or demoted to confidence 0.3", one_of=POLICIES
     )
     decay: str = key_of("gentle", "name", "how confidence fades", one_of=DECAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class LearningConfig:
+    """How messages become memories."""
+
+    extractor: str = key_of("rules", "name", "rules, none, or one that a package adds")
+    wait_s: float = key_of(30.0, "seconds", "after a message, before its thread is learnt from", most=86_400)
+    max_attempts: int = key_of(5, "attempts", "that fail in a row, and a thread is parked", least=1, most=100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +294,7 @@ class Config:
     index: IndexConfig = IndexConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
     memory: MemoryConfig = MemoryConfig()
+    learning: LearningConfig = LearningConfig()
     entities: EntitiesConfig = EntitiesConfig()
     strategies: StrategiesConfig = field(default=StrategiesConfig(), metadata={"label": "entities.strategies"})
     schedule: ScheduleConfig = ScheduleConfig()

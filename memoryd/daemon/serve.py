@@ -41,6 +41,7 @@ from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
 from memoryd.model.change import ChangeSet
 from memoryd.model.reports import Reembedding
+from memoryd.model.work import WorkState
 from memoryd.paths import Places
 from memoryd.store.duckdb import DuckDBStore, Opened, StoreRefused, open_store
 
@@ -226,6 +227,7 @@ class _Daemon:
         self._start(garbage.collect())
         self._start(doors.reembedder.serve())
         self._start(doors.message_embedder.serve())
+        self._start(doors.learner.serve())
         self._start(self._end_idle_sessions(ports))
         if self._config.embedding.reembed:
             doors.reembedder.start()
@@ -311,6 +313,11 @@ class _Daemon:
         warnings += _embedding_warnings(embedding)
         if doors.message_embedder.fault:
             warnings.append(f"messages are not embedded now: {doors.message_embedder.fault}")
+        if doors.learner.fault:
+            warnings.append(f"nothing is learnt from messages now: {doors.learner.fault}")
+        parked = sum(n for (_, state), n in (await ports.store.work_counts()).items() if state is WorkState.PARKED)
+        if parked:
+            warnings.append(f"{parked} threads cannot be learnt from, and are parked; see: memoryd jobs list")
         if audit is not None and audit.fault:
             warnings.append(f"the audit log cannot be written: {audit.fault}")
         if ports.indexes.faults:

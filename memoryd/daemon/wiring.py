@@ -38,6 +38,8 @@ from memoryd.knowledge.language.names import forget_names
 from memoryd.knowledge.language.stems import forget_stems
 from memoryd.knowledge.language.text_traits import forget_texts
 from memoryd.knowledge.secrets import SecretDetector
+from memoryd.learning.extractor import Extractor, load_extractor
+from memoryd.learning.rules import RulesExtractor
 from memoryd.model.change import Applied
 from memoryd.store.base import Store
 from memoryd.store.conversations import EpisodeCommits
@@ -45,6 +47,7 @@ from memoryd.store.conversations import EpisodeCommits
 __all__ = [
     "load_every_finder",
     "make_embedder",
+    "make_extractor",
     "make_grants",
     "make_ports",
     "new_id",
@@ -119,6 +122,11 @@ def make_embedder(config: Config) -> Embedder:
     return NoEmbedder() if encoder is None else ScheduledEmbedder(encoder)
 
 
+def make_extractor(config: Config) -> Extractor | None:
+    """Return who learns from messages; ExtractorRefused names those there are."""
+    return load_extractor(config.learning.extractor, {"rules": lambda: RulesExtractor(config.schedule.zone)})
+
+
 def make_reranker(config: Config) -> Reranker | None:
     """Return the cross-encoder that the configuration names, if any; ModelRefused if it cannot be used."""
     if not config.search.rerank:
@@ -148,6 +156,8 @@ def policy_of(config: Config) -> Policy:
         zone=config.schedule.zone,
         enabled=config.memory.enabled,
         floor=config.search.floor,
+        extraction_enabled=config.memory.extraction_enabled,
+        extraction_threshold=config.memory.extraction_confidence_threshold,
         max_entries=config.memory.max_entries,
         context=kept(config.context, ContextPolicy),
         conversation=kept(config.conversation, ConversationPolicy),

@@ -52,6 +52,10 @@ class Policy:
     """Whether what is no answer is left out of searches and contexts that name no min_score."""
     enabled: bool = True
     """Whether statements and messages are stored."""
+    extraction_enabled: bool = True
+    """Whether anything is learnt from messages."""
+    extraction_threshold: float = 0.7
+    """What is learnt with less confidence is dropped."""
     max_entries: int = 0
     """Live memories that one owner may have; 0: no cap."""
     rules: Rules = field(default_factory=Rules)

@@ -26,6 +26,7 @@ from memoryd.index.cache import ScopeIndexes
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.change import Applied, ChangeSet, Entry, Recalled
 from memoryd.model.conversation import Session, Thread
+from memoryd.model.grant import NO_LIMITS, Quota
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
@@ -201,12 +202,20 @@ class GrantCheck(Protocol):
         """Raise Unauthenticated if the grant of this id counts no longer; "" is no grant, and always counts."""
         ...
 
+    def quota(self, grant_id: str) -> Quota:
+        """Return what a grant may store, also one that has ended; without limits where there is none."""
+        ...
+
 
 class NoGrants:
     """Where everybody is the host."""
 
     def check(self, grant_id: str, now: datetime) -> None:
         """Let everything pass."""
+
+    def quota(self, grant_id: str) -> Quota:  # noqa: ARG002  it knows none
+        """Return no limits."""
+        return NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)

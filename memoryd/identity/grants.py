@@ -16,7 +16,7 @@ from types import MappingProxyType
 from memoryd.errors import AmbiguousId, GrantNotFound, InvalidArgument, LimitExceeded, Unauthenticated
 from memoryd.model import limits
 from memoryd.model.change import Applied, ChangeSet
-from memoryd.model.grant import Grant, GrantUsage, TokenKey
+from memoryd.model.grant import NO_LIMITS, Grant, GrantUsage, Quota, TokenKey
 from memoryd.model.memory import Memory
 from memoryd.model.validation import check_id
 from memoryd.store.base import GrantStore
@@ -140,6 +140,11 @@ class Grants:
                 raise Unauthenticated(f"{refusal}; nothing was written")
 
     # --- quotas ---
+
+    def quota(self, grant_id: str) -> Quota:
+        """Return what a grant may store, also one that has ended; without limits where there is none."""
+        grant = self._grants.get(grant_id)
+        return NO_LIMITS if grant is None else grant.quota
 
     async def charge(self, grant: Grant, writes: int, now: datetime) -> None:
         """Take a call and its writes from what is left of a grant; LimitExceeded names what is used up."""

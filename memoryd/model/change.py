@@ -18,6 +18,7 @@ from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, TokenKey
 from memoryd.model.memory import Memory, Outcome
 from memoryd.model.scope import Owner
+from memoryd.model.work import Run, Work
 
 if TYPE_CHECKING:
     import numpy as np
@@ -193,6 +194,10 @@ class ChangeSet:
     """How far work in the background has come, by name."""
     cursors_before: Mapping[str, int | None] = field(default_factory=dict)
     """How far it had come, None: it had not begun, when this was decided; otherwise it is not committed."""
+    work: tuple[Work, ...] = ()
+    """How far work has come in threads: never back, whoever writes last. It decides nothing about memories."""
+    runs: tuple[Run, ...] = ()
+    """Runs of jobs: new ones, and the new state of known ones."""
     based_on: int | None = None
     """The number of the owner's commit on which it was decided; None: it holds whatever was committed since."""
 
@@ -230,6 +235,8 @@ class ChangeSet:
             yield self.request.owner
         if self.conversation is not None and noted:
             yield self.conversation.owner
+        for work in self.work if noted else ():
+            yield work.owner
 
     @property
     def of_store(self) -> ChangeSet:
@@ -243,6 +250,7 @@ class ChangeSet:
             jobs_before=self.jobs_before,
             cursors=self.cursors,
             cursors_before=self.cursors_before,
+            runs=self.runs,
         )
 
     @property
@@ -281,6 +289,7 @@ class ChangeSet:
             purge_owner=_if_same(self.purge_owner, owner),
             rebuild=_if_same(self.rebuild, owner),
             conversation=self._conversation_of(owner),
+            work=tuple(one for one in self.work if one.owner == owner),
         )
 
     @property

@@ -25,6 +25,7 @@ from memoryd.model.reports import Compaction, GcReport, OwnerContents
 from memoryd.model.results import Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.conversations import ConversationStore
+from memoryd.store.work import WorkStore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -343,5 +344,5 @@ class MaintenanceStore(CommitLog, Protocol):
         ...
 
 
-class Store(MemoryStore, EntityStore, GrantStore, ConversationStore, MaintenanceStore, Protocol):
+class Store(MemoryStore, EntityStore, GrantStore, ConversationStore, WorkStore, MaintenanceStore, Protocol):
     """All of it: what RamStore and DuckDBStore are."""

@@ -159,7 +159,7 @@ class ConversationStore(Protocol):
         """Return at most limit threads, of all owners, with an open session, changed before one time or after one."""
         ...
 
-    async def unembedded_messages(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
+    async def messages_past(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
         """Return at most limit messages, of all owners, by number past the given one; fewer where they are long."""
         ...
 

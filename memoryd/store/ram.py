@@ -27,6 +27,7 @@ from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import text_digest
 from memoryd.store.base import Cursor, Graces, StoreInfo, check_jobs, check_owners
 from memoryd.store.ram_conversations import RamConversations, erased_messages, names_erased_thread
+from memoryd.store.ram_work import RamWork
 from memoryd.store.recent import RecentChanges
 
 __all__ = ["RamStore"]
@@ -35,11 +36,12 @@ T = TypeVar("T")
 CHUNK = 2048
 
 
-class RamStore(RamConversations):
+class RamStore(RamConversations, RamWork):
     """A dictionary of entries."""
 
     def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
-        super().__init__()
+        RamConversations.__init__(self)
+        RamWork.__init__(self)
         self._entries: dict[str, Entry] = {}
         self._requests: dict[tuple[Owner, str, str], RecordedRequest] = {}
         self._grants: dict[str, Grant] = {}
@@ -109,6 +111,7 @@ class RamStore(RamConversations):
         self._tombstones = (self._tombstones | {*change.tombstones}) - {*change.lift}
         self._purge_owner(change.purge_owner)
         self._note_cursors(change)
+        self._note_work(change)
         jobs = dict(change.jobs)
         if PURGE in jobs and PURGE in self._jobs:
             jobs[PURGE] = max(jobs[PURGE], self._jobs[PURGE] + timedelta(microseconds=1))

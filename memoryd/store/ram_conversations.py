@@ -291,7 +291,7 @@ class RamConversations:
         found = [one for one in self._threads.values() if one.session_id and not before <= one.update_time <= ahead]
         return sorted(found, key=lambda thread: thread.update_time)[:limit]
 
-    async def unembedded_messages(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
+    async def messages_past(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
         return [(number, message) for number, message in sorted(self._said.items()) if number > after][:limit]
 
     async def cursor(self, name: str) -> int | None:

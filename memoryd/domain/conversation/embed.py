@@ -83,7 +83,7 @@ class MessageEmbedder:
         ports.lag.appended.clear()
         known = await ports.store.cursor(self._name)
         after = known or 0
-        page = await ports.store.unembedded_messages(after, limit=PAGE)
+        page = await ports.store.messages_past(after, limit=PAGE)
         ports.lag.waiting = (await ports.store.message_totals(after))[1] if page else 0
         if not page:
             return False

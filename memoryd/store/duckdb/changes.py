@@ -18,6 +18,7 @@ from memoryd.store.duckdb.conversation_writes import message_sizes, stored_sizes
 from memoryd.store.duckdb.purges import purge, purge_owner
 from memoryd.store.duckdb.usage import UsageChanges, sizes_of
 from memoryd.store.duckdb.vectors import column_of
+from memoryd.store.duckdb.work_writes import write_work
 
 __all__ = ["add_recalls", "jobs_of", "write"]
 
@@ -108,6 +109,7 @@ def write(
             purge_owner(con, change.purge_owner, usage)
         if change.cursors:
             write_cursors(con, change)
+        write_work(con, change)
     talks = [(seq, change.conversation) for seq, change in enumerate(changes, first_seq) if change.conversation]
     write_conversations(con, talks, _insert)
     _embed(con, [(seq, one) for seq, change in enumerate(changes, first_seq) for one in change.embeddings], dimensions)

@@ -286,7 +286,7 @@ class ConversationReads:
             thread_of,
         )
 
-    async def unembedded_messages(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
+    async def messages_past(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
         columns = ", ".join("'' AS metadata" if name == "metadata" else name for name in MESSAGE_COLUMNS)
 
         def read() -> list[tuple[int, Message]]:

@@ -304,9 +304,31 @@ def places(con: duckdb.DuckDBPyConnection) -> None:
         con.execute("UPDATE memories SET facets = columns.facets FROM columns WHERE memories.id = columns.id")
 
 
+def work(con: duckdb.DuckDBPyConnection) -> None:
+    """Create how far work in the background has come in threads, and the runs of jobs."""
+    con.execute("""
+        CREATE TABLE work (
+            name VARCHAR PRIMARY KEY,
+            kind VARCHAR NOT NULL,
+            agent_id VARCHAR NOT NULL,
+            user_id VARCHAR,
+            chat_id VARCHAR,
+            thread_id VARCHAR NOT NULL,
+            state VARCHAR NOT NULL,
+            due_time TIMESTAMP NOT NULL,
+            seq BIGINT NOT NULL,
+            details VARCHAR NOT NULL
+        )""")
+    con.execute("""
+        CREATE TABLE runs (
+            id VARCHAR PRIMARY KEY, job VARCHAR NOT NULL, state VARCHAR NOT NULL, start_time TIMESTAMP NOT NULL,
+            details VARCHAR NOT NULL
+        )""")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     first_tables, grants, knowledge, unlink, usage, conversations, token_vectors, traits,
-    places,
+    places, work,
 )  # fmt: skip
 
 

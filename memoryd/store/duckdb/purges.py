@@ -18,7 +18,10 @@ from memoryd.store.duckdb.usage import UsageChanges
 __all__ = ["contents_of", "forget_noted_messages", "owners_of_user", "purge", "purge_owner"]
 
 Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
-OWNED = ("memories", "entities", "tombstones", "threads", "sessions", "messages", "message_vectors", "working_memories")
+OWNED = (
+    "memories", "entities", "tombstones", "threads", "sessions", "messages", "message_vectors", "working_memories",
+    "work",
+)  # fmt: skip
 """Every table whose rows belong to an owner."""
 WITH_TRUST = ("memories", "entities", "messages", "threads")
 

@@ -39,6 +39,7 @@ from memoryd.store.duckdb.reserve import RESERVE
 from memoryd.store.duckdb.snapshot import entities_of, entry_of, read_snapshot
 from memoryd.store.duckdb.traces import traces_of
 from memoryd.store.duckdb.vectors import column_of
+from memoryd.store.duckdb.work import WorkReads
 from memoryd.store.duckdb.writer import Writer
 
 __all__ = ["DuckDBStore"]
@@ -50,7 +51,7 @@ _STATE = """CASE WHEN delete_time IS NOT NULL THEN 'deleted' WHEN supersede_time
  WHEN expire_time <= ? THEN 'expired' ELSE 'live' END"""
 
 
-class DuckDBStore(ConversationReads):
+class DuckDBStore(ConversationReads, WorkReads):
     """One open database."""
 
     def __init__(

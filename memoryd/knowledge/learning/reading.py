@@ -1,0 +1,369 @@
+"""
+What may be learnt from a message: each fact in the words of who said it, with what sort of fact it is.
+
+Precision first: what is not surely a lasting statement of the speaker's own is left alone. Nothing here knows who
+speaks, when, or what is known already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from memoryd.knowledge.claims.statement import statement_of
+from memoryd.knowledge.language.dates import days_named
+from memoryd.knowledge.language.fillers import is_filler
+from memoryd.knowledge.language.words import plain
+from memoryd.knowledge.learning.answers import answered, asked_and_answered
+from memoryd.knowledge.learning.doubts import is_doubtful, is_of_now, is_question
+from memoryd.knowledge.learning.orders import Order, is_bare, is_of_before, names_secret, ordered
+from memoryd.knowledge.learning.patterns import CLAIMED, LIKELY, ROWS
+from memoryd.knowledge.learning.sentences import own_sentences
+from memoryd.model.memory import Kind
+
+__all__ = ["MOST_A_MESSAGE", "Fact", "facts_in"]
+
+MOST_A_MESSAGE = 8  # facts; who tells more at once pastes
+MOST_CHARACTERS = 300  # of one fact
+A_YEAR = 360  # days
+LEAST_LETTERS = 2
+MOST_BEFORE = 3  # sentences that "remember all that" is said of
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that may be learnt."""
+
+    content: str
+    category: str
+    kind: Kind
+    confidence: float
+    """0 to 1; of what was ordered to be remembered 1."""
+    lasts: timedelta | None = None
+    """For how long it is so, where that is said."""
+    day: date | None = None
+    """The day that it is about, where it tells of one."""
+    is_certain_day: bool = False
+    """Whether it names one day and no other."""
+    needs_question: bool = False
+    """Whether it is an answer, which is understood with its question alone."""
+
+
+def facts_in(text: str, *, today: date, before: str = "") -> list[Fact]:
+    """Return what a message says that may be learnt; `before` is what was said just before it, by somebody else."""
+    if is_filler(text):
+        return _of_answer(before, text, today) if before else []  # "yes" to a question says something
+    found: list[Fact] = []
+    awaited = False
+    said: list[str] = []
+    for sentence in own_sentences(text):
+        if awaited or is_bare(sentence):
+            if awaited:
+                found += _of_order(Order(_capital(sentence.rstrip(" .!"))), today)
+            awaited = not awaited
+            continue
+        if is_of_before(sentence):
+            found = [
+                fact
+                for one in said[-MOST_BEFORE:]
+                if not is_question(one)
+                for fact in _of_order(Order(_capital(one.rstrip(" .!"))), today)
+            ] or found
+            continue
+        said.append(sentence)
+        found += _of_sentence(sentence, today)
+    if not found and before:
+        found = _of_answer(before, text, today)
+    unique = {fact.content.casefold(): fact for fact in reversed(found)}
+    return list(reversed(unique.values()))[:MOST_A_MESSAGE]
+
+
+def _of_answer(before: str, text: str, today: date) -> list[Fact]:
+    answer = answered(before, text)
+    if answer is not None:
+        facts = [replace(fact, needs_question=True) for fact in _of_clause(answer, today)]
+        if facts:
+            return facts
+    pair = asked_and_answered(before, text)
+    if pair is None or is_of_now(plain(pair)) or names_secret(pair):
+        return []
+    return [Fact(pair, "other", Kind.FACT, LIKELY, needs_question=True)]
+
+
+def _of_sentence(sentence: str, today: date) -> list[Fact]:
+    order = ordered(sentence)
+    if order is not None:
+        return _of_order(order, today)
+    said = _before_question(sentence)
+    if not said or is_question(said):
+        return []
+    facts: list[Fact] = []
+    for clause in _clauses(said):
+        facts += _of_clause(clause, today)
+    return facts
+
+
+def _of_order(order: Order, today: date) -> list[Fact]:
+    content = order.content
+    if names_secret(content) or is_filler(content) or len(content) > MOST_CHARACTERS:
+        return []
+    known = _of_clause(content, today, is_ordered=True)
+    category, kind = (known[0].category, known[0].kind) if known else ("other", Kind.FACT)
+    day, certain = (known[0].day, known[0].is_certain_day) if known else (None, False)
+    return [
+        _dated(Fact(content, category, kind, 1.0, day=day, is_certain_day=certain), content, today, lasts=order.lasts)
+    ]
+
+
+_ASKED_AFTER = re.compile(
+    r"(?:,|;| -+| –| —)? *(?:so|and|but|then)?,? *\b(?:what|which|how|where|when|who|why|can|could|do|does|did|is|are"
+    r"|should|would|will|any (?:idea|tips|advice|suggestions|recommendations|thoughts)|got any|help|please|give|suggest"
+    r"|recommend|find|show|tell|make|plan|write)\b[^,;]*$",
+    re.IGNORECASE,
+)
+_TASK_AFTER = re.compile(
+    r"(?:,|;| -+| –| —) *(?:so|and|but|then)?,? *(?:can|could|would|will|please|pls|give|suggest|recommend|find|show"
+    r"|tell|help"
+    r"|make|plan|write|what|which|how|any)\b.*$",
+    re.IGNORECASE,
+)
+
+
+def _before_question(sentence: str) -> str:
+    """Return what a sentence states before it asks: "I'm vegan, so what can I cook?"; empty if it only asks."""
+    task = _TASK_AFTER.search(sentence)
+    if task and task.start() > 0:
+        return sentence[: task.start()]
+    if not sentence.rstrip(" )\"'").endswith(("?", "\uff1f")):
+        return sentence
+    asked = _ASKED_AFTER.search(sentence)
+    if asked and asked.start() > 0 and sentence[asked.start()] in ",;-–— ":
+        kept = sentence[: asked.start()].rstrip(" ,;-–—")
+        return kept if re.match(r"(?:i|my|we|our)\b", kept, re.IGNORECASE) and "," in sentence else ""
+    return ""
+
+
+_NEXT = r"(?=(?:i|i'm|i've|i’m|i’ve|my|we|we're|we’re|we've|our)\b)"
+_CLAUSE = re.compile(rf"(?:\s*[;–—]\s*|\s+-+\s+|,?\s+(?:but|and|so|plus)\s+{_NEXT}|,\s+{_NEXT})", re.IGNORECASE)
+_LEAD = re.compile(
+    r"^(?:(?:yes|yeah|yep|yup|no|nope|nah|ok|okay|well|oh|ah|hey|hi|hello|hiya|hmm+|um+|so|and|but|also|plus"
+    r"|actually|btw"
+    r"|by the way|fyi|for context|for the record|for reference|for what it's worth|fwiw|to be honest|tbh|honestly"
+    r"|just so"
+    r"|you know|just to let you know|as you know|just fyi|quick update|small update|update|news|good news|bad news"
+    r"|fun fact|side note|random fact|one more thing|another thing|oh and|and also|turns out|sorry|thanks|thank you"
+    r"|great|nice|cool|sure|right|anyway|anyways|to be clear|to clarify|see|look|listen|you see|you know|i mean|like"
+    r"|basically|first of all|firstly|secondly|finally|lately|recently|these days|nowadays|currently|now|since last \w+"
+    r"|last (?:week|month|year|summer|winter|spring|fall|autumn)|this (?:week|month|year)|a (?:week|month|year) ago"
+    r"|as of (?:today|now|\w+)|the thing is|about me|a bit about me|unfortunately|luckily|sadly|happily|fortunately"
+    r"|guess what|until then|since then|as an? \w+|correction|it's that|yay|haha|lol|ugh|man|dude|bro|mate|guys"
+    r"|everyone|please note"
+    r"|oops|wait|no wait|hm|alright|all right|in general|in my case|for me|personally|as for me|myself)[,:.!…-]*\s+)+",
+    re.IGNORECASE,
+)
+
+
+def _clauses(sentence: str) -> Iterator[str]:
+    """Yield the clauses of a sentence that have a subject of their own; "I used to X but now I Y" is one."""
+    if re.search(r"\bused to\b.+\bbut\b", sentence, re.IGNORECASE):
+        yield sentence
+        return
+    held = ""
+    for part in _CLAUSE.split(sentence):
+        piece = f"{held} and {part}" if held else part
+        piece = piece.strip(" ,;:-–—")
+        held = piece if _NO_CLAUSE.match(piece) else ""
+        if piece and not held:
+            yield piece
+
+
+_NO_CLAUSE = re.compile(r"^(?:my|our) [\w-]+(?: [\w'’-]+)?$", re.IGNORECASE)
+"""What stands before "and I" and is a part of the subject: "my partner Jo"."""
+
+
+def _of_clause(clause: str, today: date, *, is_ordered: bool = False) -> list[Fact]:
+    lead = _LEAD.match(clause)
+    said = clause[lead.end() :] if lead else clause
+    said = said.strip().rstrip(".!…,;:").strip()
+    said = _TAIL.sub("", said)
+    written = _written_out(said)
+    if not said or len(said) > MOST_CHARACTERS or sum(map(str.isalpha, said)) < LEAST_LETTERS or names_secret(written):
+        return []
+    if not is_ordered and (is_doubtful(written) or is_question(said)):
+        return []
+    found = _row_of(written, today) or _claim_of(written)
+    if found is None or found is _VETO:
+        return []
+    category, kind, confidence = found
+    if category == "date":
+        return _of_day(said, written, kind, confidence, today)
+    if not is_ordered and is_of_now(written):
+        return []
+    return [_dated(Fact(_capital(said), category, kind, confidence), said, today)]
+
+
+def _of_day(said: str, written: str, kind: Kind, confidence: float, today: date) -> list[Fact]:
+    """Return what is said of a day: an event, unless it comes every year; none if it is over."""
+    if _YEARLY.search(written):
+        return [Fact(_capital(said), "date", Kind.FACT, confidence)]
+    near = (today.year, today.year + 1)  # what is due is still to come
+    named = [days for days in days_named(written, today, near) if days.last >= today.toordinal()]
+    if not named:
+        return []
+    first = min(named, key=lambda days: days.first)
+    day = date.fromordinal(max(first.first, today.toordinal()))
+    certain = len({days for days in named if days.first - first.first < A_YEAR}) == 1 and first.first == first.last
+    return [Fact(_capital(said), "date", kind, confidence, day=day, is_certain_day=certain)]
+
+
+_YEARLY = re.compile(r"\b(?:birthday|anniversary|bday|b-day|every|each|yearly|annually)\b", re.IGNORECASE)
+_TAIL = re.compile(
+    r",? +(?:if (?:that|it|you|anyone|this)\b.*|by the way|btw|fyi|just so you know|lol|haha\w*|tho|though|:\)|;\)"
+    r"|:d|xd"
+    r"|believe it or not|actually)$|, (?:if (?:that|it|you|anyone|this)|which (?:is|means|isn't)|used to be|people"
+    r"|you) .*$"
+    r"|[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F\s]+$",
+    re.IGNORECASE,
+)
+_AS_SPOKEN = {
+    "im": "i am", "ive": "i have", "dont": "do not", "doesnt": "does not", "cant": "can not", "wont": "will not",
+    "isnt": "is not", "arent": "are not", "didnt": "did not", "theyre": "they are", "my name's": "my name is",
+    "were(?= (?:moving|getting|having|expecting))": "we are", "gonna": "going to", "wanna": "want to",
+    "have got(?! to)": "have", "has got(?! to)": "has", "bc|cuz|cos": "because",
+    "(mother|father|brother|sister|son|daughter) in law": r"\1-in-law",
+    r"(my|our) (\w+)'s(?= (?:a|an|the|in|on|at|from|not|called|named|allergic|vegan|\w+ing)\b)": r"\1 \2 is",
+}  # fmt: skip
+_INFORMAL = tuple((re.compile(rf"\b(?:{short})\b", re.IGNORECASE), long) for short, long in _AS_SPOKEN.items())
+
+
+def _written_out(text: str) -> str:
+    """Return a text on one line with its contractions written out, also those without an apostrophe."""
+    written = plain(text)
+    for pattern, long in _INFORMAL:
+        written = pattern.sub(long, written)
+    return written
+
+
+_VETO = ("", Kind.FACT, 0.0)
+_Found = tuple[str, Kind, float]
+
+
+_VAGUE = re.compile(
+    r"(?:~not )?(?:(?:really|very|so|just|all|both|about|to|of|for|in|on|at|with|by|as|from|how|when|what|why|where|who"
+    r"|seeing|hearing|reading) )*(?:it|this|that|these|those|them|him|her|there|here|how|when|what|why|where|who|one"
+    r"|ones"
+    r"|the (?:idea|way|fact|sound|look|feel|thought|first|second|third|last|other|one|same|new|old|whole|part|rest"
+    r"|answer|suggestion|result|feeling|vibe)|something|anything|nothing|everything|stuff|things?|such|so|some|more"
+    r"|another|others?|both|all|either|neither|yes|no|not|done|good|great|fine|ready|sure|sorry|glad|happy|sad|able)\b"
+    r"(?! (?:with|made|containing|spicy|people|foods?|kinds?|sorts?|types?))".replace("~not ", "not "),
+    re.IGNORECASE,
+)
+_PASSING = re.compile(
+    r"\b(?:a (?:question|problem|meeting|call|headache|cold|minute|bug|doubt|request|favor|feeling|hunch|point|look"
+    r"|crush on|hard time|bad day|good time|lot going on|typo)|\w+ left$|the memory of|stuck|confused|lost|wondering"
+    r"|curious|looking (?:for|at"
+    r"|into)|trying to (?:figure|understand|find|fix|get|decide|make sense|solve|install|run|debug)|having (?:trouble"
+    r"|issues|problems|a)|getting (?:an|this|the)|working on (?:this|it|that|the)|errors?|exception)\b",
+    re.IGNORECASE,
+)
+
+
+def _row_of(written: str, today: date) -> _Found | None:
+    """Return what the first row that matches says; _VETO where it means nothing by itself."""
+    if _PASSING.search(written):
+        return _VETO
+    first = written.split(" ", 1)[0].lower()
+    for row in ROWS:
+        if row.first and first not in row.first:
+            continue
+        match = row.pattern.match(written)
+        if match is None:
+            continue
+        if row.category == "date" and not _YEARLY.search(written) and not days_named(written, today):
+            continue
+        value = match.groupdict().get("v")
+        if value is not None and _is_vague(value.strip(), row.category):
+            return _VETO
+        return row.category, row.kind, row.confidence
+    return None
+
+
+def _is_vague(value: str, category: str) -> bool:
+    """Whether what is said means nothing without what was said before."""
+    if not re.search(r"\w", value) or value.lower() in _NO_VALUES:
+        return True
+    if category == "date":
+        return bool(_IT.search(value))
+    begin = " ".join(value.split()[:MOST_POINTED])
+    return bool(_POINTS.search(begin)) or (category not in {"decision", "goal"} and bool(_VAGUE.match(value)))
+
+
+_NO_VALUES = frozenset(["to", "not", "too", "on", "few", "for", "with", "in", "at"])
+MOST_POINTED = 4  # words of a value that are looked at for what points to something said before
+_IT = re.compile(r"\b(?:it|them|him|her|tonight|today|this (?:morning|afternoon|evening))\b", re.IGNORECASE)
+_POINTS = re.compile(
+    r"\b(?:it|this(?! (?:year|month|week|summer|winter|spring|fall|autumn))|them|these|those|him|there|here)\b"
+    r"|\bthat\b(?! (?:are|is|have|has|were|was|contain\w*|give)\b)",
+    re.IGNORECASE,
+)
+
+
+def _claim_of(written: str) -> _Found | None:
+    """Return what the reader of statements finds: an attribute of the speaker, as it is now."""
+    statement = statement_of(written)
+    past = re.match(r"(?:i|we) (?:\w+ )?(?:was|were|lived|worked|had|used to)\b", written, re.IGNORECASE)
+    if (
+        statement.hedged
+        or past
+        or _POINTS.search(written)
+        or not re.match(
+            r"(?:i|my|we"
+            r"|our)\b",
+            written,
+            re.IGNORECASE,
+        )
+    ):
+        return None
+    found = (CLAIMED[claim.attribute] for claim in statement.claims if claim.attribute in CLAIMED)
+    category = next(found, None)
+    return None if category is None else (category, Kind.FACT, LIKELY)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+_LASTS = re.compile(
+    r"\b(?:for|over|during) (?:the )?(?:next |coming )?(?P<count>\d+|an?|one|two|three|four|five|six|seven|eight"
+    r"|nine|ten"
+    r"|twelve|a couple of|a few)? ?(?P<unit>day|week|month|year)s?\b(?! (?:now|ago|in a row|already))",
+    re.IGNORECASE,
+)
+_COUNTS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "twelve": 12, "a couple of": 2, "a few": 3,
+}  # fmt: skip
+_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_STAYS = re.compile(r"\b(?:am|are|is|will be|staying|visiting|away|off|until|till)\b", re.IGNORECASE)
+
+
+def _dated(fact: Fact, said: str, today: date, *, lasts: timedelta | None = None) -> Fact:
+    """Return a fact with how long it is so, where it says so: "I'm in Lisbon for two weeks", "until Friday"."""
+    if lasts is not None:
+        return replace(fact, lasts=lasts)
+    written = plain(said)
+    if not _STAYS.search(written) or re.search(r"\b(?:have|has|had) been\b", written, re.IGNORECASE):
+        return fact
+    until = re.search(r"\b(?:until|till|through) (?P<when>.+)$", written, re.IGNORECASE)
+    if until:
+        named = [days for days in days_named(f"on {until['when']}", today) if days.first >= today.toordinal()]
+        if named:
+            return replace(fact, lasts=timedelta(days=min(day.last for day in named) + 1 - today.toordinal()))
+    match = _LASTS.search(written)
+    if match is None or not (match["count"] or "next" in match[0] or "coming" in match[0]):
+        return fact
+    count = match["count"] or "one"
+    number = int(count) if count.isdigit() else _COUNTS[count.lower()]
+    return replace(fact, lasts=timedelta(days=number * _DAYS[match["unit"].lower()]))

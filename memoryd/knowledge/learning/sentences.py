@@ -1,0 +1,96 @@
+"""
+The sentences that somebody says in a message for themselves: without code, quotes, pasted text and tasks.
+
+What a message is about ("translate this: I live in Berlin") is not what its sender says of themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+__all__ = ["MOST_CHARACTERS", "own_sentences"]
+
+MOST_CHARACTERS = 3000  # of a message that are read; what is longer was pasted
+_FENCED = re.compile(r"```.*?(?:```|$)|~~~.*?(?:~~~|$)|`[^`\n]{1,200}`", re.DOTALL)
+_QUOTED_LINE = re.compile(
+    r"^\s*(?:>|\||[-=*_]{3,}|#{1,6} |(?:from|to|subject|date|sent|cc|re|fwd|author|source|user|assistant|role"
+    r"|patient|complaint|scene|setting|player|system|tool"
+    r"|human|ai|bot|customer|agent|output|result|stdout|stderr|log|error|warn(?:ing)?|info|debug|traceback|title"
+    r"|body|name|char(?:acter)?)\s*:|\[\w[^\]]{0,40}\]|\d{4}-\d\d-\d\d[ t]\d\d:\d\d|[{}<$\\]|at \w+\.|import |def "
+    r"|class |select |sudo |\w+\s*=\s*\S|on .{4,60} wrote:)",
+    re.IGNORECASE,
+)
+_QUOTE = re.compile(r"[\"“«„][^\"“”«»„]{1,400}[\"”»“]|(?<!\w)['‘][^'‘’\n]{12,400}['’](?!\w)")
+_LINES_OF_ANOTHER = re.compile(
+    r"\b(?:translate|summari[sz]e|tl;?dr|proof-?read|rewrite|re-?write|rephrase|paraphrase|reword|edit|correct|fix"
+    r"|check"
+    r"|polish|shorten|expand|analy[sz]e|classify|critique|grade|review|simplify|convert|parse|explain|format"
+    r"|transcribe|improve|make (?:this|it|the following)|respond to|reply to|answer|read|extract|spell-?check"
+    r"|what (?:do|does|did) (?:this|the following)|is this|(?:here|below) is|here's|here are|the following|as follows"
+    r"|(?:i|we) (?:just )?(?:got|received) (?:this|an?|the) (?:e-?mail|message|letter|text|mail|note|review|dm)"
+    r"|sent me|wrote me|says?|said|reads|goes|lyrics?|poem|quote|post(?:ed)?|paragraph|essay|article|e-?mail|letter"
+    r"|message|bio|caption|script|dialogue|story|scene|sentence|text|cv|resume|résumé|cover letter|testimonial|tweet"
+    r"|profile|transcript|conversation|example|sample|template|draft|prompt|test)\b[^.!?\n]*:\s*\S?",
+    re.IGNORECASE,
+)
+"""After such words and a colon comes a text of somebody else, or one that is worked on."""
+_FICTION = re.compile(
+    r"\b(?:role-?play|pretend|(?:let's|let us) (?:play|imagine|say)|imagine|act as|you are (?:an?|the) \w+|in character"
+    r"|fictional|my (?:character|novel's|protagonist|persona)|(?:as|in) (?:the|a|my|this) (?:story|game|novel|campaign"
+    r"|role|voice of)|from the (?:perspective|point of view|pov)|hypothetical(?:ly)?|for the sake of argument"
+    r"|suppose|dear diary|two truths and a lie|never have i ever|i am your \w+,|you are (?-i:[A-Z])\w+ (?-i:[A-Z])"
+    r"|captain)\b",
+    re.IGNORECASE,
+)
+_WRITES = re.compile(
+    r"^(?:(?:please|pls|can you|could you|would you|i need you to|help me(?: to)?|ok|okay|hey|hi|now|also|then"
+    r"|next)[, ]+)*"
+    r"(?:write|draft|compose|generate|create|make up|invent|continue|finish|complete|sing|tell (?:me )?a|give me a"
+    r"|rap|translate|summari[sz]e|proof-?read|rewrite|rephrase|paraphrase|reword|say|type|print|repeat|send|reply"
+    r"|respond|answer|tweet|post|caption|describe)\b",
+    re.IGNORECASE,
+)
+"""A task for the assistant: what it says is wanted, and not true."""
+_END = re.compile(r"(?<=[.!?…。！？])[\"”')]*\s+(?=\S)|\n+")  # noqa: RUF001  full-width marks
+_NO_END = re.compile(
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|e\.g|i\.e|etc|vs|approx|no|a\.m|p\.m|u\.s|inc|ltd|jr|sr|co)\.|\b[A-Z]\.)$",
+    re.IGNORECASE,
+)
+_QUOTE_MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
+
+
+def own_sentences(text: str) -> list[str]:
+    """Return the sentences of a message that its sender says for themselves, in order, as they are written."""
+    if len(text) > MOST_CHARACTERS or _FICTION.search(text):
+        return []
+    kept = _FENCED.sub(" ", text)
+    kept = _QUOTE.sub(_short_quote, kept)
+    found: list[str] = []
+    for line in kept.split("\n"):
+        if _QUOTED_LINE.match(line):
+            continue
+        pasted = _LINES_OF_ANOTHER.search(line)
+        found += _sentences(line[: pasted.start()] if pasted else line)
+        if pasted:  # what follows is not theirs, to the end
+            break
+    return [one for one in found if _QUOTE_MARK not in one]
+
+
+def _short_quote(match: re.Match[str]) -> str:
+    """Keep a name in quotes; of a longer quote keep a mark, by which its sentence is known."""
+    words = match[0][1:-1].split()
+    return match[0][1:-1] if len(words) <= 2 else _QUOTE_MARK  # noqa: PLR2004  a name has two words
+
+
+def _sentences(line: str) -> Iterator[str]:
+    begin = 0
+    for end in [*(match for match in _END.finditer(line)), None]:
+        stop = len(line) if end is None else end.start()
+        piece = line[begin:stop].strip()
+        if end is not None and _NO_END.search(piece):
+            continue
+        begin = len(line) if end is None else end.end()
+        piece = re.sub(r"^(?:[-*•–]|\d+[.)])\s+", "", piece)
+        if piece and not _WRITES.match(piece):
+            yield piece

@@ -1,0 +1,214 @@
+"""
+From the messages of a thread to memories: what an extractor finds goes the way of every statement.
+
+How far a thread is read is a row of its owner, written with the memories themselves in one transaction: after a crash,
+or with two daemons, each message is learnt from once. What is learnt has the trust, the grant, the speaker and the
+scope of its message, and counts against the quota of its grant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from memoryd.domain.decay import EXTRACTION
+from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.ports import Ports, thread_lock
+from memoryd.domain.writing.session import Recorded, WriteSession
+from memoryd.errors import InvalidArgument, LimitExceeded
+from memoryd.index.analysis import embedded_text
+from memoryd.learning.extractor import Exchange, Extractor, Learnt
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet
+from memoryd.model.conversation import Message
+from memoryd.model.embedding import Embedded
+from memoryd.model.grant import GrantUsage
+from memoryd.model.memory import Draft, Outcome, Source
+from memoryd.model.message_draft import MASK
+from memoryd.model.work import EXTRACTION_JOB, Work, WorkState
+
+__all__ = ["AT_ONCE", "Extracted", "extract_thread", "notice", "offered"]
+
+AT_ONCE = 32  # messages of a thread that are read together
+NOTICED = 128  # messages that are looked at together for the threads they are of
+CURSOR = "learning"
+EMBEDDING_LINE = "learning"  # the caller by whose name the texts wait
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What became of some messages."""
+
+    message_count: int = 0
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    """How many facts were inserted, reinforced, superseded something, or were rejected."""
+    goes_on: bool = False
+    """Whether the thread has more messages."""
+
+
+async def notice(ports: Ports, *, wait_s: float, now: datetime) -> int:
+    """
+    Note which threads have messages that were not read; return how many messages were looked at.
+
+    A thread is read `wait_s` after the first of them. One that is parked stays so: its messages are kept for the retry.
+    """
+    known = await ports.store.cursor(CURSOR)
+    page = await ports.store.messages_past(known or 0, limit=NOTICED)
+    if not page:
+        return 0
+    first: dict[object, Message] = {}
+    for _, message in page:
+        first.setdefault((message.owner, message.thread_id), message)
+    changes = []
+    for message in first.values():
+        held = await ports.store.work(message.owner, EXTRACTION_JOB, message.thread_id)
+        if held is None:
+            due = now + timedelta(seconds=wait_s)
+            held = Work(
+                kind=EXTRACTION_JOB,
+                owner=message.owner,
+                thread_id=message.thread_id,
+                seq=message.seq - 1,
+                due_time=due,
+            )
+        elif held.state is WorkState.IDLE:
+            held = replace(held, state=WorkState.WAITING, due_time=now + timedelta(seconds=wait_s))
+        else:
+            continue
+        changes.append(ChangeSet(work=(held,)))
+    moved = ChangeSet(cursors={CURSOR: page[-1][0]}, cursors_before={CURSOR: known})
+    await ports.store.commit(*changes, moved)
+    return len(page)
+
+
+async def extract_thread(
+    work: Work, extractor: Extractor, ports: Ports, *, now: datetime, dry_run: bool = False
+) -> tuple[Extracted, list[Learnt]]:
+    """
+    Read the next messages of a thread, and write down what they say; return what became of them, and what was found.
+
+    Raises whatever keeps the extractor or the store from it; then nothing was written.
+    """
+    thread = await ports.store.thread(work.owner, work.thread_id)
+    if thread is None or work.seq >= thread.last_seq:
+        done = replace(work, state=WorkState.IDLE, attempts=0, error="", due_time=now)
+        if not dry_run and thread is not None:
+            await ports.store.commit(ChangeSet(work=(done,)))
+        return Extracted(), []
+    last = min(thread.last_seq, work.seq + AT_ONCE)
+    messages = await ports.store.messages(
+        work.owner, work.thread_id, limit=AT_ONCE + 1, before=last + 1, after=max(0, work.seq - 1)
+    )
+    exchange = Exchange(messages, sum(message.seq <= work.seq for message in messages))
+    found = await extractor.extract(exchange) if learns(work, ports) else []
+    kept = [one for one in found if one.confidence >= ports.policy.of(work.owner.agent_id).extraction_threshold]
+    if dry_run:
+        return Extracted(len(exchange.new), {}, last < thread.last_seq), kept
+    outcomes: Counter[str] = Counter()
+    parts = [list(part) for _, part in groupby(kept, key=lambda one: one.message.grant_id)] or [[]]
+    held = work
+    for n, part in enumerate(parts):
+        is_last = n == len(parts) - 1
+        seq = last if is_last else part[-1].message.seq
+        state = WorkState.IDLE if is_last and last == thread.last_seq else WorkState.WAITING
+        after = replace(held, seq=seq, state=state, attempts=0, error="", due_time=now)
+        outcomes += await _write(held, after, part, ports, now)
+        held = after
+    return Extracted(len(exchange.new), dict(outcomes), last < thread.last_seq), kept
+
+
+def learns(work: Work, ports: Ports) -> bool:
+    """Whether anything is learnt for an agent."""
+    policy = ports.policy.of(work.owner.agent_id)
+    return policy.enabled and policy.extraction_enabled
+
+
+async def _write(work: Work, after: Work, part: Sequence[Learnt], ports: Ports, now: datetime) -> Counter[str]:
+    """Judge what was found, and write it with how far the work has come, unless somebody else has done so."""
+    drafts = [offer for one in part if (offer := offered(one, now)) is not None]
+    texts = [embedded_text(draft.source.speaker, draft.content) for draft, _ in drafts]
+    embedded: list[Embedded | None] = []
+    if texts:
+        embedded = await ports.embedder.documents(texts, caller=EMBEDDING_LINE, background=True)
+    grant_id = part[0].message.grant_id if part else ""
+    quota = ports.grants.quota(grant_id)
+    counted = bool(quota.stored_memories or quota.stored_bytes)
+
+    async def decide() -> Decision[Counter[str]]:
+        held = await ports.store.work(work.owner, work.kind, work.thread_id)
+        if held is None or held.seq != work.seq:
+            return Decision(None, _counted([]))  # another daemon was faster, or the thread is gone
+        if not drafts:
+            return Decision(ChangeSet(work=(after,)), _counted([]))
+        indexes = {work.owner: await ports.indexes.get(work.owner)}
+        used = await ports.store.usage(grant_id, now.date()) if counted else GrantUsage()
+        heads = [await ports.store.head(work.owner)]
+        session = WriteSession(ports, indexes, now, heads=heads, used=used, count=len(drafts))
+        recorded: list[Recorded] = []
+        try:
+            for (draft, message), vectors in zip(drafts, embedded, strict=True):
+                caller = replace(_speaker(message), quota=quota)
+                if ports.secrets([draft.content]):
+                    recorded.append(("", Outcome.REJECTED, ("secret",)))
+                    continue
+                try:
+                    recorded.append(await session.consider(draft, work.owner, caller, vectors))
+                except LimitExceeded:  # a full scope, all of it protected
+                    recorded.append(("", Outcome.REJECTED, ("full",)))
+        finally:
+            session.end()
+        change = await session.change(None)
+        return Decision(replace(change, work=(after,)), _counted(recorded))
+
+    locks = [work.owner, thread_lock(work.owner, work.thread_id), *([("grant", grant_id)] if counted else [])]
+    return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
+
+
+def _counted(recorded: Sequence[Recorded]) -> Callable[[], Awaitable[Counter[str]]]:
+    async def answer() -> Counter[str]:
+        return Counter(outcome.value for _, outcome, _ in recorded if outcome is not None)
+
+    return answer
+
+
+def _speaker(message: Message) -> Caller:
+    """Return in whose name a message was said: never with more trust than it."""
+    return Caller(
+        agent_id=message.agent_id,
+        user_id=message.scope.user_id or message.author or None,
+        chat_id=message.scope.chat_id,
+        trust=message.trust,
+        grant_id=message.grant_id,
+    )
+
+
+def offered(one: Learnt, now: datetime) -> tuple[Draft, Message] | None:
+    """Return what is offered as a memory, and the message that says it; None for what is over, or was masked."""
+    message = one.message
+    expire_time = None if one.lasts is None else message.create_time + one.lasts
+    if (expire_time is not None and expire_time <= now) or MASK in one.content:
+        return None
+    source = Source(
+        speaker=message.name,
+        channel=EXTRACTION,
+        thread_id=message.thread_id,
+        session_id=message.session_id,
+        message_ids=tuple(dict.fromkeys([message.id, *(other.id for other in one.also)])),
+    )
+    try:
+        draft = Draft(
+            content=one.content,
+            kind=one.kind,
+            shared=message.scope.chat_id is not None,
+            category=one.category,
+            source=source,
+            event_time=one.event_time or message.create_time,
+            confidence=one.confidence,
+            expire_time=expire_time,
+        )
+    except (InvalidArgument, LimitExceeded):  # what an extractor makes need not be well-formed
+        return None
+    return draft, message

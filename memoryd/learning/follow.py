@@ -1,0 +1,123 @@
+"""The daemon's own learner: it follows the messages, reads threads when their time has come, and parks what fails."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from memoryd.domain.ports import Ports
+from memoryd.learning.extract import extract_thread, notice
+from memoryd.learning.extractor import Extractor
+from memoryd.model.change import ChangeSet
+from memoryd.model.work import EXTRACTION_JOB, Run, RunState, Work, WorkState
+
+__all__ = ["Learner"]
+
+LOOK_S = 5.0  # between two looks for threads whose time has come
+THREADS = 16  # that are taken at once
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 30.0, 3600.0  # before a thread is tried again
+BREATH_S = 0.002  # between two threads, for calls that came meanwhile
+
+
+class Learner:
+    """Learns from what is said, thread by thread."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        extractor: Extractor | None,
+        clock: Callable[[], datetime],
+        tell: Callable[[str], None],
+        *,
+        wait_s: float = 30.0,
+        most_attempts: int = 5,
+    ) -> None:
+        """Do nothing yet; `tell` is told, for the log, what went wrong. Without an extractor nothing is ever learnt."""
+        self._ports, self._extractor, self._clock, self._tell = ports, extractor, clock, tell
+        self._wait_s, self._most_attempts = wait_s, most_attempts
+        self.fault = ""
+        """Why nothing can be learnt now; empty: it can."""
+
+    @property
+    def name(self) -> str:
+        """The extractor."""
+        return "none" if self._extractor is None else self._extractor.name
+
+    async def serve(self) -> None:
+        """Learn until it is cancelled."""
+        while self._extractor is not None:
+            try:
+                await self.step()
+                self.fault = ""
+            except Exception as error:  # noqa: BLE001  the store may be busy or full now; the next look comes soon
+                self.fault = type(error).__name__
+                self._tell(self.fault)
+            await asyncio.sleep(LOOK_S)
+
+    async def step(self) -> int:
+        """Note what is new, then read every thread whose time has come; return how many messages were read."""
+        looked = 1
+        while looked:
+            looked = await notice(self._ports, wait_s=self._wait_s, now=self._clock())
+        return await self.run()
+
+    async def run(self, *, trigger: str = "messages") -> int:
+        """Read every thread whose time has come, as one run of the job; return how many messages were read."""
+        counts: Counter[str] = Counter()
+        began = self._clock()
+        while due := await self._ports.store.work_due(EXTRACTION_JOB, self._clock(), limit=THREADS):
+            for work in due:
+                counts += await self.read(work)
+                await asyncio.sleep(BREATH_S)
+        if counts:
+            done = Run(
+                id=self._ports.new_id(),
+                job=EXTRACTION_JOB,
+                state=RunState.DONE,
+                start_time=began,
+                end_time=self._clock(),
+                trigger=trigger,
+                done_count=counts["threads"],
+                total_count=counts["threads"],
+                counts=dict(counts),
+            )
+            await self._ports.store.commit(ChangeSet(runs=(done,)))
+        return counts["messages"]
+
+    async def read(self, work: Work) -> Counter[str]:
+        """Read one thread to its end; what fails is tried again later, and parked when it has failed too often."""
+        counts: Counter[str] = Counter(threads=1)
+        if self._extractor is None:
+            return counts
+        held: Work | None = work
+        try:
+            while held is not None:
+                done, _ = await extract_thread(held, self._extractor, self._ports, now=self._clock())
+                counts += Counter({"messages": done.message_count, **done.outcomes})
+                if not done.goes_on:
+                    break
+                await asyncio.sleep(BREATH_S)
+                held = await self._ports.store.work(work.owner, work.kind, work.thread_id)
+        except Exception as error:  # noqa: BLE001  one thread that cannot be read keeps no other from it
+            self._tell(type(error).__name__)
+            counts["failed"] += 1
+            with contextlib.suppress(Exception):  # the store may be what fails: then it is tried again anyway
+                await self._put_off(held or work, type(error).__name__)
+        return counts
+
+    async def _put_off(self, work: Work, error: str) -> None:
+        attempts = work.attempts + 1
+        parked = attempts >= self._most_attempts
+        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (attempts - 1))
+        later = replace(
+            work,
+            attempts=attempts,
+            error=error,
+            state=WorkState.PARKED if parked else WorkState.WAITING,
+            due_time=self._clock() + timedelta(seconds=0 if parked else pause_s),
+        )
+        await self._ports.store.commit(ChangeSet(work=(later,)))

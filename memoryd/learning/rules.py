@@ -1,0 +1,100 @@
+"""The extractor `rules`: no model, no network; what it learns stands in the words that were said."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, tzinfo
+
+from memoryd.knowledge.language.relative_times import has_relative_time
+from memoryd.knowledge.learning.reading import Fact, facts_in
+from memoryd.learning.extractor import Exchange, Learnt
+from memoryd.model.conversation import Message, Role
+from memoryd.model.memory import Kind
+from memoryd.model.recalled_text import without_recalled
+
+__all__ = ["RulesExtractor"]
+
+INLINE_CHARACTERS = 2_000  # of messages that are read on the event loop (about 1 ms); more in a thread
+NOT_SPOKEN = frozenset(
+    [
+        "tool",
+        "system",
+        "web",
+        "file",
+        "document",
+        "email",
+        "mail",
+        "webhook",
+        "cron",
+        "heartbeat",
+        "wakeup",
+        "rss",
+        "log",
+    ]
+)
+"""Sources of messages that no user typed or spoke."""
+
+
+class RulesExtractor:
+    """Reads what users say of themselves, by rules."""
+
+    name = "rules"
+
+    def __init__(self, zone: tzinfo | None = None) -> None:
+        """Take the time zone of days (None: the system's)."""
+        self._zone = zone
+
+    async def extract(self, exchange: Exchange) -> list[Learnt]:
+        """Return what users say of themselves in new messages."""
+        if sum(len(message.content) for message in exchange.new) <= INLINE_CHARACTERS:
+            return self._read(exchange)
+        return await asyncio.to_thread(self._read, exchange)
+
+    def _read(self, exchange: Exchange) -> list[Learnt]:
+        found: list[Learnt] = []
+        for n, message in enumerate(exchange.messages):
+            if n >= exchange.first and is_spoken(message):
+                found += self._of_message(message, _before(exchange.messages, n))
+        return found
+
+    def _of_message(self, message: Message, before: Message | None) -> list[Learnt]:
+        today = message.create_time.astimezone(self._zone).date()
+        asked = "" if before is None else without_recalled(before.content)
+        facts = facts_in(without_recalled(message.content), today=today, before=asked)
+        return [self._learnt(fact, message, before) for fact in facts]
+
+    def _learnt(self, fact: Fact, message: Message, before: Message | None) -> Learnt:
+        content, event_time = fact.content, None
+        if fact.day is not None and fact.kind is Kind.EVENT:
+            event_time = datetime.combine(fact.day, time(), tzinfo=self._zone).astimezone(UTC)
+            if fact.is_certain_day and has_relative_time(content):
+                content = f"{content} ({_written(fact.day)})"
+        return Learnt(
+            content=content,
+            message=message,
+            kind=fact.kind,
+            category=fact.category,
+            confidence=fact.confidence,
+            event_time=event_time,
+            lasts=fact.lasts,
+            also=(before,) if fact.needs_question and before is not None else (),
+        )
+
+
+def _written(day: date) -> str:
+    return f"{day:%Y-%m-%d}"
+
+
+def is_spoken(message: Message) -> bool:
+    """Whether a user said a message: nothing of a tool, a file or the assistant is anybody's statement."""
+    return message.role is Role.USER and message.input_source.lower() not in NOT_SPOKEN
+
+
+def _before(messages: Sequence[Message], n: int) -> Message | None:
+    """Return what somebody else said just before a message."""
+    if not n:
+        return None
+    before = messages[n - 1]
+    spoken = before.role in {Role.USER, Role.ASSISTANT} and not before.tool_calls
+    return before if spoken and (before.role, before.name) != (messages[n].role, messages[n].name) else None

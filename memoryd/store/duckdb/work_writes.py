@@ -1,0 +1,61 @@
+"""How work in the background is written, inside an open transaction."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import duckdb
+
+from memoryd.model.change import ChangeSet
+from memoryd.model.scope import Owner
+from memoryd.model.times import to_us
+from memoryd.model.work import RunState
+from memoryd.store.conversations import thread_name
+from memoryd.store.duckdb import rows
+from memoryd.store.duckdb.conversation_rows import owner_columns
+from memoryd.store.duckdb.queries import of_owner
+from memoryd.store.work import MOST_RUNS
+
+__all__ = ["work_name", "write_work"]
+
+
+def work_name(owner: Owner, kind: str, thread_id: str) -> str:
+    """Return the key of a kind of work in a thread."""
+    return f"{kind}:{thread_name(owner, thread_id)}"
+
+
+def write_work(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
+    """Write how far work has come, and runs of jobs; with threads that are purged goes their work."""
+    for one in change.work:
+        row: dict[str, Any] = {"name": work_name(one.owner, one.kind, one.thread_id), "kind": one.kind}
+        row |= owner_columns(one.owner.agent_id, one.owner.scope)
+        row |= {"thread_id": one.thread_id, "state": one.state.value, "due_time": rows.naive(one.due_time)}
+        row |= {"seq": one.seq, "details": json.dumps({"attempts": one.attempts, "error": one.error})}
+        con.execute(
+            f"INSERT INTO work ({', '.join(row)}) VALUES ({', '.join('?' * len(row))}) ON CONFLICT (name) DO UPDATE SET"
+            " state = excluded.state, due_time = excluded.due_time, seq = greatest(work.seq, excluded.seq),"
+            " details = excluded.details",
+            list(row.values()),
+        )
+    talk = change.conversation
+    for thread in () if talk is None else talk.purge_threads:
+        where, params = of_owner(thread.owner)
+        con.execute(f"DELETE FROM work WHERE {where} AND thread_id = ?", [*params, thread.id])
+    for run in change.runs:
+        details = {
+            "end_time": None if run.end_time is None else to_us(run.end_time), "trigger": run.trigger,
+            "dry_run": run.dry_run, "done_count": run.done_count, "total_count": run.total_count,
+            "counts": dict(run.counts), "error": run.error,
+        }  # fmt: skip
+        con.execute(
+            "INSERT INTO runs VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state,"
+            " details = excluded.details",
+            [run.id, run.job, run.state.value, rows.naive(run.start_time), json.dumps(details)],
+        )
+        if run.state is not RunState.RUNNING:
+            con.execute(
+                "DELETE FROM runs WHERE job = ? AND id NOT IN"
+                f" (SELECT id FROM runs WHERE job = ? ORDER BY start_time DESC, id LIMIT {MOST_RUNS})",
+                [run.job, run.job],
+            )

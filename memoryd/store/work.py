@@ -1,0 +1,42 @@
+"""What a store promises of work in the background; it goes with `store.base`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Protocol
+
+from memoryd.model.scope import Owner
+from memoryd.model.work import Run, Work, WorkState
+
+__all__ = ["MOST_RUNS", "WorkStore"]
+
+MOST_RUNS = 200  # of one job that are kept
+
+
+class WorkStore(Protocol):
+    """Work of threads, and runs of jobs."""
+
+    async def work(self, owner: Owner, kind: str, thread_id: str) -> Work | None:
+        """Return how far a kind of work has come in a thread; None if it never began."""
+        ...
+
+    async def work_due(self, kind: str, now: datetime, *, limit: int) -> list[Work]:
+        """Return at most limit pieces of work, of all owners, that wait and are due, the longest first."""
+        ...
+
+    async def work_in(self, states: Collection[WorkState], *, limit: int, kind: str = "") -> list[Work]:
+        """Return at most limit pieces of work in these states, of all owners, the earliest due time first."""
+        ...
+
+    async def work_counts(self) -> dict[tuple[str, WorkState], int]:
+        """Return how many pieces of work there are, by kind and state."""
+        ...
+
+    async def runs(self, *, job: str = "", limit: int, before: datetime | None = None) -> list[Run]:
+        """Return at most limit runs, of one job or of all, that began before a time, latest start first."""
+        ...
+
+    async def run(self, run_id: str) -> Run | None:
+        """Return a run; None if there is none."""
+        ...

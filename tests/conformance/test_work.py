@@ -1,0 +1,72 @@
+"""What every store promises of work in the background: see `store.work`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from memoryd.model.change import ChangeSet, ConversationChange
+from memoryd.model.conversation import Thread
+from memoryd.model.scope import Owner
+from memoryd.model.work import Run, RunState, Work, WorkState
+from memoryd.store.work import MOST_RUNS
+from tests.builders import ALICE, BOB, NOW, TEAM
+
+OWNERS = [Owner("default", scope) for scope in (ALICE, BOB, TEAM)]
+
+
+def work(n: int = 0, *, owner: Owner = OWNERS[0], **more) -> Work:
+    return Work(**{"kind": "extraction", "owner": owner, "thread_id": f"t{n}", "due_time": NOW, **more})
+
+
+def thread(thread_id: str, owner: Owner = OWNERS[0]) -> Thread:
+    return Thread(
+        id=thread_id, agent_id=owner.agent_id, scope=owner.scope, create_time=NOW, update_time=NOW, revision=1
+    )
+
+
+async def test_what_is_due_comes_first_due_first_and_of_all_owners(store):
+    made = [work(n, owner=owner, due_time=NOW - timedelta(minutes=n)) for n, owner in enumerate(OWNERS)]
+    await store.commit(*(ChangeSet(work=(one,)) for one in made))
+    await store.commit(ChangeSet(work=(work(8, due_time=NOW + timedelta(seconds=1)),)))
+    await store.commit(ChangeSet(work=(work(9, state=WorkState.IDLE),)))
+    assert made[::-1] == await store.work_due("extraction", NOW, limit=9)
+    assert made[:0:-1] == await store.work_due("extraction", NOW, limit=2)
+    assert [] == await store.work_due("other", NOW, limit=9)
+    assert {("extraction", WorkState.WAITING): 4, ("extraction", WorkState.IDLE): 1} == await store.work_counts()
+
+
+async def test_work_never_goes_back(store):
+    await store.commit(ChangeSet(work=(work(seq=7),)))
+    await store.commit(ChangeSet(work=(work(seq=3, state=WorkState.PARKED, attempts=5, error="OSError"),)))
+    held = await store.work(OWNERS[0], "extraction", "t0")
+    assert work(seq=7, state=WorkState.PARKED, attempts=5, error="OSError") == held
+    assert [held] == await store.work_in([WorkState.PARKED], limit=9)
+    assert [] == await store.work_in([WorkState.PARKED], limit=9, kind="other")
+    assert None is await store.work(OWNERS[1], "extraction", "t0")
+
+
+async def test_work_goes_with_its_thread_and_with_its_owner(store):
+    await store.commit(ChangeSet(conversation=ConversationChange(OWNERS[0], threads=(thread("t0"),))))
+    await store.commit(*(ChangeSet(work=(work(n, owner=owner),)) for n in range(2) for owner in OWNERS))
+    await store.commit(ChangeSet(conversation=ConversationChange(OWNERS[0], purge_threads=(thread("t0"),))))
+    assert None is await store.work(OWNERS[0], "extraction", "t0")
+    assert 5 == len(await store.work_in([WorkState.WAITING], limit=99))
+    await store.commit(ChangeSet(purge_owner=OWNERS[1]))
+    assert {OWNERS[0], OWNERS[2]} == {one.owner for one in await store.work_in([WorkState.WAITING], limit=99)}
+
+
+async def test_runs_are_told_latest_first_and_the_last_of_each_job_are_kept(store):
+    def run(n: int, job: str = "gc", **more) -> Run:
+        return Run(id=f"{job}{n}", job=job, state=RunState.DONE, start_time=NOW + timedelta(minutes=n), **more)
+
+    first = run(0, "decay", counts={"decayed": 3}, end_time=NOW, trigger="call", dry_run=True)
+    await store.commit(ChangeSet(runs=(replace(first, state=RunState.RUNNING, end_time=None),)))
+    await store.commit(ChangeSet(runs=(first,)))
+    for n in range(MOST_RUNS + 3):
+        await store.commit(ChangeSet(runs=(run(n),)))
+    assert first == await store.run("decay0")
+    assert (None, run(3)) == (await store.run("gc2"), await store.run("gc3"))
+    assert [run(MOST_RUNS + 2), run(MOST_RUNS + 1)] == await store.runs(limit=2)
+    assert [run(5)] == await store.runs(job="gc", limit=1, before=NOW + timedelta(minutes=6))
+    assert [first] == await store.runs(job="decay", limit=9)
