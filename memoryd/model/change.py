@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memoryd.model.conversation import Message, Session, Thread, WorkingMemory
 from memoryd.model.entity import Entity
@@ -152,6 +152,22 @@ def _if_same(one: Owner | None, owner: Owner) -> Owner | None:
     return one if one == owner else None
 
 
+class _Owned(Protocol):
+    @property
+    def owner(self) -> Owner: ...
+
+
+_T = TypeVar("_T", bound=_Owned)
+
+
+def _of(owner: Owner, rows: Iterable[_T]) -> tuple[_T, ...]:
+    return tuple(row for row in rows if row.owner == owner)
+
+
+def _entries_of(owner: Owner, entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    return tuple(entry for entry in entries if entry.memory.owner == owner)
+
+
 Recalled = tuple[datetime, int, datetime | None]
 """When a memory was last recalled, how often since, and when last by the host."""
 
@@ -277,19 +293,19 @@ class ChangeSet:
     def _of_owner(self, owner: Owner) -> ChangeSet:
         request = self.request
         return ChangeSet(
-            inserts=tuple(entry for entry in self.inserts if entry.memory.owner == owner),
-            updates=tuple(entry for entry in self.updates if entry.memory.owner == owner),
-            purges=tuple(memory for memory in self.purges if memory.owner == owner),
-            embeddings=tuple(embedding for embedding in self.embeddings if embedding.owner == owner),
+            inserts=_entries_of(owner, self.inserts),
+            updates=_entries_of(owner, self.updates),
+            purges=_of(owner, self.purges),
+            embeddings=_of(owner, self.embeddings),
             request=request if request is not None and request.owner == owner else None,
-            entities=tuple(entity for entity in self.entities if entity.owner == owner),
-            forget_entities=tuple(entity for entity in self.forget_entities if entity.owner == owner),
-            tombstones=tuple(stone for stone in self.tombstones if stone.owner == owner),
-            lift=tuple(stone for stone in self.lift if stone.owner == owner),
+            entities=_of(owner, self.entities),
+            forget_entities=_of(owner, self.forget_entities),
+            tombstones=_of(owner, self.tombstones),
+            lift=_of(owner, self.lift),
             purge_owner=_if_same(self.purge_owner, owner),
             rebuild=_if_same(self.rebuild, owner),
             conversation=self._conversation_of(owner),
-            work=tuple(one for one in self.work if one.owner == owner),
+            work=_of(owner, self.work),
         )
 
     @property

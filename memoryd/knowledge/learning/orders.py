@@ -119,24 +119,27 @@ def ordered(sentence: str) -> Order | None:
     if after and not text.endswith("?") and not _BACK.match(text):
         return _timed(after["content"])
     match = _ORDER.match(text)
-    if match is None or names_secret(text) or _CODE.search(match["before"]):
+    content = "" if match is None or names_secret(text) else _content(match, is_question=text.endswith("?"))
+    if match is None or not content or not _is_statement(content):
         return None
+    order = _timed(content)
+    limited = _ONLY.search(match["before"])
+    if order is not None and limited and order.lasts is None:
+        return Order(order.content, timedelta(days=_DAYS[limited["unit"].lower()]))
+    return order
+
+
+def _content(match: re.Match[str], *, is_question: bool) -> str:
+    """Return what is ordered; empty where nothing is, or somebody else is quoted."""
     before, content = match["before"], match["content"].strip().rstrip("?")
     mark = match["mark"].strip().lower()
     explicit = mark == "that" or mark.endswith(":") or (bool(match["what"].strip()) and mark != "")
-    if before and (not explicit or _SOMEBODY.search(before) or _QUOTING.search(before)):
-        return None
-    if not explicit:
-        content = "" if text.endswith("?") else _meant(match["verb"].lower(), content)
-    elif mark == "that" and (_THING.match(content) or not re.search(r"\w \w", content)):
-        return None
-    if not _is_statement(content):
-        return None
-    limited = re.search(rf"{_SPAN} only,? *$", before.strip(" ,") + " ", re.IGNORECASE) if before else None
-    order = _timed(content)
-    if order is not None and limited and order.lasts is None:
-        return Order(order.content, timedelta(days=_DAYS[limited["unit3"].lower()]))
-    return order
+    if _CODE.search(before) or (before and (not explicit or _SOMEBODY.search(before) or _QUOTING.search(before))):
+        return ""
+    if explicit:
+        is_thing = mark == "that" and (_THING.match(content) or not re.search(r"\w \w", content))
+        return "" if is_thing else content
+    return "" if is_question else _meant(match["verb"].lower(), content)
 
 
 def _meant(verb: str, content: str) -> str:
@@ -174,7 +177,7 @@ _MUST = re.compile(
     r"|give|show) me\b",
     re.IGNORECASE,
 )
-_SPAN = r"(?:for )?this (?P<unit3>week|month|year)"
+_ONLY = re.compile(r"(?:for )?this (?P<unit>week|month|year) only,? *$", re.IGNORECASE)
 _SAYS = re.compile(
     r"\b(?:am|is|are|was|were|has|have|had|likes?|loves?|hates?|prefers?|lives?|works?|wants?|needs?|can(?:not|'t)?"
     r"|can’t|will"
