@@ -19,6 +19,7 @@ from memoryd.model.query import Filter, Query
 from memoryd.model.scope import Scope
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_text, text_digest
+from memoryd.model.work import Run, RunState, Work
 from memoryd.v1 import error_reason_pb2
 from tests.builders import BOB, NOW, TEAM, entry
 from tests.conformance.store_helpers import grant
@@ -180,6 +181,8 @@ def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
         grants=(grant(),), forget_grants=("g",), token_keys=(),
         embeddings=(Embedding(of_alice, "m" * 26, mine.vector, "f"),),
         cursors={"messages:f": 7}, cursors_before={"messages:f": 3},
+        runs=(Run(id="r", job="gc", state=RunState.DONE, start_time=NOW),),
+        work=(Work(kind="extraction", owner=of_alice, thread_id="t", due_time=NOW),),
         rebuild=of_team,
         purge_owner=of_team,
         conversation=ConversationChange(of_alice, working_memory=WorkingMemory("tea")),

@@ -43,7 +43,10 @@ _VOCABULARIES = {
         " editor translator librarian firefighter soldier waiter waitress barista bartender cashier clerk"
         " secretary assistant intern freelancer contractor founder ceo cto cfo programmer tutor coach"
         " trainer therapist psychologist veterinarian vet scientist researcher realtor banker broker"
-        " trader sculptor pianist violinist cellist guitarist unemployed retired"
+        " trader sculptor rep representative recruiter coordinator analyst specialist supervisor officer technician"
+        " copywriter"
+        " parent cook nanny agent inspector stylist strategist tailor illustrator engineer consultant pianist"
+        " violinist cellist guitarist unemployed retired"
     ),
     "wedded": "married divorced single engaged widowed separated",
     "diet": "vegan vegetarian pescatarian pescetarian omnivore carnivore flexitarian",
@@ -97,7 +100,7 @@ _VOCABULARIES = {
         "/landlord/doctor/dentist/editor/language/timezone/budget/deadline/goal/major/size/weight/height"
         "/age/salary/rent/status/hometown/nationality/diet/plan/schedule/standup/stand-up/meeting"
         "/appointment/flight/train/exam/interview/wedding/anniversary/class/lesson/gym/school/university"
-        "/phone/laptop/car/bike/shift/city/country/browser/bank/office/branch/version/database/port/limit"
+        "/phone/laptop/commute/income/car/bike/shift/city/country/browser/bank/office/branch/version/database/port/limit"
         "/theme/birth date/job title/time zone/blood type/password manager/phone number/shoe size"
     ),
     "when": " ".join(sorted(DAYS)),
@@ -178,9 +181,14 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Cardinality], ...] = tuple(
             Cardinality.ONE,
         ),
         (r"(?:~became|went|turned|have been|has been|be) (?:\w+ )?(?P<v>~regime)(?: \w+)?", "regime", Cardinality.MANY),
+        (r"(?:~be )?(?:follow|follows|on) (?P<v>[\w-]+) diet", "regime", Cardinality.MANY),
+        (r"~be (?:now )?on team (?P<v>.+)", "team", Cardinality.ONE),
+        (r"commute by (?P<v>.+)", "commute", Cardinality.ONE),
+        (r"fears? (?P<v>.+)", "fears", Cardinality.MANY),
         (r"~be (?:\w+ly |very )?allergic to (?P<v>.+)", "allergy", Cardinality.MANY),
         (r"(?:~have|having|suffers? from) (?:an? |\w+ )?(?P<v>[\w ]+?) ~allergy", "allergy", Cardinality.MANY),
         (r"(?:~have )?~outgrow ~their (?P<v>[\w ]+?) allergy", "-allergy", Cardinality.MANY),
+        (r"~like (?P<v>.+?) instead of (?P<left>.+)", "likes", Cardinality.MANY),
         (r"(?:(?:~have )?(?:come|learned|learnt|grown|started) to |~be )?~like (?P<v>.+)", "likes", Cardinality.MANY),
         (r"~dislike (?P<v>.+)", "!likes", Cardinality.MANY),
         (r"(?:would )?~prefer (?P<v>.+?)(?: ~over (?P<left>.+))?", "prefers", Cardinality.MANY),

@@ -15,6 +15,8 @@ from functools import cached_property
 
 from memoryd.knowledge.claims.attributes import PLACES, PREDICATES
 from memoryd.knowledge.claims.claim import Cardinality, Claim
+from memoryd.knowledge.claims.moods import ADDING, CHANGING, HABITUAL, HAPPENED, HEDGED, NOT_ENDED, TAIL_CLAUSE, TURNING
+from memoryd.knowledge.claims.rewrites import rewritten
 from memoryd.knowledge.claims.things import claims_of_thing
 from memoryd.knowledge.language.relations import RELATION_PATTERN, relation_of
 from memoryd.knowledge.language.stems import stem
@@ -30,21 +32,23 @@ class Statement:
 
     text: str
     claims: tuple[Claim, ...]
+    meant: str = ""
+    """The text as it is put plainly, see `rewrites`; empty: as it is."""
 
     @cached_property
     def changing(self) -> bool:
         """Whether it says that something changed: now, switched, no longer, new …"""
-        return bool(_CHANGING.search(self.text))
+        return bool(CHANGING.search(self.text) or CHANGING.search(self.meant))
 
     @cached_property
     def hedged(self) -> bool:
         """Whether it is a question, a wish, a guess, or not meant so."""
-        return bool(_HEDGED.search(self.text))
+        return bool(HEDGED.search(TAIL_CLAUSE.sub("", self.meant or self.text)))
 
     @cached_property
     def turning(self) -> bool:
         """Whether it says so in words that leave no other reading: anymore, no longer, moved off, cancelled …"""
-        return bool(_TURNING.search(self.text)) and not _NOT_ENDED.search(self.text)
+        return bool(TURNING.search(self.text)) and not NOT_ENDED.search(self.text)
 
     @cached_property
     def limited(self) -> bool:
@@ -54,61 +58,14 @@ class Statement:
     @cached_property
     def adding(self) -> bool:
         """Whether it speaks of something beside what was said: also, another, too."""
-        return bool(_ADDING.search(self.text))
+        return bool(ADDING.search(self.text))
 
     @cached_property
     def happened(self) -> bool:
         """Whether it tells of something that happened once, so that another such thing may have happened too."""
-        return bool(_HAPPENED.search(self.text)) and not _HABITUAL.search(self.text)
+        return bool(HAPPENED.search(self.text)) and not HABITUAL.search(self.text)
 
 
-_HEDGED = re.compile(
-    r"\?|^sure,|\b(?:if|maybe|perhaps|might|would|could|should|probably|possibly|presumably|apparently|seems?|unsure"
-    r"|not sure|kind of|sort of|i (?:do not |did not )?(?:guess|think|doubt|believe(?! in\b))"
-    r"|wish|imagine|suppose|pretend\w*|jok(?:e|ing)|kidding"
-    r"|yeah,? right|oh,? sure"
-    r"|used to (?:not|never)|did not use to|not (?:just|only|that)"
-    r"|not \w+ [^,]{1,40}, (?:i|we|he|she|they) (?:love|adore|hate)s?"
-    r"|oh,? great|as if|supposedly|allegedly|dream(?:s|ed|t)? (?:of|about|that)|what a|totally normal|/s)\b",
-    re.IGNORECASE,
-)
-_CHANGING = re.compile(
-    r"\b(?:now|anymore|no longer|no more|instead|rather than|after all|switched|changed?|moved|migrated|became|become"
-    r"|turned into|new|these days|nowadays|lately|actually|correction|update[ds]?|since (?:last|this)|from now on"
-    r"|going forward|promoted|replaced|recently|just (?:got|bought|started|joined|switched|became)|as of|starting"
-    r"|quit|left|stopped|gave up|given up|cancell?ed|cancel|called off|is off|sold|traded|gave (?:it|the"
-    r"|my) \w+ to|died"
-    r"|passed away|broke up|split up|divorced?|resigned|retired|stepped down|took over|taken over|taking over|finished"
-    r"|finally|back (?:home|to)|turns out|decided|dropped|pulled out|raised|lowered|increased|reduced|bumped|cut"
-    r"|upgraded"
-    r"|downgraded|renamed|extended|extension|delayed|rescheduled|postponed|pushed|moves|relocated|used to"
-    r"|come (?:a)?round|got over|outgrew|lapsed?|expired|shut down|closed|negative|officially|down to|up to|already)\b",
-    re.IGNORECASE,
-)
-_TURNING = re.compile(
-    r"\b(?:now|anymore|no longer|no more|after all|switched|moved|migrated|these days|nowadays|lately|from now on"
-    r"|replaced|quit|stopped|gave up|given up|cancell?ed|cancel|called off|is off|sold|traded|died|passed away|broke up"
-    r"|split up|divorced?|resigned|retired|stepped down|took over|taken over|taking over|turns out|dropped|pulled out"
-    r"|raised|lowered|bumped|upgraded|downgraded|renamed|extension|delayed|rescheduled|postponed|pushed|relocated"
-    r"|come (?:a)?round|got over|outgrew|lapsed?|shut down|negative|officially|down to|changed|promoted|finally"
-    r"|back home"
-    r"|moves|left|only|got back|out of|has a new|have a new|got a new)\b",
-    re.IGNORECASE,
-)
-_NOT_ENDED = re.compile(
-    r"\b(?:not|never|nearly|almost)(?: \w+)? (?:stop(?:ped)?|quit|g[ai]ven? up|left|sold|cancell?ed|dropped|moved"
-    r"|resigned|retired|divorced?)\b",
-    re.IGNORECASE,
-)
-_HAPPENED = re.compile(
-    r"\b(?:was|were|went|visited|met|saw|bought|ate|watched|read|won|attended|finished|completed|traveled|travelled"
-    r"|flew|ran|had|took|did|made|gave|got|came|told|said|wrote|published|received|released|cooked|called|spent|lost"
-    r"|found|broke|fixed|hosted|taught|learned|learnt|climbed|booked|ordered|sold|paid|signed|deployed|shipped"
-    r"|collaborated|organized|organised|graduated|discovered|performed|played|presented|co-\w+ed)\b",
-    re.IGNORECASE,
-)
-_ADDING = re.compile(r"\b(?:also|too|as well|another|other|besides|one of my)\b", re.IGNORECASE)
-_HABITUAL = re.compile(r"\b(?:every|each|daily|weekly|usually|always|often|regularly|normally)\b", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"(?<=[a-z0-9)])[.!;](?:\s+|$)|,? but (?=\w)|,? (?:and|so|because) (?=(?:i|my|we|our|user|he|she) )"
     r"|, (?=(?:i|my|we|our|user|the user|it is|they) )|, (?:and )?(?=(?:got|bought|now) )",
@@ -122,18 +79,40 @@ _ELLIPSIS = re.compile(
 )
 """A clause that begins so is said by the speaker, who left out "I"."""
 MOST_CHARACTERS = 1000  # of a statement; what is longer is a text, which says more than one thing
+_ASIDE = re.compile(
+    r"(?<=[.!?]) (?:just (?:thought|figured) i would (?:mention|say|tell|let you know)[\w ]*|just (?:saying"
+    r"|for context|so you know|fyi)"
+    r"|keep that in mind|funny how that goes|anyway|thought (?:i would mention|you should know)[\w ]*|fyi"
+    r"|please note|for what it is worth)[.!]?(?= |$)",
+    re.IGNORECASE,
+)
+"""Words beside a statement that say nothing of it."""
+_SENTENCE = re.compile(r"(?<=[a-z0-9)])[.!](?:\s+|$)")
 MOST_CLAUSES = 4
 MOST_CLAUSE_CHARACTERS = 240
 
 _LEAD = re.compile(
-    r"(?:(?:remember(?: that)?|note(?: that)?|please|actually|oh|hey|so|well|yes|no|fyi|btw|by the way|update"
+    r"^(?:(?:just for context|quick note|quick update|small update|heads up|for the record|you know|look|listen"
+    r"|guess what|remember(?: that)?|note(?: that)?|please|actually|oh|hey|so|well|yes|no(?! (?:more|longer)\b)|fyi"
+    r"|btw|by the way|update|okay|ok|just fyi"
     r"|correction"
     r"|today|now|currently|honestly|turns out|good news|bad news|finally|after all|from now on|going forward"
-    r"|these days|nowadays|lately|recently|as of \w+|also|and|just so you know)[,:]? )+",
+    r"|these days|nowadays|lately|recently|as of \w+|also|and|just so you know)[,:]? +)+",
     re.IGNORECASE,
 )
 _NAME = rf"[{UPPER}][\w-]+(?: [{UPPER}][\w-]+){{0,2}}"
 _OWNER = r"(?:my|our|the user's|user's)"
+_SORT = (
+    r"(?:older|younger|elder|eldest|youngest|little|big|twin|close|dear|good|new|current|college|work|gym|school"
+    r"|childhood)"
+)
+_OTHERS_OF = re.compile(
+    rf"{_OWNER} (?:[\w-]+ ){{0,2}}(?:classmates?|mates?|(?:old|former|ex|previous|college"
+    rf"|late)[ -](?:{RELATION_PATTERN})s?|ex"
+    r"|in-laws?|acquaintance|buddy|guest|tenant)\b",
+    re.IGNORECASE,
+)
+"""People of whom no claim is read: who they are is not known."""
 _BARE = re.compile(
     r"(?:lives|works|likes|loves|hates|prefers|drives|uses|speaks|owns|has|moved|is|was|does not|no longer)\b",
     re.IGNORECASE,
@@ -156,7 +135,8 @@ _SUBJECTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"we\b", re.IGNORECASE), "we"),
     (
         re.compile(
-            rf"{_OWNER} (?P<relation>{RELATION_PATTERN})\b(?:,? (?P<name>(?-i:{_NAME})),?)?(?P<own>'s?)?", re.IGNORECASE
+            rf"{_OWNER} (?:{_SORT} )?(?P<relation>{RELATION_PATTERN})\b(?:,? (?P<name>(?-i:{_NAME})),?)?(?P<own>'s?)?",
+            re.IGNORECASE,
         ),
         "",
     ),
@@ -169,9 +149,18 @@ _SUBJECTS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 _TRAILING = re.compile(
     r"(?: (?:now|anymore|again|these days|nowadays|currently|instead|right now|at the moment|as well|too|actually"
-    r"|since (?:(?:last|this) )?\w+|(?:this|last) (?:week|month|year|spring|summer|autumn|fall|winter)|after all|so far"
+    r"|lately|recently|since the \w+|since (?:(?:last|this) )?\w+|(?:this|last) (?:week|month|year|spring|summer"
+    r"|autumn|fall|winter)|after all|so far"
     r"|for (?:years|months|now|the time being|a (?:while|long time))|with (?:my|our|his|her|their) .+|because .+"
-    r"|,.*))+$",
+    r"|,.*|for good|a while ago|a (?:few |couple of )?\w+ ago|over the (?:summer|winter|weekend|holidays)"
+    r"|in the (?:spring|summer|autumn"
+    r"|fall|winter|new year)|back in \w+|regularly|at all|all the time|just recently|(?:nearly "
+    r"|almost )?every (?:day|week|morning|evening|night)"
+    r"|most days|quite often|quite a lot|last (?:january|february|march|april|may|june|july|august|september|october"
+    r"|november"
+    r"|december))|,? (?:ugh|sadly|finally|thankfully|yay|luckily|unfortunately|to be honest|funny enough)"
+    r"|, (?:because|the|which|so|as|since|funny|along|doctor|it|there|then|they|not sure|no idea|thanks to|feels?"
+    r"|felt|don.t|do not) .*)+$",
     re.IGNORECASE,
 )
 
@@ -206,12 +195,20 @@ def statement_of(text: str) -> Statement:
     """Return what a text claims; nothing where no rule reads it."""
     if len(text) > MOST_CHARACTERS:
         return Statement("", ())
-    written = plain(text)
+    said = _ASIDE.sub("", plain(text))
+    written = ". ".join(put_plainly(one) for one in _SENTENCE.split(said))
     found: list[Claim] = []
     for clause in _CLAUSE.split(written)[:MOST_CLAUSES]:
         if clause and len(clause) <= MOST_CLAUSE_CHARACTERS:
             found += _claims(clause.strip(" .!,"))
-    return Statement(written, tuple(found))
+    return Statement(said, tuple(found), written if written != said else "")
+
+
+def put_plainly(sentence: str) -> str:
+    """Return a sentence without what leads it in, as `rewrites` puts it; as it is, where they have nothing to say."""
+    bare = _LEAD.sub("", sentence, count=1)
+    changed = rewritten(bare)
+    return sentence if changed == bare else changed
 
 
 def _claims(clause: str) -> list[Claim]:
@@ -220,7 +217,7 @@ def _claims(clause: str) -> list[Claim]:
         clause = clause[lead.end() :]
     if _ELLIPSIS.match(clause):
         clause = f"i {clause}"
-    if _PRONOUN.match(clause):
+    if _PRONOUN.match(clause) or _OTHERS_OF.match(clause):
         return []  # the words name no subject
     turned = _NOW_RELATED.match(clause)
     if turned:  # "Bob is my new boss"

@@ -56,7 +56,10 @@ _DATE = re.compile(
 )
 _HEADS = frozenset(
     stem(
-        word_set("trip plan travel visit subscription membership order appointment reservation booking flight holiday")
+        word_set(
+            "trip plan travel visit subscription membership order appointment reservation booking flight holiday"
+            " pass ticket season"
+        )
     )
 )
 """What is cancelled beside the thing that it is of: "my trip to Japan"."""
@@ -91,6 +94,8 @@ def claims_of_thing(subject: str, text: str, *, affirmed: bool, ended: bool) -> 
     attribute, holds, aspect = _attribute(words, value, prep, moved=moved)
     if holds is None:
         return []
+    if holds is Cardinality.MAYBE_ONE and "current" in words_in(np):
+        holds = Cardinality.ONE  # "my current project": there is no other
     qualified = re.match(r"(?P<v>[$€£]?\d\S*) (?P<of>(?:for|in|of|at|on|an?|per|each|every) .+)$", value)
     if qualified:
         attribute, value = f"{attribute} {' '.join(stem(words_in(qualified['of'])))}", qualified["v"]

@@ -97,7 +97,7 @@ ATTRIBUTE_RULES: tuple[Rule[ClaimPair], ...] = (
     ),
     Rule(
         "affirmed",
-        lambda p: p.denies and not p.old.affirmed and p.new.affirmed and p.equal,
+        lambda p: p.denies and not p.old.affirmed and p.new.affirmed and not p.new.ended and p.equal,
         lambda p: p.changed("negated", "it was denied of {}, and is so now"),
         (("I hate cilantro", "I like cilantro"), ("I don't have a car", "I have a car")),
     ),

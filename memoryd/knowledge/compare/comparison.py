@@ -23,6 +23,7 @@ from memoryd.knowledge.compare.word_rules import (
     same_figures,
     same_shades,
 )
+from memoryd.knowledge.language.relations import RELATION_PATTERN
 from memoryd.knowledge.language.words import Words
 from memoryd.knowledge.reading import Reading
 
@@ -72,6 +73,8 @@ def compare(
         return repeated(ours, theirs, similarity, duplicate)
     if finding is not None:
         return finding
+    if _are_of_two(new.text, old.text) or (theirs.negations and _OVER.search(new.text)):
+        return APART
     return by_words(said, known, ours, theirs, similarity, duplicate)
 
 
@@ -83,6 +86,19 @@ def speaks_of_itself(said: Reading) -> bool:
     return bool(_FIRST_PERSON.search(said.text)) or any(claim.subject in {"i", "we"} for claim in said.statement.claims)
 
 
+def _are_of_two(new: str, old: str) -> bool:
+    """Whether one is said of the speaker, and the other of somebody of theirs."""
+    of_kin = [bool(_OF_KIN.match(text)) for text in (new, old)]
+    return of_kin[0] != of_kin[1] and bool(_OF_ME.match(old if of_kin[0] else new))
+
+
+_LED = r"(?:[\w ]{1,20}[,:] |you know,? |well,? |oh,? )?"
+_OF_KIN = re.compile(
+    rf"{_LED}(?:my|our) (?:[\w-]+ )?(?:{RELATION_PATTERN})s?\b(?! (?:say|think|claim|tell|know)s?\b)", re.IGNORECASE
+)
+_OF_ME = re.compile(rf"{_LED}i\b", re.IGNORECASE)
+_OVER = re.compile(r"\b(?:used to .* not any ?more|used to .* but not|stopped|gave up|quit|no longer)\b", re.IGNORECASE)
+"""What tells of an end: of what was denied already it says nothing new."""
 _OF_THE_PAST = re.compile(
     r"\b(?:(?<!'m )(?<!\bam )(?<!\bis )(?<!\bare )(?<!\bget )used to"  # what one is used to is of the present
     r"|formerly|former|previous(?:ly)?|ex|back then|at that time)\b"

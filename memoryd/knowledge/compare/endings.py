@@ -12,10 +12,32 @@ from memoryd.knowledge.language.stems import stem, word_set
 
 __all__ = ["ENDING", "ends"]
 
-ENDING = frozenset(["*", "partners", "consumes"])
+ENDING = frozenset(["*", "partners", "consumes", "occupation", "marital status"])
 """Attributes of claims that may end one of another attribute."""
 _CANCELLED = frozenset(["plans", "trip", "subscriptions"])
-_LEFT = frozenset(["uses", "home", "vehicle", "plans", "prefers", "has"])
+_LEFT = frozenset(
+    [
+        "uses",
+        "home",
+        "vehicle",
+        "plans",
+        "prefers",
+        "has",
+        "employer",
+        "occupation",
+        "studies",
+        "regime",
+        "diet",
+        "consumes",
+        "major",
+        "likes",
+    ]
+)
+_WORK = frozenset(["employer", "boss"])
+_NO_WORK = frozenset(stem(["unemployed", "retired"]))
+_STUDIES = frozenset(["major", "studies"])
+_STUDENT = frozenset(stem(["student"]))
+_ALONE = frozenset(stem(["single"]))
 _PARTNERS = frozenset(["wife", "husband", "girlfriend", "boyfriend", "partner", "fiancé", "fiancée"])
 _MEAT = frozenset(stem(word_set(MEAT)))
 _MEATLESS = frozenset(stem(word_set("vegan vegetarian pescatarian pescetarian")))
@@ -51,6 +73,24 @@ _ENDINGS = (
             _is_over(new) and (new.value == _thing_of(old) or (new.value <= old.value and old.head in {"", *new.value}))
         ),
     ),
+    # "I'm unemployed now": whoever the employer was
+    _Ending(
+        "without_work",
+        lambda new, old: new.attribute == "occupation" and old.attribute in _WORK,
+        lambda new, old: new.affirmed and not new.ended and bool(new.value & _NO_WORK) and old.subject == new.subject,
+    ),
+    # "I'm no longer a student": whatever the subject was
+    _Ending(
+        "graduated",
+        lambda new, old: new.attribute == "occupation" and old.attribute in _STUDIES,
+        lambda new, old: not new.affirmed and bool(new.value & _STUDENT) and old.subject == new.subject,
+    ),
+    # "I'm single": whoever the partner was
+    _Ending(
+        "alone",
+        lambda new, old: new.attribute == "marital status" and old.attribute in _PARTNERS,
+        lambda new, old: new.affirmed and not new.ended and bool(new.value & _ALONE) and old.subject == new.subject,
+    ),
     # "I broke up with Anna": whatever Anna was
     _Ending(
         "parted",
@@ -67,7 +107,9 @@ _ENDINGS = (
     _Ending(
         "left",
         lambda new, old: bool(new.left) and (new.left <= old.value or bool(new.left & old.names)),
-        lambda _, old: old.attribute in _LEFT or old.attribute.startswith("uses") or old.aspect == "which",
+        lambda _, old: (
+            old.attribute in _LEFT or old.attribute.startswith(("uses", "favorite")) or old.aspect in {"which", "word"}
+        ),
     ),
 )
 
