@@ -9,6 +9,8 @@ MemorydError
 │   └── AmbiguousName        several are called so; name one by its id
 ├── NotFound             stop; also said of what exists and is not yours
 │   ├── GrantNotFound        no grant has that id
+│   ├── ThreadNotFound       no thread or session of that name
+│   ├── RunNotFound          no run of a job has that id
 │   └── EntityNotFound       nobody and nothing is known by that name
 ├── Unauthenticated      get a new token
 ├── PermissionDenied     stop
@@ -54,6 +56,7 @@ __all__ = [
     "PageTokenInvalid",
     "PermissionDenied",
     "RequestIdReused",
+    "RunNotFound",
     "ScopeMismatch",
     "StartupError",
     "StoreDamaged",
@@ -132,6 +135,12 @@ class ThreadNotFound(NotFound):
     """The caller has no thread or session of that name."""
 
     reason = "THREAD_NOT_FOUND"
+
+
+class RunNotFound(NotFound):
+    """No run of a job has that id; it may be too old."""
+
+    reason = "RUN_NOT_FOUND"
 
 
 class GrantNotFound(NotFound):

@@ -70,6 +70,13 @@ NEEDS = {
     "AdminService/CompactStore": "host",
     "AdminService/VerifyForgotten": "host",
     "AdminService/EraseUser": "host",
+    "JobService/ListJobs": "host",
+    "JobService/ListJobRuns": "host",
+    "JobService/GetJobRun": "host",
+    "JobService/RunJob": "host",
+    "JobService/CancelJobRun": "host",
+    "JobService/ListParkedThreads": "host",
+    "JobService/RetryParkedThreads": "host",
 }
 # A request that succeeds for whoever may send it.
 NUMBERS = itertools.count()
@@ -125,6 +132,13 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
     "AdminService/CompactStore": lambda w: {},
     "AdminService/VerifyForgotten": lambda w: {"id": "a" * 26},
     "AdminService/EraseUser": lambda w: {"user_id": "nobody"},
+    "JobService/ListJobs": lambda w: {},
+    "JobService/ListJobRuns": lambda w: {},
+    "JobService/GetJobRun": lambda w: {"id": a_run(w)},
+    "JobService/RunJob": lambda w: {"job": "decay"},
+    "JobService/CancelJobRun": lambda w: {"id": a_run(w)},
+    "JobService/ListParkedThreads": lambda w: {},
+    "JobService/RetryParkedThreads": lambda w: {},
 }
 
 
@@ -145,6 +159,11 @@ def spoken(world: World) -> str:
     with MemoryClient(socket_of(world.sandbox())) as memory:
         memory.append(thread_id, MessageDraft(content="I like tea"))
     return thread_id
+
+
+def a_run(world: World) -> str:
+    with world.admin() as host:
+        return host.run_job("decay", dry_run=True).id
 
 
 def test_every_rpc_has_a_row():
@@ -171,6 +190,7 @@ def test_whatever_changes_something_is_marked_so():
         "MemoryService/RestoreMemory", "MemoryService/DeleteMemories", "MemoryService/CorrectMemory",
         "MemoryService/ConfirmMemory", "EntityService/RenameEntity", "EntityService/MergeEntities",
         "EntityService/UnmergeEntity", "EntityService/ForgetPerson", "AdminService/RunDecay",
+        "JobService/RunJob", "JobService/CancelJobRun", "JobService/RetryParkedThreads",
         "AdminService/RunEnrichment", "AdminService/RunReembedding", "AdminService/CompactStore",
         "AdminService/RunGc", "GrantService/OpenSandbox", "GrantService/RevokeGrant",
         "GrantService/IssueToken", "GrantService/RotateTokenKeys", "GrantService/DeleteGrantMemories",

@@ -16,7 +16,6 @@ from memoryd.daemon.config_file import load_config
 from memoryd.daemon.config_key import ConfigError
 from memoryd.daemon.schedule import due_jobs, expressions_of
 from memoryd.domain.forgetting.collect import collect
-from memoryd.domain.forgetting.decay import forget_faded
 from memoryd.errors import Contended
 from memoryd.model.change import ChangeSet
 from tests.builders import NOW, entry, open_duckdb, ports_over, ram_store
@@ -38,7 +37,9 @@ def test_a_job_is_due_once_its_time_has_come_and_not_again():
 
 
 def test_missed_runs_are_made_up_for_once_in_order():
-    assert ["enrichment", "decay", "gc", "compaction"] == due_jobs(UTC_ONLY, ran(SUNDAY), SUNDAY + timedelta(days=30))
+    assert ["enrichment", "consolidation", "decay", "gc", "reflection", "compaction"] == due_jobs(
+        UTC_ONLY, ran(SUNDAY), SUNDAY + timedelta(days=30)
+    )
 
 
 def test_a_job_that_never_ran_waits_for_its_first_time():
@@ -69,36 +70,41 @@ def test_what_is_no_schedule_is_refused_before_anything_is_opened(tmp_path, text
 
 
 @pytest.mark.parametrize("kind", ["ram", "duckdb"])
-async def test_of_several_daemons_one_runs_a_job(kind, folder, monkeypatch):
+async def test_of_several_daemons_one_runs_a_job(kind, folder, clock):
     store, ran = ram_store() if kind == "ram" else open_duckdb(folder), []
+    clock.now = NOW
 
-    async def slow(ports, *, now):
-        ran.append(now)
+    async def slow(progress):
+        ran.append(progress.now)
         await asyncio.sleep(0.05)
-        return await forget_faded(ports, now=now)
+        return {}
 
-    monkeypatch.setattr(jobs, "forget_faded", slow)
     async with ports_over(StoreView(store)) as one, ports_over(StoreView(store)) as other:
+        table = {"decay": jobs.Job("decay", "", slow)}
+        first, second = (jobs.Jobs(ports, Config(), table, clock) for ports in (one, other))
 
-        async def run_decay(ports, last, now):
-            await jobs.run_job("decay", ports, None, Config(), ran=last, now=now)
+        async def run_decay(runner, last):
+            await runner.run("decay", trigger="schedule", ran=last)
 
-        await asyncio.gather(*(run_decay(ports, None, NOW) for ports in (one, other, one)))
+        await asyncio.gather(*(run_decay(runner, None) for runner in (first, second, first)))
         assert ([NOW], NOW) == (ran, (await store.jobs())["decay"])
-        await run_decay(other, None, NOW + timedelta(seconds=1))  # who has not seen that it ran
+        clock.now = NOW + timedelta(seconds=1)
+        await run_decay(second, None)  # who has not seen that it ran
         assert [NOW] == ran
 
-        later = NOW + timedelta(days=1)
+        later = clock.now = NOW + timedelta(days=1)
         await store.commit(ChangeSet(jobs={jobs.leased("decay"): later + timedelta(minutes=9)}))
-        await run_decay(one, NOW, later)  # another one is at it …
+        await run_decay(first, NOW)  # another one is at it …
         assert [NOW] == ran
-        await run_decay(one, NOW, later + timedelta(minutes=9))  # … and has ended without a word
+        clock.now = later + timedelta(minutes=9)
+        await run_decay(first, NOW)  # … and has ended without a word
         assert [NOW, later + timedelta(minutes=9)] == ran
 
         far = later + timedelta(days=9000)  # the clock of who leased it was wrong
         await store.commit(ChangeSet(jobs={jobs.leased("decay"): far}))
         last = (await store.jobs())["decay"]
-        await run_decay(one, last, later + timedelta(hours=1))
+        clock.now = later + timedelta(hours=1)
+        await run_decay(first, last)
         assert 3 == len(ran)
 
 
@@ -131,12 +137,12 @@ async def test_a_lease_counts_only_for_what_was_seen(folder):
 
 def test_the_daemon_runs_what_is_due(folder):
     config = '[embedding]\nprovider = "none"\n[schedule]\ndecay = "* * * * *"\ncompaction = ""\n'
-    program = "import memoryd.daemon.serve as d\nd.SCHEDULE_S = 0.5\nfrom memoryd.__main__ import main\nmain()"
+    program = "import memoryd.daemon.jobs as d\nd.LOOK_S = 0.5\nfrom memoryd.__main__ import main\nmain()"
     daemon = Daemon(folder, config=config)
     with daemon.log.open("ab") as log:
         process = subprocess.Popen([sys.executable, "-c", program, *daemon.command("serve")[3:]], stderr=log)
     deadline = time.monotonic() + 100  # a cron's minute and then some
-    while "job_done" not in daemon.log.read_text() and time.monotonic() < deadline:
+    while '"job": "decay"' not in daemon.log.read_text() and time.monotonic() < deadline:
         time.sleep(0.2)
     process.terminate()
     assert 0 == process.wait(timeout=30)

@@ -10,7 +10,7 @@ from memory_client.endpoint import Identity
 from memory_client.late import Late
 
 if TYPE_CHECKING:
-    from memory_client import admin_calls, grant_calls
+    from memory_client import admin_calls, grant_calls, job_calls
     from memory_client.calls import Call
     from memory_client.grant_calls import GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
     from memoryd.model.grant import Grant, GrantSpec, GrantStatus
@@ -21,13 +21,18 @@ if TYPE_CHECKING:
         ErasedUser,
         ForgottenGrant,
         GcReport,
+        JobStatus,
+        ParkedThread,
         Proof,
         Reembedding,
         ServerInfo,
     )
     from memoryd.model.results import Page
+    from memoryd.model.work import Run
 else:  # what the host alone calls takes a third of the time of a command
-    admin_calls, grant_calls = (Late(f"memory_client.{name}") for name in ("admin_calls", "grant_calls"))
+    admin_calls, grant_calls, job_calls = (
+        Late(f"memory_client.{name}") for name in ("admin_calls", "grant_calls", "job_calls")
+    )
 
 __all__ = ["Operations"]
 
@@ -35,7 +40,7 @@ T = TypeVar("T")
 
 
 class Operations:
-    """One method an RPC of AdminService, GrantService and IdentityService."""
+    """One method an RPC of AdminService, JobService, GrantService and IdentityService."""
 
     identity: Identity
 
@@ -73,6 +78,36 @@ class Operations:
     def verify_forgotten(self, memory_id: str, *, text: str = "") -> Proof:
         """Look for what is left of a purged memory (admin socket only)."""
         return self._send(admin_calls.verify_forgotten(memory_id, text))
+
+    def jobs(self) -> list[JobStatus]:
+        """Return every job, with when it runs next and how its last run went (admin socket only)."""
+        return self._send(job_calls.jobs())
+
+    def job_runs(self, *, job: str = "", page_size: int = 0) -> list[Run]:
+        """Return the last runs of a job, or of all (admin socket only)."""
+        return self._send(job_calls.job_runs(job, page_size))
+
+    def job_run(self, run_id: str) -> Run:
+        """Return a run as it is now (admin socket only)."""
+        return self._send(job_calls.job_run(run_id))
+
+    def run_job(self, job: str, *, dry_run: bool = False) -> Run:
+        """Begin a run, or return the one that is under way; with dry_run tell what it would do (admin socket only)."""
+        return self._send(job_calls.run_job(job, dry_run=dry_run))
+
+    def cancel_job_run(self, run_id: str) -> Run:
+        """End a run; what it has done stays done (admin socket only)."""
+        return self._send(job_calls.cancel_job_run(run_id))
+
+    def parked_threads(self, *, page_size: int = 0) -> list[ParkedThread]:
+        """Return the threads that could not be learnt from, the longest first (admin socket only)."""
+        return self._send(job_calls.parked_threads(page_size))
+
+    def retry_parked_threads(
+        self, thread_id: str = "", *, agent_id: str = "", user_id: str = "", chat_id: str = ""
+    ) -> int:
+        """Let parked threads be tried again, all or one; return how many (admin socket only)."""
+        return self._send(job_calls.retry_parked_threads(thread_id, agent_id, user_id, chat_id))
 
     def whoami(self) -> WhoAmI:
         """Return the identity in effect, and what it may do."""

@@ -19,6 +19,7 @@ from memoryd import paths
 from memoryd.cli.audit import add_audit_command
 from memoryd.cli.conversations import add_conversation_commands
 from memoryd.cli.identity import add_identity_commands
+from memoryd.cli.jobs import add_job_commands
 from memoryd.cli.upkeep import add_upkeep_commands
 from memoryd.daemon.config import Config
 from memoryd.daemon.config_file import load_config
@@ -79,6 +80,7 @@ def make_parser() -> argparse.ArgumentParser:
     gc.add_argument("--json", action="store_true", help="print JSON")
     gc.set_defaults(run=_gc)
     add_upkeep_commands(commands, common, _client)
+    add_job_commands(commands, common, _client)
     add_conversation_commands(commands, common, _client)
     add_identity_commands(commands, common, _client)
     add_audit_command(commands, common, _audit_path)
@@ -187,7 +189,7 @@ def _check_database(args: argparse.Namespace, config: Config, places: Places) ->
     return f"{places.database}: whole, up to transaction {seq}"
 
 
-LONG = frozenset({"gc", "grant", "decay", "enrich", "compact", "verify", "user"})
+LONG = frozenset({"gc", "jobs", "consolidate", "reflect", "grant", "decay", "enrich", "compact", "verify", "user"})
 """Commands that may take long."""
 
 

@@ -197,8 +197,10 @@ class ScheduleConfig:
         "local", "name", "of the expressions, and of dates in contexts: local, or an IANA name such as Europe/Berlin"
     )
     enrichment: str = key_of("0 2 * * *", "cron", "look again for entities")
+    consolidation: str = key_of("0 3 * * *", "cron", "learn from what waits, and end sessions that were learnt from")
     decay: str = key_of("0 4 * * *", "cron", "forget what has faded")
     gc: str = key_of("30 4 * * *", "cron", "erase what is past its grace")
+    reflection: str = key_of("0 3 * * 0", "cron", "sum up the week")
     compaction: str = key_of("0 5 * * 0", "cron", "rewrite the database without what was purged")
 
     @property

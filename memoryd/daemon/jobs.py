@@ -1,42 +1,67 @@
 """
-The work that the daemon does by itself: the jobs of the schedule, and what keeps the clock believed.
+The work that the daemon does by itself or by call: one run at a time of each job, written down, and cancelled by call.
 
 A daemon leases a job before it runs it, so that of several before one store one runs it. Every job may be run again at
-any time: a lease that has ended early does no harm.
+any time: a lease that has ended early does no harm. A run that fails is tried again after a while, and after some
+attempts when the job is next due.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import secrets
 import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import structlog
 
 from memoryd.daemon.config import Config
-from memoryd.daemon.servers import Servers
-from memoryd.daemon.wiring import now_utc
+from memoryd.daemon.schedule import due_jobs, expressions_of, first_seen, misdated, next_time
 from memoryd.domain.clock import CLOCK_SEEN
-from memoryd.domain.forgetting.decay import forget_faded
-from memoryd.domain.forgetting.verify import compact
-from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
-from memoryd.errors import Contended, Unavailable
+from memoryd.errors import Conflict, Contended, InvalidArgument, MemorydError, RunNotFound, Unavailable
 from memoryd.model.call_context import CallContext, in_call
 from memoryd.model.change import ChangeSet
-from memoryd.service.gc import run_gc
+from memoryd.model.reports import JobStatus
+from memoryd.model.work import Run, RunState, WorkState
 
-__all__ = ["collect_at_start", "lease", "look_at_clock", "run_job"]
+__all__ = ["Job", "Jobs", "Progress", "lease", "look_at_clock"]
 
 LEASE = timedelta(minutes=10)
+RENEW_S = 180.0  # before a lease ends, that of a long run is renewed
 CLOCK_NOTED = timedelta(hours=1)  # so often is the time written down
+LOOK_S = 30.0  # so late may a job begin
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)  # before a failed run is tried again
+MOST_ATTEMPTS = 5  # in a row; then the job waits for its next time
 
 log = structlog.get_logger("memoryd.daemon")
 
 
-async def look_at_clock(ports: Ports, noted: datetime | None = None) -> None:
+class Progress:
+    """How far a run is; a job tells it."""
+
+    def __init__(self, now: datetime, *, dry_run: bool = False) -> None:
+        """Begin at nothing."""
+        self.now, self.dry_run = now, dry_run
+        self.done_count = 0
+        self.total_count = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job by its name."""
+
+    name: str
+    meaning: str
+    run: Callable[[Progress], Awaitable[Mapping[str, int]]]
+    """Does it, and returns what came of it; with `progress.dry_run` it only counts."""
+
+
+async def look_at_clock(ports: Ports, now: datetime, noted: datetime | None = None) -> None:
     """Write the time down now and then, if it is believed: the next start compares the clock with it."""
-    now = now_utc()
     believed = ports.clock is not None and ports.clock.look(now)
     if believed and (noted is None or abs(now - noted) >= CLOCK_NOTED):
         await ports.store.commit(ChangeSet(jobs={CLOCK_SEEN: now}))
@@ -63,56 +88,209 @@ async def lease(name: str, ports: Ports, now: datetime, *, ran: datetime | None)
     return True
 
 
-async def run_job(
-    name: str, ports: Ports, doors: Servers, config: Config, *, ran: datetime | None, now: datetime
-) -> None:
-    """
-    Run one job of the schedule, which ran last at a time, and write down that it ran.
+class Jobs:
+    """Runs jobs when they are due, and when somebody asks for it."""
 
-    A fault is logged, and the next time comes.
-    """
-    if not await lease(name, ports, now, ran=ran):
-        return
-    call_context = CallContext(time=now, call=secrets.token_hex(6), rpc=name, door="daemon")
-    began = time.monotonic()
-    try:
-        with in_call(call_context):
-            if name == "enrichment":
-                report: object = await enrich(ports, now=call_context.time)
-            elif name == "decay":
-                report = (await forget_faded(ports, now=call_context.time)).decayed_count
-            elif name == "gc":
-                report = await run_gc(
-                    ports, doors.issuer, now=call_context.time, ended_grace_days=config.sandbox.ended_grace_days
+    def __init__(self, ports: Ports, config: Config, jobs: Mapping[str, Job], clock: Callable[[], datetime]) -> None:
+        """Take the jobs by name."""
+        self._ports, self._config, self._jobs, self._clock = ports, config, jobs, clock
+        self._running: dict[str, tuple[Run, Progress, asyncio.Task[Run]]] = {}
+        self._failed: dict[str, tuple[int, datetime]] = {}
+        """How often a job has failed in a row, and when it is tried again."""
+
+    # --- by the clock ---
+
+    async def serve(self) -> None:
+        """Run what is due until it is cancelled, those first that were missed while the daemon was down."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self.look()
+            except Exception as error:  # noqa: BLE001  it may be busy or full now; the next look comes soon
+                log.error("schedule_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
+
+    async def look(self) -> list[Run]:
+        """Run what is due now, in order; return the runs."""
+        ports, now = self._ports, self._clock()
+        ran = await ports.store.jobs()
+        await look_at_clock(ports, now, ran.get(CLOCK_SEEN))
+        new = {first_seen(name): now for name in expressions_of(self._config) if first_seen(name) not in ran}
+        if not ports.is_behind(now):
+            new |= misdated(ran, now)
+        if new:
+            await ports.store.commit(ChangeSet(jobs=new))
+            ran |= new
+        done = []
+        for name in due_jobs(self._config, ran, now):
+            if name in self._jobs and self._clock() >= self._failed.get(name, (0, now))[1]:
+                run = await self.run(name, trigger="schedule", ran=ran.get(name))
+                done += [run] if run is not None else []
+        return done
+
+    async def begin(self, *, gc: bool) -> None:
+        """Do what belongs to the start of the daemon: note what was lost, and collect garbage."""
+        try:
+            await self.tidy()
+            if gc:
+                await self.run("gc", trigger="start", ran=(await self._ports.store.jobs()).get("gc"))
+        except Exception as error:  # noqa: BLE001  the daemon serves all the same
+            log.error("jobs_not_begun", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
+
+    async def tidy(self) -> None:
+        """Note as lost what an earlier daemon was running when it ended."""
+        now = self._clock()
+        noted = await self._ports.store.jobs()
+        for run in await self._ports.store.runs(limit=1000):
+            until = noted.get(leased(run.job))
+            if run.state is RunState.RUNNING and run.job not in self._running and (until is None or until <= now):
+                await self._ports.store.commit(ChangeSet(runs=(replace(run, state=RunState.LOST, end_time=now),)))
+
+    # --- by call ---
+
+    def job(self, name: str) -> Job:
+        """Return the job of a name; InvalidArgument names those there are."""
+        if name not in self._jobs:
+            raise InvalidArgument(f"job is {name!r}; it must be one of {', '.join(self._jobs)}", field="job")
+        return self._jobs[name]
+
+    async def run(self, name: str, *, trigger: str, ran: datetime | None = None, dry_run: bool = False) -> Run | None:
+        """Run a job to its end, and return the run; None if somebody else runs it, or has run it since."""
+        run = await self._begin(name, trigger=trigger, ran=ran, dry_run=dry_run)
+        return None if run is None else await self._running[name][2]
+
+    async def start(self, name: str, *, dry_run: bool = False) -> Run:
+        """Begin a run by call, or join the one that is under way; a dry run is over when this returns."""
+        self.job(name)
+        if name in self._running:
+            return self.now(self._running[name][0])
+        ran = (await self._ports.store.jobs()).get(name)
+        run = await self._begin(name, trigger="call", ran=ran, dry_run=dry_run)
+        if run is None:
+            raise Conflict(f"another daemon runs {name} now; wait for it", field="job")
+        return await self._running[name][2] if dry_run else run
+
+    async def cancel(self, run_id: str) -> Run:
+        """End a run: what it has done stays done, and the next run goes on."""
+        for run, _, task in self._running.values():
+            if run.id == run_id:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([task], timeout=1.0)
+                break
+        return await self.find(run_id)
+
+    async def find(self, run_id: str) -> Run:
+        """Return a run as it is now; RunNotFound."""
+        run = await self._ports.store.run(run_id)
+        if run is None:
+            raise RunNotFound(f"there is no run {run_id}; see: memoryd jobs list", field="id")
+        return self.now(run)
+
+    def now(self, run: Run) -> Run:
+        """Return a run with how far it is."""
+        held = self._running.get(run.job)
+        if held is None or held[0].id != run.id:
+            return run
+        return replace(run, done_count=held[1].done_count, total_count=held[1].total_count)
+
+    async def runs(self, *, job: str = "", limit: int, before: datetime | None = None) -> list[Run]:
+        """Return the last runs, of one job or of all."""
+        if job:
+            self.job(job)
+        return [self.now(run) for run in await self._ports.store.runs(job=job, limit=limit, before=before)]
+
+    async def status(self) -> list[JobStatus]:
+        """Return every job, with when it runs next and how its last run went."""
+        store, now = self._ports.store, self._clock()
+        noted, counts = await store.jobs(), await store.work_counts()
+        expressions = expressions_of(self._config)
+        found = []
+        for name, job in self._jobs.items():
+            last = await self.runs(job=name, limit=1)
+            last_time = noted.get(name, noted.get(first_seen(name), now))
+            found.append(
+                JobStatus(
+                    name=name,
+                    meaning=job.meaning,
+                    schedule=expressions.get(name, ""),
+                    next_time=next_time(self._config, name, last_time) if name in expressions else None,
+                    last_run=last[0] if last else None,
+                    waiting_count=counts.get((name, WorkState.WAITING), 0),
+                    parked_count=counts.get((name, WorkState.PARKED), 0),
+                    attempts=self._failed.get(name, (0, now))[0],
                 )
-            else:
-                report = await compact(ports, now=call_context.time)
-    except Exception as error:  # noqa: BLE001  the daemon serves all the same, and tries again when it is next due
-        log.error("job_failed", job=name, error=type(error).__name__)  # noqa: TRY400  a trace may hold content
-    else:
-        log.info("job_done", job=name, report=str(report), duration_s=round(time.monotonic() - began, 3))
-    await ports.store.commit(ChangeSet(jobs={name: now, leased(name): now}))
+            )
+        return found
+
+    async def stop(self) -> None:
+        """Cancel what runs; it is noted, and the next run goes on."""
+        tasks = [task for _, _, task in self._running.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- one run ---
+
+    async def _begin(self, name: str, *, trigger: str, ran: datetime | None, dry_run: bool) -> Run | None:
+        if name in self._running or (not dry_run and not await lease(name, self._ports, self._clock(), ran=ran)):
+            return None
+        run = Run(
+            id=self._ports.new_id(), job=name, state=RunState.RUNNING, start_time=self._clock(), trigger=trigger,
+            dry_run=dry_run,
+        )  # fmt: skip
+        with contextlib.suppress(Unavailable):  # the disk may be full, and garbage collection makes room
+            await self._ports.store.commit(ChangeSet(runs=(run,)))
+        progress = Progress(run.start_time, dry_run=dry_run)
+        self._running[name] = (run, progress, asyncio.create_task(self._to_its_end(run, progress)))
+        return run
+
+    async def _to_its_end(self, run: Run, progress: Progress) -> Run:
+        context = CallContext(time=run.start_time, call=secrets.token_hex(6), rpc=run.job, door="daemon")
+        began, renewing = time.monotonic(), asyncio.create_task(self._renew(run))
+        state, counts, error = RunState.DONE, {}, ""
+        try:
+            with in_call(context):
+                counts = dict(await self._jobs[run.job].run(progress))
+        except asyncio.CancelledError:
+            state = RunState.CANCELLED
+        except Exception as fault:  # noqa: BLE001  the daemon serves all the same, and tries again later
+            state, error = RunState.FAILED, _reason(fault)
+        renewing.cancel()
+        done = replace(
+            run, state=state, end_time=self._clock(), done_count=progress.done_count,
+            total_count=progress.total_count, counts=counts, error=error,
+        )  # fmt: skip
+        try:
+            await self._write_down(done)
+        finally:
+            del self._running[run.job]
+        duration_s = round(time.monotonic() - began, 3)
+        if state is RunState.FAILED:
+            log.error("job_failed", job=run.job, error=error, run=run.id)
+        else:
+            log.info("job_done", job=run.job, state=state.value, counts=counts, duration_s=duration_s, run=run.id)
+        return done
+
+    async def _write_down(self, done: Run) -> None:
+        """Note how a run went; a job that failed stays due until it has failed too often."""
+        now = self._clock()
+        attempts = self._failed.pop(done.job, (0, now))[0]
+        tries_again = done.state is RunState.FAILED and attempts + 1 < MOST_ATTEMPTS
+        if tries_again:
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempts)
+            self._failed[done.job] = (attempts + 1, now + pause)
+        noted = {} if done.dry_run else {leased(done.job): now}
+        if not done.dry_run and not tries_again and done.state is not RunState.CANCELLED:
+            noted[done.job] = done.start_time
+        await self._ports.store.commit(ChangeSet(jobs=noted, runs=(done,)))
+
+    async def _renew(self, run: Run) -> None:
+        while not run.dry_run:
+            await asyncio.sleep(RENEW_S)
+            with contextlib.suppress(MemorydError):
+                await self._ports.store.commit(ChangeSet(jobs={leased(run.job): self._clock() + LEASE}))
 
 
-async def collect_at_start(ports: Ports, doors: Servers, ended_grace_days: float) -> None:
-    """Collect garbage once the daemon serves, unless somebody does so already."""
-    call_context = CallContext(time=now_utc(), call=secrets.token_hex(6), rpc="gc", door="daemon")
-    try:
-        ran = (await ports.store.jobs()).get("gc")
-        if not await lease("gc", ports, call_context.time, ran=ran):
-            return
-        with in_call(call_context):
-            report = await run_gc(ports, doors.issuer, now=call_context.time, ended_grace_days=ended_grace_days)
-    except Exception as error:  # noqa: BLE001  the daemon serves all the same
-        log.error("gc_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
-    else:
-        log.info(
-            "gc",
-            expired=report.expired_count,
-            superseded=report.superseded_count,
-            deleted=report.deleted_count,
-            requests=report.request_count,
-            grants=report.grant_count,
-            held=report.held,
-        )
-    await ports.store.commit(ChangeSet(jobs={leased("gc"): call_context.time}))
+def _reason(error: Exception) -> str:
+    """Return why a run failed, without content: the message of an error of memoryd's own, else its class."""
+    return error.message if isinstance(error, MemorydError) else type(error).__name__

@@ -14,9 +14,9 @@ from cronsim import CronSim, CronSimError
 from memoryd.daemon.config import Config
 from memoryd.daemon.config_key import ConfigError
 
-__all__ = ["JOBS", "due_jobs", "expressions_of", "first_seen", "misdated"]
+__all__ = ["JOBS", "due_jobs", "expressions_of", "first_seen", "misdated", "next_time"]
 
-JOBS = ("enrichment", "decay", "gc", "compaction")
+JOBS = ("enrichment", "consolidation", "decay", "gc", "reflection", "compaction")
 """In the order in which they run where several are due."""
 
 
@@ -47,10 +47,15 @@ def misdated(ran: Mapping[str, datetime], now: datetime) -> dict[str, datetime]:
 
 def due_jobs(config: Config, ran: Mapping[str, datetime], now: datetime) -> list[str]:
     """Return the jobs that are due, in order; one that never ran counts from when it is first asked for."""
-    zone = config.schedule.zone
     due = []
-    for name, expression in expressions_of(config).items():
+    for name in expressions_of(config):
         last = ran.get(name, ran.get(first_seen(name)))
-        if last is not None and next(CronSim(expression, last.astimezone(zone))) <= now:
+        if last is not None and next_time(config, name, last) <= now:
             due.append(name)
     return due
+
+
+def next_time(config: Config, name: str, last: datetime) -> datetime:
+    """Return when a job that is scheduled runs after a time."""
+    expression = str(getattr(config.schedule, name))
+    return next(CronSim(expression, last.astimezone(config.schedule.zone))).astimezone(UTC)

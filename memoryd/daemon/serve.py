@@ -26,9 +26,9 @@ from google.protobuf.duration_pb2 import Duration
 from memoryd.audit.log import AuditLog
 from memoryd.daemon.config import Config
 from memoryd.daemon.garbage import Garbage
-from memoryd.daemon.jobs import collect_at_start, look_at_clock, run_job
+from memoryd.daemon.jobs import look_at_clock
 from memoryd.daemon.loop_lag import LoopLag
-from memoryd.daemon.schedule import due_jobs, expressions_of, first_seen, misdated
+from memoryd.daemon.schedule import expressions_of
 from memoryd.daemon.servers import Servers
 from memoryd.daemon.systemd import feed_watchdog, notify, watchdog_interval_s
 from memoryd.daemon.wiring import make_embedder, make_grants, make_ports, now_utc, uptime_s
@@ -39,7 +39,6 @@ from memoryd.domain.reading.recall import write_recalls
 from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
-from memoryd.model.change import ChangeSet
 from memoryd.model.reports import Reembedding
 from memoryd.model.work import WorkState
 from memoryd.paths import Places
@@ -50,7 +49,6 @@ __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
 EXIT_OK = 0
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits(3): the supervisor restarts the daemon
 RECALL_FLUSH_S = 3.0
-SCHEDULE_S = 30.0  # so late may a job begin
 IDLE_SESSIONS_S = 15.0
 TEND_S = 1.0  # a socket whose grant has expired serves nobody anyway; within so long it is gone
 REOPEN_AFTER = 10  # of those, and a socket that could not be opened is tried again
@@ -198,7 +196,7 @@ class _Daemon:
         if self._exit == EXIT_OK:
             await _flush(ports)
             with contextlib.suppress(Unavailable):  # the next start then believes the time before it
-                await look_at_clock(ports)
+                await look_at_clock(ports, now_utc())
         ports.indexes.close()
         ports.episodes.close()
         ports.close()
@@ -235,13 +233,13 @@ class _Daemon:
         interval = watchdog_interval_s(self._env)
         if interval is not None:
             self._start(feed_watchdog(self._env, interval, lambda: _self_check(ports)))
-        self._start(self._keep_house(ports, doors))
-        if self._config.memory.auto_gc:
-            self._start(collect_at_start(ports, doors, self._config.sandbox.ended_grace_days))
+        self._start(doors.jobs.serve())
+        self._start(doors.jobs.begin(gc=self._config.memory.auto_gc))
         await self._stop.wait()
         notify(self._env, "STOPPING=1")
         log.info("stopping", grace_s=self._config.daemon.shutdown_grace_s)
         await self._stop_doors(doors)
+        await doors.jobs.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -284,25 +282,6 @@ class _Daemon:
                 self._faults = await doors.issuer.reopen(now_utc())
             if audit is not None:
                 audit.tell_repeats(now_utc())
-
-    async def _keep_house(self, ports: Ports, doors: Servers) -> None:
-        """Run the jobs of the schedule when they are due, those first that were missed while the daemon was down."""
-        while True:
-            await asyncio.sleep(SCHEDULE_S)
-            try:
-                ran = await ports.store.jobs()
-                await look_at_clock(ports, ran.get(CLOCK_SEEN))
-                seen = {first_seen(name): now_utc() for name in expressions_of(self._config)}
-                new = {name: time for name, time in seen.items() if name not in ran}
-                if not ports.is_behind(now_utc()):
-                    new |= misdated(ran, now_utc())
-                if new:
-                    await ports.store.commit(ChangeSet(jobs=new))
-                    ran |= new
-                for name in due_jobs(self._config, ran, now_utc()):
-                    await run_job(name, ports, doors, self._config, ran=ran.get(name), now=now_utc())
-            except Exception as error:  # noqa: BLE001  it may be busy or full now; the next look comes soon
-                log.error("schedule_failed", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
 
     async def _describe(self, ports: Ports, doors: Servers, audit: AuditLog | None) -> dict[str, Any]:
         info = await ports.store.info()

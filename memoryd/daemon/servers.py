@@ -24,6 +24,8 @@ from memoryd.audit.log import AuditLog
 from memoryd.audit.reading import Sighting, sighting_of
 from memoryd.daemon.config import Config
 from memoryd.daemon.config_key import ConfigError
+from memoryd.daemon.job_table import JobTable
+from memoryd.daemon.jobs import Jobs
 from memoryd.daemon.wiring import make_extractor, new_id
 from memoryd.domain.conversation.embed import MessageEmbedder
 from memoryd.domain.ports import Ports
@@ -44,6 +46,7 @@ from memoryd.service.entity import EntityService
 from memoryd.service.gate import Gate
 from memoryd.service.grants import GrantService
 from memoryd.service.identity import IdentityService
+from memoryd.service.job import JobService
 from memoryd.service.memory import MemoryService
 from memoryd.service.methods import Method, methods_of
 from memoryd.v1 import (
@@ -53,6 +56,7 @@ from memoryd.v1 import (
     entity_service_pb2,
     grant_service_pb2,
     identity_service_pb2,
+    job_service_pb2,
     memory_service_pb2,
 )
 
@@ -68,6 +72,7 @@ SERVICES: tuple[Any, ...] = tuple(
         (identity_service_pb2, "IdentityService"),
         (grant_service_pb2, "GrantService"),
         (admin_service_pb2, "AdminService"),
+        (job_service_pb2, "JobService"),
     )
 )
 log = structlog.get_logger("memoryd.daemon")
@@ -217,6 +222,8 @@ class Servers:
             wait_s=config.learning.wait_s,
             most_attempts=config.learning.max_attempts,
         )
+        table = JobTable(ports, config, self.issuer, self.learner, self.reembedder)
+        self.jobs = Jobs(ports, config, table.jobs(), clock)
         services = (
             MemoryService(ports),
             EntityService(ports),
@@ -227,6 +234,7 @@ class Servers:
             AdminService(
                 ports, self.issuer, self.reembedder, config.sandbox.ended_grace_days, describe, _look_up(audit)
             ),
+            JobService(ports, self.jobs),
         )
         self._methods: Mapping[str, Method] = {
             method.path: method

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from memoryd.domain.ports import Ports
 from memoryd.learning.extract import extract_thread, notice
@@ -15,12 +16,40 @@ from memoryd.learning.extractor import Extractor
 from memoryd.model.change import ChangeSet
 from memoryd.model.work import EXTRACTION_JOB, Run, RunState, Work, WorkState
 
-__all__ = ["Learner"]
+__all__ = ["Learner", "Told", "retry_parked"]
 
 LOOK_S = 5.0  # between two looks for threads whose time has come
 THREADS = 16  # that are taken at once
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30.0, 3600.0  # before a thread is tried again
+MOST_WAITING = 10_000  # threads that one run takes
 BREATH_S = 0.002  # between two threads, for calls that came meanwhile
+
+
+class Told(Protocol):
+    """How far a run is."""
+
+    now: datetime
+    dry_run: bool
+    done_count: int
+    total_count: int
+
+
+async def retry_parked(
+    ports: Ports, *, now: datetime, thread_id: str = "", agent_id: str = "", user_id: str = "", chat_id: str = ""
+) -> int:
+    """Let threads be tried again that were parked, all or some; return how many."""
+    found = [
+        work
+        for work in await ports.store.work_in([WorkState.PARKED], limit=MOST_WAITING)
+        if thread_id in {"", work.thread_id}
+        and agent_id in {"", work.owner.agent_id}
+        and user_id in {"", work.owner.scope.user_id}
+        and chat_id in {"", work.owner.scope.chat_id}
+    ]
+    for work in found:
+        again = replace(work, state=WorkState.WAITING, attempts=0, error="", due_time=now)
+        await ports.store.commit(ChangeSet(work=(again,)))
+    return len(found)
 
 
 class Learner:
@@ -87,6 +116,24 @@ class Learner:
             )
             await self._ports.store.commit(ChangeSet(runs=(done,)))
         return counts["messages"]
+
+    async def everything(self, progress: Told) -> dict[str, int]:
+        """Read every thread that waits, due or not; with dry_run only count what would be learnt."""
+        counts: Counter[str] = Counter()
+        looked = 1
+        while looked and not progress.dry_run:
+            looked = await notice(self._ports, wait_s=0, now=progress.now)
+        waiting = await self._ports.store.work_in([WorkState.WAITING], limit=MOST_WAITING, kind=EXTRACTION_JOB)
+        progress.total_count = len(waiting)
+        for work in waiting:
+            if not progress.dry_run:
+                counts += await self.read(work)
+            elif self._extractor is not None:
+                done, found = await extract_thread(work, self._extractor, self._ports, now=progress.now, dry_run=True)
+                counts += Counter({"threads": 1, "messages": done.message_count, "facts": len(found)})
+            progress.done_count += 1
+            await asyncio.sleep(BREATH_S)
+        return dict(counts)
 
     async def read(self, work: Work) -> Counter[str]:
         """Read one thread to its end; what fails is tried again later, and parked when it has failed too often."""

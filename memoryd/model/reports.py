@@ -9,6 +9,7 @@ from memoryd.model.conversation import Message
 from memoryd.model.entity import Profile
 from memoryd.model.memory import Memory
 from memoryd.model.trust import Trust
+from memoryd.model.work import Run
 
 __all__ = [
     "Compaction",
@@ -20,8 +21,10 @@ __all__ = [
     "ForgottenGrant",
     "ForgottenPerson",
     "GcReport",
+    "JobStatus",
     "Merged",
     "OwnerContents",
+    "ParkedThread",
     "PeoplePage",
     "Proof",
     "Reembedding",
@@ -178,6 +181,35 @@ class Reembedding:
     failed_count: int = 0
     running: bool = False
     fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """A job, when it runs next and how its last run went; fields as in `job_service.proto`."""
+
+    name: str
+    meaning: str
+    schedule: str = ""
+    next_time: datetime | None = None
+    last_run: Run | None = None
+    waiting_count: int = 0
+    parked_count: int = 0
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedThread:
+    """A thread that a job cannot read; fields as in `job_service.proto`."""
+
+    job: str
+    agent_id: str
+    user_id: str
+    chat_id: str
+    thread_id: str
+    seq: int
+    attempts: int
+    error: str
+    fail_time: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,10 @@ class ConversationStore(Protocol):
         """Return at most limit threads, of all owners, with an open session, changed before one time or after one."""
         ...
 
+    async def pending_sessions(self, *, limit: int, after: str = "") -> list[tuple[str, Session]]:
+        """Return at most limit sessions that wait to be learnt from, of all owners, by a key past the given one."""
+        ...
+
     async def messages_past(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
         """Return at most limit messages, of all owners, by number past the given one; fewer where they are long."""
         ...

@@ -291,6 +291,10 @@ class RamConversations:
         found = [one for one in self._threads.values() if one.session_id and not before <= one.update_time <= ahead]
         return sorted(found, key=lambda thread: thread.update_time)[:limit]
 
+    async def pending_sessions(self, *, limit: int, after: str = "") -> list[tuple[str, Session]]:
+        found = ((repr(key), one) for key, one in self._sessions.items() if one.state is SessionState.PENDING)
+        return sorted((key, one) for key, one in found if key > after)[:limit]
+
     async def messages_past(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
         return [(number, message) for number, message in sorted(self._said.items()) if number > after][:limit]
 

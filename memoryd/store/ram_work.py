@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from memoryd.model.change import ChangeSet
+from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.scope import Owner
 from memoryd.model.work import Run, Work, WorkState
 from memoryd.store.work import MOST_RUNS
@@ -17,6 +17,8 @@ __all__ = ["RamWork"]
 
 class RamWork:
     """Dictionaries of work and of runs."""
+
+    _entries: dict[str, Entry]
 
     def __init__(self) -> None:
         self._work: dict[tuple[Owner, str, str], Work] = {}
@@ -54,6 +56,11 @@ class RamWork:
 
     async def work_counts(self) -> dict[tuple[str, WorkState], int]:
         return dict(Counter((one.kind, one.state) for one in self._work.values()))
+
+    async def owners_since(self, time: datetime, *, least: int) -> list[Owner]:
+        memories = (entry.memory for entry in self._entries.values())
+        counts = Counter(one.owner for one in memories if one.delete_time is None and one.create_time >= time)
+        return sorted((owner for owner, count in counts.items() if count >= least), key=repr)
 
     async def runs(self, *, job: str = "", limit: int, before: datetime | None = None) -> list[Run]:
         found = (one for one in self._runs.values() if job in {"", one.job})

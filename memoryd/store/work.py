@@ -33,6 +33,10 @@ class WorkStore(Protocol):
         """Return how many pieces of work there are, by kind and state."""
         ...
 
+    async def owners_since(self, time: datetime, *, least: int) -> list[Owner]:
+        """Return the owners of whom at least so many memories that are not deleted were stored since a time."""
+        ...
+
     async def runs(self, *, job: str = "", limit: int, before: datetime | None = None) -> list[Run]:
         """Return at most limit runs, of one job or of all, that began before a time, latest start first."""
         ...

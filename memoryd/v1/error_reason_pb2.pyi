@@ -62,6 +62,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """Part of the database cannot be read. Tell the operator; a retry does not help."""
     ERROR_REASON_THREAD_NOT_FOUND: _ErrorReason.ValueType  # 19
     """There is no thread or session of that name, or it is not yours to see. Append to it, or stop."""
+    ERROR_REASON_RUN_NOT_FOUND: _ErrorReason.ValueType  # 20
+    """There is no run of that id; it may be too old. List the runs, or stop."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason of an error; the name without its prefix is ErrorInfo.reason."""
@@ -106,4 +108,6 @@ ERROR_REASON_STORE_DAMAGED: ErrorReason.ValueType  # 18
 """Part of the database cannot be read. Tell the operator; a retry does not help."""
 ERROR_REASON_THREAD_NOT_FOUND: ErrorReason.ValueType  # 19
 """There is no thread or session of that name, or it is not yours to see. Append to it, or stop."""
+ERROR_REASON_RUN_NOT_FOUND: ErrorReason.ValueType  # 20
+"""There is no run of that id; it may be too old. List the runs, or stop."""
 Global___ErrorReason: typing_extensions.TypeAlias = ErrorReason

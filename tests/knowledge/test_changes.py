@@ -1,7 +1,8 @@
 """
 Changes in the words people use are noticed, and what is no change retires nothing.
 
-`changes.txt` holds 1,200 changes and 1,200 non-changes made from grammars.
+`changes.txt` holds 1,200 changes and 1,200 non-changes made from grammars; `changes_apart.txt` a thousand in other
+words, which the rules were not made for.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def share(counts: Counter, relations: set[Relation]) -> float:
     return sum(counts[relation] for relation in relations) / counts.total()
 
 
-@pytest.mark.parametrize(("name", "least"), [("changes.txt", 0.85)])
+@pytest.mark.parametrize(("name", "least"), [("changes.txt", 0.88), ("changes_apart.txt", 0.45)])
 def test_changes_are_noticed_and_nothing_else_is_retired(name, least):
     found = answers(name)
     assert {"change preference", "change state", "none preference", "none state"} == set(found)

@@ -13,11 +13,14 @@ _shtab_memoryd_commands() {
     check:'check configuration, model and database'
     compact:'Rewrite the database without the bytes of what was purged.'
     completion:'print the completion script of a shell'
+    consolidate:'Learn from all that waits, and end the sessions that were learnt from.'
     decay:'Forget what has faded; it can be restored until it is purged.'
     enrich:'Look again for the people and things that facts name.'
     gc:'erase what is past its grace'
     grant:'look at grants, and clean up what came through one'
+    jobs:'the daemon'"'"'s own work: what runs when, and how it went'
     reembed:'Give every memory a vector of the model in use; it goes on if you stop watching.'
+    reflect:'Sum up the last seven days of each user and chat.'
     sandbox:'open, list and close the sockets of sandboxes'
     serve:'run the daemon in the foreground'
     sessions:'List the sessions of a user or a chat, the latest first.'
@@ -36,6 +39,17 @@ _shtab_memoryd_grant_commands() {
     memories:'list the memories that came through a grant'
   )
   _describe 'memoryd grant commands' _commands
+}
+
+_shtab_memoryd_jobs_commands() {
+  local _commands=(
+    cancel:'End a run; what it has done stays done.'
+    list:'List the jobs, and the threads that could not be learnt from.'
+    retry:'Try again the threads that could not be learnt from.'
+    run:'Run a job now; it goes on if you stop watching.'
+    show:'Show the last runs of a job, or one run.'
+  )
+  _describe 'memoryd jobs commands' _commands
 }
 
 _shtab_memoryd_sandbox_commands() {
@@ -129,6 +143,19 @@ _shtab_memoryd_completion_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_completion_defaults_added=0
 
+_shtab_memoryd_consolidate_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  "--dry-run[only tell what it would do]"
+  "--no-wait[begin, and return at once]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_consolidate_defaults_added=0
+
 _shtab_memoryd_decay_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
@@ -215,6 +242,78 @@ _shtab_memoryd_grant_memories_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_grant_memories_defaults_added=0
 
+_shtab_memoryd_jobs_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_jobs_defaults_added=0
+
+_shtab_memoryd_jobs_cancel_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  ":the id of the run, or its job:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_jobs_cancel_defaults_added=0
+
+_shtab_memoryd_jobs_list_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_jobs_list_defaults_added=0
+
+_shtab_memoryd_jobs_retry_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  "--thread[only this thread]:KEY:"
+  "--user[only those of this user]:ID:"
+  "--chat[only those of this chat]:ID:"
+  "--agent[only those of this agent]:ID:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_jobs_retry_defaults_added=0
+
+_shtab_memoryd_jobs_run_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  "--dry-run[only tell what it would do]"
+  "--no-wait[begin, and return at once]"
+  ":see\: memoryd jobs list:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_jobs_run_defaults_added=0
+
+_shtab_memoryd_jobs_show_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  {-n,--limit}"[how many runs (20)]:N:"
+  ":a job, or the id of a run:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_jobs_show_defaults_added=0
+
 _shtab_memoryd_reembed_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
@@ -227,6 +326,19 @@ _shtab_memoryd_reembed_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_reembed_defaults_added=0
+
+_shtab_memoryd_reflect_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  "--dry-run[only tell what it would do]"
+  "--no-wait[begin, and return at once]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_reflect_defaults_added=0
 
 _shtab_memoryd_sandbox_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -465,11 +577,14 @@ _shtab_memoryd() {
         check) _arguments -C -s $_shtab_memoryd_check_options ;;
         compact) _arguments -C -s $_shtab_memoryd_compact_options ;;
         completion) _arguments -C -s $_shtab_memoryd_completion_options ;;
+        consolidate) _arguments -C -s $_shtab_memoryd_consolidate_options ;;
         decay) _arguments -C -s $_shtab_memoryd_decay_options ;;
         enrich) _arguments -C -s $_shtab_memoryd_enrich_options ;;
         gc) _arguments -C -s $_shtab_memoryd_gc_options ;;
         grant) _shtab_memoryd_grant ;;
+        jobs) _shtab_memoryd_jobs ;;
         reembed) _arguments -C -s $_shtab_memoryd_reembed_options ;;
+        reflect) _arguments -C -s $_shtab_memoryd_reflect_options ;;
         sandbox) _shtab_memoryd_sandbox ;;
         serve) _arguments -C -s $_shtab_memoryd_serve_options ;;
         sessions) _arguments -C -s $_shtab_memoryd_sessions_options ;;
@@ -502,6 +617,33 @@ _shtab_memoryd_grant() {
         forget) _arguments -C -s $_shtab_memoryd_grant_forget_options ;;
         list) _arguments -C -s $_shtab_memoryd_grant_list_options ;;
         memories) _arguments -C -s $_shtab_memoryd_grant_memories_options ;;
+      esac
+  esac
+}
+
+_shtab_memoryd_jobs() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->jobs'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_memoryd_jobs_defaults_added )); then
+    if (( ${_shtab_memoryd_jobs_options[(I)${(q)one_or_more}*]} +          ${_shtab_memoryd_jobs_options[(I)${(q)remainder}*]} +          ${_shtab_memoryd_jobs_options[(I)${(q)default}]} == 0 )); then
+      _shtab_memoryd_jobs_options+=(': :_shtab_memoryd_jobs_commands' '*::: :->jobs')
+    fi
+    _shtab_memoryd_jobs_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_memoryd_jobs_options
+
+  case $state in
+    jobs)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_memoryd_jobs-$line[1]:"
+      case $line[1] in
+        cancel) _arguments -C -s $_shtab_memoryd_jobs_cancel_options ;;
+        list) _arguments -C -s $_shtab_memoryd_jobs_list_options ;;
+        retry) _arguments -C -s $_shtab_memoryd_jobs_retry_options ;;
+        run) _arguments -C -s $_shtab_memoryd_jobs_run_options ;;
+        show) _arguments -C -s $_shtab_memoryd_jobs_show_options ;;
       esac
   esac
 }

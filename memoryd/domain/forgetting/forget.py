@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memoryd.domain.batching import READ_AT_ONCE, SLICE
+from memoryd.domain.forgetting.derived import digests_citing
 from memoryd.domain.forgetting.purge import purge_of
 from memoryd.domain.hiding import hidden
 from memoryd.domain.idempotency import IdempotentRequest
@@ -148,7 +149,7 @@ async def forgetting_change(  # noqa: PLR0913  every way of forgetting says how 
     """
     Return the change that hides these memories until `due_time` (None: erases them); None if there are none left.
 
-    With `remember`, what they said is not learnt again.
+    With `remember`, what they said is not learnt again. Digests that are made from them are erased.
     """
     purge = due_time is None
     gone = [entry.memory for entry in entries if purge or entry.memory.delete_time is None]
@@ -167,4 +168,11 @@ async def forgetting_change(  # noqa: PLR0913  every way of forgetting says how 
         async for entry in in_turns(entries)
         if entry.memory.delete_time is None
     ]
-    return ChangeSet(updates=(*updates, *partners), tombstones=tuple(stones), request=request)
+    change = ChangeSet(updates=(*updates, *partners), tombstones=tuple(stones), request=request)
+    derived = await digests_citing(gone, ports, now)
+    if not derived:
+        return change
+    erased = await purge_of(derived, ports, now=now)
+    kept = {entry.memory.id for entry in change.updates}
+    more = tuple(entry for entry in erased.updates if entry.memory.id not in kept)
+    return replace(change, updates=(*change.updates, *more), purges=erased.purges, jobs=erased.jobs)

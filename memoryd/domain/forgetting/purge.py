@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from memoryd.domain.forgetting.derived import digests_citing
 from memoryd.domain.links import linked_ids, without_contested
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.revival import come_back, not_replaced
@@ -27,11 +28,14 @@ __all__ = ["not_apart", "purge_of"]
 
 async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime, by: Trust = Trust.HOST) -> ChangeSet:
     """
-    Return the change that erases memories, their ids in neighbours, and decisions about entities that no memory names.
+    Return the change that erases memories and all that names them.
+
+    That is their ids in neighbours, digests that are made from them, and decisions about entities that no memory names.
 
     If a sandbox purges what had replaced a memory of another grant, that memory counts again. Otherwise a sandbox could
     silence others and leave no trace.
     """
+    gone = [*gone, *await digests_citing(gone, ports, now)]
     ids = {memory.id for memory in gone}
     changed = {
         entry.memory.id: entry

@@ -95,7 +95,7 @@ _LEAD = re.compile(
     r"^(?:(?:just for context|quick note|quick update|small update|heads up|for the record|you know|look|listen"
     r"|guess what|remember(?: that)?|note(?: that)?|please|actually|oh|hey|so|well|yes|no(?! (?:more|longer)\b)|fyi"
     r"|btw|by the way|update|okay|ok|just fyi"
-    r"|correction"
+    r"|correction|after (?:the|my|our) \w+"
     r"|today|now|currently|honestly|turns out|good news|bad news|finally|after all|from now on|going forward"
     r"|these days|nowadays|lately|recently|as of \w+|also|and|just so you know)[,:]? +)+",
     re.IGNORECASE,
@@ -178,7 +178,7 @@ _LIMITED = re.compile(
 """What a denial is limited by: it says nothing of other times, or of others."""
 _BY_DEGREES = (
     r"\b(?:not|never|no longer)\b.*\b(?:really|always|necessarily|exactly|entirely|completely|fully|every|everything"
-    r"|all(?! at all)|(?:that|as|so|very|too) \w+)\b"
+    r"|(?<!at )all|(?:that|as|so|very|too) \w+)\b"
     r"|\b(?:hardly|barely|rarely|seldom|less)\b"
 )
 """What is denied in part: "I don't always like it"."""

@@ -14,6 +14,7 @@ from memoryd.knowledge.claims.statement import MOST_CHARACTERS, Statement
 from memoryd.knowledge.compare.attribute_rules import by_claims
 from memoryd.knowledge.compare.endings import ENDING
 from memoryd.knowledge.compare.finding import AGREED, APART, SAID, Finding, Relation
+from memoryd.knowledge.compare.giving_up import given_up, gives_up, renewed
 from memoryd.knowledge.compare.word_rules import (
     NEAR,
     TOPIC_COVERED,
@@ -75,7 +76,16 @@ def compare(
         return finding
     if _are_of_two(new.text, old.text) or (theirs.negations and _OVER.search(new.text)):
         return APART
-    return by_words(said, known, ours, theirs, similarity, duplicate)
+    found = by_words(said, known, ours, theirs, similarity, duplicate)
+    return found if found.relation is not Relation.APART or said.adding else _last_look(said, known, ours, theirs)
+
+
+def _last_look(said: Statement, known: Statement, ours: Words, theirs: Words) -> Finding:
+    """Return a doubt where a newer statement gives up, or says anew, what an older one says of now."""
+    if known.happened or known.turning or said.limited or theirs.negations:
+        return APART
+    found = given_up(said.text, known.text)
+    return found if found.relation is not Relation.APART else renewed(said.text, ours, theirs)
 
 
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|me|my|mine|myself|we|our|ours)\b", re.IGNORECASE)
@@ -123,4 +133,6 @@ def _meet(said: Statement, new: Words, old: Sequence[str], attributes: Collectio
     if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
         return True
     shared = new.stems.intersection(old)
+    if shared and gives_up(said.text):
+        return True
     return len(shared) >= TOPIC_COVERED * max(1, len(old))

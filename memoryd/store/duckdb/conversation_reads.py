@@ -286,6 +286,14 @@ class ConversationReads:
             thread_of,
         )
 
+    async def pending_sessions(self, *, limit: int, after: str = "") -> list[tuple[str, Session]]:
+        return await self._conversation_rows(
+            f"SELECT name, {', '.join(SESSION_COLUMNS)} FROM sessions WHERE state = 'pending' AND name > ?"
+            f" ORDER BY name LIMIT {int(limit)}",
+            [after],
+            lambda row: (str(row[0]), session_of(row[1:])),
+        )
+
     async def messages_past(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
         columns = ", ".join("'' AS metadata" if name == "metadata" else name for name in MESSAGE_COLUMNS)
 

@@ -82,6 +82,15 @@ class WorkReads:
         found = await self._work_rows("SELECT kind, state, count(*) FROM work GROUP BY ALL", [], tuple)
         return {(kind, WorkState(state)): int(count) for kind, state, count in found}
 
+    async def owners_since(self, time: datetime, *, least: int) -> list[Owner]:
+        found = await self._work_rows(
+            "SELECT agent_id, user_id, chat_id FROM memories WHERE create_time >= ? AND delete_time IS NULL"
+            f" GROUP BY ALL HAVING count(*) >= {int(least)}",
+            [rows.naive(time)],
+            lambda row: Owner(row[0], Scope(user_id=row[1], chat_id=row[2])),
+        )
+        return sorted(found, key=repr)
+
     async def runs(self, *, job: str = "", limit: int, before: datetime | None = None) -> list[Run]:
         conditions: list[str] = ["true"]
         params: list[Any] = []

@@ -1,0 +1,122 @@
+"""What each job does: the use cases of domain and learning, by the names of the schedule."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+
+from memoryd.daemon.config import Config
+from memoryd.daemon.jobs import Job, Progress
+from memoryd.domain.forgetting.decay import forget_faded
+from memoryd.domain.forgetting.verify import compact
+from memoryd.domain.people.enrich import enrich
+from memoryd.domain.ports import Ports
+from memoryd.domain.writing.reembed import Reembedder
+from memoryd.errors import InvalidArgument
+from memoryd.identity.issuer import GrantIssuer
+from memoryd.learning.consolidation import end_learnt_sessions
+from memoryd.learning.follow import Learner
+from memoryd.learning.reflection import DAYS, LEAST_NEW, reflect
+from memoryd.service.gc import run_gc
+
+__all__ = ["JobTable"]
+
+LOOK_S = 0.5  # at how far re-embedding is
+
+
+class JobTable:
+    """The jobs, over what they need."""
+
+    def __init__(
+        self, ports: Ports, config: Config, issuer: GrantIssuer, learner: Learner, reembedder: Reembedder
+    ) -> None:
+        """Do nothing yet."""
+        self._ports, self._config, self._issuer = ports, config, issuer
+        self._learner, self._reembedder = learner, reembedder
+
+    def jobs(self) -> Mapping[str, Job]:
+        """Return every job by its name, in the order in which they run where several are due."""
+        jobs = (
+            Job("enrichment", "look again for the people and things that facts name", self.enrichment),
+            Job("extraction", "learn from the messages of threads that wait", self.extraction),
+            Job(
+                "consolidation",
+                "learn from all that waits, and end the sessions that were learnt from",
+                self.consolidation,
+            ),
+            Job("decay", "forget what has faded", self.decay),
+            Job("gc", "erase what is past its grace", self.gc),
+            Job("reflection", "sum up the last seven days of each user and chat", self.reflection),
+            Job("compaction", "rewrite the database without the bytes of what was purged", self.compaction),
+            Job("reembedding", "give every memory a vector of the model in use", self.reembedding),
+        )
+        return {job.name: job for job in jobs}
+
+    async def enrichment(self, progress: Progress) -> Mapping[str, int]:
+        """Look again for names in facts."""
+        done = await enrich(self._ports, now=progress.now, dry_run=progress.dry_run)
+        progress.done_count = progress.total_count = done.examined_count
+        return {"examined": done.examined_count, "linked": done.linked_count}
+
+    async def extraction(self, progress: Progress) -> Mapping[str, int]:
+        """Learn from the threads that wait."""
+        return await self._learner.everything(progress)
+
+    async def consolidation(self, progress: Progress) -> Mapping[str, int]:
+        """Learn from all that waits, and end sessions that were learnt from."""
+        read = await self._learner.everything(progress)
+        sessions = await end_learnt_sessions(self._ports, now=progress.now, dry_run=progress.dry_run)
+        return {**read, **sessions}
+
+    async def decay(self, progress: Progress) -> Mapping[str, int]:
+        """Forget what has faded."""
+        done = await forget_faded(self._ports, now=progress.now, dry_run=progress.dry_run)
+        progress.done_count = progress.total_count = done.examined_count
+        return {"examined": done.examined_count, "decayed": done.decayed_count, "held": int(bool(done.held))}
+
+    async def gc(self, progress: Progress) -> Mapping[str, int]:
+        """Erase what is past its grace."""
+        grace = self._config.sandbox.ended_grace_days
+        done = await run_gc(
+            self._ports, self._issuer, now=progress.now, ended_grace_days=grace, dry_run=progress.dry_run
+        )
+        return {
+            "expired": done.expired_count,
+            "superseded": done.superseded_count,
+            "deleted": done.deleted_count,
+            "requests": done.request_count,
+            "grants": done.grant_count,
+            "held": int(bool(done.held)),
+        }
+
+    async def reflection(self, progress: Progress) -> Mapping[str, int]:
+        """Write the weekly digests."""
+        owners = await self._ports.store.owners_since(progress.now - timedelta(days=DAYS), least=LEAST_NEW)
+        progress.total_count = len(owners)
+        counts = {"owners": 0, "reflections": 0}
+        for owner in owners:
+            done = await reflect(self._ports, [owner], now=progress.now, dry_run=progress.dry_run)
+            counts = {name: count + done[name] for name, count in counts.items()}
+            progress.done_count += 1
+            await asyncio.sleep(0)
+        return counts
+
+    async def compaction(self, progress: Progress) -> Mapping[str, int]:
+        """Rewrite the files."""
+        if progress.dry_run:
+            raise InvalidArgument("compaction has no dry run; it changes no memory", field="dry_run")
+        done = await compact(self._ports, now=progress.now)
+        return {"before_bytes": done.before_bytes, "after_bytes": done.after_bytes}
+
+    async def reembedding(self, progress: Progress) -> Mapping[str, int]:
+        """Ask for the vectors of the model in use, and wait for them."""
+        known = await self._reembedder.progress()
+        if not progress.dry_run and known.pending_count:
+            self._reembedder.start()
+            await asyncio.sleep(LOOK_S)
+            while (known := await self._reembedder.progress()).running:
+                progress.done_count = known.embedded_count
+                progress.total_count = known.embedded_count + known.pending_count
+                await asyncio.sleep(LOOK_S)
+        return {"embedded": known.embedded_count, "pending": known.pending_count, "failed": known.failed_count}

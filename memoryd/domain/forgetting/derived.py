@@ -1,0 +1,37 @@
+"""What was made from memories, and goes with any of them: digests, which cite what they are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from memoryd.domain.ports import Ports
+from memoryd.model.memory import Kind, Memory
+from memoryd.model.query import Filter
+from memoryd.model.scope import Owner, Visibility
+
+__all__ = ["CITES", "MOST_CITED", "cited", "digests_citing"]
+
+CITES = "cites"  # the key of a digest's metadata that names its sources
+MOST_CITED = 36  # ids that fit into one value of metadata
+MOST_DIGESTS = 1000  # of an owner that are looked through
+_DIGESTS = Filter(kinds=frozenset({Kind.REFLECTION}), include_superseded=True, include_expired=True)
+
+
+def cited(memory: Memory) -> frozenset[str]:
+    """Return the ids of the memories that a memory is made from; none of what was stated."""
+    return frozenset(memory.metadata.get(CITES, "").split())
+
+
+async def digests_citing(gone: Iterable[Memory], ports: Ports, now: datetime) -> list[Memory]:
+    """Return the digests, in every state but deleted, that are made from one of some memories."""
+    ids: dict[Owner, set[str]] = {}
+    for memory in gone:
+        ids.setdefault(memory.owner, set()).add(memory.id)
+    found: list[Memory] = []
+    for owner, named in ids.items():
+        seen: Sequence[Memory] = await ports.store.page(
+            Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id), _DIGESTS, now=now, limit=MOST_DIGESTS
+        )
+        found += [memory for memory in seen if memory.id not in named and not cited(memory).isdisjoint(named)]
+    return found

@@ -1,0 +1,163 @@
+"""
+What a newer statement gives up, in whatever words: "instead of X", "closed my X account", "X is history".
+
+A last look, where no attribute and no frame is shared: if what is given up stands in the older statement, that one is
+in doubt. It retires nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from memoryd.knowledge.compare.finding import APART, Finding, Relation
+from memoryd.knowledge.language.stems import stem, word_set
+from memoryd.knowledge.language.values import value_of
+from memoryd.knowledge.language.words import Words
+
+__all__ = ["given_up", "gives_up", "renewed"]
+
+_THING = r"(?P<x>[^,.;!]{2,60}?)"
+_STOP = (
+    r"(?=$|[,.;!]| (?:to|for|and|so|but|any ?more|any longer|now|altogether|completely|last|this|because|since"
+    r"|as my|as of"
+    r"|in (?:my|favou?r|the)|until|over|these days|nowadays|account|again|a (?:week|month|year|while|few)|two"
+    r"|three|on my)\b)"
+)
+_ENDED = (
+    r"(?:left|quit|dropped|dumped|ditched|closed|sold|cancell?ed|abandoned|moved (?:on |out |off |away "
+    r"|over )?(?:from|of)|moved off"
+    r"|switched (?:over )?from|changed from|went from|gone from|transferred from|dropped out of|come off|came off"
+    r"|went off"
+    r"|(?:down|up) from|traded(?: in)?|swapped|exchanged|had it with|had enough of|bored (?:with|of)|tired of"
+    r"|sick of|fed up with"
+    r"|given up(?: on)?|gave up(?: on)?|stopped|uninstalled|deleted|got rid of|gotten rid of|out of|done with"
+    r"|finished(?: with)?"
+    r"|wrapped up|handed over(?: as)?|stepped down (?:as|from)|resigned (?:as|from)|retired (?:as|from)|let go of"
+    r"|parted with"
+    r"|replaced|shaved(?: off)?|broke up with|split (?:up )?(?:with|from)|lost|ended|let|passed|outgrew|outgrown"
+    r"|kicked|cut out)"
+)
+_FORMS = tuple(
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        (
+            rf"\b(?:instead of|rather than|in place of|as opposed to) (?:my |the |an? |being |taking "
+            rf"|having )*{_THING}{_STOP}"
+        ),
+        rf"\b(?:no longer|not any ?more)(?: \w+)?(?: (?:my|the|an?|in|at|on|with|for|as|to|of))* {_THING}{_STOP}",
+        (
+            rf"\b(?:do|does|am|is|are|can|have) not(?: (?:\w+))?(?: (?:my|the|an?|in|at|on|with|for|as|to"
+            rf"|of))* {_THING} (?:any ?more|any longer)\b"
+        ),
+        rf"\b{_ENDED} (?:my |the |an? |our |being |working as |work as )*{_THING}{_STOP}",
+        (
+            rf"\b(?:that |my |the |our )*{_THING} (?:is|are|was|were|has been) (?:now )?(?:history|gone|over|done"
+            rf"|finished|behind me|no more|in the past|not for me)\b"
+        ),
+        rf"\b(?:overtaken|replaced|dethroned|beaten) (?:my )?{_THING}(?: as | on | in |$|[,.;!])",
+        (
+            rf"\b(?:i |it |that |this )?(?:used to|was|were)(?: (?:be|have|like|love|dislike|hate|drink|eat|go|use"
+            rf"|work as|live in|my|an?|the))* {_THING}(?:,| until recently| but| and)(?: \w+){{0,3}} (?:now|over"
+            rf"|these days)\b"
+        ),
+        rf"\bwrong about {_THING}{_STOP}",
+    )
+)
+_OF_THE_SPEAKER = 4  # of the forms, from the first on, tell of what the speaker does
+_NOT_DONE = re.compile(
+    r"\b(?:not|never|nearly|almost|hardly|barely) (?:\w+ )?(?:given|gave|left|quit|stopped|sold|closed|dropped"
+    r"|moved|cancell?ed|changed|switched|replaced)\b"
+    r"|\b(?:thinking (?:of|about)|considering|plan(?:s|ning)? (?:to|on)|want(?:s|ed)? to|going to|about to"
+    r"|tempted to|hop(?:e|ing) to|might|may"
+    r"|could|would|should|if|wish|dream\w*|imagine|people think|everyone thinks|they think|is not true"
+    r"|used to be afraid)\b",
+    re.IGNORECASE,
+)
+_FOR_NOW = re.compile(
+    r"\b(?:today|tonight|tomorrow|this (?:week|morning|afternoon|evening|weekend|time|once)|for (?:a|the next|one"
+    r"|two|three|\d+) (?:few )?"
+    r"(?:days?|weeks?|months?|hours?)|for (?:lent|january|the (?:weekend|holidays?|day|night|moment|time being))"
+    r"|just once|while|until)\b",
+    re.IGNORECASE,
+)
+_EMPTY = frozenset(
+    stem(
+        word_set("""
+    thing things one job account team work time day way habit phase stuff life place home house new old last main only
+    real favorite favourite usual number best current much many lot lots bit kind sort year month week people friend
+    that this these those it them something anything everything else other another long free drink eat drinking eating
+    taking having being doing going working living playing using
+""")
+    )
+)
+_OF_CHANGE = frozenset(
+    stem(
+        word_set("""
+    went go gone grew grow grown rose rise raised raise dropped drop fell fall fallen increased changed change moved
+    got get have has had own earn make weigh up down by from after before turned more less another extra up since
+    january february march april may june july august september october november december been getting adopted bought
+    added joined
+""")
+    )
+)
+_OF_NOW = re.compile(
+    r"\b(?:now|these days|nowadays|since (?:january|february|march|april|may|june|july|august|september|october"
+    r"|november|december|last \w+)|lately|recently|up to|down to|by now)\b",
+    re.IGNORECASE,
+)
+_DOUBT = Finding(Relation.DOUBTFUL, "given_up", "it gives up what this says")
+_FIGURE = Finding(Relation.DOUBTFUL, "renewed", "it says the same of now, with another number or name")
+
+
+_LED = re.compile(
+    r"^(?:(?:[\w ]{1,20}[,:]|actually|oh|well|so|hey|fyi|btw|by the way|quick note|and|for context"
+    r"|just so you know),? +)+",
+    re.IGNORECASE,
+)
+_OF_ANOTHER = re.compile(
+    r"(?:my|our|his|her|their)\b|(?-i:[A-Z])[\w'-]+(?: and (?-i:[A-Z])[\w'-]+)? (?!is|are|was|were|has|have|used)\w+",
+    re.IGNORECASE,
+)
+"""A sentence that begins so is not of what the speaker does."""
+_GOOD = re.compile(
+    r"\b(?:hat|dislik|distrust|avoid|disagree|detest|despis|mind|loath|fear|worr|afraid)\w*", re.IGNORECASE
+)
+"""To give this up is to come round."""
+_OF = re.compile(r"^(?:my|our|the|his|her) [\w' -]{1,60}? (?:is|are|was|were) ", re.IGNORECASE)
+
+
+def _said_of(text: str) -> frozenset[str]:
+    """Return the stems of what a text says of its subject: of "my car is a Golf" the Golf."""
+    return value_of(_OF.sub("", text, count=1)) - _EMPTY
+
+
+@lru_cache(maxsize=2048)
+def gives_up(text: str) -> tuple[frozenset[str], ...]:
+    """Return the things that a speaker gives up, each as the stems of its words; none where that is in doubt."""
+    if _NOT_DONE.search(text) or _FOR_NOW.search(text):
+        return ()
+    found = []
+    of_another = bool(_OF_ANOTHER.match(_LED.sub("", text, count=1)))
+    for form in _FORMS[of_another * _OF_THE_SPEAKER :]:
+        for match in form.finditer(text):
+            words = value_of(match["x"]) - _EMPTY
+            if words and not _GOOD.search(match[0]):
+                found.append(words)
+    return tuple(found)
+
+
+def given_up(new: str, old: str) -> Finding:
+    """Return a doubt where a newer text gives up what an older one says of something or somebody."""
+    held = _said_of(old)
+    return _DOUBT if any(words <= held for words in gives_up(new)) else APART
+
+
+def renewed(new_text: str, new: Words, old: Words) -> Finding:
+    """Return a doubt where a newer text says of now what the older one says, with another number."""
+    if not _OF_NOW.search(new_text) or _NOT_DONE.search(new_text) or _FOR_NOW.search(new_text):
+        return APART
+    figures = bool(new.numbers and old.numbers) and frozenset(new.numbers) != frozenset(old.numbers)
+    numbers = frozenset((*new.numbers, *old.numbers))
+    rest = (new.stems ^ old.stems) - _EMPTY - _OF_CHANGE - numbers
+    return _FIGURE if figures and (new.stems & old.stems) - _EMPTY and not rest else APART

@@ -1,0 +1,47 @@
+"""The night's learning: everything that waits is read, and sessions of which all was read are done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime
+
+from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
+from memoryd.domain.ports import Ports, thread_lock
+from memoryd.model.change import ChangeSet, ConversationChange
+from memoryd.model.conversation import Session, SessionState
+from memoryd.model.work import EXTRACTION_JOB
+
+__all__ = ["end_learnt_sessions"]
+
+AT_ONCE = 200
+
+
+async def end_learnt_sessions(ports: Ports, *, now: datetime, dry_run: bool = False) -> Counter[str]:
+    """Note as done the sessions that have ended and of which every message was read; return how many."""
+    counts: Counter[str] = Counter()
+    after = ""
+    while page := await ports.store.pending_sessions(limit=AT_ONCE, after=after):
+        after = page[-1][0]
+        for _, session in page:
+            counts["sessions"] += 1
+            work = await ports.store.work(session.owner, EXTRACTION_JOB, session.thread_id)
+            if session.last_seq and (work is None or work.seq < session.last_seq):
+                continue
+            counts["completed"] += 1
+            if not dry_run:
+                await complete(session, ports, now=now)
+    return counts
+
+
+async def complete(session: Session, ports: Ports, *, now: datetime) -> None:
+    """Note a session as done, unless it goes on or is gone."""
+
+    async def decide() -> Decision[None]:
+        known = await ports.store.session(session.owner, session.thread_id, session.id)
+        if known is None or known.state is not SessionState.PENDING:
+            return Decision(None, no_answer)
+        done = replace(known, state=SessionState.DONE)
+        return Decision(ChangeSet(conversation=ConversationChange(session.owner, sessions=(done,))), no_answer)
+
+    await decide_and_commit([thread_lock(session.owner, session.thread_id)], decide, ports, now=now, grant_id="")

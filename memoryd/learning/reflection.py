@@ -1,0 +1,144 @@
+"""
+The weekly digest of an owner: what is new, what has changed, what was recalled most, what comes, what is in doubt.
+
+It is made by rules from memories of the last days, and cites them: whatever takes one of them away takes the digest
+away too. Its trust is the lowest of what it is made from. The next one supersedes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from memoryd.domain.forgetting.derived import CITES, MOST_CITED
+from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.ports import Ports
+from memoryd.domain.writing.session import WriteSession
+from memoryd.index.analysis import embedded_text
+from memoryd.model.caller import Caller
+from memoryd.model.grant import GrantUsage
+from memoryd.model.memory import NO_STATEMENTS, Draft, Kind, Memory, Source
+from memoryd.model.query import Filter
+from memoryd.model.scope import Owner, Visibility
+from memoryd.model.trust import Trust
+
+__all__ = ["KEY", "digest_of", "reflect"]
+
+DAYS = 7  # that a digest is of
+LEAST_APART = timedelta(days=6)
+LEAST_NEW = 3  # memories of these days, or there is nothing to sum up
+MOST_READ = 200  # memories that are looked at
+EACH = 6  # memories that are told of in one part
+AHEAD = timedelta(days=30)  # that what comes lies within
+LINE = 200  # characters of a memory that are told
+KEY = "reflection:weekly"
+CHANNEL = "reflection"
+PARTS = ("New", "Changed", "Recalled most", "Coming up", "In doubt")
+
+
+async def reflect(ports: Ports, owners: Sequence[Owner], *, now: datetime, dry_run: bool = False) -> Counter[str]:
+    """Write a digest for each owner of whom enough is new; return how many owners there were, and digests."""
+    counts: Counter[str] = Counter(owners=len(owners))
+    for owner in owners:
+        counts["reflections"] += await _reflect(owner, ports, now, dry_run=dry_run)
+    return counts
+
+
+async def _reflect(owner: Owner, ports: Ports, now: datetime, *, dry_run: bool) -> bool:
+    visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
+    if not ports.policy.of(owner.agent_id).enabled:
+        return False
+    before = [one for one in await ports.store.of_key(owner, KEY, now) if one.source.channel == CHANNEL]
+    if any(now - one.create_time < LEAST_APART for one in before):
+        return False
+    since = now - timedelta(days=DAYS)
+    wanted = Filter(create_time_from=since, include_superseded=True)
+    recent = [one for one in await ports.store.page(visible, wanted, now=now, limit=MOST_READ) if _counts(one)]
+    coming = await ports.store.page(
+        visible, Filter(event_time_from=now, event_time_to=now + AHEAD), now=now, limit=MOST_READ
+    )
+    used = _trusted([*recent, *(one for one in coming if _counts(one))])
+    new = [one for one in used if one.create_time >= since and one.supersede_time is None]
+    if len(new) < LEAST_NEW:
+        return False
+    if dry_run:
+        return True
+    content, cites = digest_of(used, since=since, now=now)
+    await _store(owner, content, cites, min((one.trust for one in used), key=lambda trust: trust.weight), ports, now)
+    return True
+
+
+def _counts(memory: Memory) -> bool:
+    return memory.kind not in NO_STATEMENTS
+
+
+def _trusted(memories: Sequence[Memory]) -> list[Memory]:
+    """Return what the host states, if that is enough for a digest; else all of it."""
+    unique = list({memory.id: memory for memory in memories}.values())
+    hosts = [memory for memory in unique if memory.trust is Trust.HOST]
+    return hosts if len(hosts) >= LEAST_NEW else unique
+
+
+def digest_of(memories: Sequence[Memory], *, since: datetime, now: datetime) -> tuple[str, list[str]]:
+    """Return the digest of memories, a line for each part, and the ids that it is made from; each is told of once."""
+    live = [one for one in memories if one.supersede_time is None]
+    parts = {
+        "Coming up": sorted(
+            (one for one in live if one.kind is Kind.EVENT and one.event_time >= now), key=lambda one: one.event_time
+        ),
+        "Changed": [one for one in live if one.supersedes and one.create_time >= since],
+        "In doubt": [one for one in live if one.contested_with],
+        "Recalled most": sorted((one for one in live if one.recall_count), key=lambda one: -one.recall_count)[:EACH],
+        "New": sorted(
+            (one for one in live if one.create_time >= since), key=lambda one: (-one.confidence, one.create_time)
+        ),
+    }
+    told: dict[str, list[Memory]] = {}
+    cites: list[str] = []
+    for name, some in parts.items():
+        for memory in [one for one in some if one.id not in cites][:EACH]:
+            if len(cites) < MOST_CITED:
+                told.setdefault(name, []).append(memory)
+                cites.append(memory.id)
+    lines = [f"The week from {since:%Y-%m-%d} to {now:%Y-%m-%d}."]
+    lines += [f"{name}: {'; '.join(_line(one, name) for one in told[name])}." for name in PARTS if name in told]
+    return "\n".join(lines), cites
+
+
+def _line(memory: Memory, part: str) -> str:
+    said = " ".join(memory.content.split()).rstrip(".;")
+    said = said if len(said) <= LINE else f"{said[:LINE].rstrip()}…"
+    speaker = f"{memory.narrator}: " if memory.narrator else ""
+    when = f"{memory.event_time:%Y-%m-%d}: " if part == "Coming up" else ""
+    return f"{when}{speaker}{said}"
+
+
+async def _store(owner: Owner, content: str, cites: Sequence[str], trust: Trust, ports: Ports, now: datetime) -> None:
+    draft = Draft(
+        content=content,
+        kind=Kind.REFLECTION,
+        shared=owner.scope.chat_id is not None,
+        tags=("weekly",),
+        key=KEY,
+        metadata={CITES: " ".join(cites)},
+        source=Source(channel=CHANNEL),
+        decay_rate=0.0,
+    )
+    caller = Caller(owner.agent_id, owner.scope.user_id, owner.scope.chat_id, trust)
+    vectors = (await ports.embedder.documents([embedded_text("", content)], caller=CHANNEL, background=True))[0]
+
+    async def decide() -> Decision[None]:
+        indexes = {owner: await ports.indexes.get(owner)}
+        session = WriteSession(ports, indexes, now, heads=[await ports.store.head(owner)], used=GrantUsage(), count=1)
+        try:
+            await session.consider(draft, owner, caller, vectors)
+        finally:
+            session.end()
+        return Decision(await session.change(None), _nothing)
+
+    await decide_and_commit([owner], decide, ports, now=now, grant_id="")
+
+
+async def _nothing() -> None:
+    return None
