@@ -8,7 +8,7 @@ away too. Its trust is the lowest of what it is made from. The next one supersed
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from memoryd.domain.forgetting.derived import CITES, MOST_CITED
@@ -82,28 +82,27 @@ def _trusted(memories: Sequence[Memory]) -> list[Memory]:
 
 def digest_of(memories: Sequence[Memory], *, since: datetime, now: datetime) -> tuple[str, list[str]]:
     """Return the digest of memories, a line for each part, and the ids that it is made from; each is told of once."""
-    live = [one for one in memories if one.supersede_time is None]
-    parts = {
-        "Coming up": sorted(
-            (one for one in live if one.kind is Kind.EVENT and one.event_time >= now), key=lambda one: one.event_time
-        ),
-        "Changed": [one for one in live if one.supersedes and one.create_time >= since],
-        "In doubt": [one for one in live if one.contested_with],
-        "Recalled most": sorted((one for one in live if one.recall_count), key=lambda one: -one.recall_count)[:EACH],
-        "New": sorted(
-            (one for one in live if one.create_time >= since), key=lambda one: (-one.confidence, one.create_time)
-        ),
-    }
     told: dict[str, list[Memory]] = {}
     cites: list[str] = []
-    for name, some in parts.items():
-        for memory in [one for one in some if one.id not in cites][:EACH]:
-            if len(cites) < MOST_CITED:
-                told.setdefault(name, []).append(memory)
-                cites.append(memory.id)
+    for name, some in _parts([one for one in memories if one.supersede_time is None], since, now):
+        left = [one for one in some if one.id not in cites][: min(EACH, MOST_CITED - len(cites))]
+        if left:
+            told[name] = left
+            cites += [one.id for one in left]
     lines = [f"The week from {since:%Y-%m-%d} to {now:%Y-%m-%d}."]
     lines += [f"{name}: {'; '.join(_line(one, name) for one in told[name])}." for name in PARTS if name in told]
     return "\n".join(lines), cites
+
+
+def _parts(live: Sequence[Memory], since: datetime, now: datetime) -> Iterator[tuple[str, list[Memory]]]:
+    """Yield the parts, those first of which a memory is told that belongs to several."""
+    new = [one for one in live if one.create_time >= since]
+    coming = [one for one in live if one.kind is Kind.EVENT and one.event_time >= now]
+    yield "Coming up", sorted(coming, key=lambda one: one.event_time)
+    yield "Changed", [one for one in new if one.supersedes]
+    yield "In doubt", [one for one in live if one.contested_with]
+    yield "Recalled most", sorted((one for one in live if one.recall_count), key=lambda one: -one.recall_count)[:EACH]
+    yield "New", sorted(new, key=lambda one: (-one.confidence, one.create_time))
 
 
 def _line(memory: Memory, part: str) -> str:

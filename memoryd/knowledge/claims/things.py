@@ -94,8 +94,7 @@ def claims_of_thing(subject: str, text: str, *, affirmed: bool, ended: bool) -> 
     attribute, holds, aspect = _attribute(words, value, prep, moved=moved)
     if holds is None:
         return []
-    if holds is Cardinality.MAYBE_ONE and "current" in words_in(np):
-        holds = Cardinality.ONE  # "my current project": there is no other
+    holds = _of_now(holds, np)
     qualified = re.match(r"(?P<v>[$€£]?\d\S*) (?P<of>(?:for|in|of|at|on|an?|per|each|every) .+)$", value)
     if qualified:
         attribute, value = f"{attribute} {' '.join(stem(words_in(qualified['of'])))}", qualified["v"]
@@ -106,6 +105,11 @@ def claims_of_thing(subject: str, text: str, *, affirmed: bool, ended: bool) -> 
         aspect="" if moved and aspect != "when" else aspect,
     )  # fmt: skip
     return [_timed(claim, value)] if aspect == "when" else [claim]
+
+
+def _of_now(holds: Cardinality, thing: str) -> Cardinality:
+    """Return how many values a thing has: of "my current project" one, as there is no other."""
+    return Cardinality.ONE if holds is Cardinality.MAYBE_ONE and "current" in words_in(thing) else holds
 
 
 def _timed(claim: Claim, value: str) -> Claim:

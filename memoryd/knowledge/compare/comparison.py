@@ -64,20 +64,21 @@ def compare(
     if finding is AGREED:
         return repeated(ours, theirs, similarity, duplicate)
     if finding is SAID:
-        if (
-            similarity > duplicate[0]
-            and same_figures(ours, theirs)
-            and same_shades(ours, theirs)
-            and not gained(ours, theirs)
-        ):
-            return Finding(Relation.SAME, "repeated", "it says the same in other words")
-        return repeated(ours, theirs, similarity, duplicate)
+        return _said_again(ours, theirs, similarity, duplicate)
     if finding is not None:
         return finding
     if _are_of_two(new.text, old.text) or (theirs.negations and _OVER.search(new.text)):
         return APART
     found = by_words(said, known, ours, theirs, similarity, duplicate)
     return found if found.relation is not Relation.APART or said.adding else _last_look(said, known, ours, theirs)
+
+
+def _said_again(ours: Words, theirs: Words, similarity: float, duplicate: tuple[float, float]) -> Finding:
+    """Return whether two statements that claim one value of one attribute are one."""
+    alike = similarity > duplicate[0] and same_figures(ours, theirs) and same_shades(ours, theirs)
+    if alike and not gained(ours, theirs):
+        return Finding(Relation.SAME, "repeated", "it says the same in other words")
+    return repeated(ours, theirs, similarity, duplicate)
 
 
 def _last_look(said: Statement, known: Statement, ours: Words, theirs: Words) -> Finding:
