@@ -15,6 +15,7 @@ from functools import cached_property
 
 from memoryd.knowledge.claims.attributes import PLACES, PREDICATES
 from memoryd.knowledge.claims.claim import Cardinality, Claim
+from memoryd.knowledge.claims.giving_up import gives_up
 from memoryd.knowledge.claims.moods import ADDING, CHANGING, HABITUAL, HAPPENED, HEDGED, NOT_ENDED, TAIL_CLAUSE, TURNING
 from memoryd.knowledge.claims.rewrites import rewritten
 from memoryd.knowledge.claims.things import claims_of_thing
@@ -59,6 +60,11 @@ class Statement:
     def adding(self) -> bool:
         """Whether it speaks of something beside what was said: also, another, too."""
         return bool(ADDING.search(self.text))
+
+    @cached_property
+    def gives_up(self) -> tuple[frozenset[str], ...]:
+        """The things that it gives up, each as the stems of its words."""
+        return gives_up(self.text)
 
     @cached_property
     def happened(self) -> bool:

@@ -14,7 +14,7 @@ from memoryd.knowledge.claims.statement import MOST_CHARACTERS, Statement
 from memoryd.knowledge.compare.attribute_rules import by_claims
 from memoryd.knowledge.compare.endings import ENDING
 from memoryd.knowledge.compare.finding import AGREED, APART, SAID, Finding, Relation
-from memoryd.knowledge.compare.giving_up import given_up, gives_up, renewed
+from memoryd.knowledge.compare.last_look import last_look
 from memoryd.knowledge.compare.word_rules import (
     NEAR,
     TOPIC_COVERED,
@@ -70,7 +70,7 @@ def compare(
     if _are_of_two(new.text, old.text) or (theirs.negations and _OVER.search(new.text)):
         return APART
     found = by_words(said, known, ours, theirs, similarity, duplicate)
-    return found if found.relation is not Relation.APART or said.adding else _last_look(said, known, ours, theirs)
+    return found if found.relation is not Relation.APART or said.adding else last_look(said, known, ours, theirs)
 
 
 def _said_again(ours: Words, theirs: Words, similarity: float, duplicate: tuple[float, float]) -> Finding:
@@ -79,14 +79,6 @@ def _said_again(ours: Words, theirs: Words, similarity: float, duplicate: tuple[
     if alike and not gained(ours, theirs):
         return Finding(Relation.SAME, "repeated", "it says the same in other words")
     return repeated(ours, theirs, similarity, duplicate)
-
-
-def _last_look(said: Statement, known: Statement, ours: Words, theirs: Words) -> Finding:
-    """Return a doubt where a newer statement gives up, or says anew, what an older one says of now."""
-    if known.happened or known.turning or said.limited or theirs.negations:
-        return APART
-    found = given_up(said.text, known.text)
-    return found if found.relation is not Relation.APART else renewed(said.text, ours, theirs)
 
 
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|me|my|mine|myself|we|our|ours)\b", re.IGNORECASE)
@@ -134,6 +126,6 @@ def _meet(said: Statement, new: Words, old: Sequence[str], attributes: Collectio
     if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
         return True
     shared = new.stems.intersection(old)
-    if shared and gives_up(said.text):
+    if shared and said.gives_up:
         return True
     return len(shared) >= TOPIC_COVERED * max(1, len(old))

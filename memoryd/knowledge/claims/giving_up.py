@@ -1,21 +1,13 @@
-"""
-What a newer statement gives up, in whatever words: "instead of X", "closed my X account", "X is history".
-
-A last look, where no attribute and no frame is shared: if what is given up stands in the older statement, that one is
-in doubt. It retires nothing.
-"""
+"""What a statement gives up, in whatever words: "instead of X", "closed my X account", "X is history"."""
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
-from memoryd.knowledge.compare.finding import APART, Finding, Relation
 from memoryd.knowledge.language.stems import stem, word_set
 from memoryd.knowledge.language.values import value_of
-from memoryd.knowledge.language.words import Words
 
-__all__ = ["given_up", "gives_up", "renewed"]
+__all__ = ["EMPTY", "FOR_NOW", "NOT_DONE", "gives_up"]
 
 _THING = r"(?P<x>[^,.;!]{2,60}?)"
 _STOP = (
@@ -65,7 +57,7 @@ _FORMS = tuple(
     )
 )
 _OF_THE_SPEAKER = 4  # of the forms, from the first on, tell of what the speaker does
-_NOT_DONE = re.compile(
+NOT_DONE = re.compile(
     r"\b(?:not|never|nearly|almost|hardly|barely) (?:\w+ )?(?:given|gave|left|quit|stopped|sold|closed|dropped"
     r"|moved|cancell?ed|changed|switched|replaced)\b"
     r"|\b(?:thinking (?:of|about)|considering|plan(?:s|ning)? (?:to|on)|want(?:s|ed)? to|going to|about to"
@@ -74,14 +66,14 @@ _NOT_DONE = re.compile(
     r"|used to be afraid)\b",
     re.IGNORECASE,
 )
-_FOR_NOW = re.compile(
+FOR_NOW = re.compile(
     r"\b(?:today|tonight|tomorrow|this (?:week|morning|afternoon|evening|weekend|time|once)|for (?:a|the next|one"
     r"|two|three|\d+) (?:few )?"
     r"(?:days?|weeks?|months?|hours?)|for (?:lent|january|the (?:weekend|holidays?|day|night|moment|time being))"
     r"|just once|while|until)\b",
     re.IGNORECASE,
 )
-_EMPTY = frozenset(
+EMPTY = frozenset(
     stem(
         word_set("""
     thing things one job account team work time day way habit phase stuff life place home house new old last main only
@@ -91,25 +83,6 @@ _EMPTY = frozenset(
 """)
     )
 )
-_OF_CHANGE = frozenset(
-    stem(
-        word_set("""
-    went go gone grew grow grown rose rise raised raise dropped drop fell fall fallen increased changed change moved
-    got get have has had own earn make weigh up down by from after before turned more less another extra up since
-    january february march april may june july august september october november december been getting adopted bought
-    added joined
-""")
-    )
-)
-_OF_NOW = re.compile(
-    r"\b(?:now|these days|nowadays|since (?:january|february|march|april|may|june|july|august|september|october"
-    r"|november|december|last \w+)|lately|recently|up to|down to|by now)\b",
-    re.IGNORECASE,
-)
-_DOUBT = Finding(Relation.DOUBTFUL, "given_up", "it gives up what this says")
-_FIGURE = Finding(Relation.DOUBTFUL, "renewed", "it says the same of now, with another number or name")
-
-
 _LED = re.compile(
     r"^(?:(?:[\w ]{1,20}[,:]|actually|oh|well|so|hey|fyi|btw|by the way|quick note|and|for context"
     r"|just so you know),? +)+",
@@ -124,40 +97,17 @@ _GOOD = re.compile(
     r"\b(?:hat|dislik|distrust|avoid|disagree|detest|despis|mind|loath|fear|worr|afraid)\w*", re.IGNORECASE
 )
 """To give this up is to come round."""
-_OF = re.compile(r"^(?:my|our|the|his|her) [\w' -]{1,60}? (?:is|are|was|were) ", re.IGNORECASE)
 
 
-def _said_of(text: str) -> frozenset[str]:
-    """Return the stems of what a text says of its subject: of "my car is a Golf" the Golf."""
-    return value_of(_OF.sub("", text, count=1)) - _EMPTY
-
-
-@lru_cache(maxsize=2048)
 def gives_up(text: str) -> tuple[frozenset[str], ...]:
     """Return the things that a speaker gives up, each as the stems of its words; none where that is in doubt."""
-    if _NOT_DONE.search(text) or _FOR_NOW.search(text):
+    if NOT_DONE.search(text) or FOR_NOW.search(text):
         return ()
     found = []
     of_another = bool(_OF_ANOTHER.match(_LED.sub("", text, count=1)))
     for form in _FORMS[of_another * _OF_THE_SPEAKER :]:
         for match in form.finditer(text):
-            words = value_of(match["x"]) - _EMPTY
+            words = value_of(match["x"]) - EMPTY
             if words and not _GOOD.search(match[0]):
                 found.append(words)
     return tuple(found)
-
-
-def given_up(new: str, old: str) -> Finding:
-    """Return a doubt where a newer text gives up what an older one says of something or somebody."""
-    held = _said_of(old)
-    return _DOUBT if any(words <= held for words in gives_up(new)) else APART
-
-
-def renewed(new_text: str, new: Words, old: Words) -> Finding:
-    """Return a doubt where a newer text says of now what the older one says, with another number."""
-    if not _OF_NOW.search(new_text) or _NOT_DONE.search(new_text) or _FOR_NOW.search(new_text):
-        return APART
-    figures = bool(new.numbers and old.numbers) and frozenset(new.numbers) != frozenset(old.numbers)
-    numbers = frozenset((*new.numbers, *old.numbers))
-    rest = (new.stems ^ old.stems) - _EMPTY - _OF_CHANGE - numbers
-    return _FIGURE if figures and (new.stems & old.stems) - _EMPTY and not rest else APART
