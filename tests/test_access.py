@@ -77,6 +77,12 @@ NEEDS = {
     "JobService/CancelJobRun": "host",
     "JobService/ListParkedThreads": "host",
     "JobService/RetryParkedThreads": "host",
+    "ConsolidationService/ListPendingSessions": "host",
+    "ConsolidationService/GetSessionMessages": "host",
+    "ConsolidationService/SaveFacts": "host",
+    "ConsolidationService/DetectConflicts": "host",
+    "ConsolidationService/ResolveConflict": "host",
+    "ConsolidationService/CompleteSession": "host",
 }
 # A request that succeeds for whoever may send it.
 NUMBERS = itertools.count()
@@ -139,6 +145,17 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
     "JobService/CancelJobRun": lambda w: {"id": a_run(w)},
     "JobService/ListParkedThreads": lambda w: {},
     "JobService/RetryParkedThreads": lambda w: {},
+    "ConsolidationService/ListPendingSessions": lambda w: {},
+    "ConsolidationService/GetSessionMessages": lambda w: {"session": over(w)[0], "worker": "w"},
+    "ConsolidationService/SaveFacts": lambda w: {"worker": "w", **learnt(w)},
+    "ConsolidationService/DetectConflicts": lambda w: {"scope": {"user_id": "alice"}, "id": own(w).id},
+    "ConsolidationService/ResolveConflict": lambda w: {
+        "scope": {"user_id": "alice"},
+        "id": own(w).id,
+        "other_id": own(w).id,
+        "resolution": 2,
+    },
+    "ConsolidationService/CompleteSession": lambda w: {"session": over(w)[0], "worker": "w"},
 }
 
 
@@ -166,6 +183,20 @@ def a_run(world: World) -> str:
         return host.run_job("decay", dry_run=True).id
 
 
+def over(world: World) -> tuple[dict, str]:
+    """A session of alice's that has ended, and a message of it."""
+    thread_id = f"over {next(NUMBERS)}"
+    with world.admin(user_id="alice") as host:
+        done = host.append(thread_id, MessageDraft(content="I like tea"), session_id="s")
+        host.end_session(thread_id)
+    return {"scope": {"user_id": "alice"}, "thread_id": thread_id, "session_id": "s"}, done.messages[0].id
+
+
+def learnt(world: World) -> dict:
+    session, message_id = over(world)
+    return {"session": session, "facts": [{"content": "tea", "message_ids": [message_id]}]}
+
+
 def test_every_rpc_has_a_row():
     assert set(METHODS) == set(NEEDS) == set(REQUESTS) == set(RULES)
 
@@ -190,6 +221,8 @@ def test_whatever_changes_something_is_marked_so():
         "MemoryService/RestoreMemory", "MemoryService/DeleteMemories", "MemoryService/CorrectMemory",
         "MemoryService/ConfirmMemory", "EntityService/RenameEntity", "EntityService/MergeEntities",
         "EntityService/UnmergeEntity", "EntityService/ForgetPerson", "AdminService/RunDecay",
+        "ConsolidationService/GetSessionMessages", "ConsolidationService/SaveFacts",
+        "ConsolidationService/ResolveConflict", "ConsolidationService/CompleteSession",
         "JobService/RunJob", "JobService/CancelJobRun", "JobService/RetryParkedThreads",
         "AdminService/RunEnrichment", "AdminService/RunReembedding", "AdminService/CompactStore",
         "AdminService/RunGc", "GrantService/OpenSandbox", "GrantService/RevokeGrant",

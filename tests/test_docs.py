@@ -113,7 +113,9 @@ def test_every_make_target_that_is_named_exists():
             assert target in targets, (name, target)
 
 
-GUIDES = ["README.md", "quick-start.md", "sandbox-guide.md", "search.md", "conversations.md", "context.md"]
+GUIDES = [
+    "README.md", "quick-start.md", "sandbox-guide.md", "search.md", "conversations.md", "context.md", "learning.md",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", GUIDES)

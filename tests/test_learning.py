@@ -206,7 +206,7 @@ async def test_credentials_are_not_learnt(ports, clock):
 
 
 def test_an_unknown_extractor_is_refused_naming_those_there_are():
-    with pytest.raises(StartupError, match="learning.extractor is 'magic'; there are: none, rules"):
+    with pytest.raises(StartupError, match="learning.extractor is 'magic'; there are: host, none, rules"):
         load_extractor("magic", {"rules": RulesExtractor})
     assert None is load_extractor("none", {})
     assert "rules" == make_extractor(Config()).name

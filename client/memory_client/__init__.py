@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         Quota,
         check_permissions,
     )
+    from memoryd.model.learnt import MemoryConflict, Resolution, SaidFact, SessionMessages, Stands
     from memoryd.model.memory import Draft, Judgement, Kind, Memory, Outcome, Source, State
     from memoryd.model.message_draft import MessageDraft
     from memoryd.model.query import Filter
@@ -69,7 +70,9 @@ if TYPE_CHECKING:
         ForgottenGrant,
         ForgottenPerson,
         GcReport,
+        JobStatus,
         Merged,
+        ParkedThread,
         PeoplePage,
         Proof,
         Reembedding,
@@ -107,6 +110,7 @@ if TYPE_CHECKING:
     )
     from memoryd.model.token import Caveats, attenuate
     from memoryd.model.trust import Trust
+    from memoryd.model.work import Run, RunState
 
 __all__ = [
     "AddResult",
@@ -159,6 +163,7 @@ __all__ = [
     "InternalError",
     "InvalidArgument",
     "IssuedToken",
+    "JobStatus",
     "Judgement",
     "Kind",
     "Leg",
@@ -166,6 +171,7 @@ __all__ = [
     "LimitExceeded",
     "Memory",
     "MemoryClient",
+    "MemoryConflict",
     "MemoryCount",
     "MemorydError",
     "Merged",
@@ -178,6 +184,7 @@ __all__ = [
     "Outcome",
     "Page",
     "PageTokenInvalid",
+    "ParkedThread",
     "PeoplePage",
     "Permission",
     "PermissionDenied",
@@ -186,16 +193,22 @@ __all__ = [
     "Quota",
     "Reembedding",
     "RequestIdReused",
+    "Resolution",
     "Role",
+    "Run",
     "RunNotFound",
+    "RunState",
+    "SaidFact",
     "Scope",
     "ScopeMismatch",
     "SearchResult",
     "ServerInfo",
     "Session",
+    "SessionMessages",
     "SessionPage",
     "SessionState",
     "Source",
+    "Stands",
     "StartedSession",
     "State",
     "Stats",
@@ -236,6 +249,8 @@ _MODULES = (
     "memoryd.model.message_draft",
     "memoryd.model.talk",
     "memoryd.model.token",
+    "memoryd.model.learnt",
+    "memoryd.model.work",
     "memory_client.grant_calls",
     "memory_client.conversations",
     "memory_client.aio_conversations",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
@@ -9,10 +10,13 @@ from memory_client.endpoint import Identity
 from memory_client.late import Late
 
 if TYPE_CHECKING:
-    from memory_client import admin_calls, grant_calls, job_calls
+    from memory_client import admin_calls, consolidation_calls, grant_calls, job_calls
     from memory_client.calls import Call
     from memory_client.grant_calls import GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
+    from memoryd.model.conversation import Session
     from memoryd.model.grant import Grant, GrantSpec, GrantStatus
+    from memoryd.model.learnt import MemoryConflict, Resolution, SaidFact, SessionMessages
+    from memoryd.model.memory import Memory
     from memoryd.model.reports import (
         Compaction,
         Decayed,
@@ -26,11 +30,11 @@ if TYPE_CHECKING:
         Reembedding,
         ServerInfo,
     )
-    from memoryd.model.results import Page
+    from memoryd.model.results import AddResult, Page
     from memoryd.model.work import Run
 else:  # what the host alone calls takes a third of the time of a command
-    admin_calls, grant_calls, job_calls = (
-        Late(f"memory_client.{name}") for name in ("admin_calls", "grant_calls", "job_calls")
+    admin_calls, consolidation_calls, grant_calls, job_calls = (
+        Late(f"memory_client.{name}") for name in ("admin_calls", "consolidation_calls", "grant_calls", "job_calls")
     )
 
 __all__ = ["AsyncOperations"]
@@ -39,7 +43,7 @@ T = TypeVar("T")
 
 
 class AsyncOperations:
-    """One method an RPC of AdminService, JobService, GrantService and IdentityService."""
+    """One method an RPC of AdminService, JobService, ConsolidationService, GrantService and IdentityService."""
 
     identity: Identity
 
@@ -107,6 +111,55 @@ class AsyncOperations:
     ) -> int:
         """Let parked threads be tried again, all or one; return how many (admin socket only)."""
         return await self._send(job_calls.retry_parked_threads(thread_id, agent_id, user_id, chat_id))
+
+    async def pending_sessions(
+        self,
+        *,
+        agent_id: str = "",
+        user_id: str = "",
+        chat_id: str = "",
+        exclude_session_ids: Sequence[str] = (),
+        page_size: int = 0,
+        worker: str = "",
+        wait_s: float = 0.0,
+    ) -> list[Session]:
+        """Return the sessions that have ended and were not learnt from; wait for one (admin socket only)."""
+        call = consolidation_calls.pending_sessions(
+            agent_id=agent_id,
+            user_id=user_id,
+            chat_id=chat_id,
+            exclude_session_ids=exclude_session_ids,
+            page_size=page_size,
+            worker=worker,
+            wait_s=wait_s,
+        )
+        return await self._send(call)
+
+    async def session_messages(
+        self, session: Session, *, worker: str, page_size: int = 0, page_token: str = ""
+    ) -> SessionMessages:
+        """Return the messages of a session in order, and lease it to a worker (admin socket only)."""
+        return await self._send(consolidation_calls.session_messages(session, worker, page_size, page_token))
+
+    async def save_facts(
+        self, session: Session, facts: Sequence[SaidFact], *, worker: str, request_id: str = ""
+    ) -> list[AddResult]:
+        """Save what messages of a session say (admin socket only)."""
+        return await self._send(consolidation_calls.save_facts(session, worker, facts, request_id))
+
+    async def detect_conflicts(self, memory: Memory, *, limit: int = 0) -> list[MemoryConflict]:
+        """Return the memories that may contradict one (admin socket only)."""
+        return await self._send(consolidation_calls.detect_conflicts(memory, limit))
+
+    async def resolve_conflict(
+        self, memory: Memory, other_id: str, resolution: Resolution, *, reason: str = ""
+    ) -> tuple[Memory, Memory]:
+        """Decide between two memories, and return both as they are then (admin socket only)."""
+        return await self._send(consolidation_calls.resolve_conflict(memory, other_id, resolution, reason))
+
+    async def complete_session(self, session: Session, *, worker: str) -> Session:
+        """Note that a session was learnt from (admin socket only)."""
+        return await self._send(consolidation_calls.complete_session(session, worker))
 
     async def whoami(self) -> WhoAmI:
         """Return the identity in effect, and what it may do."""

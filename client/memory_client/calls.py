@@ -48,7 +48,8 @@ __all__ = [
 
 T = TypeVar("T")
 ATTEMPTS = 3
-_READS = ("Get", "List", "Search", "BuildContext", "WhoAmI", "InspectToken", "VerifyForgotten")
+_READS = ("Get", "List", "Search", "BuildContext", "WhoAmI", "InspectToken", "VerifyForgotten", "DetectConflicts")
+_LEASES = "GetSessionMessages"
 _BACKOFF_S = (0.05, 0.25)
 
 
@@ -73,7 +74,8 @@ class Call(Generic[T]):
     @property
     def writes(self) -> bool:
         """Whether it may change what is stored."""
-        return not self.method.startswith(_READS) and not getattr(self.request, "dry_run", False)
+        reads = self.method.startswith(_READS) and self.method != _LEASES
+        return not reads and not getattr(self.request, "dry_run", False)
 
     @property
     def path(self) -> str:

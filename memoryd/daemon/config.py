@@ -169,7 +169,7 @@ class MemoryConfig:
 class LearningConfig:
     """How messages become memories."""
 
-    extractor: str = key_of("rules", "name", "rules, none, or one that a package adds")
+    extractor: str = key_of("rules", "name", "rules, host (an agent of yours), none, or one that a package adds")
     wait_s: float = key_of(30.0, "seconds", "after a message, before its thread is learnt from", most=86_400)
     max_attempts: int = key_of(5, "attempts", "that fail in a row, and a thread is parked", least=1, most=100)
 

@@ -40,6 +40,7 @@ from memoryd.model import limits
 from memoryd.model.grant import Door, Grant, Quota
 from memoryd.model.reports import Reembedding
 from memoryd.service.admin import AdminService
+from memoryd.service.consolidation import ConsolidationService
 from memoryd.service.context import ContextService
 from memoryd.service.conversation import ConversationService
 from memoryd.service.entity import EntityService
@@ -51,6 +52,7 @@ from memoryd.service.memory import MemoryService
 from memoryd.service.methods import Method, methods_of
 from memoryd.v1 import (
     admin_service_pb2,
+    consolidation_service_pb2,
     context_service_pb2,
     conversation_service_pb2,
     entity_service_pb2,
@@ -73,6 +75,7 @@ SERVICES: tuple[Any, ...] = tuple(
         (grant_service_pb2, "GrantService"),
         (admin_service_pb2, "AdminService"),
         (job_service_pb2, "JobService"),
+        (consolidation_service_pb2, "ConsolidationService"),
     )
 )
 log = structlog.get_logger("memoryd.daemon")
@@ -235,6 +238,7 @@ class Servers:
                 ports, self.issuer, self.reembedder, config.sandbox.ended_grace_days, describe, _look_up(audit)
             ),
             JobService(ports, self.jobs),
+            ConsolidationService(ports, clock),
         )
         self._methods: Mapping[str, Method] = {
             method.path: method

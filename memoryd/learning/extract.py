@@ -14,28 +14,20 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from memoryd.domain.decay import EXTRACTION
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
-from memoryd.domain.writing.session import Recorded, WriteSession
-from memoryd.errors import InvalidArgument, LimitExceeded
-from memoryd.index.analysis import embedded_text
+from memoryd.domain.writing.session import Recorded
 from memoryd.learning.extractor import Exchange, Extractor, Learnt
-from memoryd.model.caller import Caller
+from memoryd.learning.writing import embedded, judged, offered, quota_locks
 from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import Message
-from memoryd.model.embedding import Embedded
-from memoryd.model.grant import GrantUsage
-from memoryd.model.memory import Draft, Outcome, Source
-from memoryd.model.message_draft import MASK
 from memoryd.model.work import EXTRACTION_JOB, Work, WorkState
 
-__all__ = ["AT_ONCE", "Extracted", "extract_thread", "notice", "offered"]
+__all__ = ["AT_ONCE", "Extracted", "extract_thread", "learns", "notice"]
 
 AT_ONCE = 32  # messages of a thread that are read together
 NOTICED = 128  # messages that are looked at together for the threads they are of
 CURSOR = "learning"
-EMBEDDING_LINE = "learning"  # the caller by whose name the texts wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,42 +120,19 @@ def learns(work: Work, ports: Ports) -> bool:
 
 async def _write(work: Work, after: Work, part: Sequence[Learnt], ports: Ports, now: datetime) -> Counter[str]:
     """Judge what was found, and write it with how far the work has come, unless somebody else has done so."""
-    drafts = [offer for one in part if (offer := offered(one, now)) is not None]
-    texts = [embedded_text(draft.source.speaker, draft.content) for draft, _ in drafts]
-    embedded: list[Embedded | None] = []
-    if texts:
-        embedded = await ports.embedder.documents(texts, caller=EMBEDDING_LINE, background=True)
-    grant_id = part[0].message.grant_id if part else ""
-    quota = ports.grants.quota(grant_id)
-    counted = bool(quota.stored_memories or quota.stored_bytes)
+    offers = [offer for one in part if (offer := offered(one, now)) is not None]
+    vectors = await embedded(offers, ports)
 
     async def decide() -> Decision[Counter[str]]:
         held = await ports.store.work(work.owner, work.kind, work.thread_id)
         if held is None or held.seq != work.seq:
             return Decision(None, _counted([]))  # another daemon was faster, or the thread is gone
-        if not drafts:
+        if not offers:
             return Decision(ChangeSet(work=(after,)), _counted([]))
-        indexes = {work.owner: await ports.indexes.get(work.owner)}
-        used = await ports.store.usage(grant_id, now.date()) if counted else GrantUsage()
-        heads = [await ports.store.head(work.owner)]
-        session = WriteSession(ports, indexes, now, heads=heads, used=used, count=len(drafts))
-        recorded: list[Recorded] = []
-        try:
-            for (draft, message), vectors in zip(drafts, embedded, strict=True):
-                caller = replace(_speaker(message), quota=quota)
-                if ports.secrets([draft.content]):
-                    recorded.append(("", Outcome.REJECTED, ("secret",)))
-                    continue
-                try:
-                    recorded.append(await session.consider(draft, work.owner, caller, vectors))
-                except LimitExceeded:  # a full scope, all of it protected
-                    recorded.append(("", Outcome.REJECTED, ("full",)))
-        finally:
-            session.end()
-        change = await session.change(None)
-        return Decision(replace(change, work=(after,)), _counted(recorded))
+        done = await judged(offers, vectors, work.owner, ports, now=now)
+        return Decision(replace(done.change, work=(after,)), _counted(done.recorded))
 
-    locks = [work.owner, thread_lock(work.owner, work.thread_id), *([("grant", grant_id)] if counted else [])]
+    locks = [work.owner, thread_lock(work.owner, work.thread_id), *quota_locks(offers, ports)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
 
 
@@ -172,43 +141,3 @@ def _counted(recorded: Sequence[Recorded]) -> Callable[[], Awaitable[Counter[str
         return Counter(outcome.value for _, outcome, _ in recorded if outcome is not None)
 
     return answer
-
-
-def _speaker(message: Message) -> Caller:
-    """Return in whose name a message was said: never with more trust than it."""
-    return Caller(
-        agent_id=message.agent_id,
-        user_id=message.scope.user_id or message.author or None,
-        chat_id=message.scope.chat_id,
-        trust=message.trust,
-        grant_id=message.grant_id,
-    )
-
-
-def offered(one: Learnt, now: datetime) -> tuple[Draft, Message] | None:
-    """Return what is offered as a memory, and the message that says it; None for what is over, or was masked."""
-    message = one.message
-    expire_time = None if one.lasts is None else message.create_time + one.lasts
-    if (expire_time is not None and expire_time <= now) or MASK in one.content:
-        return None
-    source = Source(
-        speaker=message.name,
-        channel=EXTRACTION,
-        thread_id=message.thread_id,
-        session_id=message.session_id,
-        message_ids=tuple(dict.fromkeys([message.id, *(other.id for other in one.also)])),
-    )
-    try:
-        draft = Draft(
-            content=one.content,
-            kind=one.kind,
-            shared=message.scope.chat_id is not None,
-            category=one.category,
-            source=source,
-            event_time=one.event_time or message.create_time,
-            confidence=one.confidence,
-            expire_time=expire_time,
-        )
-    except (InvalidArgument, LimitExceeded):  # what an extractor makes need not be well-formed
-        return None
-    return draft, message

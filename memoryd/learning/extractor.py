@@ -20,6 +20,8 @@ from memoryd.model.memory import Kind
 __all__ = ["ENTRY_POINTS", "Exchange", "Extractor", "ExtractorRefused", "Learnt", "load_extractor"]
 
 ENTRY_POINTS = "memoryd.extractors"
+NOBODY = frozenset(["none", "host"])
+"""With these the daemon learns nothing by itself; with "host" an agent of the host's does."""
 
 
 class ExtractorRefused(StartupError):
@@ -40,6 +42,8 @@ class Learnt:
     """When it happens; None: when it was said."""
     lasts: timedelta | None = None
     """For how long after it was said it is so; None: for good."""
+    subjects: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     also: tuple[Message, ...] = ()
     """Other messages that it follows from: the question of an answer."""
 
@@ -68,14 +72,14 @@ class Extractor(Protocol):
 
 
 def load_extractor(name: str, known: dict[str, Callable[[], Extractor]]) -> Extractor | None:
-    """Return the extractor of a name, of those that are known or installed; None for "none". ExtractorRefused."""
-    if name == "none":
+    """Return the extractor of a name; None where the daemon learns nothing by itself. ExtractorRefused."""
+    if name in NOBODY:
         return None
     if name in known:
         return known[name]()
     found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     if name not in found:
-        there = ", ".join(sorted({"none", *known, *found}))
+        there = ", ".join(sorted({*NOBODY, *known, *found}))
         raise ExtractorRefused(f"learning.extractor is {name!r}; there are: {there}")
     made: Extractor = found[name].load()()
     return made

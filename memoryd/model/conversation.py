@@ -273,6 +273,10 @@ class Session:
     last_seq: int = 0
     trust: Trust = Trust.HOST
     """That of the one who began it: with less it is not ended."""
+    lease_by: str = field(default="", metadata=_OWN)
+    """The worker that learns from it; empty: nobody does."""
+    lease_time: datetime | None = field(default=None, metadata=_OWN)
+    """Until when nobody else does."""
     messages_before: int = field(default=0, metadata=_OWN)
     """How many messages the thread had when it was opened."""
     turns_before: int = field(default=0, metadata=_OWN)

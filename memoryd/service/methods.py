@@ -103,6 +103,12 @@ RULES: Mapping[str, Rule] = {
     "JobService/CancelJobRun": _HOST_WRITES,
     "JobService/ListParkedThreads": _HOST,
     "JobService/RetryParkedThreads": _HOST_WRITES,
+    "ConsolidationService/ListPendingSessions": _HOST,
+    "ConsolidationService/GetSessionMessages": _HOST_WRITES,  # it leases the session
+    "ConsolidationService/SaveFacts": Rule(Access.HOST, writes=True, most_bytes=limits.MAX_MESSAGE_BYTES),
+    "ConsolidationService/DetectConflicts": _HOST,
+    "ConsolidationService/ResolveConflict": _HOST_WRITES,
+    "ConsolidationService/CompleteSession": _HOST_WRITES,
     "GrantService/OpenSandbox": _HOST_WRITES,
     "GrantService/ListGrants": _HOST,
     "GrantService/RevokeGrant": _HOST_WRITES,

@@ -116,6 +116,10 @@ class ConversationStore(Protocol):
         """Return the messages at these places (thread and seq), in the order of thread and seq."""
         ...
 
+    async def messages_of_ids(self, owner: Owner, thread_id: str, ids: Collection[str]) -> list[Message]:
+        """Return the messages of a thread that have these ids, in order."""
+        ...
+
     async def message_sizes(self, owner: Owner, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Return the bytes of the texts of the messages at these places; those that are not there are left out."""
         ...

@@ -238,6 +238,9 @@ class RamConversations:
         found = [one for one in self._said.values() if one.owner == owner and (one.thread_id, one.seq) in places]
         return sorted(found, key=lambda message: (message.thread_id, message.seq))
 
+    async def messages_of_ids(self, owner: Owner, thread_id: str, ids: Collection[str]) -> list[Message]:
+        return [one for one in self._of_thread(owner, thread_id) if one.id in ids]
+
     async def message_sizes(self, owner: Owner, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
         return {(one.thread_id, one.seq): one.text_bytes for one in await self.messages_at(owner, places)}
 

@@ -224,6 +224,16 @@ class ConversationReads:
         )
         return frozenset(found)
 
+    async def messages_of_ids(self, owner: Owner, thread_id: str, ids: Collection[str]) -> list[Message]:
+        if not ids:
+            return []
+        where, params = _of_thread(owner, thread_id)
+        return await self._conversation_rows(
+            f"{_MESSAGES} WHERE {where} AND id IN (SELECT unnest(?::VARCHAR[])) ORDER BY seq",
+            [*params, list(ids)],
+            message_of,
+        )
+
     async def first_message_ids(self, owner: Owner, thread_id: str, *, limit: int) -> list[str]:
         where, params = _of_thread(owner, thread_id)
         return await self._conversation_rows(

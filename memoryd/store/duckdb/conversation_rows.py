@@ -117,6 +117,8 @@ def session_row(session: Session) -> dict[str, Any]:
         "update_time": _us(session.update_time),
         "end_time": _us(session.end_time),
         "end_reason": session.end_reason,
+        "lease_by": session.lease_by,
+        "lease_time": _us(session.lease_time),
         "message_count": session.message_count,
         "turn_count": session.turn_count,
         "messages_before": session.messages_before,

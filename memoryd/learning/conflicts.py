@@ -1,0 +1,119 @@
+"""Which memories may contradict one, and what somebody decides between two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from memoryd.domain.links import released, without_contested
+from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.ports import Ports
+from memoryd.domain.reading.browse import find
+from memoryd.domain.reading.presentation import present_one
+from memoryd.domain.writing.add import check_changeable
+from memoryd.domain.writing.judge import retired
+from memoryd.domain.writing.known import KnownStatements
+from memoryd.domain.writing.pending import Pending
+from memoryd.errors import InvalidArgument
+from memoryd.knowledge.compare.comparison import compare
+from memoryd.knowledge.compare.finding import Relation
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.learnt import MemoryConflict, Resolution, Stands
+from memoryd.model.memory import Judgement, Memory
+from memoryd.model.validation import check_count, check_text
+
+__all__ = ["detect_conflicts", "resolve_conflict"]
+
+LEAST_NEAR = 0.5  # cosine from which two memories are near, where the words decide nothing
+DEFAULT_LIMIT = 10
+MAX_REASON_BYTES = 256
+
+
+_ORDER = {Stands.CHANGED: 0, Stands.CONTESTED: 1, Stands.DOUBTFUL: 2, Stands.NEAR: 3}
+
+
+async def detect_conflicts(
+    memory_id: str, caller: Caller, ports: Ports, *, now: datetime, limit: int = 0
+) -> list[MemoryConflict]:
+    """Return the live memories of the same scope that may contradict one, what a rule says something of first."""
+    size = check_count(limit, "limit", default=DEFAULT_LIMIT, limit=limits.MAX_SEARCH_LIMIT)
+    memory = await find(memory_id, caller, ports)
+    owner = memory.owner
+    known = KnownStatements(ports, {owner: await ports.indexes.get(owner)}, Pending(now), now)
+    entry = await ports.store.entry(memory)
+    vector = None if entry is None else entry.vector
+    reader, found = known.reader(owner), []
+    for neighbour in await known.neighbours(memory, vector):
+        other = neighbour.memory
+        if other.id == memory.id:
+            continue
+        newer, older = (memory, other) if memory.create_time >= other.create_time else (other, memory)
+        finding = compare(
+            reader.read(newer.content),
+            reader.read(older.content),
+            similarity=neighbour.similarity,
+            same_subject=neighbour.same_subject,
+            same_speaker=newer.narrator == older.narrator,
+            attributes=older.claims,
+        )
+        stands = _stands(memory, other, finding.relation, neighbour.similarity)
+        if stands is not None:
+            found.append(MemoryConflict(other, stands, neighbour.similarity, finding.rule, finding.reason))
+    found.sort(key=lambda one: (_ORDER[one.relation], -one.similarity))
+    return [replace(one, memory=await present_one(one.memory, caller, ports, now)) for one in found[:size]]
+
+
+def _stands(memory: Memory, other: Memory, relation: Relation, similarity: float) -> Stands | None:
+    if other.id in memory.contested_with:
+        return Stands.CONTESTED
+    if relation is Relation.CHANGED:
+        return Stands.CHANGED
+    if relation is Relation.DOUBTFUL:
+        return Stands.DOUBTFUL
+    return Stands.NEAR if similarity >= LEAST_NEAR else None
+
+
+async def resolve_conflict(
+    memory_id: str,
+    other_id: str,
+    resolution: Resolution,
+    caller: Caller,
+    ports: Ports,
+    *,
+    now: datetime,
+    reason: str = "",
+) -> tuple[Memory, Memory]:
+    """Decide between two memories of one scope, and return them as they are then; see ResolveConflict."""
+    said = check_text(reason, "reason", limit=MAX_REASON_BYTES).strip()
+    if said and ports.secrets([said]):
+        raise InvalidArgument("reason holds a credential", field="reason")
+    first, second = await find(memory_id, caller, ports), await find(other_id, caller, ports)
+    if first.id == second.id or first.owner != second.owner:
+        raise InvalidArgument("id and other_id must be two memories of one scope", field="other_id")
+
+    async def decide() -> Decision[tuple[Memory, Memory]]:
+        kept, other = await find(first.id, caller, ports), await find(second.id, caller, ports)
+        if resolution is Resolution.SUPERSEDE and other.superseded_by == kept.id:
+            return Decision(None, lambda: _shown(kept, other, caller, ports, now))
+        check_changeable(kept, caller, now)
+        check_changeable(other, caller, now)
+        entries = {entry.memory.id: entry for entry in await ports.store.entries(kept.owner, [kept.id, other.id])}
+        changed = {kept.id: without_contested(kept, other.id), other.id: without_contested(other, kept.id)}
+        freed: list[Entry] = []
+        if resolution is Resolution.SUPERSEDE:
+            why = Judgement("resolved", said or "it was decided between the two", kept.id)
+            changed[other.id] = retired(other, kept.id, why, now, trust=caller.trust)
+            supersedes = tuple(dict.fromkeys((*kept.supersedes, other.id)))
+            changed[kept.id] = replace(changed[kept.id], supersedes=supersedes)
+            freed = [entry for entry in await released([other], ports) if entry.memory.id != kept.id]
+        updates = [replace(entries[one], memory=memory) for one, memory in changed.items()]
+        answer = changed[kept.id], changed[other.id]
+        return Decision(ChangeSet(updates=(*updates, *freed)), lambda: _shown(*answer, caller, ports, now))
+
+    return await decide_and_commit([first.owner], decide, ports, now=now, grant_id=caller.grant_id)
+
+
+async def _shown(kept: Memory, other: Memory, caller: Caller, ports: Ports, now: datetime) -> tuple[Memory, Memory]:
+    return await present_one(kept, caller, ports, now), await present_one(other, caller, ports, now)

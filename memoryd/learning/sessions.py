@@ -1,0 +1,277 @@
+"""
+Sessions for an agent of the host's: which wait, what was said in them, what it has learnt, and when it is done.
+
+A session is leased to one worker, from each call that names it on; the lease is a part of its row, so that it counts
+for several daemons.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from memoryd.domain.idempotency import IdempotentRequest, memory_now
+from memoryd.domain.pipeline import Decision, Write, carry_out, decide_and_commit
+from memoryd.domain.ports import Ports, thread_lock
+from memoryd.domain.reading.page_token import number_after, read_number
+from memoryd.domain.reading.presentation import present_one
+from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, ThreadNotFound
+from memoryd.learning.extractor import Learnt
+from memoryd.learning.writing import Judged, Offered, embedded, judged, offered, quota_locks
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet, ConversationChange, RecordedRequest
+from memoryd.model.conversation import Message, Role, Session, SessionState
+from memoryd.model.embedding import Embedded
+from memoryd.model.learnt import SaidFact, SessionKey
+from memoryd.model.memory import Outcome
+from memoryd.model.results import AddResult
+from memoryd.model.validation import check_count, check_id
+
+__all__ = ["LEASE", "complete_session", "pending_sessions", "save_facts", "session_messages"]
+
+LEASE = timedelta(minutes=10)
+LOOK_S = 0.5  # while somebody waits for a session
+MOST_WAIT_S = 60.0
+DEFAULT_MESSAGES = 30
+READ_AT_ONCE = 200  # pending sessions
+
+
+async def pending_sessions(  # noqa: PLR0913  one argument for each field of the contract
+    ports: Ports,
+    clock: Callable[[], datetime],
+    *,
+    worker: str = "",
+    agent_id: str = "",
+    user_id: str = "",
+    chat_id: str = "",
+    exclude: Collection[str] = (),
+    limit: int = 0,
+    wait_s: float = 0.0,
+) -> list[Session]:
+    """Return sessions that wait to be learnt from and nobody else has leased, the first to end first."""
+    size = check_count(limit, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+    if not 0 <= wait_s <= MOST_WAIT_S:
+        raise InvalidArgument(f"wait is {wait_s:g} s; it must lie between 0 and {MOST_WAIT_S:.0f}", field="wait")
+    if len(exclude) > limits.MAX_EXCLUDED:
+        raise LimitExceeded(
+            f"exclude_session_ids has {len(exclude)} entries; the limit is {limits.MAX_EXCLUDED}",
+            field="exclude_session_ids",
+            limit="exclude_session_ids",
+        )
+
+    def wanted(session: Session) -> bool:
+        return (
+            session.id not in exclude
+            and agent_id in {"", session.agent_id}
+            and user_id in {"", session.scope.user_id}
+            and chat_id in {"", session.scope.chat_id}
+            and not _is_leased(session, worker, clock())
+        )
+
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_s
+    while True:
+        found: list[Session] = []
+        after = ""
+        while page := await ports.store.pending_sessions(limit=READ_AT_ONCE, after=after):
+            after = page[-1][0]
+            found += [session for _, session in page if wanted(session)]
+        if found or loop.time() >= deadline:
+            return sorted(found, key=lambda one: (one.end_time or one.start_time, one.id))[:size]
+        await asyncio.sleep(min(LOOK_S, max(0.0, deadline - loop.time())))
+
+
+def _is_leased(session: Session, worker: str, now: datetime) -> bool:
+    """Whether somebody else works on a session; a lease that ends too far ahead comes from a clock that was wrong."""
+    until = session.lease_time
+    return until is not None and now < until <= now + LEASE and session.lease_by != worker
+
+
+async def _leased(key: SessionKey, worker: str, ports: Ports, now: datetime) -> Session:
+    """Lease a session to a worker, or renew its lease, and return it; Conflict where another one has it."""
+    worker = check_id(worker, "worker")
+    if not worker:
+        raise InvalidArgument("worker is empty; say who works on the session", field="worker")
+
+    async def decide() -> Decision[Session]:
+        known = await ports.store.session(key.owner, key.thread_id, key.session_id)
+        if known is None:
+            raise ThreadNotFound(f"there is no session {key.session_id!r} in that thread", field="session")
+        if _is_leased(known, worker, now):
+            raise Conflict(f"{known.lease_by} works on the session; take another one", field="session")
+        held = replace(known, lease_by=worker, lease_time=now + LEASE)
+        change = ChangeSet(conversation=ConversationChange(key.owner, sessions=(held,)))
+        return Decision(change if known.state is SessionState.PENDING else None, _returning(held))
+
+    return await decide_and_commit([thread_lock(key.owner, key.thread_id)], decide, ports, now=now, grant_id="")
+
+
+def _returning(session: Session) -> Callable[[], Awaitable[Session]]:
+    async def answer() -> Session:
+        return session
+
+    return answer
+
+
+async def session_messages(
+    key: SessionKey, worker: str, ports: Ports, *, now: datetime, page_size: int = 0, page_token: str = ""
+) -> tuple[list[Message], str, Session]:
+    """Return the next messages of a session in order, the token of the page after, and the session as it is leased."""
+    size = check_count(page_size, "page_size", default=DEFAULT_MESSAGES, limit=limits.MAX_PAGE_SIZE)
+    session = await _leased(key, worker, ports, now)
+    bound = repr(("session", key.owner, key.thread_id, key.session_id)).encode()
+    after = read_number(page_token, ports.secret, bound) if page_token else session.first_seq - 1
+    found: list[Message] = []
+    used = 0
+    while after < session.last_seq and len(found) < size:
+        step = min(size - len(found), READ_AT_ONCE)
+        part = await ports.store.messages(
+            key.owner, key.thread_id, limit=step, before=after + step + 1, after=after, session_id=key.session_id
+        )
+        for message in part:
+            used += message.text_bytes
+            if used > limits.MAX_PAGE_BYTES and found:
+                return found, number_after(found[-1].seq, ports.secret, bound), session
+            found.append(message)
+        after += step
+    more = after < session.last_seq
+    return found, number_after(after, ports.secret, bound) if more else "", session
+
+
+async def complete_session(key: SessionKey, worker: str, ports: Ports, *, now: datetime) -> Session:
+    """Note that a session was learnt from; one that is noted so stays as it is."""
+    session = await _leased(key, worker, ports, now)
+    if session.state is SessionState.OPEN:
+        raise Conflict("the session goes on; end it first", field="session")
+
+    async def decide() -> Decision[Session]:
+        known = await ports.store.session(key.owner, key.thread_id, key.session_id)
+        if known is None:
+            raise ThreadNotFound(f"there is no session {key.session_id!r} in that thread", field="session")
+        done = replace(known, state=SessionState.DONE, lease_by="", lease_time=None)
+        change = ChangeSet(conversation=ConversationChange(key.owner, sessions=(done,)))
+        return Decision(change if known.state is SessionState.PENDING else None, _returning(done))
+
+    return await decide_and_commit([thread_lock(key.owner, key.thread_id)], decide, ports, now=now, grant_id="")
+
+
+async def save_facts(
+    key: SessionKey,
+    worker: str,
+    facts: Sequence[SaidFact],
+    ports: Ports,
+    *,
+    now: datetime,
+    request_id: str = "",
+) -> list[AddResult]:
+    """Save what messages of a session say; see SaveFacts in the contract."""
+    if not facts:
+        raise InvalidArgument("facts is empty; complete the session if it says nothing", field="facts")
+    if len(facts) > limits.MAX_BATCH:
+        raise LimitExceeded(
+            f"facts has {len(facts)} items; the limit is {limits.MAX_BATCH}", field="facts", limit="facts"
+        )
+    await _leased(key, worker, ports, now)
+    return await carry_out(_SaveFacts(key, facts, ports, now), request_id=request_id)
+
+
+class _SaveFacts(Write[list[AddResult]]):
+    method = "SaveFacts"
+
+    def __init__(self, key: SessionKey, facts: Sequence[SaidFact], ports: Ports, now: datetime) -> None:
+        caller = Caller(key.owner.agent_id, key.owner.scope.user_id, key.owner.scope.chat_id)
+        super().__init__(caller, ports, now)
+        self._key, self._facts = key, facts
+        self._offers: list[Offered] = []
+        self._places: list[int | None] = []
+        """Of each fact its place among the offers; None: it is rejected as not sure enough."""
+        self._vectors: list[Embedded | None] = []
+
+    @property
+    def payload(self) -> object:
+        return (self._key.thread_id, self._key.session_id, tuple(self._facts))
+
+    async def prepare(self) -> None:
+        offers = [await self._offer(n, fact) for n, fact in enumerate(self._facts)]
+        self._offers = [offer for offer in offers if offer is not None]
+        places = iter(range(len(self._offers)))
+        self._places = [None if offer is None else next(places) for offer in offers]
+        self._vectors = await embedded(self._offers, self.ports)
+
+    async def _offer(self, n: int, fact: SaidFact) -> Offered | None:
+        """Return what a fact offers, in the name of the message of lowest trust; None where it is not sure enough."""
+        key, at = self._key, f"facts[{n}]"
+        found = await self.ports.store.messages_of_ids(key.owner, key.thread_id, fact.message_ids)
+        of_session = {message.id: message for message in found if message.session_id == key.session_id}
+        missing = [one for one in fact.message_ids if one not in of_session]
+        if missing or not fact.message_ids:
+            said = f"{missing[0]!r} is no message of the session" if missing else "name the messages that say so"
+            raise InvalidArgument(f"{at}.message_ids: {said}", field=f"{at}.message_ids")
+        if fact.confidence < self.ports.policy.of(key.owner.agent_id).extraction_threshold:
+            return None
+        ordered = sorted(of_session.values(), key=lambda one: (one.trust.weight, one.role is Role.USER, one.seq))
+        learnt = Learnt(
+            content=fact.content,
+            message=ordered[0],
+            kind=fact.kind,
+            category=fact.category,
+            confidence=fact.confidence,
+            event_time=fact.event_time,
+            lasts=None if fact.expire_time is None else fact.expire_time - ordered[0].create_time,
+            subjects=fact.subjects,
+            tags=fact.tags,
+            also=tuple(ordered[1:]),
+        )
+        made = offered(learnt, self.now)
+        if made is None:
+            raise InvalidArgument(
+                f"{at} is over, holds what was masked, or is longer than {limits.MAX_CONTENT_BYTES} bytes",
+                field=at,
+            )
+        return made
+
+    def locks(self) -> Iterable[Any]:
+        key = self._key
+        return [key.owner, thread_lock(key.owner, key.thread_id), *quota_locks(self._offers, self.ports)]
+
+    async def decide(self, request: IdempotentRequest) -> Decision[list[AddResult]]:
+        noted = request.record((), self.now)
+        if not self.ports.policy.of(self._key.owner.agent_id).enabled:
+            return self._answering(None, "disabled", noted)
+        if not self._offers:
+            return self._answering(None, "confidence", noted)
+        done = await judged(self._offers, self._vectors, self._key.owner, self.ports, now=self.now)
+        return self._answering(done, "confidence", noted)
+
+    def _answering(self, done: Judged | None, why: str, noted: RecordedRequest | None) -> Decision[list[AddResult]]:
+        rejected = ("", Outcome.REJECTED, (why,))
+        recorded = tuple(rejected if done is None or place is None else done.recorded[place] for place in self._places)
+        change = ChangeSet() if done is None else done.change
+        if noted is not None:
+            change = replace(change, request=replace(noted, outcomes=recorded))
+
+        async def answer() -> list[AddResult]:
+            return [await self._result(one, None if done is None else done) for one in recorded]
+
+        return Decision(change, answer)
+
+    async def replay(self, earlier: RecordedRequest) -> list[AddResult]:
+        return [await self._result(one, None) for one in earlier.outcomes]
+
+    async def _result(self, recorded: Any, done: Judged | None) -> AddResult:
+        memory_id, outcome, details = recorded
+        if outcome is None or outcome is Outcome.REJECTED:
+            return AddResult(Outcome.REJECTED, None, rejection="".join(details))
+        if done is not None:
+            memory = done.session.memory(memory_id)
+        else:
+            known = await memory_now(self.ports, self.caller.visibility, memory_id, self.now)
+            if known is None:
+                return AddResult(outcome, None, details)
+            memory = known
+        shown = await present_one(memory, self.caller, self.ports, self.now)
+        return AddResult(outcome, shown, details, memory.contested_with)

@@ -1,0 +1,137 @@
+"""What was learnt, on its way to memories: judged in order, with the trust and the quota of its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from memoryd.domain.decay import EXTRACTION
+from memoryd.domain.ports import Ports
+from memoryd.domain.writing.session import Recorded, WriteSession
+from memoryd.errors import InvalidArgument, LimitExceeded
+from memoryd.index.analysis import embedded_text
+from memoryd.learning.extractor import Learnt
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet, RecordedRequest
+from memoryd.model.conversation import Message
+from memoryd.model.embedding import Embedded
+from memoryd.model.grant import GrantUsage
+from memoryd.model.memory import Draft, Outcome, Source
+from memoryd.model.message_draft import MASK
+from memoryd.model.scope import Owner
+
+__all__ = ["EMBEDDING_LINE", "Judged", "Offered", "embedded", "judged", "offered", "quota_locks"]
+
+EMBEDDING_LINE = "learning"  # the caller by whose name the texts wait
+Offered = tuple[Draft, Message]
+"""A statement, and the message whose trust and speaker hold for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of statements, and what is written; `session` has the memories."""
+
+    change: ChangeSet
+    recorded: tuple[Recorded, ...]
+    session: WriteSession
+
+
+def offered(one: Learnt, now: datetime) -> Offered | None:
+    """Return what is offered as a memory, and the message that says it; None for what is over, or was masked."""
+    message = one.message
+    expire_time = None if one.lasts is None else message.create_time + one.lasts
+    if (expire_time is not None and expire_time <= now) or MASK in one.content:
+        return None
+    source = Source(
+        speaker=message.speaker,
+        channel=EXTRACTION,
+        thread_id=message.thread_id,
+        session_id=message.session_id,
+        message_ids=tuple(dict.fromkeys([message.id, *(other.id for other in one.also)])),
+    )
+    try:
+        draft = Draft(
+            content=one.content,
+            kind=one.kind,
+            shared=message.scope.chat_id is not None,
+            subjects=one.subjects,
+            tags=one.tags,
+            category=one.category,
+            source=source,
+            event_time=one.event_time or message.create_time,
+            confidence=one.confidence,
+            expire_time=expire_time,
+        )
+    except (InvalidArgument, LimitExceeded):  # what an extractor makes need not be well-formed
+        return None
+    return draft, message
+
+
+async def embedded(offers: Sequence[Offered], ports: Ports) -> list[Embedded | None]:
+    """Return the vectors of statements; queries and adds go first."""
+    texts = [embedded_text(draft.source.speaker, draft.content) for draft, _ in offers]
+    return await ports.embedder.documents(texts, caller=EMBEDDING_LINE, background=True) if texts else []
+
+
+def _grant_of(offers: Sequence[Offered]) -> str:
+    """Return the grant through which all of it came; empty where there is none, or are several."""
+    grants = {message.grant_id for _, message in offers}
+    return grants.pop() if len(grants) == 1 else ""
+
+
+def quota_locks(offers: Sequence[Offered], ports: Ports) -> list[tuple[str, str]]:
+    """Return what is held beside the owner, where the quota of a grant counts."""
+    grant_id = _grant_of(offers)
+    quota = ports.grants.quota(grant_id)
+    return [("grant", grant_id)] if quota.stored_memories or quota.stored_bytes else []
+
+
+async def judged(
+    offers: Sequence[Offered],
+    vectors: Sequence[Embedded | None],
+    owner: Owner,
+    ports: Ports,
+    *,
+    now: datetime,
+    request: RecordedRequest | None = None,
+) -> Judged:
+    """
+    Judge statements of one owner, each in the name of who said it; the owner's lock is held.
+
+    What holds a credential, exceeds a quota, or finds a full scope is rejected, and keeps nothing else from being
+    stored. `request` is noted with it, with what became of each.
+    """
+    grant_id = _grant_of(offers)
+    quota = ports.grants.quota(grant_id)
+    counted = bool(quota.stored_memories or quota.stored_bytes)
+    indexes = {owner: await ports.indexes.get(owner)}
+    used = await ports.store.usage(grant_id, now.date()) if counted else GrantUsage()
+    heads = [await ports.store.head(owner)]
+    session = WriteSession(ports, indexes, now, heads=heads, used=used, count=max(1, len(offers)))
+    recorded: list[Recorded] = []
+    try:
+        for (draft, message), vector in zip(offers, vectors, strict=True):
+            if ports.secrets([draft.content]):
+                recorded.append(("", Outcome.REJECTED, ("secret",)))
+                continue
+            caller = replace(speaker_of(message), quota=quota)
+            try:
+                recorded.append(await session.consider(draft, owner, caller, vector))
+            except LimitExceeded:  # a full scope, all of it protected
+                recorded.append(("", Outcome.REJECTED, ("full",)))
+    finally:
+        session.end()
+    noted = None if request is None else replace(request, outcomes=tuple(recorded))
+    return Judged(await session.change(noted), tuple(recorded), session)
+
+
+def speaker_of(message: Message) -> Caller:
+    """Return in whose name a message was said: never with more trust than it."""
+    return Caller(
+        agent_id=message.agent_id,
+        user_id=message.scope.user_id or message.author or None,
+        chat_id=message.scope.chat_id,
+        trust=message.trust,
+        grant_id=message.grant_id,
+    )

@@ -1,0 +1,74 @@
+"""What an agent of the host's learns from sessions, and what it decides between memories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from memoryd.model.conversation import Message
+from memoryd.model.memory import Kind, Memory
+from memoryd.model.open_enum import OpenEnum
+from memoryd.model.scope import Owner
+
+__all__ = ["MemoryConflict", "Resolution", "SaidFact", "SessionKey", "SessionMessages", "Stands"]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """One session of one thread."""
+
+    owner: Owner
+    thread_id: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SaidFact:
+    """One thing that an agent has learnt from messages."""
+
+    content: str
+    message_ids: tuple[str, ...]
+    kind: Kind = Kind.FACT
+    category: str = ""
+    confidence: float = 1.0
+    event_time: datetime | None = None
+    expire_time: datetime | None = None
+    subjects: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMessages:
+    """A page of the messages of a session; an empty token: that was all."""
+
+    messages: tuple[Message, ...]
+    next_page_token: str = ""
+    lease_time: datetime | None = None
+    """Until when nobody else works on the session."""
+
+
+class Stands(OpenEnum):
+    """How a memory stands to one that it may contradict."""
+
+    CHANGED = "changed"
+    DOUBTFUL = "doubtful"
+    CONTESTED = "contested"
+    NEAR = "near"
+
+
+class Resolution(OpenEnum):
+    """What is decided of two memories."""
+
+    SUPERSEDE = "supersede"
+    KEEP_BOTH = "keep_both"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryConflict:
+    """A memory that may contradict another; fields as in `consolidation_service.proto`."""
+
+    memory: Memory
+    relation: Stands
+    similarity: float = 0.0
+    rule: str = ""
+    reason: str = ""
