@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others crash attack mutants lock wheel clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm crash attack mutants lock wheel clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -115,6 +115,14 @@ tune: $(READY)  ## Try other weights of the ranking on all sets together (about 
 
 compare-others: $(READY) .venv-others/.ready  ## Search and add beside chromadb, lancedb and mem0, in an environment of its own
 	$(BIN)/python -m tests.others .venv-others/bin/python $(ARGS)
+
+.venv-llm/.ready: tests/llm/requirements.lock
+	$(PYTHON) -m venv .venv-llm
+	CMAKE_ARGS="-DGGML_NATIVE=OFF" .venv-llm/bin/pip install -q --require-hashes --no-deps -r tests/llm/requirements.lock
+	@touch $@
+
+test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language model on loopback (builds llama.cpp: minutes)
+	$(BIN)/python -m pytest -s tests/llm/test_real_model.py
 
 crash: $(READY)  ## Kill the daemon 500 times and look for what it lost (about 20 minutes)
 	MEMORYD_KILLS=500 MEMORYD_TALK_KILLS=50 $(BIN)/python -m pytest tests/test_crash.py tests/test_talk_crash.py

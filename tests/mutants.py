@@ -290,7 +290,7 @@ MUTANTS = [
     ("memoryd/daemon/serve.py", "self._exit = EXIT_REFUSED if damaged else EXIT_FATAL", "self._exit = EXIT_FATAL",
      "tests/test_damage.py"),
     ("memoryd/store/duckdb/damage.py", "said = next((line", 'said = "" and next((line', "tests/test_damage.py"),
-    ("client/memory_client/calls.py", "return not self.method.startswith(_READS)", "return True",
+    ("client/memory_client/calls.py", "return not reads and", "return True and",
      "tests/test_daemon.py tests/test_start_and_stop.py"),
     ("memoryd/knowledge/secrets/detector.py", "(?<![^\\W_])(?<![.,-])", "(?<![.,-])",
      "tests/knowledge/test_secrets.py"),

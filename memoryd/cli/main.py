@@ -113,12 +113,14 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
+    from memoryd.daemon.learners import make_endpoint, make_extractor
     from memoryd.daemon.schedule import expressions_of
-    from memoryd.daemon.wiring import load_every_finder, make_embedder, make_extractor
+    from memoryd.daemon.wiring import load_every_finder, make_embedder
 
     config, places = _settle(args)
     expressions_of(config)
     make_extractor(config)
+    endpoint = make_endpoint(config)
     load_every_finder(config)
     tell = _nothing if args.json else print
     if args.json:
@@ -147,6 +149,8 @@ def _check(args: argparse.Namespace) -> int:
     embedder = make_embedder(config)
     embedder.close()
     tell(f"model     {embedder.provider}, {embedder.dimensions} dimensions: loads and passes its self-test")
+    if endpoint is not None:
+        tell(f"llm       {endpoint.model}: it is not asked here")
     tell(f"database  {_check_database(args, config, places)}")
     return 0
 

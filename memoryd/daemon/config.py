@@ -169,9 +169,31 @@ class MemoryConfig:
 class LearningConfig:
     """How messages become memories."""
 
-    extractor: str = key_of("rules", "name", "rules, host (an agent of yours), none, or one that a package adds")
+    extractor: str = key_of(
+        "rules", "name", "rules, openai (beside the rules), host (an agent of yours), none, or one that a package adds"
+    )
+    judge: str = key_of("none", "name", "who decides what the rules left contested", one_of=("none", "openai"))
+    writer: str = key_of(
+        "rules", "name", "who writes weekly digests and summaries of long threads", one_of=("rules", "openai", "none")
+    )
     wait_s: float = key_of(30.0, "seconds", "after a message, before its thread is learnt from", most=86_400)
     max_attempts: int = key_of(5, "attempts", "that fail in a row, and a thread is parked", least=1, most=100)
+
+
+@dataclass(frozen=True, slots=True)
+class LlmConfig:
+    """The language model that `openai` means in [learning]."""
+
+    url: str = key_of("", "URL", "an OpenAI-compatible endpoint, up to and with /v1")
+    model: str = key_of("", "name", "the endpoint's model")
+    api_key_file: str = key_of("", "path", "a file that holds the key; empty: no key is sent")
+    timeout_s: float = key_of(60.0, "seconds", "how long a whole answer may take", least=0.1, most=3600)
+    max_output_tokens: int = key_of(1024, "tokens", "of an answer", least=16, most=100_000)
+    max_concurrent: int = key_of(2, "questions", "under way at once", least=1, most=64)
+    max_tokens_per_day: int = key_of(500_000, "tokens", "asked and answered in a day of schedule.timezone; 0: no limit")
+    max_cost_per_day: float = key_of(0.0, "money", "that a day may cost, by the prices below; 0: no limit")
+    input_price: float = key_of(0.0, "money", "a million tokens that are asked")
+    output_price: float = key_of(0.0, "money", "a million tokens that are answered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +220,7 @@ class ScheduleConfig:
     )
     enrichment: str = key_of("0 2 * * *", "cron", "look again for entities")
     consolidation: str = key_of("0 3 * * *", "cron", "learn from what waits, and end sessions that were learnt from")
+    judgement: str = key_of("30 3 * * *", "cron", "have the language model decide what is contested, if it is used so")
     decay: str = key_of("0 4 * * *", "cron", "forget what has faded")
     gc: str = key_of("30 4 * * *", "cron", "erase what is past its grace")
     reflection: str = key_of("0 3 * * 0", "cron", "sum up the week")
@@ -297,6 +320,7 @@ class Config:
     embedding: EmbeddingConfig = EmbeddingConfig()
     memory: MemoryConfig = MemoryConfig()
     learning: LearningConfig = LearningConfig()
+    llm: LlmConfig = LlmConfig()
     entities: EntitiesConfig = EntitiesConfig()
     strategies: StrategiesConfig = field(default=StrategiesConfig(), metadata={"label": "entities.strategies"})
     schedule: ScheduleConfig = ScheduleConfig()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from memoryd.daemon.config import Config
 from memoryd.daemon.jobs import Job, Progress
+from memoryd.daemon.learners import Learners
 from memoryd.domain.forgetting.decay import forget_faded
 from memoryd.domain.forgetting.verify import compact
 from memoryd.domain.people.enrich import enrich
@@ -16,8 +17,9 @@ from memoryd.domain.writing.reembed import Reembedder
 from memoryd.errors import InvalidArgument
 from memoryd.identity.issuer import GrantIssuer
 from memoryd.learning.consolidation import end_learnt_sessions
-from memoryd.learning.follow import Learner
+from memoryd.learning.judgement import judge_contested
 from memoryd.learning.reflection import DAYS, LEAST_NEW, reflect
+from memoryd.model.work import LLM_EXTRACTION_JOB
 from memoryd.service.gc import run_gc
 
 __all__ = ["JobTable"]
@@ -29,11 +31,11 @@ class JobTable:
     """The jobs, over what they need."""
 
     def __init__(
-        self, ports: Ports, config: Config, issuer: GrantIssuer, learner: Learner, reembedder: Reembedder
+        self, ports: Ports, config: Config, issuer: GrantIssuer, learners: Learners, reembedder: Reembedder
     ) -> None:
         """Do nothing yet."""
         self._ports, self._config, self._issuer = ports, config, issuer
-        self._learner, self._reembedder = learner, reembedder
+        self._learners, self._reembedder = learners, reembedder
 
     def jobs(self) -> Mapping[str, Job]:
         """Return every job by its name, in the order in which they run where several are due."""
@@ -45,6 +47,7 @@ class JobTable:
                 "learn from all that waits, and end the sessions that were learnt from",
                 self.consolidation,
             ),
+            *self._of_the_model(),
             Job("decay", "forget what has faded", self.decay),
             Job("gc", "erase what is past its grace", self.gc),
             Job("reflection", "sum up the last seven days of each user and chat", self.reflection),
@@ -52,6 +55,23 @@ class JobTable:
             Job("reembedding", "give every memory a vector of the model in use", self.reembedding),
         )
         return {job.name: job for job in jobs}
+
+    def _of_the_model(self) -> Iterator[Job]:
+        """Yield the jobs of the language model, as far as it is used."""
+        if LLM_EXTRACTION_JOB in self._learners.kinds:
+            yield Job(LLM_EXTRACTION_JOB, "have the language model read the threads that wait", self.llm_extraction)
+        if self._learners.judge is not None:
+            yield Job("judgement", "have the language model decide what is contested", self.judgement)
+
+    async def llm_extraction(self, progress: Progress) -> Mapping[str, int]:
+        """Have the language model read the threads that wait."""
+        return await self._learners.llm.everything(progress)
+
+    async def judgement(self, progress: Progress) -> Mapping[str, int]:
+        """Have the language model decide what is contested."""
+        judge = self._learners.judge
+        assert judge is not None  # noqa: S101  the job is listed where there is one
+        return await judge_contested(self._ports, judge, now=progress.now, dry_run=progress.dry_run)
 
     async def enrichment(self, progress: Progress) -> Mapping[str, int]:
         """Look again for names in facts."""
@@ -61,12 +81,14 @@ class JobTable:
 
     async def extraction(self, progress: Progress) -> Mapping[str, int]:
         """Learn from the threads that wait."""
-        return await self._learner.everything(progress)
+        return await self._learners.rules.everything(progress)
 
     async def consolidation(self, progress: Progress) -> Mapping[str, int]:
         """Learn from all that waits, and end sessions that were learnt from."""
-        read = await self._learner.everything(progress)
-        sessions = await end_learnt_sessions(self._ports, now=progress.now, dry_run=progress.dry_run)
+        read = await self._learners.rules.everything(progress)
+        sessions = await end_learnt_sessions(
+            self._ports, now=progress.now, dry_run=progress.dry_run, kinds=self._learners.kinds
+        )
         return {**read, **sessions}
 
     async def decay(self, progress: Progress) -> Mapping[str, int]:
@@ -92,11 +114,15 @@ class JobTable:
 
     async def reflection(self, progress: Progress) -> Mapping[str, int]:
         """Write the weekly digests."""
+        if not self._learners.writes:
+            return {"owners": 0, "reflections": 0}
         owners = await self._ports.store.owners_since(progress.now - timedelta(days=DAYS), least=LEAST_NEW)
         progress.total_count = len(owners)
         counts = {"owners": 0, "reflections": 0}
         for owner in owners:
-            done = await reflect(self._ports, [owner], now=progress.now, dry_run=progress.dry_run)
+            done = await reflect(
+                self._ports, [owner], now=progress.now, dry_run=progress.dry_run, model=self._learners.writer
+            )
             counts = {name: count + done[name] for name, count in counts.items()}
             progress.done_count += 1
             await asyncio.sleep(0)

@@ -40,7 +40,6 @@ from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
 from memoryd.model.reports import Reembedding
-from memoryd.model.work import WorkState
 from memoryd.paths import Places
 from memoryd.store.duckdb import DuckDBStore, Opened, StoreRefused, open_store
 
@@ -225,7 +224,8 @@ class _Daemon:
         self._start(garbage.collect())
         self._start(doors.reembedder.serve())
         self._start(doors.message_embedder.serve())
-        self._start(doors.learner.serve())
+        for work in doors.learners.serve():
+            self._start(work)
         self._start(self._end_idle_sessions(ports))
         if self._config.embedding.reembed:
             doors.reembedder.start()
@@ -243,6 +243,7 @@ class _Daemon:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await doors.learners.close()
 
     def _start(self, work: Any) -> None:
         self._tasks.append(asyncio.create_task(work))
@@ -292,11 +293,7 @@ class _Daemon:
         warnings += _embedding_warnings(embedding)
         if doors.message_embedder.fault:
             warnings.append(f"messages are not embedded now: {doors.message_embedder.fault}")
-        if doors.learner.fault:
-            warnings.append(f"nothing is learnt from messages now: {doors.learner.fault}")
-        parked = sum(n for (_, state), n in (await ports.store.work_counts()).items() if state is WorkState.PARKED)
-        if parked:
-            warnings.append(f"{parked} threads cannot be learnt from, and are parked; see: memoryd jobs list")
+        warnings += await doors.learners.warnings()
         if audit is not None and audit.fault:
             warnings.append(f"the audit log cannot be written: {audit.fault}")
         if ports.indexes.faults:

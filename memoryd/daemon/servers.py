@@ -26,7 +26,8 @@ from memoryd.daemon.config import Config
 from memoryd.daemon.config_key import ConfigError
 from memoryd.daemon.job_table import JobTable
 from memoryd.daemon.jobs import Jobs
-from memoryd.daemon.wiring import make_extractor, new_id
+from memoryd.daemon.learners import Learners
+from memoryd.daemon.wiring import new_id
 from memoryd.domain.conversation.embed import MessageEmbedder
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.reembed import Reembedder
@@ -35,7 +36,6 @@ from memoryd.identity.grants import Grants
 from memoryd.identity.issuer import GrantIssuer
 from memoryd.identity.listeners import Listeners, most_connections, raise_descriptor_limit
 from memoryd.identity.socket_lease import SocketLease
-from memoryd.learning.follow import Learner
 from memoryd.model import limits
 from memoryd.model.grant import Door, Grant, Quota
 from memoryd.model.reports import Reembedding
@@ -217,15 +217,8 @@ class Servers:
         self.message_embedder = MessageEmbedder(
             ports, clock, lambda fault: log.warning("messages_not_embedded", fault=fault)
         )
-        self.learner = Learner(
-            ports,
-            make_extractor(config),
-            clock,
-            lambda fault: log.warning("messages_not_learnt_from", fault=fault),
-            wait_s=config.learning.wait_s,
-            most_attempts=config.learning.max_attempts,
-        )
-        table = JobTable(ports, config, self.issuer, self.learner, self.reembedder)
+        self.learners = Learners(ports, config, clock)
+        table = JobTable(ports, config, self.issuer, self.learners, self.reembedder)
         self.jobs = Jobs(ports, config, table.jobs(), clock)
         services = (
             MemoryService(ports),

@@ -34,12 +34,11 @@ from memoryd.entities.finders import Finder, load_finders
 from memoryd.identity.grants import Grants
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.records import forget_unpacked
+from memoryd.knowledge.language.fillers import forget_fillers
 from memoryd.knowledge.language.names import forget_names
 from memoryd.knowledge.language.stems import forget_stems
 from memoryd.knowledge.language.text_traits import forget_texts
 from memoryd.knowledge.secrets import SecretDetector
-from memoryd.learning.extractor import Extractor, load_extractor
-from memoryd.learning.rules import RulesExtractor
 from memoryd.model.change import Applied
 from memoryd.store.base import Store
 from memoryd.store.conversations import EpisodeCommits
@@ -47,7 +46,6 @@ from memoryd.store.conversations import EpisodeCommits
 __all__ = [
     "load_every_finder",
     "make_embedder",
-    "make_extractor",
     "make_grants",
     "make_ports",
     "new_id",
@@ -120,11 +118,6 @@ def make_embedder(config: Config) -> Embedder:
     """Return what the configuration names; ModelRefused if it cannot be used."""
     encoder = _encoder(config)
     return NoEmbedder() if encoder is None else ScheduledEmbedder(encoder)
-
-
-def make_extractor(config: Config) -> Extractor | None:
-    """Return who learns from messages; ExtractorRefused names those there are."""
-    return load_extractor(config.learning.extractor, {"rules": lambda: RulesExtractor(config.schedule.zone)})
 
 
 def make_reranker(config: Config) -> Reranker | None:
@@ -262,6 +255,7 @@ def _forget_read(embedder: Embedder) -> None:
     """Drop what was kept of the texts that were read lately, as something is purged."""
     forget_unpacked()
     forget_names()
+    forget_fillers()
     forget_stems()
     forget_texts()
     embedder.forget_queries()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,16 +18,18 @@ __all__ = ["end_learnt_sessions"]
 AT_ONCE = 200
 
 
-async def end_learnt_sessions(ports: Ports, *, now: datetime, dry_run: bool = False) -> Counter[str]:
-    """Note as done the sessions that have ended and of which every message was read; return how many."""
+async def end_learnt_sessions(
+    ports: Ports, *, now: datetime, dry_run: bool = False, kinds: Sequence[str] = (EXTRACTION_JOB,)
+) -> Counter[str]:
+    """Note as done the sessions that have ended and of which every kind has read every message; return how many."""
     counts: Counter[str] = Counter()
     after = ""
     while page := await ports.store.pending_sessions(limit=AT_ONCE, after=after):
         after = page[-1][0]
         for _, session in page:
             counts["sessions"] += 1
-            work = await ports.store.work(session.owner, EXTRACTION_JOB, session.thread_id)
-            if session.last_seq and (work is None or work.seq < session.last_seq):
+            read = [await ports.store.work(session.owner, kind, session.thread_id) for kind in kinds]
+            if session.last_seq and any(work is None or work.seq < session.last_seq for work in read):
                 continue
             counts["completed"] += 1
             if not dry_run:

@@ -21,13 +21,15 @@ from memoryd.learning.extractor import Exchange, Extractor, Learnt
 from memoryd.learning.writing import embedded, judged, offered, quota_locks
 from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import Message
-from memoryd.model.work import EXTRACTION_JOB, Work, WorkState
+from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, Work, WorkState
 
 __all__ = ["AT_ONCE", "Extracted", "extract_thread", "learns", "notice"]
 
 AT_ONCE = 32  # messages of a thread that are read together
+MOST_CHARACTERS = 16_000  # of them, but for one that is longer
 NOTICED = 128  # messages that are looked at together for the threads they are of
-CURSOR = "learning"
+_CURSORS = {EXTRACTION_JOB: "learning", LLM_EXTRACTION_JOB: "llm_learning"}
+"""Of each kind of extraction, the cursor over all messages of the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,13 @@ class Extracted:
     """Whether the thread has more messages."""
 
 
-async def notice(ports: Ports, *, wait_s: float, now: datetime) -> int:
+async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTRACTION_JOB) -> int:
     """
     Note which threads have messages that were not read; return how many messages were looked at.
 
     A thread is read `wait_s` after the first of them. One that is parked stays so: its messages are kept for the retry.
     """
-    known = await ports.store.cursor(CURSOR)
+    known = await ports.store.cursor(_CURSORS[kind])
     page = await ports.store.messages_past(known or 0, limit=NOTICED)
     if not page:
         return 0
@@ -56,11 +58,11 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime) -> int:
         first.setdefault((message.owner, message.thread_id), message)
     changes = []
     for message in first.values():
-        held = await ports.store.work(message.owner, EXTRACTION_JOB, message.thread_id)
+        held = await ports.store.work(message.owner, kind, message.thread_id)
         if held is None:
             due = now + timedelta(seconds=wait_s)
             held = Work(
-                kind=EXTRACTION_JOB,
+                kind=kind,
                 owner=message.owner,
                 thread_id=message.thread_id,
                 seq=message.seq - 1,
@@ -71,7 +73,7 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime) -> int:
         else:
             continue
         changes.append(ChangeSet(work=(held,)))
-    moved = ChangeSet(cursors={CURSOR: page[-1][0]}, cursors_before={CURSOR: known})
+    moved = ChangeSet(cursors={_CURSORS[kind]: page[-1][0]}, cursors_before={_CURSORS[kind]: known})
     await ports.store.commit(*changes, moved)
     return len(page)
 
@@ -94,7 +96,10 @@ async def extract_thread(
     messages = await ports.store.messages(
         work.owner, work.thread_id, limit=AT_ONCE + 1, before=last + 1, after=max(0, work.seq - 1)
     )
-    exchange = Exchange(messages, sum(message.seq <= work.seq for message in messages))
+    known = sum(message.seq <= work.seq for message in messages)
+    messages = _within(messages, known)
+    last = messages[-1].seq if len(messages) > known else last
+    exchange = Exchange(messages, known)
     found = await extractor.extract(exchange) if learns(work, ports) else []
     kept = [one for one in found if one.confidence >= ports.policy.of(work.owner.agent_id).extraction_threshold]
     if dry_run:
@@ -110,6 +115,16 @@ async def extract_thread(
         outcomes += await _write(held, after, part, ports, now)
         held = after
     return Extracted(len(exchange.new), dict(outcomes), last < thread.last_seq), kept
+
+
+def _within(messages: list[Message], known: int) -> list[Message]:
+    """Return as many of some messages as are read together: one that is new, and more while they are short."""
+    total = 0
+    for n, message in enumerate(messages[known:]):
+        total += len(message.content)
+        if n and total > MOST_CHARACTERS:
+            return messages[: known + n]
+    return messages
 
 
 def learns(work: Work, ports: Ports) -> bool:

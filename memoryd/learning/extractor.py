@@ -7,8 +7,8 @@ Extractor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.metadata import entry_points
 from typing import Protocol
@@ -17,7 +17,7 @@ from memoryd.errors import StartupError
 from memoryd.model.conversation import Message
 from memoryd.model.memory import Kind
 
-__all__ = ["ENTRY_POINTS", "Exchange", "Extractor", "ExtractorRefused", "Learnt", "load_extractor"]
+__all__ = ["ENTRY_POINTS", "Exchange", "Extractor", "ExtractorRefused", "Learnt", "NotNow", "load_extractor"]
 
 ENTRY_POINTS = "memoryd.extractors"
 NOBODY = frozenset(["none", "host"])
@@ -26,6 +26,15 @@ NOBODY = frozenset(["none", "host"])
 
 class ExtractorRefused(StartupError):
     """The configuration names an extractor that there is not."""
+
+
+class NotNow(Exception):
+    """Raised by an extractor that can read nothing for a while, whatever the messages are; nothing is parked for it."""
+
+    def __init__(self, reason: str, *, for_s: float = 0.0) -> None:
+        """Say why, without content, and for how long (0: the caller decides)."""
+        super().__init__(reason)
+        self.reason, self.for_s = reason, for_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,7 @@ class Learnt:
     """For how long after it was said it is so; None: for good."""
     subjects: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
     also: tuple[Message, ...] = ()
     """Other messages that it follows from: the question of an answer."""
 

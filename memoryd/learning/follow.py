@@ -12,7 +12,7 @@ from typing import Protocol
 
 from memoryd.domain.ports import Ports
 from memoryd.learning.extract import extract_thread, notice
-from memoryd.learning.extractor import Extractor
+from memoryd.learning.extractor import Extractor, NotNow
 from memoryd.model.change import ChangeSet
 from memoryd.model.work import EXTRACTION_JOB, Run, RunState, Work, WorkState
 
@@ -64,10 +64,12 @@ class Learner:
         *,
         wait_s: float = 30.0,
         most_attempts: int = 5,
+        kind: str = EXTRACTION_JOB,
     ) -> None:
         """Do nothing yet; `tell` is told, for the log, what went wrong. Without an extractor nothing is ever learnt."""
         self._ports, self._extractor, self._clock, self._tell = ports, extractor, clock, tell
-        self._wait_s, self._most_attempts = wait_s, most_attempts
+        self._wait_s, self._most_attempts, self.kind = wait_s, most_attempts, kind
+        self._not_before: datetime | None = None
         self.fault = ""
         """Why nothing can be learnt now; empty: it can."""
 
@@ -81,7 +83,7 @@ class Learner:
         while self._extractor is not None:
             try:
                 await self.step()
-                self.fault = ""
+                self.fault = self.fault if self._is_waiting() else ""
             except Exception as error:  # noqa: BLE001  the store may be busy or full now; the next look comes soon
                 self.fault = type(error).__name__
                 self._tell(self.fault)
@@ -91,21 +93,25 @@ class Learner:
         """Note what is new, then read every thread whose time has come; return how many messages were read."""
         looked = 1
         while looked:
-            looked = await notice(self._ports, wait_s=self._wait_s, now=self._clock())
+            looked = await notice(self._ports, wait_s=self._wait_s, now=self._clock(), kind=self.kind)
         return await self.run()
 
     async def run(self, *, trigger: str = "messages") -> int:
         """Read every thread whose time has come, as one run of the job; return how many messages were read."""
         counts: Counter[str] = Counter()
         began = self._clock()
-        while due := await self._ports.store.work_due(EXTRACTION_JOB, self._clock(), limit=THREADS):
+        while not self._is_waiting() and (
+            due := await self._ports.store.work_due(self.kind, self._clock(), limit=THREADS)
+        ):
             for work in due:
+                if self._is_waiting():
+                    break
                 counts += await self.read(work)
                 await asyncio.sleep(BREATH_S)
         if counts:
             done = Run(
                 id=self._ports.new_id(),
-                job=EXTRACTION_JOB,
+                job=self.kind,
                 state=RunState.DONE,
                 start_time=began,
                 end_time=self._clock(),
@@ -122,10 +128,12 @@ class Learner:
         counts: Counter[str] = Counter()
         looked = 1
         while looked and not progress.dry_run:
-            looked = await notice(self._ports, wait_s=0, now=progress.now)
-        waiting = await self._ports.store.work_in([WorkState.WAITING], limit=MOST_WAITING, kind=EXTRACTION_JOB)
+            looked = await notice(self._ports, wait_s=0, now=progress.now, kind=self.kind)
+        waiting = await self._ports.store.work_in([WorkState.WAITING], limit=MOST_WAITING, kind=self.kind)
         progress.total_count = len(waiting)
         for work in waiting:
+            if self._is_waiting():
+                break
             if not progress.dry_run:
                 counts += await self.read(work)
             elif self._extractor is not None:
@@ -149,6 +157,10 @@ class Learner:
                     break
                 await asyncio.sleep(BREATH_S)
                 held = await self._ports.store.work(work.owner, work.kind, work.thread_id)
+        except NotNow as error:
+            self._wait(error)
+            counts["put_off"] += 1
+            await self._put_off(held or work, error.reason, may_park=False)
         except Exception as error:  # noqa: BLE001  one thread that cannot be read keeps no other from it
             self._tell(type(error).__name__)
             counts["failed"] += 1
@@ -156,10 +168,21 @@ class Learner:
                 await self._put_off(held or work, type(error).__name__)
         return counts
 
-    async def _put_off(self, work: Work, error: str) -> None:
+    def _is_waiting(self) -> bool:
+        """Whether the extractor can read nothing now; a time too far ahead comes from a clock that was wrong."""
+        until, now = self._not_before, self._clock()
+        return until is not None and now < until <= now + timedelta(days=1)
+
+    def _wait(self, error: NotNow) -> None:
+        """Leave the extractor alone for as long as it says."""
+        self.fault = error.reason
+        self._tell(error.reason)
+        self._not_before = self._clock() + timedelta(seconds=error.for_s or FIRST_PAUSE_S)
+
+    async def _put_off(self, work: Work, error: str, *, may_park: bool = True) -> None:
         attempts = work.attempts + 1
-        parked = attempts >= self._most_attempts
-        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (attempts - 1))
+        parked = may_park and attempts >= self._most_attempts
+        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(attempts - 1, 10))
         later = replace(
             work,
             attempts=attempts,

@@ -7,15 +7,21 @@ away too. Its trust is the lowest of what it is made from. The next one supersed
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from memoryd.domain.forgetting.derived import CITES, MOST_CITED
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.session import WriteSession
+from memoryd.errors import Unavailable
 from memoryd.index.analysis import embedded_text
+from memoryd.learning.grounding import adds_names_or_figures
+from memoryd.learning.language_model import LanguageModel
+from memoryd.llm.replies import text_in_reply
 from memoryd.model.caller import Caller
 from memoryd.model.grant import GrantUsage
 from memoryd.model.memory import NO_STATEMENTS, Draft, Kind, Memory, Source
@@ -34,18 +40,35 @@ AHEAD = timedelta(days=30)  # that what comes lies within
 LINE = 200  # characters of a memory that are told
 KEY = "reflection:weekly"
 CHANNEL = "reflection"
+PROMPT = "reflection.v1"
+MOST_OF_DIGEST = 2_000  # characters that a model may write
+_SCHEMA = {
+    "type": "object", "properties": {"digest": {"type": "string"}}, "required": ["digest"],
+    "additionalProperties": False,
+}  # fmt: skip
 PARTS = ("New", "Changed", "Recalled most", "Coming up", "In doubt")
 
 
-async def reflect(ports: Ports, owners: Sequence[Owner], *, now: datetime, dry_run: bool = False) -> Counter[str]:
-    """Write a digest for each owner of whom enough is new; return how many owners there were, and digests."""
+async def reflect(
+    ports: Ports,
+    owners: Sequence[Owner],
+    *,
+    now: datetime,
+    dry_run: bool = False,
+    model: LanguageModel | None = None,
+) -> Counter[str]:
+    """
+    Write a digest for each owner of whom enough is new; return how many owners there were, and digests.
+
+    With a model that one writes them; where it gives none that can be used, the rules do.
+    """
     counts: Counter[str] = Counter(owners=len(owners))
     for owner in owners:
-        counts["reflections"] += await _reflect(owner, ports, now, dry_run=dry_run)
+        counts["reflections"] += await _reflect(owner, ports, now, model, dry_run=dry_run)
     return counts
 
 
-async def _reflect(owner: Owner, ports: Ports, now: datetime, *, dry_run: bool) -> bool:
+async def _reflect(owner: Owner, ports: Ports, now: datetime, model: LanguageModel | None, *, dry_run: bool) -> bool:
     visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
     if not ports.policy.of(owner.agent_id).enabled:
         return False
@@ -65,8 +88,35 @@ async def _reflect(owner: Owner, ports: Ports, now: datetime, *, dry_run: bool) 
     if dry_run:
         return True
     content, cites = digest_of(used, since=since, now=now)
-    await _store(owner, content, cites, min((one.trust for one in used), key=lambda trust: trust.weight), ports, now)
+    said = "" if model is None else await _by_model(content, model, ports)
+    digest = _Digest(
+        said or content,
+        {CITES: " ".join(cites), "written_by": model.model[:200] if model is not None and said else "rules"},
+        min((one.trust for one in used), key=lambda trust: trust.weight),
+    )
+    await _store(owner, digest, ports, now)
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Digest:
+    content: str
+    metadata: Mapping[str, str]
+    trust: Trust
+
+
+async def _by_model(content: str, model: LanguageModel, ports: Ports) -> str:
+    """Return the model's digest of a digest by rules, under the same first line; empty where there is none to use."""
+    first, *lines = content.splitlines()
+    question = "\n".join(json.dumps(dict([line.split(": ", 1)]), ensure_ascii=False) for line in lines)
+    try:
+        reply = await model.ask(PROMPT, question, _SCHEMA)
+    except Unavailable:
+        return ""
+    said = " ".join(text_in_reply(reply.text, "digest").split())
+    if not said or len(said) > MOST_OF_DIGEST or adds_names_or_figures(said, content) or ports.secrets([said]):
+        return ""
+    return f"{first}\n{said}"
 
 
 def _counts(memory: Memory) -> bool:
@@ -113,19 +163,19 @@ def _line(memory: Memory, part: str) -> str:
     return f"{when}{speaker}{said}"
 
 
-async def _store(owner: Owner, content: str, cites: Sequence[str], trust: Trust, ports: Ports, now: datetime) -> None:
+async def _store(owner: Owner, digest: _Digest, ports: Ports, now: datetime) -> None:
     draft = Draft(
-        content=content,
+        content=digest.content,
         kind=Kind.REFLECTION,
         shared=owner.scope.chat_id is not None,
         tags=("weekly",),
         key=KEY,
-        metadata={CITES: " ".join(cites)},
+        metadata=digest.metadata,
         source=Source(channel=CHANNEL),
         decay_rate=0.0,
     )
-    caller = Caller(owner.agent_id, owner.scope.user_id, owner.scope.chat_id, trust)
-    vectors = (await ports.embedder.documents([embedded_text("", content)], caller=CHANNEL, background=True))[0]
+    caller = Caller(owner.agent_id, owner.scope.user_id, owner.scope.chat_id, digest.trust)
+    vectors = (await ports.embedder.documents([embedded_text("", digest.content)], caller=CHANNEL, background=True))[0]
 
     async def decide() -> Decision[None]:
         indexes = {owner: await ports.indexes.get(owner)}

@@ -57,6 +57,7 @@ def offered(one: Learnt, now: datetime) -> Offered | None:
             shared=message.scope.chat_id is not None,
             subjects=one.subjects,
             tags=one.tags,
+            metadata=dict(one.metadata),
             category=one.category,
             source=source,
             event_time=one.event_time or message.create_time,

@@ -206,6 +206,8 @@ class Thread:
     summary_seq: int = 0
     """The last message that the summary covers."""
     summary_time: datetime | None = None
+    summary_by: str = ""
+    """Who wrote it: a model, "rules" for an extract; empty: it was set by call."""
     view_seq: int = 0
     """Messages up to here are left out of prompts: the thread was compacted."""
     working_memory: str = ""

@@ -102,6 +102,8 @@ class Summary:
     summary_seq: int = 0
     summary_time: datetime | None = None
     trust: Trust = Trust.HOST
+    summary_by: str = ""
+    """Who wrote it: a model, "rules" for an extract; empty: it was set by call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from datetime import datetime
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.scope import Owner
 
-__all__ = ["EXTRACTION_JOB", "Run", "RunState", "Work", "WorkState"]
+__all__ = ["EXTRACTION_JOB", "LLM_EXTRACTION_JOB", "Run", "RunState", "Work", "WorkState"]
 
 EXTRACTION_JOB = "extraction"
+LLM_EXTRACTION_JOB = "llm_extraction"  # beside it, with a cursor of its own: a model only adds
 
 
 class WorkState(OpenEnum):

@@ -144,7 +144,10 @@ class ConversationService:
         held = await threads.get_summary(_key(request), call.caller, self._ports)
         call.touched([request.thread_id])
         response = pb.GetSummaryResponse(
-            summary=held.summary, summary_seq=held.summary_seq, trust=TRUST.to_pb(held.trust)
+            summary=held.summary,
+            summary_seq=held.summary_seq,
+            trust=TRUST.to_pb(held.trust),
+            summary_by=held.summary_by,
         )
         set_time(response, "summary_time", held.summary_time)
         return response

@@ -163,6 +163,10 @@ class ConversationStore(Protocol):
         """Return at most limit threads, of all owners, with an open session, changed before one time or after one."""
         ...
 
+    async def unsummarised_threads(self, *, limit: int) -> list[Thread]:
+        """Return at most limit threads, of all owners, of which messages left the prompts that no summary covers."""
+        ...
+
     async def pending_sessions(self, *, limit: int, after: str = "") -> list[tuple[str, Session]]:
         """Return at most limit sessions that wait to be learnt from, of all owners, by a key past the given one."""
         ...

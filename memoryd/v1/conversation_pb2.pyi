@@ -229,6 +229,7 @@ class Thread(google.protobuf.message.Message):
     SUMMARY_TRUST_FIELD_NUMBER: builtins.int
     WORKING_MEMORY_TRUST_FIELD_NUMBER: builtins.int
     TRUST_FIELD_NUMBER: builtins.int
+    SUMMARY_BY_FIELD_NUMBER: builtins.int
     id: builtins.str
     """The caller's own key, for example "telegram:42:7"; unique within agent and scope."""
     agent_id: builtins.str
@@ -255,6 +256,8 @@ class Thread(google.protobuf.message.Message):
     """Which door the working memory came through."""
     trust: memoryd.v1.memory_pb2.TrustClass.ValueType
     """The highest trust of its messages: with less it is not erased. Output only."""
+    summary_by: builtins.str
+    """Who wrote the summary: a model by its name, or "rules" for an extract. Empty: it was set by call. Output only."""
     @property
     def scope(self) -> memoryd.v1.memory_pb2.Scope:
         """Who may read it."""
@@ -296,10 +299,11 @@ class Thread(google.protobuf.message.Message):
         summary_trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
         working_memory_trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
         trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
+        summary_by: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time", b"create_time", "scope", b"scope", "summary_time", b"summary_time", "update_time", b"update_time", "working_memory_time", b"working_memory_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "create_time", b"create_time", "id", b"id", "last_seq", b"last_seq", "message_count", b"message_count", "scope", b"scope", "session_id", b"session_id", "summary", b"summary", "summary_seq", b"summary_seq", "summary_time", b"summary_time", "summary_trust", b"summary_trust", "trust", b"trust", "turn_count", b"turn_count", "update_time", b"update_time", "view_seq", b"view_seq", "working_memory", b"working_memory", "working_memory_time", b"working_memory_time", "working_memory_trust", b"working_memory_trust"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "create_time", b"create_time", "id", b"id", "last_seq", b"last_seq", "message_count", b"message_count", "scope", b"scope", "session_id", b"session_id", "summary", b"summary", "summary_by", b"summary_by", "summary_seq", b"summary_seq", "summary_time", b"summary_time", "summary_trust", b"summary_trust", "trust", b"trust", "turn_count", b"turn_count", "update_time", b"update_time", "view_seq", b"view_seq", "working_memory", b"working_memory", "working_memory_time", b"working_memory_time", "working_memory_trust", b"working_memory_trust"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___Thread: typing_extensions.TypeAlias = Thread

@@ -36,8 +36,8 @@ ROLE = EnumCodes(Role, conversation_pb2, "MESSAGE_ROLE", unset=Role.USER)
 STATE = EnumCodes(SessionState, conversation_pb2, "SESSION_STATE")
 _SAID = ("content", "name", "tool_call_id", "input_source", "metadata", "id")
 _THREAD = (
-    "id", "agent_id", "message_count", "turn_count", "last_seq", "session_id", "summary", "summary_seq", "view_seq",
-    "working_memory",
+    "id", "agent_id", "message_count", "turn_count", "last_seq", "session_id", "summary", "summary_by", "summary_seq",
+    "view_seq", "working_memory",
 )  # fmt: skip
 _THREAD_TIMES = ("create_time", "update_time", "summary_time", "working_memory_time")
 _SESSION = (

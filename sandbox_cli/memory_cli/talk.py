@@ -88,6 +88,8 @@ def summary(client: Any, args: argparse.Namespace) -> None:
         print(as_json(held))
         return
     _show_text(held.summary, held.trust)
+    if held.summary_by:
+        print(f"[written by {one_line(held.summary_by)}]", file=sys.stderr)
 
 
 def _given(args: argparse.Namespace) -> str | None:

@@ -103,7 +103,7 @@ async def get_summary(key: ThreadKey, caller: Caller, ports: Ports) -> Summary:
     found = await ports.store.thread(key.owner(caller), key.thread_id)
     if found is None or not found.summary:
         return Summary()
-    return Summary(found.summary, found.summary_seq, found.summary_time, found.summary_trust)
+    return Summary(found.summary, found.summary_seq, found.summary_time, found.summary_trust, found.summary_by)
 
 
 async def list_threads(
@@ -220,9 +220,16 @@ async def set_summary(
                 f"up_to_seq is {up_to_seq}; the thread has messages 1 to {thread.last_seq}", field="up_to_seq"
             )
         _refuse_lower_trust(caller, thread.summary_trust if thread.summary else None, "summary")
-        covered = (up_to_seq or thread.view_seq or thread.last_seq) if text else 0
+        covered = (up_to_seq or thread.view_seq or thread.last_seq) if text else thread.view_seq
         time = now if text else None
-        changed = replace(thread, summary=text, summary_seq=covered, summary_time=time, summary_trust=caller.trust)
+        changed = replace(
+            thread,
+            summary=text,
+            summary_seq=covered,
+            summary_time=time,
+            summary_trust=caller.trust,
+            summary_by="",
+        )
         return changed, (), changed
 
     return await change_thread(key, caller, ports, change, now=now)

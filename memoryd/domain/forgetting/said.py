@@ -174,7 +174,7 @@ async def _erase_of_thread(
 def _without(thread: Thread, names: Sequence[str]) -> Thread:
     """Return a thread without a summary or a working memory that has one of some names."""
     if _names(names, thread.summary):
-        thread = replace(thread, summary="", summary_seq=0, summary_time=None)
+        thread = replace(thread, summary="", summary_seq=thread.view_seq, summary_time=None, summary_by="")
     if _names(names, thread.working_memory):
         thread = replace(thread, working_memory="", working_memory_time=None)
     return thread

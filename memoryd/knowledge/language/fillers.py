@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from memoryd.knowledge.language.stems import word_set
 
-__all__ = ["is_filler"]
+__all__ = ["forget_fillers", "is_filler"]
 
 _WORDS = word_set("""
     ok okay okey k kk kay yes yeah yep yup ya yay no nope nah sure fine right alright great nice cool good perfect
@@ -60,3 +60,8 @@ def _is_drawn_out(word: str) -> bool:
     """Whether a word is one of these with its letters drawn out: "yesss", "hahahaha"."""
     short = re.sub(r"(.)\1+", r"\1", word)
     return short in _WORDS or bool(re.fullmatch(r"(?:ha|he|hi|ja|wk|[ㅋㅎ\u110f\u1112]|哈){2,}h?", word))
+
+
+def forget_fillers() -> None:
+    """Drop the texts that were looked at lately."""
+    is_filler.cache_clear()

@@ -23,7 +23,7 @@ from memoryd.knowledge.learning.patterns import CLAIMED, LIKELY, ROWS
 from memoryd.knowledge.learning.sentences import own_sentences
 from memoryd.model.memory import Kind
 
-__all__ = ["MOST_A_MESSAGE", "Fact", "facts_in"]
+__all__ = ["MOST_A_MESSAGE", "Fact", "before_question", "facts_in", "written_out"]
 
 MOST_A_MESSAGE = 8  # facts; who tells more at once pastes
 MOST_CHARACTERS = 300  # of one fact
@@ -96,7 +96,7 @@ def _of_sentence(sentence: str, today: date) -> list[Fact]:
     order = ordered(sentence)
     if order is not None:
         return _of_order(order, today)
-    said = _before_question(sentence)
+    said = before_question(sentence)
     if not said or is_question(said):
         return []
     facts: list[Fact] = []
@@ -131,7 +131,7 @@ _TASK_AFTER = re.compile(
 )
 
 
-def _before_question(sentence: str) -> str:
+def before_question(sentence: str) -> str:
     """Return what a sentence states before it asks: "I'm vegan, so what can I cook?"; empty if it only asks."""
     task = _TASK_AFTER.search(sentence)
     if task and task.start() > 0:
@@ -188,7 +188,7 @@ def _of_clause(clause: str, today: date, *, is_ordered: bool = False) -> list[Fa
     said = clause[lead.end() :] if lead else clause
     said = said.strip().rstrip(".!…,;:").strip()
     said = _TAIL.sub("", said)
-    written = _written_out(said)
+    written = written_out(said)
     if not said or len(said) > MOST_CHARACTERS or sum(map(str.isalpha, said)) < LEAST_LETTERS or names_secret(written):
         return []
     if not is_ordered and (is_doubtful(written) or is_question(said)):
@@ -238,7 +238,7 @@ _AS_SPOKEN = {
 _INFORMAL = tuple((re.compile(rf"\b(?:{short})\b", re.IGNORECASE), long) for short, long in _AS_SPOKEN.items())
 
 
-def _written_out(text: str) -> str:
+def written_out(text: str) -> str:
     """Return a text on one line with its contractions written out, also those without an apostrophe."""
     written = plain(text)
     for pattern, long in _INFORMAL:

@@ -296,6 +296,14 @@ class ConversationReads:
             thread_of,
         )
 
+    async def unsummarised_threads(self, *, limit: int) -> list[Thread]:
+        return await self._conversation_rows(
+            f"SELECT {', '.join(THREAD_COLUMNS)} FROM threads WHERE CAST(details->>'$.view_seq' AS BIGINT)"
+            f" > coalesce(CAST(details->>'$.summary_seq' AS BIGINT), 0) LIMIT {int(limit)}",
+            [],
+            thread_of,
+        )
+
     async def pending_sessions(self, *, limit: int, after: str = "") -> list[tuple[str, Session]]:
         return await self._conversation_rows(
             f"SELECT name, {', '.join(SESSION_COLUMNS)} FROM sessions WHERE state = 'pending' AND name > ?"

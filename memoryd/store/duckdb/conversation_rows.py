@@ -91,6 +91,7 @@ def thread_row(thread: Thread, commit_seq: int) -> dict[str, Any]:
         "summary": thread.summary,
         "summary_seq": thread.summary_seq,
         "summary_time": _us(thread.summary_time),
+        "summary_by": thread.summary_by,
         "view_seq": thread.view_seq,
         "working_memory": thread.working_memory,
         "working_memory_time": _us(thread.working_memory_time),

@@ -1,0 +1,117 @@
+"""Who learns in the background, as the configuration has it: extractors, judge, writer, and the language model."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+
+from memoryd.daemon.config import Config
+from memoryd.domain.ports import Ports
+from memoryd.learning.budget import DailyBudget, Limits
+from memoryd.learning.extractor import Extractor, load_extractor
+from memoryd.learning.follow import Learner
+from memoryd.learning.language_model import LanguageModel
+from memoryd.learning.llm_extractor import LlmExtractor
+from memoryd.learning.rules import RulesExtractor
+from memoryd.learning.summaries import Summaries
+from memoryd.llm.endpoint import ChatEndpoint, EndpointRefused
+from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, WorkState
+
+__all__ = ["Learners", "make_endpoint", "make_extractor"]
+
+OPENAI = "openai"
+log = structlog.get_logger("memoryd.daemon")
+
+
+def make_extractor(config: Config) -> Extractor | None:
+    """Return who learns from messages first; ExtractorRefused names those there are."""
+
+    def rules() -> Extractor:
+        return RulesExtractor(config.schedule.zone)
+
+    return load_extractor(config.learning.extractor, {"rules": rules, OPENAI: rules})
+
+
+def make_endpoint(config: Config) -> ChatEndpoint | None:
+    """Return the language model's endpoint, if anything uses it; EndpointRefused if it cannot be one."""
+    learning, llm = config.learning, config.llm
+    if OPENAI not in {learning.extractor, learning.judge, learning.writer}:
+        return None
+    key = ""
+    if llm.api_key_file:
+        try:
+            key = Path(llm.api_key_file).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise EndpointRefused(f"llm.api_key_file cannot be read: {error.strerror}") from None
+    return ChatEndpoint(
+        llm.url, llm.model, api_key=key, timeout_s=llm.timeout_s, max_output_tokens=llm.max_output_tokens
+    )
+
+
+class Learners:
+    """All that learns by itself."""
+
+    def __init__(self, ports: Ports, config: Config, clock: Callable[[], datetime]) -> None:
+        """Wire them; nothing is read or asked yet. StartupError where the configuration names what there is not."""
+        self._ports = ports
+        learning, llm, endpoint = config.learning, config.llm, make_endpoint(config)
+        self.model: LanguageModel | None = None
+        if endpoint is not None:
+            limits = Limits(llm.max_tokens_per_day, llm.max_cost_per_day, llm.input_price, llm.output_price)
+            budget = DailyBudget(ports, limits, clock, config.schedule.zone)
+            self.model = LanguageModel(endpoint, budget, clock, most_at_once=llm.max_concurrent)
+        self.judge = self.model if learning.judge == OPENAI else None
+        self.writer = self.model if learning.writer == OPENAI else None
+
+        def tell(fault: str) -> None:
+            log.warning("messages_not_learnt_from", fault=fault)
+
+        self.rules = Learner(
+            ports, make_extractor(config), clock, tell, wait_s=learning.wait_s, most_attempts=learning.max_attempts
+        )
+        reader = LlmExtractor(self.model) if self.model is not None and learning.extractor == OPENAI else None
+        self.llm = Learner(
+            ports,
+            reader,
+            clock,
+            tell,
+            wait_s=learning.wait_s,
+            most_attempts=learning.max_attempts,
+            kind=LLM_EXTRACTION_JOB,
+        )
+        self.kinds = (EXTRACTION_JOB,) if reader is None else (EXTRACTION_JOB, LLM_EXTRACTION_JOB)
+        """The kinds of extraction that a session is done after."""
+        self.writes = learning.writer != "none"
+        self._summaries = (
+            None
+            if learning.writer == "none"
+            else Summaries(ports, self.writer, clock, lambda fault: log.warning("thread_not_summed_up", fault=fault))
+        )
+
+    def serve(self) -> Iterator[Awaitable[None]]:
+        """Return what is to run until the daemon stops."""
+        yield self.rules.serve()
+        yield self.llm.serve()
+        if self._summaries is not None:
+            yield self._summaries.serve()
+
+    async def warnings(self) -> list[str]:
+        """Return what is amiss, in words, for the operator."""
+        found = []
+        if self.rules.fault:
+            found.append(f"nothing is learnt from messages now: {self.rules.fault}")
+        if self.model is not None and (fault := self.llm.fault or self.model.fault):
+            found.append(f"the language model is not used now: {fault}")
+        counts = await self._ports.store.work_counts()
+        parked = sum(count for (_, state), count in counts.items() if state is WorkState.PARKED)
+        if parked:
+            found.append(f"{parked} threads cannot be learnt from, and are parked; see: memoryd jobs list")
+        return found
+
+    async def close(self) -> None:
+        """Close the connections to the language model."""
+        if self.model is not None:
+            await self.model.close()

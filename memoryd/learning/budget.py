@@ -1,0 +1,118 @@
+"""
+What a language model may use in one day: tokens and money, counted in the store.
+
+Each question is reserved for before it is asked, by what it may use at most, and settled with what it has used: so a
+crash, or a second daemon, never makes it cost more than its budget.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from memoryd.domain.ports import Ports
+from memoryd.errors import Contended, Unavailable
+from memoryd.model.change import ChangeSet
+
+__all__ = ["BudgetSpent", "DailyBudget", "Limits", "Spent"]
+
+DAY, TOKENS, COST, CALLS = "llm_day", "llm_tokens", "llm_cost", "llm_calls"  # cursors of the store
+MICRO = 1_000_000  # of the unit of money that are counted; prices are per million tokens, so a token costs its price
+MOST_ATTEMPTS = 20  # against others that write it down
+
+
+class BudgetSpent(Unavailable):
+    """The day's budget does not hold another question; the next day begins in `for_s` seconds."""
+
+    def __init__(self, for_s: float) -> None:
+        """Say for how long."""
+        super().__init__("the day's budget of the language model is spent")
+        self.for_s = for_s
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one day may hold; 0: no limit. Prices are of a million tokens, in any unit of money."""
+
+    tokens: int = 0
+    cost: float = 0.0
+    input_price: float = 0.0
+    output_price: float = 0.0
+
+    def micro(self, prompt_tokens: int, completion_tokens: int) -> int:
+        """Return what tokens cost, in millionths of the unit."""
+        return round(prompt_tokens * self.input_price + completion_tokens * self.output_price)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a day has used."""
+
+    day: int
+    tokens: int = 0
+    micro: int = 0
+    calls: int = 0
+
+
+class DailyBudget:
+    """The budget of the current day, of the daemon's time zone."""
+
+    def __init__(self, ports: Ports, limits: Limits, clock: Callable[[], datetime], zone: tzinfo | None = None) -> None:
+        """Take the limits; nothing is read yet."""
+        self.limits = limits
+        self._ports, self._clock, self._zone = ports, clock, zone
+
+    async def spent(self) -> Spent:
+        """Return what today has used."""
+        day = self._clock().astimezone(self._zone).toordinal()
+        held = [await self._ports.store.cursor(name) for name in (DAY, TOKENS, COST, CALLS)]
+        if held[0] is None or held[0] < day:
+            return Spent(day)
+        return Spent(held[0], held[1] or 0, held[2] or 0, held[3] or 0)  # a clock that was set back opens no new day
+
+    async def reserve(self, prompt_tokens: int, completion_tokens: int) -> Spent:
+        """Take what a question may use at most, and return it; BudgetSpent where the day does not hold it."""
+        limits, micro = self.limits, self.limits.micro(prompt_tokens, completion_tokens)
+        tokens = prompt_tokens + completion_tokens
+
+        def more(spent: Spent) -> Spent:
+            over = limits.tokens and spent.tokens + tokens > limits.tokens
+            if over or (limits.cost and spent.micro + micro > limits.cost * MICRO):
+                raise BudgetSpent(self._until_tomorrow())
+            return Spent(spent.day, spent.tokens + tokens, spent.micro + micro, spent.calls + 1)
+
+        return Spent((await self._change(more)).day, tokens, micro)
+
+    async def settle(self, reserved: Spent, prompt_tokens: int, completion_tokens: int) -> None:
+        """Give back what a question has not used; of an earlier day nothing is given back."""
+        tokens = reserved.tokens - prompt_tokens - completion_tokens
+        micro = reserved.micro - self.limits.micro(prompt_tokens, completion_tokens)
+
+        def less(spent: Spent) -> Spent:
+            if spent.day != reserved.day:
+                return spent
+            return Spent(spent.day, max(0, spent.tokens - tokens), max(0, spent.micro - micro), spent.calls)
+
+        await self._change(less)
+
+    async def _change(self, by: Callable[[Spent], Spent]) -> Spent:
+        for attempt in range(MOST_ATTEMPTS):
+            names = (DAY, TOKENS, COST, CALLS)
+            before = {name: await self._ports.store.cursor(name) for name in names}
+            spent = await self.spent()
+            after = by(spent)
+            values = dict(zip(names, (after.day, after.tokens, after.micro, after.calls), strict=True))
+            try:
+                await self._ports.store.commit(ChangeSet(cursors=values, cursors_before=before))
+            except Contended:
+                await asyncio.sleep(0.005 * attempt)
+                continue
+            return after
+        raise Unavailable("the budget of the language model cannot be written down now")
+
+    def _until_tomorrow(self) -> float:
+        now = self._clock().astimezone(self._zone)
+        begin = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+        return max(1.0, (begin.astimezone(UTC) - now.astimezone(UTC)).total_seconds())

@@ -1,0 +1,119 @@
+"""
+A language model decides what the rules left contested: the newer statement replaces the older one, or both hold.
+
+It never ends what is of more trust than the newer statement, or what somebody has confirmed. Each pair is asked about
+once; what the model is unsure of stays contested.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+from memoryd.domain.ports import Ports
+from memoryd.errors import Conflict, NotFound, TrustTooLow
+from memoryd.learning.conflicts import resolve_conflict
+from memoryd.learning.language_model import LanguageModel
+from memoryd.llm.endpoint import QuestionRefused
+from memoryd.llm.replies import verdict_in_reply
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet
+from memoryd.model.learnt import Resolution
+from memoryd.model.memory import Memory
+
+__all__ = ["PROMPT", "judge_contested"]
+
+PROMPT = "judgement.v1"
+CURSOR = "llm_judged"  # microseconds since 1970 of the newest pair that was asked about
+READ_AT_ONCE = 500
+REPLACES, BOTH, UNSURE = "replaces", "both", "unsure"
+_VERDICTS = frozenset([REPLACES, BOTH, UNSURE])
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"verdict": {"type": "string", "enum": sorted(_VERDICTS)}},
+    "required": ["verdict"],
+    "additionalProperties": False,
+}
+
+
+async def judge_contested(ports: Ports, model: LanguageModel, *, now: datetime, dry_run: bool = False) -> Counter[str]:
+    """
+    Ask about each pair that contests each other and was not asked about; return how many there were of each verdict.
+
+    Raises what keeps the model from answering; the next run goes on there. With dry_run it only counts.
+    """
+    counts: Counter[str] = Counter()
+    done = await ports.store.cursor(CURSOR)
+    for at, pairs in groupby(await _pairs(ports, done or 0, now), key=lambda pair: _micros(pair[0].create_time)):
+        for newer, older in pairs:
+            counts["pairs"] += 1
+            if not dry_run:
+                verdict = await _verdict(newer, older, model)
+                counts[verdict] += await _carry_out(verdict, newer, older, model, ports, now)
+        if not dry_run:
+            await ports.store.commit(ChangeSet(cursors={CURSOR: at}, cursors_before={CURSOR: done}))
+            done = at
+    return counts
+
+
+def _micros(time: datetime) -> int:
+    return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+async def _pairs(ports: Ports, after: int, now: datetime) -> list[tuple[Memory, Memory]]:
+    """Return the pairs that contest each other, the newer one first, in the order of the newer ones' times."""
+    contested: dict[str, Memory] = {}
+    last = ""
+    while page := await ports.store.live_page(limit=READ_AT_ONCE, after=last):
+        last = page[-1].id
+        contested |= {memory.id: memory for memory in page if memory.contested_with}
+        await asyncio.sleep(0)
+    found = [
+        pair
+        for memory in contested.values()
+        if memory.create_time <= now and _micros(memory.create_time) > after
+        for pair in _of(memory, contested)
+    ]
+    return sorted(found, key=lambda pair: (pair[0].create_time, pair[0].id, pair[1].id))
+
+
+def _of(memory: Memory, contested: Mapping[str, Memory]) -> Iterator[tuple[Memory, Memory]]:
+    """Yield the pairs of which a memory is the newer one."""
+    for other_id in memory.contested_with:
+        other = contested.get(other_id)
+        if other is not None and (other.create_time, other.id) < (memory.create_time, memory.id):
+            yield memory, other
+
+
+async def _verdict(newer: Memory, older: Memory, model: LanguageModel) -> str:
+    said = {
+        name: {"day": f"{one.create_time:%Y-%m-%d}", "speaker": one.narrator, "text": one.content}
+        for name, one in (("older", older), ("newer", newer))
+    }
+    try:
+        reply = await model.ask(PROMPT, json.dumps(said, ensure_ascii=False), SCHEMA)
+    except QuestionRefused:
+        return UNSURE
+    return verdict_in_reply(reply.text, _VERDICTS) or UNSURE
+
+
+async def _carry_out(
+    verdict: str, newer: Memory, older: Memory, model: LanguageModel, ports: Ports, now: datetime
+) -> int:
+    """Do what the verdict says as far as the newer statement may; return 1, or 0 where the pair stands no more."""
+    may_end = not older.trust.outranks(newer.trust) and not (older.protected and not newer.protected)
+    if verdict == UNSURE or (verdict == REPLACES and not may_end):
+        return 1
+    caller = Caller(newer.agent_id, newer.scope.user_id, newer.scope.chat_id)
+    resolution = Resolution.SUPERSEDE if verdict == REPLACES else Resolution.KEEP_BOTH
+    reason = f"a language model decided ({model.model}, {PROMPT})"[:256]
+    try:
+        await resolve_conflict(newer.id, older.id, resolution, caller, ports, now=now, reason=reason)
+    except (Conflict, NotFound, TrustTooLow):  # one of them was changed meanwhile
+        return 0
+    return 1

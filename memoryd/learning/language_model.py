@@ -1,0 +1,109 @@
+"""A language model as the daemon asks it: within the day's budget, and left alone for a while when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from memoryd.learning.budget import BudgetSpent, DailyBudget, Spent
+from memoryd.llm.endpoint import ChatEndpoint, ChatUnavailable, QuestionRefused, Reply
+
+__all__ = ["LanguageModel", "prompt_of"]
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 600.0  # after a failure nothing is asked, twice as long after the next one
+MESSAGE_TOKENS = 16  # that the form of a question takes, at most
+
+
+@cache
+def prompt_of(name: str) -> str:
+    """Return a prompt by its name and version, such as "extraction.v1"."""
+    return files("memoryd.learning").joinpath("prompts", f"{name}.txt").read_text(encoding="utf-8").strip()
+
+
+def most_tokens(text: str) -> int:
+    """Return how many tokens a text has at most: tokenizers of bytes make no more than one of each."""
+    return len(text.encode())
+
+
+class LanguageModel:
+    """Asks an endpoint. It raises Unavailable in one of its forms, and never blocks a call of anybody's."""
+
+    def __init__(
+        self, endpoint: ChatEndpoint, budget: DailyBudget, clock: Callable[[], datetime], *, most_at_once: int = 2
+    ) -> None:
+        """Take the endpoint and the budget; nothing is asked yet."""
+        self._endpoint, self._budget, self._clock = endpoint, budget, clock
+        self._turns = asyncio.Semaphore(most_at_once)
+        self._failed = 0
+        self._left_alone_until: datetime | None = None
+        self.failed_count = 0
+        """Questions that got no answer, since the start."""
+        self.fault = ""
+        """Why it is not asked now; empty: it is."""
+
+    @property
+    def model(self) -> str:
+        """The model's name at its endpoint."""
+        return self._endpoint.model
+
+    @property
+    def budget(self) -> DailyBudget:
+        """What it may use."""
+        return self._budget
+
+    async def ask(self, prompt: str, question: str, schema: Mapping[str, Any] | None = None) -> Reply:
+        """Return the reply to a question under a prompt. ChatUnavailable, BudgetSpent, QuestionRefused."""
+        async with self._turns:
+            self._check_pause()
+            system = prompt_of(prompt)
+            most = most_tokens(system) + most_tokens(question) + 2 * MESSAGE_TOKENS
+            try:
+                reserved = await self._budget.reserve(most, self._endpoint.max_output_tokens)
+            except BudgetSpent as error:
+                self.fault = error.message
+                raise
+            return await self._asked(system, question, schema, reserved, most)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._endpoint.close()
+
+    async def _asked(
+        self, system: str, question: str, schema: Mapping[str, Any] | None, reserved: Spent, most: int
+    ) -> Reply:
+        try:
+            reply = await self._endpoint.ask(system, question, schema)
+        except ChatUnavailable as error:
+            self._leave_alone(error)
+            if not error.may_be_billed:
+                await self._budget.settle(reserved, 0, 0)
+            raise
+        except QuestionRefused:
+            self.failed_count += 1
+            await self._budget.settle(reserved, 0, 0)
+            raise
+        self._failed, self._left_alone_until, self.fault = 0, None, ""
+        prompt_tokens = most if reply.prompt_tokens is None else reply.prompt_tokens
+        said = self._endpoint.max_output_tokens if reply.completion_tokens is None else reply.completion_tokens
+        await self._budget.settle(reserved, prompt_tokens, said)
+        return reply
+
+    def _check_pause(self) -> None:
+        until = self._left_alone_until
+        if until is not None and self._clock() < until <= self._clock() + timedelta(seconds=3600):
+            raise ChatUnavailable(
+                f"{self.fault}; it is asked again later",
+                may_be_billed=False,
+                retry_after_s=(until - self._clock()).total_seconds(),
+            )
+
+    def _leave_alone(self, error: ChatUnavailable) -> None:
+        self._failed += 1
+        self.failed_count += 1
+        self.fault = error.message
+        pause_s = max(error.retry_after_s, min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (self._failed - 1)))
+        self._left_alone_until = self._clock() + timedelta(seconds=pause_s)

@@ -1,0 +1,173 @@
+"""
+The extractor `openai`: a language model reads what users state, beside the rules.
+
+It gets the sentences that the rules would read, and nothing else; each message is a line of JSON, so that no text can
+pose as another message or as the task. What it says is taken as far as a message of a user bears it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memoryd.errors import Unavailable
+from memoryd.knowledge.learning.sentences import own_sentences
+from memoryd.knowledge.learning.stated import stated_sentences
+from memoryd.learning.budget import BudgetSpent
+from memoryd.learning.extractor import Exchange, Learnt, NotNow
+from memoryd.learning.grounding import adds_names_or_figures, borne, contradicts
+from memoryd.learning.language_model import LanguageModel
+from memoryd.learning.rules import is_spoken
+from memoryd.llm.endpoint import ChatUnavailable
+from memoryd.llm.replies import SaidInReply, facts_in_reply
+from memoryd.model.conversation import Message, Role
+from memoryd.model.recalled_text import without_recalled
+
+__all__ = ["PROMPT", "LlmExtractor", "ReplyRefused"]
+
+PROMPT = "extraction.v1"
+CATEGORIES = ("personal", "preference", "relationship", "work", "habit", "goal", "decision", "date", "other")
+MOST_CONFIDENCE = 0.9  # below that of an order, which is sure
+UNSAID_CONFIDENCE = 0.75
+LEAST_BORNE = 0.6  # share of a fact's words that its message must have
+LEAST_WORDS = 3
+LETTERS_A_WORD = 2  # of a script without spaces
+_FIRST_PERSON = re.compile(r"(?:i|i'm|i’m|my|we|our)\b", re.IGNORECASE)
+MOST_OF_CONTEXT = 300  # characters of what the assistant said last before a message
+MOST_CHARACTERS = 400  # of a fact
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "facts": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "fact": {"type": "string"},
+                    "message": {"type": "integer"},
+                    "category": {"type": "string", "enum": list(CATEGORIES)},
+                    "confidence": {"type": "number"},
+                },
+                "required": ["fact", "message", "category", "confidence"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["facts"],
+    "additionalProperties": False,
+}
+
+
+class ReplyRefused(Unavailable):
+    """A model's reply cannot be read; the same question may get the same reply again."""
+
+
+class LlmExtractor:
+    """Has a model read what users state in new messages."""
+
+    name = "openai"
+
+    def __init__(self, model: LanguageModel) -> None:
+        """Take the model."""
+        self._model = model
+
+    async def extract(self, exchange: Exchange) -> list[Learnt]:
+        """Return what the model says of new messages, as far as they bear it. Raises what keeps the model from it."""
+        shown = _shown(exchange)
+        if not shown:
+            return []
+        try:
+            reply = await self._model.ask(PROMPT, "\n".join(_lines(shown)), SCHEMA)
+        except BudgetSpent as error:
+            raise NotNow(error.message, for_s=error.for_s) from None
+        except ChatUnavailable as error:
+            raise NotNow(error.message, for_s=error.retry_after_s) from None
+        facts = facts_in_reply(reply.text)
+        if facts is None:
+            raise ReplyRefused("the language model sent a reply that says nothing")
+        found = [learnt for fact in facts if (learnt := self._learnt(fact, shown)) is not None]
+        unique = {(one.content.casefold(), one.message.id): one for one in found}
+        return sorted(unique.values(), key=lambda one: one.message.seq)
+
+    def _learnt(self, said: SaidInReply, shown: Sequence[_Shown]) -> Learnt | None:
+        """Return what a fact of the reply teaches; None where no message bears it."""
+        if len(said.fact) > MOST_CHARACTERS or not _is_statement(said.fact):
+            return None
+        bearer = _bearer(said, shown)
+        if bearer is None or contradicts(said.fact, bearer.sentences):
+            return None
+        if adds_names_or_figures(said.fact, f"{bearer.message.name} {bearer.said} {bearer.asked}"):
+            return None
+        return Learnt(
+            content=said.fact,
+            message=bearer.message,
+            category=said.category if said.category in CATEGORIES else "other",
+            confidence=min(MOST_CONFIDENCE, UNSAID_CONFIDENCE if said.confidence is None else said.confidence),
+            metadata={"extractor": f"{self.name} {self._model.model}"[:200], "prompt": PROMPT},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the model is shown of a message."""
+
+    message: Message
+    sentences: Sequence[str]
+    asked: str = ""
+    """What the assistant said just before it."""
+
+    @property
+    def said(self) -> str:
+        """The sentences."""
+        return " ".join(self.sentences)
+
+
+def _shown(exchange: Exchange) -> list[_Shown]:
+    """Return the new messages in which users state something."""
+    found = []
+    for n, message in enumerate(exchange.messages):
+        if n >= exchange.first and is_spoken(message):
+            sentences = stated_sentences(without_recalled(message.content))
+            if sentences:
+                found.append(_Shown(message, sentences, _asked(exchange.messages[n - 1]) if n else ""))
+    return found
+
+
+def _asked(before: Message) -> str:
+    """Return the end of what the assistant said; empty for what anybody else did."""
+    if before.role is not Role.ASSISTANT or before.tool_calls:
+        return ""
+    return " ".join(own_sentences(without_recalled(before.content)))[-MOST_OF_CONTEXT:]
+
+
+def _lines(shown: Sequence[_Shown]) -> Iterator[str]:
+    """Yield the lines of JSON that the model reads, those of users numbered from 1."""
+    for n, one in enumerate(shown, 1):
+        if one.asked:
+            yield json.dumps({"n": None, "speaker": "assistant", "text": one.asked}, ensure_ascii=False)
+        yield json.dumps({"n": n, "speaker": one.message.name or "user", "text": one.said}, ensure_ascii=False)
+
+
+def _is_statement(fact: str) -> bool:
+    """Whether a fact can be understood by itself: "No milk" cannot."""
+    words = len(fact.split()) if fact.isascii() else max(len(fact.split()), len(fact) // LETTERS_A_WORD)
+    return words >= LEAST_WORDS or bool(_FIRST_PERSON.match(fact))
+
+
+def _bearer(said: SaidInReply, shown: Sequence[_Shown]) -> _Shown | None:
+    """Return which message bears a fact: the one that it names, else the one with most of its words."""
+
+    def share(one: _Shown) -> float:
+        own = borne(said.fact, one.said)
+        return max(own, borne(said.fact, f"{one.said} {one.asked}")) if own else 0.0
+
+    if said.message is None:
+        best = max(shown, key=share)
+    elif 1 <= said.message <= len(shown):
+        best = shown[said.message - 1]
+    else:
+        return None
+    return best if share(best) >= LEAST_BORNE else None

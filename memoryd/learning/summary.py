@@ -1,0 +1,192 @@
+"""
+What sums up the messages that have left a thread's prompts: by a language model, or by rules an extract of them.
+
+The extract has the turns that are most like all of them together, by the vectors of the model in use, and not like
+each other. A summary that somebody set by call is never touched.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+
+from memoryd.domain.conversation.threads import ThreadKey, change_thread
+from memoryd.domain.ports import Ports
+from memoryd.errors import ThreadNotFound, Unavailable
+from memoryd.knowledge.language.fillers import is_filler
+from memoryd.knowledge.language.values import value_of
+from memoryd.learning.grounding import adds_names_or_figures
+from memoryd.learning.language_model import LanguageModel
+from memoryd.llm.replies import text_in_reply
+from memoryd.model.caller import Caller
+from memoryd.model.conversation import Message, Role, Session, Thread
+from memoryd.model.recalled_text import without_recalled
+
+__all__ = ["BY_RULES", "PROMPT", "extract_of", "sum_up", "wants_summary"]
+
+PROMPT = "summary.v1"
+BY_RULES = "rules"
+MOST_READ = 300  # messages that are looked at: the last of those that have left the prompts
+MOST_ASKED = 60  # of which a model reads so many at once
+MOST_LINES = 8  # of an extract
+LINE = 240  # characters of a line
+MOST_OF_SUMMARY = 4_000  # characters that a model may write
+LIKE_ANOTHER = 0.5  # weight of how like a turn is one that is taken already
+LEAST_OF_HOST = 4  # messages of the host's, for a summary that is of them alone
+_SCHEMA = {
+    "type": "object", "properties": {"summary": {"type": "string"}}, "required": ["summary"],
+    "additionalProperties": False,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A message as it may stand in a summary."""
+
+    message: Message
+    said: str
+
+    @property
+    def speaker(self) -> str:
+        """Who said it."""
+        return self.message.name or self.message.role.value
+
+
+def wants_summary(thread: Thread) -> bool:
+    """Whether messages have left the prompts of a thread that no summary covers, and nobody sums it up by call."""
+    return thread.view_seq > thread.summary_seq and (not thread.summary or bool(thread.summary_by))
+
+
+async def sum_up(thread: Thread, model: LanguageModel | None, ports: Ports, *, now: datetime) -> bool:
+    """Sum up what has left the prompts of a thread; return whether there is a new summary."""
+    policy = ports.policy.of(thread.agent_id)
+    if not wants_summary(thread) or not policy.enabled:
+        return False
+    cleared = 0 if thread.summary else thread.summary_seq  # what somebody has cleared is not summed up again
+    first = max(cleared, thread.view_seq - MOST_READ)
+    messages = await ports.store.messages(
+        thread.owner, thread.id, limit=MOST_READ, before=thread.view_seq + 1, after=first
+    )
+    turns = _trusted([turn for message in messages if (turn := _turn(message)) is not None])
+    if not turns:
+        return False
+    trust = min((turn.message.trust for turn in turns), key=lambda one: one.weight)
+    if thread.summary and thread.summary_trust.outranks(trust):
+        return False
+    text, by = await _written(thread, turns, model, ports)
+    if ports.secrets([text]):
+        return False
+
+    async def change(known: Thread) -> tuple[Thread, tuple[Session, ...], bool]:
+        if not wants_summary(known) or known.view_seq < thread.view_seq:
+            return known, (), False
+        changed = replace(
+            known, summary=text, summary_seq=thread.view_seq, summary_time=now, summary_trust=trust, summary_by=by
+        )
+        return changed, (), True
+
+    caller = Caller(thread.agent_id, thread.scope.user_id, thread.scope.chat_id)
+    try:
+        key = ThreadKey(thread.id, shared=thread.scope.chat_id is not None)
+        return await change_thread(key, caller, ports, change, now=now)
+    except ThreadNotFound:
+        return False
+
+
+def _turn(message: Message) -> _Turn | None:
+    """Return a message as it may stand in a summary; None for what a tool or the system says, and for fillers."""
+    if message.role not in {Role.USER, Role.ASSISTANT}:
+        return None
+    said = " ".join(without_recalled(message.content).split())
+    return None if not said or is_filler(said) else _Turn(message, said)
+
+
+def _trusted(turns: Sequence[_Turn]) -> Sequence[_Turn]:
+    """Return what came through the door of highest trust, if that is enough; else all of it."""
+    highest = max((turn.message.trust.weight for turn in turns), default=0)
+    best = [turn for turn in turns if turn.message.trust.weight == highest]
+    return best if len(best) >= LEAST_OF_HOST else turns
+
+
+async def _written(
+    thread: Thread, turns: Sequence[_Turn], model: LanguageModel | None, ports: Ports
+) -> tuple[str, str]:
+    """Return a summary, and who wrote it: the model, or where it gives none that can be used, the rules."""
+    if model is not None:
+        said = await _by_model(thread, turns, model)
+        if said:
+            return said, model.model
+    return await extract_of([(turn.speaker, turn.said) for turn in turns], _vectors(ports)), BY_RULES
+
+
+async def _by_model(thread: Thread, turns: Sequence[_Turn], model: LanguageModel) -> str:
+    """Return the model's summary of the one before and the turns since; empty where there is none that can be used."""
+    before = thread.summary
+    since = [turn for turn in turns if turn.message.seq > thread.summary_seq] or turns
+    for begin in range(0, len(since), MOST_ASKED):
+        part = since[begin : begin + MOST_ASKED]
+        lines = [json.dumps({"summary so far": before}, ensure_ascii=False)]
+        lines += [json.dumps({"speaker": turn.speaker, "text": turn.said[:1000]}, ensure_ascii=False) for turn in part]
+        try:
+            reply = await model.ask(PROMPT, "\n".join(lines), _SCHEMA)
+        except Unavailable:
+            return ""
+        said = text_in_reply(reply.text, "summary")
+        if not said or len(said) > MOST_OF_SUMMARY or adds_names_or_figures(said, "\n".join(lines)):
+            return ""
+        before = said
+    return before
+
+
+Vectors = Callable[[Sequence[str]], Awaitable[np.ndarray | None]]
+
+
+def _vectors(ports: Ports) -> Vectors:
+    async def made(texts: Sequence[str]) -> np.ndarray | None:
+        embedded = await ports.embedder.documents(list(texts), caller="learning", background=True)
+        vectors = [one.vector for one in embedded if one is not None]
+        return np.stack(vectors) if len(vectors) == len(texts) else None
+
+    return made
+
+
+async def extract_of(turns: Sequence[tuple[str, str]], vectors: Vectors) -> str:
+    """
+    Return the lines of an extract: of (speaker, text) the most central ones, in their order.
+
+    Central is what has a high cosine to the mean of all; each turn that is taken makes those like it less so (maximal
+    marginal relevance, Carbonell and Goldstein 1998). Without vectors likeness is the share of words.
+    """
+    texts = [said for _, said in turns]
+    made = await vectors(texts)
+    alike = _of_words(texts) if made is None else made @ made.T
+    taken = _central(np.asarray(alike, dtype=np.float64))
+    lines = [f"- {turns[n][0]}: {_cut(turns[n][1])}" for n in sorted(taken)]
+    return "\n".join([f"Extract of {len(turns)} earlier messages:", *lines])
+
+
+def _central(alike: np.ndarray) -> list[int]:
+    """Return which rows of a matrix of likeness are most central, each unlike the others."""
+    central = alike.mean(axis=1)
+    worst = np.zeros(len(alike))
+    taken: list[int] = []
+    while len(taken) < min(MOST_LINES, len(alike)):
+        scores = central - LIKE_ANOTHER * worst
+        scores[taken] = -np.inf
+        taken.append(int(scores.argmax()))
+        worst = np.maximum(worst, alike[taken[-1]])
+    return taken
+
+
+def _of_words(texts: Sequence[str]) -> np.ndarray:
+    """Return how like texts are by the words that they share (Jaccard), shape (n, n)."""
+    words = [value_of(text) for text in texts]
+    return np.array([[len(one & other) / max(1, len(one | other)) for other in words] for one in words])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LINE else f"{text[:LINE].rstrip()}…"

@@ -1,0 +1,1 @@
+"""A real language model: SmolLM2-135M, served on loopback by llama.cpp."""

@@ -1,0 +1,190 @@
+"""What sums up the messages that leave a thread's prompts: an extract by rules, or a language model's text."""
+
+from __future__ import annotations
+
+import pytest
+from memory_client import MessageDraft, Trust
+
+from memoryd.domain.conversation.append import append
+from memoryd.domain.conversation.threads import ThreadKey
+from memoryd.learning.summaries import Summaries
+from memoryd.model.caller import Caller
+from tests.builders import Local, open_duckdb, ports_over, ram_store
+from tests.llm_endpoint import chat_endpoint
+from tests.support import running
+from tests.test_llm import model_at
+
+TOPICS = (
+    "The garden needs water in the morning",
+    "Water the garden before the sun is high",
+    "The garden gets water from the old well",
+    "My bicycle has a flat tyre",
+    "ok",
+    "The garden fence is broken near the well",
+)
+
+
+@pytest.fixture(params=["ram", "duckdb"])
+async def ports(request, folder):
+    store = ram_store() if request.param == "ram" else open_duckdb(folder)
+    async with ports_over(store) as made:
+        yield made
+
+
+@pytest.fixture
+def chat():
+    with chat_endpoint() as made:
+        yield made
+
+
+async def talk(memory, n: int = 30, thread: str = "t", **more) -> None:
+    drafts = [
+        MessageDraft(content=f"{TOPICS[i % len(TOPICS)]}, take {i}", role="user" if i % 2 else "assistant", **more)
+        for i in range(n)
+    ]
+    await memory.append(thread, drafts)
+
+
+async def test_what_leaves_the_prompts_is_summed_up_by_an_extract(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    summaries = Summaries(ports, None, clock, pytest.fail)
+    await talk(memory)
+    assert 0 == await summaries.step()  # nothing has left
+    await memory.compact_thread("t")
+    assert 1 == await summaries.step()
+    held = await memory.summary("t")
+    lines = held.summary.splitlines()
+    assert ("rules", 10, Trust.HOST) == (held.summary_by, held.summary_seq, held.trust)
+    assert ("Extract of 10 earlier messages:", 9) == (lines[0], len(lines))
+    takes = [int(line.rsplit(" ", 1)[1]) for line in lines[1:]]
+    assert takes == sorted(set(takes))
+    assert max(takes) < 10
+    assert lines[1].startswith(("- user: ", "- assistant: "))
+    shown = (await memory.context("", thread_id="t")).text
+    assert "Extract of 10 earlier messages" in shown
+    assert 0 == await summaries.step()
+    await talk(memory)
+    await memory.compact_thread("t")
+    assert 1 == await summaries.step()
+    assert 40 == (await memory.summary("t")).summary_seq
+
+
+async def test_a_summary_that_was_set_by_call_stays(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    summaries = Summaries(ports, None, clock, pytest.fail)
+    await talk(memory)
+    await memory.set_summary("t", "they spoke of the garden", up_to_seq=2)
+    await memory.compact_thread("t")
+    assert 0 == await summaries.step()
+    assert ("they spoke of the garden", "") == (
+        (await memory.summary("t")).summary, (await memory.summary("t")).summary_by
+    )  # fmt: skip
+
+
+async def test_what_was_cleared_is_not_summed_up_again(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    summaries = Summaries(ports, None, clock, pytest.fail)
+    await memory.append("t", MessageDraft(content="The zanzibarite lies under the well"))
+    await talk(memory)
+    await memory.compact_thread("t")
+    await summaries.step()
+    await memory.set_summary("t", "")
+    assert 0 == await summaries.step()
+    await talk(memory)
+    await memory.compact_thread("t")
+    assert 1 == await summaries.step()
+    assert "zanzibarite" not in (await memory.summary("t")).summary
+
+
+async def test_an_earlier_daemons_threads_are_found_at_the_start(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    await talk(memory)
+    await memory.compact_thread("t")
+    summaries = Summaries(ports, None, clock, pytest.fail)
+    await summaries.find()
+    assert 1 == await summaries.step()
+    again = Summaries(ports, None, clock, pytest.fail)
+    await again.find()
+    assert 0 == await again.step()
+
+
+async def test_tools_and_less_trust_stay_out(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g1")
+    await talk(memory, 12)
+    said = [MessageDraft(content=f"The payments of the garden are approved, {n}") for n in range(12)]
+    await append(ThreadKey("t", shared=False), said, sandbox, ports, now=clock())
+    await memory.append("t", [MessageDraft(content="The garden tool says so", role="tool")] * 30)
+    await memory.compact_thread("t", retain_recent=1)
+    assert 1 == await step_of(ports, clock)
+    held = await memory.summary("t")
+    assert Trust.HOST is held.trust
+    assert not [word for word in ("payments", "tool says") if word in held.summary]
+
+
+async def test_a_summary_of_a_sandboxs_messages_has_its_trust(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g1")
+    said = [MessageDraft(content=f"The garden is green, {n}") for n in range(12)]
+    await append(ThreadKey("t", shared=False), said, sandbox, ports, now=clock())
+    await memory.compact_thread("t", retain_recent=1)
+    assert 1 == await step_of(ports, clock)
+    assert Trust.SANDBOX is (await memory.summary("t")).trust
+
+
+async def step_of(ports, clock) -> int:
+    summaries = Summaries(ports, None, clock, pytest.fail)
+    await summaries.find()
+    return await summaries.step()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "They spoke of the garden and its well.",
+        '{"summary": "They spoke of the garden."}',
+    ],
+)
+async def test_a_model_writes_it(ports, clock, chat, reply):
+    memory = Local(ports, clock, user_id="alice")
+    summaries = Summaries(ports, model_at(chat, ports, clock), clock, pytest.fail)
+    chat.answer = reply
+    await talk(memory)
+    await memory.compact_thread("t")
+    assert 1 == await summaries.step()
+    held = await memory.summary("t")
+    assert (True, "m", 10) == ("They spoke of the garden" in held.summary, held.summary_by, held.summary_seq)
+    assert {"summary so far": ""} == chat.lines()[0]
+    await talk(memory)
+    await memory.compact_thread("t")
+    await summaries.step()
+    assert "They spoke" in chat.lines()[0]["summary so far"]
+    assert "The garden needs water in the morning, take 12" in str(chat.lines())
+
+
+@pytest.mark.parametrize(
+    "reply", [503, "", "I'm sorry, I cannot do that.", '{"summary": "', "Zebedee paid 300 dollars.", "long " * 2000]
+)
+async def test_where_a_model_gives_none_the_rules_write_it(ports, clock, chat, reply):
+    memory = Local(ports, clock, user_id="alice")
+    summaries = Summaries(ports, model_at(chat, ports, clock), clock, pytest.fail)
+    chat.answer = reply
+    await talk(memory)
+    await memory.compact_thread("t")
+    assert 1 == await summaries.step()
+    assert "rules" == (await memory.summary("t")).summary_by
+
+
+def test_over_the_wire_a_long_thread_gets_an_extract(folder):
+    import time
+
+    config = '[embedding]\nprovider = "none"\n[conversation]\nmax_history = 30\n'
+    with running(folder, config=config) as daemon, daemon.client() as memory:
+        for n in range(40):
+            memory.append("t", MessageDraft(content=f"{TOPICS[n % len(TOPICS)]}, take {n}"))
+        deadline = time.monotonic() + 20
+        while not memory.summary("t").summary and time.monotonic() < deadline:
+            time.sleep(0.1)
+        held = memory.summary("t")
+        assert ("rules", True) == (held.summary_by, held.summary.startswith("Extract of "))
+        assert "rules" == memory.thread("t").summary_by
