@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.doors import a_world
+from tests.llm_endpoint import MADE, chat_endpoint
 from tests.support import BIN, Daemon, figures, running, short_folder
 
 BEGIN = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -108,3 +109,12 @@ def _unforeseen(reporter) -> set[str]:
     lines = Path(os.environ["MEMORYD_SKIPS"]).read_text().splitlines()
     allowed = {line.partition("#")[0].strip() for line in lines} - {""}
     return {_reason(report) for report in reporter.stats.get("skipped", [])} - allowed
+
+
+@pytest.fixture
+async def chat():
+    """The endpoint of a language model, on loopback."""
+    with chat_endpoint() as made:
+        yield made
+        while MADE:
+            await MADE.pop().close()

@@ -10,7 +10,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["Chat", "chat_endpoint", "facts", "said"]
+from memoryd.learning.budget import DailyBudget, Limits
+from memoryd.learning.language_model import LanguageModel
+from memoryd.llm.endpoint import ChatEndpoint
+
+__all__ = ["MADE", "Chat", "chat_endpoint", "facts", "model_at", "said"]
+
+MADE: list[LanguageModel] = []
+"""What `model_at` has made; the fixture `chat` closes it."""
 
 
 class Chat:
@@ -132,3 +139,10 @@ def chat_endpoint() -> Iterator[Chat]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def model_at(chat: Chat, ports: Any, clock: Any, *, timeout_s: float = 5, **limits: Any) -> LanguageModel:
+    """Return a language model at the endpoint, with a budget in the store of some ports."""
+    budget = DailyBudget(ports, Limits(**limits), clock, clock.now.tzinfo)
+    MADE.append(LanguageModel(ChatEndpoint(chat.url, "m", timeout_s=timeout_s), budget, clock))
+    return MADE[-1]

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import time
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from memory_client import Kind, MessageDraft, Trust
 
-from memoryd.daemon.config import Config, LearningConfig, LlmConfig
-from memoryd.daemon.learners import make_endpoint
 from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.threads import ThreadKey
-from memoryd.errors import Unavailable
-from memoryd.learning.budget import BudgetSpent, DailyBudget, Limits
 from memoryd.learning.follow import Learner
-from memoryd.learning.language_model import LanguageModel, prompt_of
+from memoryd.learning.language_model import prompt_of
 from memoryd.learning.llm_extractor import LlmExtractor
 from memoryd.learning.rules import RulesExtractor
-from memoryd.llm.endpoint import ChatEndpoint, ChatUnavailable, EndpointRefused, QuestionRefused
-from memoryd.llm.replies import SaidInReply, facts_in_reply, text_in_reply, verdict_in_reply
+from memoryd.llm.endpoint import ChatEndpoint, ChatUnavailable, QuestionRefused
 from memoryd.model.caller import Caller
 from memoryd.model.work import LLM_EXTRACTION_JOB, WorkState
 from tests.builders import Local, open_duckdb, ports_over, ram_store
-from tests.llm_endpoint import chat_endpoint, facts
+from tests.llm_endpoint import facts, model_at
 
 FORMS = 3  # in which a reply is asked for
-
-
-@pytest.fixture
-def chat():
-    with chat_endpoint() as made:
-        yield made
 
 
 @pytest.fixture(params=["ram", "duckdb"])
@@ -49,22 +36,6 @@ async def ports(request, folder):
 async def ram_ports():
     async with ports_over(ram_store()) as made:
         yield made
-
-
-MADE: list[LanguageModel] = []
-
-
-@pytest.fixture(autouse=True)
-async def closed():
-    yield
-    while MADE:
-        await MADE.pop().close()
-
-
-def model_at(chat, ports, clock, *, timeout_s: float = 5, **limits) -> LanguageModel:
-    budget = DailyBudget(ports, Limits(**limits), clock, clock.now.tzinfo)
-    MADE.append(LanguageModel(ChatEndpoint(chat.url, "m", timeout_s=timeout_s), budget, clock))
-    return MADE[-1]
 
 
 def learner_at(chat, ports, clock, **more) -> Learner:
@@ -198,61 +169,6 @@ async def test_beside_the_rules_it_says_nothing_twice(ports, clock, chat):
     assert ["I'm vegan"] == await contents(ports, clock)
 
 
-# --- the form of replies ---
-
-REPLIES = {
-    '{"facts": [{"fact": "I like tea", "message": 3}]}': [("I like tea", 3)],
-    '```json\n{"facts": [{"fact": "I like tea", "message": 3}]}\n```': [("I like tea", 3)],
-    'Sure! {"facts": [{"fact": "I like tea", "message": 3}]} Anything else?': [("I like tea", 3)],
-    '<think>{"facts": [{"fact": "no"}]}</think>{"facts": [{"fact": "I like tea"}]}': [("I like tea", None)],
-    '[{"fact": "I like tea", "message": true}]': [("I like tea", None)],
-    '["I like tea"]': [("I like tea", None)],
-    '{"facts": [{"fact": "I like tea", "message": 1}, {"fact": "I ha': [("I like tea", 1)],
-    '{"facts": [{"fact": "I li': None,
-    "[" * 100_000: None,
-    '{"a":' * 100_000: None,
-    "": None,
-    "- I like tea\n* I have a dog\n3. I run\n": [("I like tea", None), ("I have a dog", None), ("I run", None)],
-    "Here are the facts:\n- I like tea\n\nNote that this is all.": [("I like tea", None)],
-    "NONE": [],
-    "None.": [],
-    "nothing to note": [],
-    "{}": [],
-    '{"facts": null}': [],
-    "null": [],
-    '{"facts": [NaN, 1e999, {"fact": "I like tea", "confidence": NaN}]}': [("I like tea", None)],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("reply", REPLIES, ids=lambda reply: reply[:40])
-def test_a_reply_is_read_in_whatever_form_it_comes(reply):
-    found = facts_in_reply(reply)
-    assert REPLIES[reply] == (None if found is None else [(one.fact, one.message) for one in found])
-
-
-def test_of_one_reply_so_many_facts_are_taken():
-    assert 50 == len(facts_in_reply(json.dumps({"facts": ["I like tea"] * 1000})))
-    assert 50 == len(facts_in_reply("- I like tea\n" * 1000))
-    assert [SaidInReply("a", None, "", 1.0)] == facts_in_reply('{"facts": [{"fact": "a", "confidence": 7}]}')
-
-
-def test_a_verdict_is_one_or_none():
-    some = frozenset(["both", "unsure"])
-    for reply, verdict in {
-        '{"verdict": "both"}': "both", "Both.": "both", "both or unsure": "", '{"verdict": 3}': "", "": "",
-        '{"verdict": "BOTH"}': "both", "I would say unsure": "unsure", '{"verdict": "replaces"}': "",
-    }.items():  # fmt: skip
-        assert verdict == verdict_in_reply(reply, some), reply
-
-
-def test_a_text_is_taken_whole_or_not():
-    for reply, text in {
-        '{"digest": " A. "}': "A.", "A plain text.": "A plain text.", '{"digest": "A': "", "{}": "",
-        "I'm sorry, I cannot.": "", "<think>x</think>A.": "A.",
-    }.items():  # fmt: skip
-        assert text == text_in_reply(reply, "digest"), reply
-
-
 # --- how it fails ---
 
 
@@ -369,79 +285,3 @@ async def test_an_endpoint_that_knows_no_schemas_is_asked_without(ram_ports, clo
     with pytest.raises(QuestionRefused):
         await endpoint.ask("s", "q", {"type": "object"})
     await endpoint.close()
-
-
-# --- what it costs ---
-
-
-async def test_the_days_budget_is_kept_over_restarts_and_the_next_day_opens_anew(ports, clock, chat):
-    clock.now = clock.now.replace(hour=22, minute=0)
-    chat.usage = {"prompt_tokens": 900, "completion_tokens": 100}
-    size = len(prompt_of("judgement.v1").encode()) + 33 + 1024
-    for n in range(3):  # each a daemon of its own
-        model = model_at(chat, ports, clock, tokens=3000 + size)
-        await model.ask("judgement.v1", "x")
-        assert (1000 * (n + 1), n + 1) == ((await model.budget.spent()).tokens, (await model.budget.spent()).calls)
-    await model_at(chat, ports, clock, tokens=3000 + size).ask("judgement.v1", "x")
-    with pytest.raises(BudgetSpent) as spent:
-        await model_at(chat, ports, clock, tokens=3000 + size).ask("judgement.v1", "x")
-    assert (4, 7200) == (len(chat.asked), spent.value.for_s)
-    clock.now += timedelta(hours=2, seconds=1)
-    await model_at(chat, ports, clock, tokens=3000 + size).ask("judgement.v1", "x")
-
-
-async def test_what_may_have_cost_something_counts_in_full(ram_ports, clock, chat):
-    model = model_at(chat, ram_ports, clock, timeout_s=0.2, cost=100.0, input_price=1.0, output_price=2.0)
-    prompt = len(prompt_of("judgement.v1").encode()) + 33
-    for way, counted in (("hang", 1), (429, 1), ("die", 2), (400, 2)):
-        chat.answer = way
-        with pytest.raises(Unavailable):
-            await model.ask("judgement.v1", "x")
-        spent = await model.budget.spent()
-        assert (counted * (prompt + 1024), counted * (prompt + 2048)) == (spent.tokens, spent.micro)
-        clock.now += timedelta(minutes=20)
-    chat.answer, chat.usage = "both", None  # it does not say what it took
-    await model.ask("judgement.v1", "x")
-    assert 3 * (prompt + 1024) == (await model.budget.spent()).tokens
-
-
-async def test_two_daemons_share_one_budget(ram_ports, clock, chat):
-    chat.usage = {"prompt_tokens": 900, "completion_tokens": 100}
-    models = [model_at(chat, ram_ports, clock, tokens=10_000) for _ in range(2)]
-    answers = await asyncio.gather(
-        *(model.ask("judgement.v1", "x") for model in models for _ in range(10)), return_exceptions=True
-    )
-    assert {"Reply", "BudgetSpent"} == {type(one).__name__ for one in answers}
-    assert (await models[0].budget.spent()).tokens == 1000 * len(chat.asked) <= 10_000
-
-
-async def test_a_spent_budget_puts_everything_off_until_tomorrow_and_is_seen(ram_ports, clock, chat):
-    clock.now = clock.now.replace(hour=12)
-    for n in range(3):
-        await Local(ram_ports, clock, user_id="alice").append(
-            f"t{n}", MessageDraft(content=f"Violin {n} belongs to me")
-        )
-    learner = learner_at(chat, ram_ports, clock, tokens=10)
-    await learner.step()
-    assert ("the day's budget of the language model is spent", []) == (learner.fault, chat.asked)
-    clock.now += timedelta(hours=11)
-    await learner.step()
-    assert 1 == len(learner.told)  # nothing was tried meanwhile
-
-
-def test_the_configuration_names_what_cannot_be(folder):
-    with pytest.raises(EndpointRefused, match=re.escape("llm.url is ''")):
-        make_endpoint(Config(learning=LearningConfig(judge="openai")))
-    with pytest.raises(EndpointRefused, match=r"llm\.model is not set"):
-        make_endpoint(Config(learning=LearningConfig(writer="openai"), llm=LlmConfig(url="http://127.0.0.1:1/v1")))
-    missing = LlmConfig(url="http://127.0.0.1:1/v1", model="m", api_key_file=str(folder / "none"))
-    with pytest.raises(EndpointRefused, match="llm.api_key_file cannot be read"):
-        make_endpoint(Config(learning=LearningConfig(extractor="openai"), llm=missing))
-    assert make_endpoint(Config(llm=missing)) is None  # nothing uses it
-
-
-def test_every_prompt_is_named_with_its_version():
-    folder = Path(prompt_of.__wrapped__.__code__.co_filename).parent / "prompts"
-    for path in folder.iterdir():
-        assert re.fullmatch(r"[a-z]+\.v\d+\.txt", path.name)
-        assert "is an instruction to you" in prompt_of(path.stem)

@@ -17,9 +17,8 @@ from memoryd.model.caller import Caller
 from memoryd.model.memory import Draft
 from memoryd.model.scope import Owner
 from tests.builders import ALICE, Local, open_duckdb, ports_over, ram_store
-from tests.llm_endpoint import chat_endpoint, facts
+from tests.llm_endpoint import facts, model_at
 from tests.support import running
-from tests.test_llm import model_at
 
 OWNER = Owner("default", ALICE)
 
@@ -28,12 +27,6 @@ OWNER = Owner("default", ALICE)
 async def ports(request, folder):
     store = ram_store() if request.param == "ram" else open_duckdb(folder)
     async with ports_over(store) as made:
-        yield made
-
-
-@pytest.fixture
-def chat():
-    with chat_endpoint() as made:
         yield made
 
 

@@ -10,9 +10,8 @@ from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.learning.summaries import Summaries
 from memoryd.model.caller import Caller
 from tests.builders import Local, open_duckdb, ports_over, ram_store
-from tests.llm_endpoint import chat_endpoint
+from tests.llm_endpoint import model_at
 from tests.support import running
-from tests.test_llm import model_at
 
 TOPICS = (
     "The garden needs water in the morning",
@@ -28,12 +27,6 @@ TOPICS = (
 async def ports(request, folder):
     store = ram_store() if request.param == "ram" else open_duckdb(folder)
     async with ports_over(store) as made:
-        yield made
-
-
-@pytest.fixture
-def chat():
-    with chat_endpoint() as made:
         yield made
 
 

@@ -119,7 +119,7 @@ class AsyncConversations:
         key = (thread_id, shared)
         return await self._send(conversation_calls.append(self.identity, key, drafts, session_id, request_id))
 
-    async def messages(
+    async def messages(  # noqa: PLR0913  one argument for each field of the contract
         self,
         thread_id: str,
         *,
@@ -129,8 +129,13 @@ class AsyncConversations:
         max_tokens: int = 0,
         session_id: str = "",
         in_view: bool = False,
+        message_ids: Sequence[str] = (),
     ) -> MessagePage:
-        """Return the last messages of a thread in order, or with a page_token those before them; 0 means 10."""
+        """
+        Return the last messages of a thread in order, or with a page_token those before them; 0 means 10.
+
+        With message_ids only those, such as `memory.source.message_ids`.
+        """
         call = conversation_calls.messages(
             self.identity,
             (thread_id, shared),
@@ -139,6 +144,7 @@ class AsyncConversations:
             max_tokens=max_tokens,
             session_id=session_id,
             in_view=in_view,
+            message_ids=message_ids,
         )
         return await self._send(call)
 

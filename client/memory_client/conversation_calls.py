@@ -82,7 +82,7 @@ def append(
     return _call("AppendMessages", build(make, identity), pb.AppendMessagesResponse, parse)
 
 
-def messages(
+def messages(  # noqa: PLR0913  one argument for each field of the contract
     identity: Identity,
     key: Key,
     *,
@@ -91,6 +91,7 @@ def messages(
     max_tokens: int,
     session_id: str,
     in_view: bool,
+    message_ids: Sequence[str],
 ) -> Call[MessagePage]:
     """ListMessages."""
 
@@ -103,6 +104,7 @@ def messages(
             max_tokens=count(max_tokens, "max_tokens"),
             session_id=session_id,
             in_view=in_view,
+            message_ids=message_ids,
         )
 
     def parse(answer: Any) -> MessagePage:

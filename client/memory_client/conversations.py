@@ -120,7 +120,7 @@ class Conversations:
         key = (thread_id, shared)
         return self._send(conversation_calls.append(self.identity, key, drafts, session_id, request_id))
 
-    def messages(
+    def messages(  # noqa: PLR0913  one argument for each field of the contract
         self,
         thread_id: str,
         *,
@@ -130,8 +130,13 @@ class Conversations:
         max_tokens: int = 0,
         session_id: str = "",
         in_view: bool = False,
+        message_ids: Sequence[str] = (),
     ) -> MessagePage:
-        """Return the last messages of a thread in order, or with a page_token those before them; 0 means 10."""
+        """
+        Return the last messages of a thread in order, or with a page_token those before them; 0 means 10.
+
+        With message_ids only those, such as `memory.source.message_ids`.
+        """
         call = conversation_calls.messages(
             self.identity,
             (thread_id, shared),
@@ -140,6 +145,7 @@ class Conversations:
             max_tokens=max_tokens,
             session_id=session_id,
             in_view=in_view,
+            message_ids=message_ids,
         )
         return self._send(call)
 

@@ -74,14 +74,12 @@ def check_id(value: str, name: str) -> str:
     return text
 
 
-def check_ids(ids: Sequence[str], name: str) -> tuple[str, ...]:
-    """Return ids of the caller's, each once, without empty ones; LimitExceeded above 16."""
+def check_ids(ids: Sequence[str], name: str, *, limit: int = limits.MAX_EXCLUDED) -> tuple[str, ...]:
+    """Return ids of the caller's, each once, without empty ones; LimitExceeded above limit."""
     if isinstance(ids, str):
         raise InvalidArgument(f"{name} must be a list of ids, not one text", field=name)
-    if len(ids) > limits.MAX_EXCLUDED:
-        raise LimitExceeded(
-            f"{name} has {len(ids)} entries; the limit is {limits.MAX_EXCLUDED}", field=name, limit=name
-        )
+    if len(ids) > limit:
+        raise LimitExceeded(f"{name} has {len(ids)} entries; the limit is {limit}", field=name, limit=name)
     return tuple(dict.fromkeys(one for n, one in enumerate(ids) if check_id(one, f"{name}[{n}]")))
 
 

@@ -12,10 +12,12 @@ from memoryd.domain.conversation.search import search_messages
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.domain.ports import Ports
 from memoryd.errors import MemorydError
+from memoryd.model import limits
 from memoryd.model.conversation import Thread
 from memoryd.model.grant import Permission
 from memoryd.model.message_draft import MessageDraft
 from memoryd.model.talk import MessageSearch
+from memoryd.model.validation import check_ids
 from memoryd.service.gate import Call
 from memoryd.turns import in_turns
 from memoryd.v1 import conversation_service_pb2 as pb
@@ -70,6 +72,7 @@ class ConversationService:
             max_tokens=request.max_tokens,
             session_id=request.session_id,
             in_view=request.in_view,
+            message_ids=check_ids(request.message_ids, "message_ids", limit=limits.MAX_SOURCE_MESSAGES),
         )
         call.touched([message.id for message in page.messages])
         return pb.ListMessagesResponse(

@@ -223,6 +223,7 @@ class ListMessagesRequest(google.protobuf.message.Message):
     MAX_TOKENS_FIELD_NUMBER: builtins.int
     SESSION_ID_FIELD_NUMBER: builtins.int
     IN_VIEW_FIELD_NUMBER: builtins.int
+    MESSAGE_IDS_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent that it is about. Empty: "default"."""
     user_id: builtins.str
@@ -245,6 +246,12 @@ class ListMessagesRequest(google.protobuf.message.Message):
     """Only messages of this session. Empty: of all."""
     in_view: builtins.bool
     """Whether to leave out what has left the prompts by a compaction."""
+    @property
+    def message_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Only these messages, by id, at most 100, such as those that a memory came from; then nothing but max_tokens limits
+        them, and there is one page. Empty: any.
+        """
+
     def __init__(
         self,
         *,
@@ -258,8 +265,9 @@ class ListMessagesRequest(google.protobuf.message.Message):
         max_tokens: builtins.int = ...,
         session_id: builtins.str = ...,
         in_view: builtins.bool = ...,
+        message_ids: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "in_view", b"in_view", "max_tokens", b"max_tokens", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id", "shared", b"shared", "thread_id", b"thread_id", "user_id", b"user_id"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "in_view", b"in_view", "max_tokens", b"max_tokens", "message_ids", b"message_ids", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id", "shared", b"shared", "thread_id", b"thread_id", "user_id", b"user_id"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ListMessagesRequest: typing_extensions.TypeAlias = ListMessagesRequest

@@ -11,10 +11,11 @@ from dataclasses import fields
 from typing import Any
 
 from memory_cli.common import Declined, Partly, Usage
-from memory_cli.memories import add, confirm, context, correct, delete, get, history, list_memories, search, undelete
+from memory_cli.memories import add, confirm, context, correct, delete, get, list_memories, search, undelete
 from memory_cli.output import as_json, moment, one_line, size
 from memory_cli.parser import make_parser, refuse_empty
 from memory_cli.people import forget, people, person
+from memory_cli.provenance import history, why
 from memory_cli.talk import log, summary, threads, working_memory
 
 # The client, and with it gRPC, is imported once a command needs it: --help and completion stay instant.
@@ -128,6 +129,7 @@ COMMANDS: dict[str, Callable[[Any, argparse.Namespace], None]] = {
     "correct": correct,
     "confirm": confirm,
     "history": history,
+    "why": why,
     "people": people,
     "person": person,
     "forget": forget,

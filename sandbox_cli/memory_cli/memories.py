@@ -22,7 +22,7 @@ from memory_cli.output import (
     shortest_ids,
 )
 
-__all__ = ["add", "confirm", "context", "correct", "delete", "get", "history", "list_memories", "search", "undelete"]
+__all__ = ["add", "confirm", "context", "correct", "delete", "get", "list_memories", "search", "undelete"]
 
 
 def _mapping(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -338,26 +338,6 @@ def confirm(client: Any, args: argparse.Namespace) -> None:
         return done
 
     _report(args, confirm, "confirmed")
-
-
-def history(client: Any, args: argparse.Namespace) -> None:
-    """Show what a memory replaced, and what replaced it."""
-    found = client.history(args.id)
-    if args.json:
-        print(as_json(found))
-        return
-    known = shortest_ids([memory.id for memory in found.memories] + list(found.missing_ids))
-    for memory in found.memories:
-        print(memory_line(memory, known[memory.id]))
-        if memory.supersede_time is not None:
-            heir = known.get(memory.superseded_by, memory.superseded_by[:8]) or "what was purged since"
-            print(f"          replaced by {heir} on {moment(memory.supersede_time)}")
-        if memory.contested_with:
-            print(f"          contests {', '.join(item[:8] for item in memory.contested_with)}")
-        if memory.judgement is not None:
-            print(f"          {one_line(memory.judgement.rule)}: {one_line(memory.judgement.reason)}")
-    for item in found.missing_ids:
-        print(f"{known[item]}  deleted, or not shown")
 
 
 def context(client: Any, args: argparse.Namespace) -> None:

@@ -284,6 +284,11 @@ def _add_deciding(command: Command) -> None:
     confirm.add_argument("id", nargs="+", help="the ids, or at least 8 characters of each")
     confirm.add_argument("--no-protect", action="store_true", help="let it fade and be evicted as before")
     command(
+        "why",
+        "show where a memory comes from: the messages that say so",
+        "  memory why k3j9x2ab\n  memory why k3j9x2ab --json\n",
+    ).add_argument("id", help="the id, or at least 8 characters of it")
+    command(
         "history", "show what a memory replaced, what replaced it, and why", "  memory history k3j9x2ab\n"
     ).add_argument("id", help="the id, or at least 8 characters of it")
 
@@ -370,7 +375,7 @@ _COMMANDS = {
     "add": _add_add,
     "search list get": _add_looking,
     "undelete delete": _add_deleting,
-    "correct confirm history": _add_deciding,
+    "correct confirm history why": _add_deciding,
     "people person forget": _add_people,
     "threads log summary working-memory": add_talking,
     "context stats whoami": _add_telling,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from memoryd.domain.conversation.threads import ThreadKey, bound_to, known_thread
 from memoryd.domain.ports import Ports
@@ -27,6 +27,7 @@ async def list_messages(  # noqa: PLR0913  one argument for each field of the co
     max_tokens: int = 0,
     session_id: str = "",
     in_view: bool = False,
+    message_ids: Collection[str] = (),
 ) -> MessagePage:
     """Return the last messages of a thread, or those before a page; see ListMessages in the contract."""
     size = check_count(
@@ -39,6 +40,9 @@ async def list_messages(  # noqa: PLR0913  one argument for each field of the co
     session_id = check_id(session_id, "session_id")
     owner = key.owner(caller)
     thread = await known_thread(key, owner, ports)
+    if message_ids:
+        named = await ports.store.messages_of_ids(owner, thread.id, message_ids)
+        return MessagePage(tuple(last_within(named, tokens)), "")
     bound = bound_to("messages", caller, key, session_id, in_view)
     before = read_number(page_token, ports.secret, bound) if page_token else 0
     found = await ports.store.messages(

@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/memory
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_memory_subparsers=(add search list get undelete delete correct confirm history people person forget threads log working-memory summary context stats whoami completion)
+_shtab_memory_subparsers=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context stats whoami completion)
 
 _shtab_memory_add_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --shared --about --tag --kind --category --meta --key --expires --at --confidence --speaker --request-id)
 _shtab_memory_search_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json -n --limit --min-score --explain --as-of --why-not --about --tag --kind --category --meta --since --until --include-expired --include-superseded)
@@ -15,6 +15,7 @@ _shtab_memory_undelete_option_strings=(-h --help --user --chat --agent --endpoin
 _shtab_memory_delete_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --matching --speaker --channel --thread --session --grant --shared --personal --about --tag --kind --category --meta --since --until --now --allow-missing --dry-run)
 _shtab_memory_correct_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json)
 _shtab_memory_confirm_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --no-protect)
+_shtab_memory_why_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json)
 _shtab_memory_history_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json)
 _shtab_memory_people_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json -n --limit --all)
 _shtab_memory_person_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json -n --limit --rename --merge-into --unmerge)
@@ -34,7 +35,7 @@ _shtab_memory_search___kind_choices=(fact preference event procedure reflection 
 _shtab_memory_list___kind_choices=(fact preference event procedure reflection episode)
 _shtab_memory_delete___kind_choices=(fact preference event procedure reflection episode)
 _shtab_memory_completion_pos_0_choices=(bash zsh fish)
-_shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm history people person forget threads log working-memory summary context stats whoami completion)
+_shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context stats whoami completion)
 
 _shtab_memory_add_pos_0_nargs=+
 _shtab_memory_add__h_nargs=0
@@ -79,6 +80,9 @@ _shtab_memory_confirm__h_nargs=0
 _shtab_memory_confirm___help_nargs=0
 _shtab_memory_confirm___json_nargs=0
 _shtab_memory_confirm___no_protect_nargs=0
+_shtab_memory_why__h_nargs=0
+_shtab_memory_why___help_nargs=0
+_shtab_memory_why___json_nargs=0
 _shtab_memory_history__h_nargs=0
 _shtab_memory_history___help_nargs=0
 _shtab_memory_history___json_nargs=0

@@ -49,7 +49,7 @@ function _shtab_memory_using
   test "$_shtab_memory_cmdpath" = "$argv"
 end
 
-set -g _shtab_memory_commands add search list get undelete delete correct confirm history people person forget threads log working-memory summary context stats whoami completion
+set -g _shtab_memory_commands add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context stats whoami completion
 set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --category --channel --chat --confidence --delete --endpoint --exclude-session --exclude-thread --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --recalled --recent --rename --request-id --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --until --user --why-not -n
 
 complete -c memory -e
@@ -177,6 +177,14 @@ complete -c memory -n '_shtab_memory_using confirm' -l endpoint -x -d 'unix:///p
 complete -c memory -n '_shtab_memory_using confirm' -l timeout -x -d 'give up after so long (10)'
 complete -c memory -n '_shtab_memory_using confirm' -l json -d 'print JSON with the field names of the contract'
 complete -c memory -n '_shtab_memory_using confirm' -l no-protect -d 'let it fade and be evicted as before'
+complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a why -d 'Show where a memory comes from: the messages that say so.'
+complete -c memory -n '_shtab_memory_using why' -s h -l help -d 'show this help message and exit'
+complete -c memory -n '_shtab_memory_using why' -l user -x -d 'user id (default: $MEMORY_USER_ID)'
+complete -c memory -n '_shtab_memory_using why' -l chat -x -d 'chat id (default: $MEMORY_CHAT_ID)'
+complete -c memory -n '_shtab_memory_using why' -l agent -x -d 'agent id (default: $MEMORY_AGENT_ID, else '"'"'default'"'"')'
+complete -c memory -n '_shtab_memory_using why' -l endpoint -x -d 'unix:///path or host:port (default: $MEMORY_ENDPOINT)'
+complete -c memory -n '_shtab_memory_using why' -l timeout -x -d 'give up after so long (10)'
+complete -c memory -n '_shtab_memory_using why' -l json -d 'print JSON with the field names of the contract'
 complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a history -d 'Show what a memory replaced, what replaced it, and why.'
 complete -c memory -n '_shtab_memory_using history' -s h -l help -d 'show this help message and exit'
 complete -c memory -n '_shtab_memory_using history' -l user -x -d 'user id (default: $MEMORY_USER_ID)'

@@ -28,6 +28,7 @@ _shtab_memory_commands() {
     threads:'List the conversations, the latest first, or erase one.'
     undelete:'Take back a delete, or a replacement.'
     whoami:'Show which identity and which daemon this is.'
+    why:'Show where a memory comes from: the messages that say so.'
     working-memory:'Show or rewrite the small text that the agent keeps in mind.'
   )
   _describe 'memory commands' _commands
@@ -395,6 +396,20 @@ _shtab_memory_whoami_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memory_whoami_defaults_added=0
 
+_shtab_memory_why_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
+  "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
+  "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
+  "--timeout[give up after so long (10)]:SECONDS:"
+  "--json[print JSON with the field names of the contract]"
+  ":the id, or at least 8 characters of it:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memory_why_defaults_added=0
+
 _shtab_memory_working_memory_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
@@ -449,6 +464,7 @@ _shtab_memory() {
         threads) _arguments -C -s $_shtab_memory_threads_options ;;
         undelete) _arguments -C -s $_shtab_memory_undelete_options ;;
         whoami) _arguments -C -s $_shtab_memory_whoami_options ;;
+        why) _arguments -C -s $_shtab_memory_why_options ;;
         working-memory) _arguments -C -s $_shtab_memory_working_memory_options ;;
       esac
   esac
