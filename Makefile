@@ -122,7 +122,7 @@ compare-others: $(READY) .venv-others/.ready  ## Search and add beside chromadb,
 	@touch $@
 
 test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language model on loopback (builds llama.cpp: minutes)
-	$(BIN)/python -m pytest -s tests/llm/test_real_model.py
+	$(BIN)/python -m pytest -s tests/llm/real_model.py
 
 crash: $(READY)  ## Kill the daemon 500 times and look for what it lost (about 20 minutes)
 	MEMORYD_KILLS=500 MEMORYD_TALK_KILLS=50 $(BIN)/python -m pytest tests/test_crash.py tests/test_talk_crash.py

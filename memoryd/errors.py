@@ -11,6 +11,7 @@ MemorydError
 │   ├── GrantNotFound        no grant has that id
 │   ├── ThreadNotFound       no thread or session of that name
 │   ├── RunNotFound          no run of a job has that id
+│   ├── ProposalNotFound     nothing that waits to be approved has that id
 │   └── EntityNotFound       nobody and nothing is known by that name
 ├── Unauthenticated      get a new token
 ├── PermissionDenied     stop
@@ -55,6 +56,7 @@ __all__ = [
     "OutcomeUnknown",
     "PageTokenInvalid",
     "PermissionDenied",
+    "ProposalNotFound",
     "RequestIdReused",
     "RunNotFound",
     "ScopeMismatch",
@@ -135,6 +137,12 @@ class ThreadNotFound(NotFound):
     """The caller has no thread or session of that name."""
 
     reason = "THREAD_NOT_FOUND"
+
+
+class ProposalNotFound(NotFound):
+    """Nothing that waits to be approved has that id: it may have been decided, or its conversation is gone."""
+
+    reason = "PROPOSAL_NOT_FOUND"
 
 
 class RunNotFound(NotFound):

@@ -88,7 +88,7 @@ def a_world(folder: Path, *, config: str = NO_MODEL, client_ca: bool = False, **
     asks = f'client_ca_file = "{files["ca"]}"\n' if client_ca else ""
     doors = (
         f'[shared]\nsocket = "{shared}"\n[tcp]\nlisten = "{tcp}"\ncertificate_file = "{files["cert"]}"\n'
-        f'key_file = "{files["key"]}"\n{asks}'
+        f'key_file = "{files["key"]}"\n{asks}[agents.reviewed.memory]\nextraction_review = true\n'
     )
     with running(folder, config=config + doors, **options) as daemon:
         world = World(daemon, f"unix://{shared}", tcp, str(files["ca"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -83,6 +84,9 @@ NEEDS = {
     "ConsolidationService/DetectConflicts": "host",
     "ConsolidationService/ResolveConflict": "host",
     "ConsolidationService/CompleteSession": "host",
+    "ConsolidationService/ListProposals": "host",
+    "ConsolidationService/ApproveProposal": "host",
+    "ConsolidationService/RejectProposal": "host",
 }
 # A request that succeeds for whoever may send it.
 NUMBERS = itertools.count()
@@ -156,6 +160,9 @@ REQUESTS: dict[str, Callable[[World], dict]] = {
         "resolution": 2,
     },
     "ConsolidationService/CompleteSession": lambda w: {"session": over(w)[0], "worker": "w"},
+    "ConsolidationService/ListProposals": lambda w: {},
+    "ConsolidationService/ApproveProposal": lambda w: {"id": waiting(w)},
+    "ConsolidationService/RejectProposal": lambda w: {"id": waiting(w)},
 }
 
 
@@ -192,6 +199,21 @@ def over(world: World) -> tuple[dict, str]:
     return {"scope": {"user_id": "alice"}, "thread_id": thread_id, "session_id": "s"}, done.messages[0].id
 
 
+def waiting(world: World) -> str:
+    """Something that was learnt, and waits to be approved: of the agent of whom that is asked."""
+    said, until = f"I have {next(NUMBERS) + 2} brothers", time.monotonic() + 30
+    with world.admin() as host, host.acting_for(user_id="alice", agent_id="reviewed") as reviewed:
+        reviewed.append("talk", MessageDraft(content=said))
+        while time.monotonic() < until:  # a run may find that the daemon itself is at it
+            run = host.run_job("extraction")
+            while host.job_run(run.id).end_time is None:
+                time.sleep(0.02)
+            for proposal in reviewed.proposals(agent_id="reviewed", page_size=1000):
+                if proposal.content == said:
+                    return proposal.id
+    raise AssertionError(f"nothing waits: {said}")
+
+
 def learnt(world: World) -> dict:
     session, message_id = over(world)
     return {"session": session, "facts": [{"content": "tea", "message_ids": [message_id]}]}
@@ -222,6 +244,7 @@ def test_whatever_changes_something_is_marked_so():
         "MemoryService/ConfirmMemory", "EntityService/RenameEntity", "EntityService/MergeEntities",
         "EntityService/UnmergeEntity", "EntityService/ForgetPerson", "AdminService/RunDecay",
         "ConsolidationService/GetSessionMessages", "ConsolidationService/SaveFacts",
+        "ConsolidationService/ApproveProposal", "ConsolidationService/RejectProposal",
         "ConsolidationService/ResolveConflict", "ConsolidationService/CompleteSession",
         "JobService/RunJob", "JobService/CancelJobRun", "JobService/RetryParkedThreads",
         "AdminService/RunEnrichment", "AdminService/RunReembedding", "AdminService/CompactStore",

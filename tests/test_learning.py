@@ -9,7 +9,7 @@ import pytest
 from memory_client import MessageDraft
 
 from memoryd.daemon.config import Config, MemoryConfig
-from memoryd.daemon.wiring import make_extractor
+from memoryd.daemon.learners import make_extractor
 from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.errors import StartupError

@@ -37,7 +37,7 @@ def test_a_job_is_due_once_its_time_has_come_and_not_again():
 
 
 def test_missed_runs_are_made_up_for_once_in_order():
-    assert ["enrichment", "consolidation", "decay", "gc", "reflection", "compaction"] == due_jobs(
+    assert ["enrichment", "consolidation", "judgement", "decay", "gc", "reflection", "compaction"] == due_jobs(
         UTC_ONLY, ran(SUNDAY), SUNDAY + timedelta(days=30)
     )
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         NotFound,
         PageTokenInvalid,
         PermissionDenied,
+        ProposalNotFound,
         RequestIdReused,
         RunNotFound,
         ScopeMismatch,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
         Quota,
         check_permissions,
     )
-    from memoryd.model.learnt import MemoryConflict, Resolution, SaidFact, SessionMessages, Stands
+    from memoryd.model.learnt import MemoryConflict, Proposal, Resolution, SaidFact, SessionMessages, Stands
     from memoryd.model.memory import Draft, Judgement, Kind, Memory, Outcome, Source, State
     from memoryd.model.message_draft import MessageDraft
     from memoryd.model.query import Filter
@@ -190,6 +191,8 @@ __all__ = [
     "PermissionDenied",
     "Profile",
     "Proof",
+    "Proposal",
+    "ProposalNotFound",
     "Quota",
     "Reembedding",
     "RequestIdReused",

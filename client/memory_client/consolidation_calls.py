@@ -8,13 +8,13 @@ from typing import Any
 
 from memory_client.calls import Call, build, count, request_id_of
 from memoryd.model.conversation import Session
-from memoryd.model.learnt import MemoryConflict, Resolution, SaidFact, SessionKey, SessionMessages
+from memoryd.model.learnt import MemoryConflict, Proposal, Resolution, SaidFact, SessionKey, SessionMessages
 from memoryd.model.memory import Memory
 from memoryd.model.results import AddResult
 from memoryd.model.scope import Scope
 from memoryd.v1 import consolidation_service_pb2 as pb
 from memoryd.v1 import memory_pb2
-from memoryd.wire.consolidation import conflict_from_pb, fact_to_pb, key_to_pb, resolution_to_pb
+from memoryd.wire.consolidation import conflict_from_pb, fact_to_pb, key_to_pb, proposal_from_pb, resolution_to_pb
 from memoryd.wire.conversation import message_from_pb, session_from_pb
 from memoryd.wire.memory import memory_from_pb, result_from_pb, time_from_pb
 
@@ -128,3 +128,39 @@ def complete_session(session: Session, worker: str) -> Call[Session]:
     """CompleteSession."""
     request = build(lambda: pb.CompleteSessionRequest(session=_ref(session), worker=worker))
     return _call("CompleteSession", request, pb.CompleteSessionResponse, lambda answer: session_from_pb(answer.session))
+
+
+def proposals(agent_id: str, user_id: str, chat_id: str, page_size: int) -> Call[list[Proposal]]:
+    """ListProposals."""
+    request = build(
+        lambda: pb.ListProposalsRequest(
+            agent_id=agent_id,
+            scope=memory_pb2.Scope(user_id=user_id, chat_id=chat_id),
+            page_size=count(page_size, "page_size"),
+        )
+    )
+    return _call(
+        "ListProposals", request, pb.ListProposalsResponse, lambda answer: [*map(proposal_from_pb, answer.proposals)]
+    )
+
+
+def approve_proposal(proposal_id: str, content: str) -> Call[AddResult]:
+    """ApproveProposal."""
+    return _call(
+        "ApproveProposal",
+        build(lambda: pb.ApproveProposalRequest(id=proposal_id, content=content)),
+        pb.ApproveProposalResponse,
+        lambda answer: result_from_pb(answer.result),
+        retryable=False,
+    )
+
+
+def reject_proposal(proposal_id: str) -> Call[Proposal]:
+    """RejectProposal."""
+    return _call(
+        "RejectProposal",
+        build(lambda: pb.RejectProposalRequest(id=proposal_id)),
+        pb.RejectProposalResponse,
+        lambda answer: proposal_from_pb(answer.proposal),
+        retryable=False,
+    )

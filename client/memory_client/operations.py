@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from memory_client.grant_calls import GrantPage, InspectedToken, IssuedToken, TokenKeys, WhoAmI
     from memoryd.model.conversation import Session
     from memoryd.model.grant import Grant, GrantSpec, GrantStatus
-    from memoryd.model.learnt import MemoryConflict, Resolution, SaidFact, SessionMessages
+    from memoryd.model.learnt import MemoryConflict, Proposal, Resolution, SaidFact, SessionMessages
     from memoryd.model.memory import Memory
     from memoryd.model.reports import (
         Compaction,
@@ -161,6 +161,20 @@ class Operations:
     def complete_session(self, session: Session, *, worker: str) -> Session:
         """Note that a session was learnt from (admin socket only)."""
         return self._send(consolidation_calls.complete_session(session, worker))
+
+    def proposals(
+        self, *, agent_id: str = "", user_id: str = "", chat_id: str = "", page_size: int = 0
+    ) -> list[Proposal]:
+        """Return what was learnt and waits to be approved, the oldest first (admin socket only)."""
+        return self._send(consolidation_calls.proposals(agent_id, user_id, chat_id, page_size))
+
+    def approve_proposal(self, proposal_id: str, *, content: str = "") -> AddResult:
+        """Make a memory of what waits, in other words if some are given (admin socket only)."""
+        return self._send(consolidation_calls.approve_proposal(proposal_id, content))
+
+    def reject_proposal(self, proposal_id: str) -> Proposal:
+        """Drop what waits, so that the same is not proposed again, and return it (admin socket only)."""
+        return self._send(consolidation_calls.reject_proposal(proposal_id))
 
     def whoami(self) -> WhoAmI:
         """Return the identity in effect, and what it may do."""

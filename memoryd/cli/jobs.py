@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memory_cli.common import at_least_one
-from memory_cli.output import as_json, list_json, moment
+from memory_cli.output import as_json, list_json, moment, one_line
 
 from memoryd.model.work import Run, RunState
 
@@ -85,7 +85,8 @@ def _list(client: Client, args: argparse.Namespace) -> int:
     for one in parked:
         where = f"user {one.user_id}" if one.user_id else f"chat {one.chat_id}"
         when = "" if one.fail_time is None else f", last {moment(one.fail_time)}"
-        print(f"parked: thread {one.thread_id} of {where}: failed {one.attempts} times{when}: {one.error}")
+        named = f"thread {one_line(one.thread_id)} of {one_line(where)}"
+        print(f"parked: {named}: failed {one.attempts} times{when}: {one.error}")
     if parked:
         print("when the cause is gone: memoryd jobs retry", file=sys.stderr)
     return 0
@@ -99,7 +100,7 @@ def _how(run: Run) -> str:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items() if count) or "nothing to do"
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()) if count) or "nothing to do"
 
 
 def _tell(run: Run) -> None:

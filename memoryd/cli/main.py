@@ -20,6 +20,7 @@ from memoryd.cli.audit import add_audit_command
 from memoryd.cli.conversations import add_conversation_commands
 from memoryd.cli.identity import add_identity_commands
 from memoryd.cli.jobs import add_job_commands
+from memoryd.cli.review import add_review_commands
 from memoryd.cli.upkeep import add_upkeep_commands
 from memoryd.daemon.config import Config
 from memoryd.daemon.config_file import load_config
@@ -80,6 +81,7 @@ def make_parser() -> argparse.ArgumentParser:
     gc.add_argument("--json", action="store_true", help="print JSON")
     gc.set_defaults(run=_gc)
     add_upkeep_commands(commands, common, _client)
+    add_review_commands(commands, common, _client)
     add_job_commands(commands, common, _client)
     add_conversation_commands(commands, common, _client)
     add_identity_commands(commands, common, _client)

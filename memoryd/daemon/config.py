@@ -154,6 +154,9 @@ class MemoryConfig:
     extraction_confidence_threshold: float = key_of(
         0.7, "confidence", "what is learnt with less is dropped", most=1, per_agent=True
     )
+    extraction_review: bool = key_of(
+        default=False, unit="", meaning="what is learnt waits until it is approved: memoryd review", per_agent=True
+    )
     max_entries: int = key_of(
         0, "memories", "live ones of one owner; above it the least valuable go; 0: no cap", per_agent=True
     )

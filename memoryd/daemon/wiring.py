@@ -150,6 +150,7 @@ def policy_of(config: Config) -> Policy:
         enabled=config.memory.enabled,
         floor=config.search.floor,
         extraction_enabled=config.memory.extraction_enabled,
+        extraction_review=config.memory.extraction_review,
         extraction_threshold=config.memory.extraction_confidence_threshold,
         max_entries=config.memory.max_entries,
         context=kept(config.context, ContextPolicy),

@@ -54,6 +54,8 @@ class Policy:
     """Whether statements and messages are stored."""
     extraction_enabled: bool = True
     """Whether anything is learnt from messages."""
+    extraction_review: bool = False
+    """Whether what is learnt waits until somebody approves it."""
     extraction_threshold: float = 0.7
     """What is learnt with less confidence is dropped."""
     max_entries: int = 0

@@ -18,6 +18,7 @@ from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.domain.writing.session import Recorded
 from memoryd.learning.extractor import Exchange, Extractor, Learnt
+from memoryd.learning.review import proposed
 from memoryd.learning.writing import embedded, judged, offered, quota_locks
 from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import Message
@@ -144,11 +145,21 @@ async def _write(work: Work, after: Work, part: Sequence[Learnt], ports: Ports, 
             return Decision(None, _counted([]))  # another daemon was faster, or the thread is gone
         if not offers:
             return Decision(ChangeSet(work=(after,)), _counted([]))
+        if ports.policy.of(work.owner.agent_id).extraction_review:
+            waiting = await proposed(offers, ports, now)
+            return Decision(ChangeSet(work=(after,), proposals=waiting), _proposals(len(waiting)))
         done = await judged(offers, vectors, work.owner, ports, now=now)
         return Decision(replace(done.change, work=(after,)), _counted(done.recorded))
 
     locks = [work.owner, thread_lock(work.owner, work.thread_id), *quota_locks(offers, ports)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
+
+
+def _proposals(count: int) -> Callable[[], Awaitable[Counter[str]]]:
+    async def answer() -> Counter[str]:
+        return Counter({"proposed": count} if count else {})
+
+    return answer
 
 
 def _counted(recorded: Sequence[Recorded]) -> Callable[[], Awaitable[Counter[str]]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from memoryd.model.conversation import Message, Session, Thread, WorkingMemory
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, TokenKey
+from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Memory, Outcome
 from memoryd.model.scope import Owner
 from memoryd.model.work import Run, Work
@@ -212,6 +213,10 @@ class ChangeSet:
     """How far it had come, None: it had not begun, when this was decided; otherwise it is not committed."""
     work: tuple[Work, ...] = ()
     """How far work has come in threads: never back, whoever writes last. It decides nothing about memories."""
+    proposals: tuple[Proposal, ...] = ()
+    """What was learnt and waits to be approved. It decides nothing about memories."""
+    decided: tuple[Proposal, ...] = ()
+    """Proposals that wait no longer."""
     runs: tuple[Run, ...] = ()
     """Runs of jobs: new ones, and the new state of known ones."""
     based_on: int | None = None
@@ -253,6 +258,8 @@ class ChangeSet:
             yield self.conversation.owner
         for work in self.work if noted else ():
             yield work.owner
+        for proposal in (*self.proposals, *self.decided) if noted else ():
+            yield proposal.owner
 
     @property
     def of_store(self) -> ChangeSet:
@@ -306,6 +313,8 @@ class ChangeSet:
             rebuild=_if_same(self.rebuild, owner),
             conversation=self._conversation_of(owner),
             work=_of(owner, self.work),
+            proposals=_of(owner, self.proposals),
+            decided=_of(owner, self.decided),
         )
 
     @property

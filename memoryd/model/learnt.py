@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from memoryd.model.conversation import Message
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.open_enum import OpenEnum
-from memoryd.model.scope import Owner
+from memoryd.model.scope import Owner, Scope
+from memoryd.model.trust import Trust
 
-__all__ = ["MemoryConflict", "Resolution", "SaidFact", "SessionKey", "SessionMessages", "Stands"]
+__all__ = ["MemoryConflict", "Proposal", "Resolution", "SaidFact", "SessionKey", "SessionMessages", "Stands"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,36 @@ class SaidFact:
     expire_time: datetime | None = None
     subjects: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What was learnt, and waits for somebody to approve it; fields as in `consolidation_service.proto`."""
+
+    id: str
+    agent_id: str
+    scope: Scope
+    thread_id: str
+    session_id: str = ""
+    message_ids: tuple[str, ...]
+    """The message whose trust and speaker hold for it, then the others that it follows from."""
+    content: str
+    kind: Kind = Kind.FACT
+    category: str = ""
+    confidence: float = 1.0
+    event_time: datetime | None = None
+    expire_time: datetime | None = None
+    subjects: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    speaker: str = ""
+    trust: Trust = Trust.HOST
+    create_time: datetime
+
+    @property
+    def owner(self) -> Owner:
+        """Whose it would be."""
+        return Owner(self.agent_id, self.scope)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from memoryd.domain.ports import Ports
 from memoryd.learning.conflicts import detect_conflicts, resolve_conflict
+from memoryd.learning.review import approve, list_proposals, reject
 from memoryd.learning.sessions import complete_session, pending_sessions, save_facts, session_messages
 from memoryd.model.caller import Caller
 from memoryd.model.scope import Owner
@@ -18,6 +19,7 @@ from memoryd.wire.consolidation import (
     fact_from_pb,
     key_from_pb,
     owner_from_pb,
+    proposal_to_pb,
     resolution_from_pb,
 )
 from memoryd.wire.conversation import message_to_pb, session_to_pb
@@ -94,6 +96,31 @@ class ConsolidationService:
         key = key_from_pb(request.session)
         session = await complete_session(key, request.worker, self._ports, now=call.now)
         return pb.CompleteSessionResponse(session=session_to_pb(session))
+
+    async def ListProposals(
+        self,
+        request: pb.ListProposalsRequest,
+        call: Call,
+    ) -> pb.ListProposalsResponse:
+        found, count = await list_proposals(
+            self._ports,
+            limit=request.page_size,
+            agent_id=check_id(request.agent_id, "agent_id"),
+            user_id=check_id(request.scope.user_id, "scope.user_id"),
+            chat_id=check_id(request.scope.chat_id, "scope.chat_id"),
+        )
+        call.touched([one.id for one in found])
+        return pb.ListProposalsResponse(proposals=map(proposal_to_pb, found), waiting_count=count)
+
+    async def ApproveProposal(self, request: pb.ApproveProposalRequest, call: Call) -> pb.ApproveProposalResponse:
+        result = await approve(request.id, request.content, self._ports, now=call.now)
+        call.touched([] if result.memory is None else [result.memory.id])
+        return pb.ApproveProposalResponse(result=result_to_pb(result))
+
+    async def RejectProposal(self, request: pb.RejectProposalRequest, call: Call) -> pb.RejectProposalResponse:
+        rejected = await reject(request.id, self._ports, now=call.now)
+        call.touched([rejected.id])
+        return pb.RejectProposalResponse(proposal=proposal_to_pb(rejected))
 
 
 def _caller(owner: Owner) -> Caller:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.learnt import Proposal
 from memoryd.model.scope import Owner
 from memoryd.model.work import Run, Work, WorkState
 from memoryd.store.work import MOST_RUNS
@@ -23,6 +24,7 @@ class RamWork:
     def __init__(self) -> None:
         self._work: dict[tuple[Owner, str, str], Work] = {}
         self._runs: dict[str, Run] = {}
+        self._proposals: dict[str, Proposal] = {}
 
     def _note_work(self, change: ChangeSet) -> None:
         for one in change.work:
@@ -37,11 +39,43 @@ class RamWork:
                 for key, one in self._work.items()
                 if (one.owner, one.thread_id) not in gone and one.owner != change.purge_owner
             }
+        self._note_proposals(change)
         for run in change.runs:
             self._runs[run.id] = run
             of_job = sorted((one for one in self._runs.values() if one.job == run.job), key=_latest)
             for old in of_job[MOST_RUNS:]:
                 del self._runs[old.id]
+
+    def _note_proposals(self, change: ChangeSet) -> None:
+        talk = change.conversation
+        threads = set() if talk is None else {(talk.owner, thread.id) for thread in talk.purge_threads}
+        messages = set() if talk is None else {message.id for message in talk.purge_messages}
+        self._proposals |= {one.id: one for one in change.proposals}
+        gone = {one.id for one in change.decided}
+        for one in self._proposals.values():
+            said = (one.owner, one.thread_id) in threads or not messages.isdisjoint(one.message_ids)
+            if said or one.owner == change.purge_owner:
+                gone.add(one.id)
+        for one_id in gone:
+            self._proposals.pop(one_id, None)
+
+    async def proposals(
+        self, *, limit: int, agent_id: str = "", user_id: str = "", chat_id: str = ""
+    ) -> list[Proposal]:
+        found = (
+            one
+            for one in self._proposals.values()
+            if agent_id in {"", one.agent_id}
+            and user_id in {"", one.scope.user_id}
+            and chat_id in {"", one.scope.chat_id}
+        )
+        return sorted(found, key=lambda one: (one.create_time, one.id))[:limit]
+
+    async def proposals_like(self, prefix: str) -> list[Proposal]:
+        return [one for one in self._proposals.values() if one.id.startswith(prefix)][:2]
+
+    async def proposal_count(self) -> int:
+        return len(self._proposals)
 
     async def work(self, owner: Owner, kind: str, thread_id: str) -> Work | None:
         return self._work.get((owner, kind, thread_id))

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Protocol
 
+from memoryd.model.learnt import Proposal
 from memoryd.model.scope import Owner
 from memoryd.model.work import Run, Work, WorkState
 
@@ -35,6 +36,20 @@ class WorkStore(Protocol):
 
     async def owners_since(self, time: datetime, *, least: int) -> list[Owner]:
         """Return the owners of whom at least so many memories that are not deleted were stored since a time."""
+        ...
+
+    async def proposals(
+        self, *, limit: int, agent_id: str = "", user_id: str = "", chat_id: str = ""
+    ) -> list[Proposal]:
+        """Return at most limit proposals, of all owners or of some, the oldest first."""
+        ...
+
+    async def proposals_like(self, prefix: str) -> list[Proposal]:
+        """Return at most two proposals whose id begins so."""
+        ...
+
+    async def proposal_count(self) -> int:
+        """Return how many proposals there are."""
         ...
 
     async def runs(self, *, job: str = "", limit: int, before: datetime | None = None) -> list[Run]:

@@ -590,3 +590,269 @@ class CompleteSessionResponse(google.protobuf.message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___CompleteSessionResponse: typing_extensions.TypeAlias = CompleteSessionResponse
+
+@typing.final
+class Proposal(google.protobuf.message.Message):
+    """What was learnt, and waits to be approved."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    @typing.final
+    class MetadataEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.str
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.str = ...,
+        ) -> None: ...
+        _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["key", b"key", "value", b"value"]
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+    ID_FIELD_NUMBER: builtins.int
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    SCOPE_FIELD_NUMBER: builtins.int
+    THREAD_ID_FIELD_NUMBER: builtins.int
+    SESSION_ID_FIELD_NUMBER: builtins.int
+    MESSAGE_IDS_FIELD_NUMBER: builtins.int
+    CONTENT_FIELD_NUMBER: builtins.int
+    KIND_FIELD_NUMBER: builtins.int
+    CATEGORY_FIELD_NUMBER: builtins.int
+    CONFIDENCE_FIELD_NUMBER: builtins.int
+    EVENT_TIME_FIELD_NUMBER: builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: builtins.int
+    SUBJECTS_FIELD_NUMBER: builtins.int
+    TAGS_FIELD_NUMBER: builtins.int
+    METADATA_FIELD_NUMBER: builtins.int
+    SPEAKER_FIELD_NUMBER: builtins.int
+    TRUST_FIELD_NUMBER: builtins.int
+    CREATE_TIME_FIELD_NUMBER: builtins.int
+    id: builtins.str
+    """Its id: 26 characters."""
+    agent_id: builtins.str
+    """The agent that it belongs to."""
+    thread_id: builtins.str
+    """The thread that it was learnt from."""
+    session_id: builtins.str
+    """The session that it was learnt from. Empty: none."""
+    content: builtins.str
+    """The statement."""
+    kind: memoryd.v1.memory_pb2.MemoryKind.ValueType
+    """What sort of statement it is."""
+    category: builtins.str
+    """Its category. Empty: none."""
+    confidence: builtins.float
+    """How sure it is, 0 to 1."""
+    speaker: builtins.str
+    """Who said it. Empty: the user."""
+    trust: memoryd.v1.memory_pb2.TrustClass.ValueType
+    """Which door its message came through: that of the memory."""
+    @property
+    def scope(self) -> memoryd.v1.memory_pb2.Scope:
+        """The user or the chat that it belongs to."""
+
+    @property
+    def message_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The messages that say so, by id, that first which says it."""
+
+    @property
+    def event_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When it happens. Unset: when it was said."""
+
+    @property
+    def expire_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When it ends to be so. Unset: never."""
+
+    @property
+    def subjects(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Whom or what it is about."""
+
+    @property
+    def tags(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Tags."""
+
+    @property
+    def metadata(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.str]:
+        """Who learnt it: "extractor" and "prompt", of a language model."""
+
+    @property
+    def create_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
+        """When it was learnt."""
+
+    def __init__(
+        self,
+        *,
+        id: builtins.str = ...,
+        agent_id: builtins.str = ...,
+        scope: memoryd.v1.memory_pb2.Scope | None = ...,
+        thread_id: builtins.str = ...,
+        session_id: builtins.str = ...,
+        message_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        content: builtins.str = ...,
+        kind: memoryd.v1.memory_pb2.MemoryKind.ValueType = ...,
+        category: builtins.str = ...,
+        confidence: builtins.float = ...,
+        event_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        expire_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+        subjects: collections.abc.Iterable[builtins.str] | None = ...,
+        tags: collections.abc.Iterable[builtins.str] | None = ...,
+        metadata: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
+        speaker: builtins.str = ...,
+        trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
+        create_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time", b"create_time", "event_time", b"event_time", "expire_time", b"expire_time", "scope", b"scope"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "category", b"category", "confidence", b"confidence", "content", b"content", "create_time", b"create_time", "event_time", b"event_time", "expire_time", b"expire_time", "id", b"id", "kind", b"kind", "message_ids", b"message_ids", "metadata", b"metadata", "scope", b"scope", "session_id", b"session_id", "speaker", b"speaker", "subjects", b"subjects", "tags", b"tags", "thread_id", b"thread_id", "trust", b"trust"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___Proposal: typing_extensions.TypeAlias = Proposal
+
+@typing.final
+class ListProposalsRequest(google.protobuf.message.Message):
+    """Which proposals to list."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    SCOPE_FIELD_NUMBER: builtins.int
+    PAGE_SIZE_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """Only of this agent. Empty: of all."""
+    page_size: builtins.int
+    """How many at the most, 1 to 1,000. Zero: 20."""
+    @property
+    def scope(self) -> memoryd.v1.memory_pb2.Scope:
+        """Only of this user or chat. Unset: of all."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        scope: memoryd.v1.memory_pb2.Scope | None = ...,
+        page_size: builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["scope", b"scope"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "page_size", b"page_size", "scope", b"scope"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ListProposalsRequest: typing_extensions.TypeAlias = ListProposalsRequest
+
+@typing.final
+class ListProposalsResponse(google.protobuf.message.Message):
+    """The proposals."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PROPOSALS_FIELD_NUMBER: builtins.int
+    WAITING_COUNT_FIELD_NUMBER: builtins.int
+    waiting_count: builtins.int
+    """How many wait in all, of whomever."""
+    @property
+    def proposals(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Proposal]:
+        """The oldest first."""
+
+    def __init__(
+        self,
+        *,
+        proposals: collections.abc.Iterable[Global___Proposal] | None = ...,
+        waiting_count: builtins.int = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["proposals", b"proposals", "waiting_count", b"waiting_count"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ListProposalsResponse: typing_extensions.TypeAlias = ListProposalsResponse
+
+@typing.final
+class ApproveProposalRequest(google.protobuf.message.Message):
+    """What is approved."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    ID_FIELD_NUMBER: builtins.int
+    CONTENT_FIELD_NUMBER: builtins.int
+    id: builtins.str
+    """The proposal, or a unique prefix of its id of at least 8 characters. Required."""
+    content: builtins.str
+    """The statement in other words, at most 8 KiB. Empty: as it is."""
+    def __init__(
+        self,
+        *,
+        id: builtins.str = ...,
+        content: builtins.str = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["content", b"content", "id", b"id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ApproveProposalRequest: typing_extensions.TypeAlias = ApproveProposalRequest
+
+@typing.final
+class ApproveProposalResponse(google.protobuf.message.Message):
+    """What became of it."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    RESULT_FIELD_NUMBER: builtins.int
+    @property
+    def result(self) -> memoryd.v1.memory_pb2.AddResult:
+        """As of an add."""
+
+    def __init__(
+        self,
+        *,
+        result: memoryd.v1.memory_pb2.AddResult | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["result", b"result"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["result", b"result"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ApproveProposalResponse: typing_extensions.TypeAlias = ApproveProposalResponse
+
+@typing.final
+class RejectProposalRequest(google.protobuf.message.Message):
+    """What is rejected."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    ID_FIELD_NUMBER: builtins.int
+    id: builtins.str
+    """The proposal, or a unique prefix of its id of at least 8 characters. Required."""
+    def __init__(
+        self,
+        *,
+        id: builtins.str = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["id", b"id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___RejectProposalRequest: typing_extensions.TypeAlias = RejectProposalRequest
+
+@typing.final
+class RejectProposalResponse(google.protobuf.message.Message):
+    """What was rejected."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PROPOSAL_FIELD_NUMBER: builtins.int
+    @property
+    def proposal(self) -> Global___Proposal:
+        """The proposal, as it was."""
+
+    def __init__(
+        self,
+        *,
+        proposal: Global___Proposal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["proposal", b"proposal"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["proposal", b"proposal"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___RejectProposalResponse: typing_extensions.TypeAlias = RejectProposalResponse

@@ -69,6 +69,21 @@ class ConsolidationServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_consolidation__service__pb2.CompleteSessionRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_consolidation__service__pb2.CompleteSessionResponse.FromString,
                 _registered_method=True)
+        self.ListProposals = channel.unary_unary(
+                '/memoryd.v1.ConsolidationService/ListProposals',
+                request_serializer=memoryd_dot_v1_dot_consolidation__service__pb2.ListProposalsRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_consolidation__service__pb2.ListProposalsResponse.FromString,
+                _registered_method=True)
+        self.ApproveProposal = channel.unary_unary(
+                '/memoryd.v1.ConsolidationService/ApproveProposal',
+                request_serializer=memoryd_dot_v1_dot_consolidation__service__pb2.ApproveProposalRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_consolidation__service__pb2.ApproveProposalResponse.FromString,
+                _registered_method=True)
+        self.RejectProposal = channel.unary_unary(
+                '/memoryd.v1.ConsolidationService/RejectProposal',
+                request_serializer=memoryd_dot_v1_dot_consolidation__service__pb2.RejectProposalRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_consolidation__service__pb2.RejectProposalResponse.FromString,
+                _registered_method=True)
 
 
 class ConsolidationServiceServicer(object):
@@ -133,6 +148,30 @@ class ConsolidationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListProposals(self, request, context):
+        """Lists what was learnt and waits to be approved, where memory.extraction_review is on; the oldest first, so that
+        what is decided makes room for the next. Idempotent. The caller must be on the admin socket.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ApproveProposal(self, request, context):
+        """Makes a memory of a proposal, with the trust and the speaker of its message. The caller must be on the admin
+        socket. Errors: NOT_FOUND (PROPOSAL_NOT_FOUND): it was decided, or its conversation is gone; stop.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RejectProposal(self, request, context):
+        """Drops a proposal; the same is not proposed again. The caller must be on the admin socket. Errors: NOT_FOUND
+        (PROPOSAL_NOT_FOUND): it was decided, or its conversation is gone; stop.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ConsolidationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -165,6 +204,21 @@ def add_ConsolidationServiceServicer_to_server(servicer, server):
                     servicer.CompleteSession,
                     request_deserializer=memoryd_dot_v1_dot_consolidation__service__pb2.CompleteSessionRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_consolidation__service__pb2.CompleteSessionResponse.SerializeToString,
+            ),
+            'ListProposals': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListProposals,
+                    request_deserializer=memoryd_dot_v1_dot_consolidation__service__pb2.ListProposalsRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_consolidation__service__pb2.ListProposalsResponse.SerializeToString,
+            ),
+            'ApproveProposal': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApproveProposal,
+                    request_deserializer=memoryd_dot_v1_dot_consolidation__service__pb2.ApproveProposalRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_consolidation__service__pb2.ApproveProposalResponse.SerializeToString,
+            ),
+            'RejectProposal': grpc.unary_unary_rpc_method_handler(
+                    servicer.RejectProposal,
+                    request_deserializer=memoryd_dot_v1_dot_consolidation__service__pb2.RejectProposalRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_consolidation__service__pb2.RejectProposalResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -334,6 +388,87 @@ class ConsolidationService(object):
             '/memoryd.v1.ConsolidationService/CompleteSession',
             memoryd_dot_v1_dot_consolidation__service__pb2.CompleteSessionRequest.SerializeToString,
             memoryd_dot_v1_dot_consolidation__service__pb2.CompleteSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListProposals(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.ConsolidationService/ListProposals',
+            memoryd_dot_v1_dot_consolidation__service__pb2.ListProposalsRequest.SerializeToString,
+            memoryd_dot_v1_dot_consolidation__service__pb2.ListProposalsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApproveProposal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.ConsolidationService/ApproveProposal',
+            memoryd_dot_v1_dot_consolidation__service__pb2.ApproveProposalRequest.SerializeToString,
+            memoryd_dot_v1_dot_consolidation__service__pb2.ApproveProposalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RejectProposal(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.ConsolidationService/RejectProposal',
+            memoryd_dot_v1_dot_consolidation__service__pb2.RejectProposalRequest.SerializeToString,
+            memoryd_dot_v1_dot_consolidation__service__pb2.RejectProposalResponse.FromString,
             options,
             channel_credentials,
             insecure,

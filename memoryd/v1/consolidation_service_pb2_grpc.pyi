@@ -62,6 +62,18 @@ class ConsolidationServiceStub:
     (THREAD_NOT_FOUND): there is no such session; stop. ABORTED (CONFLICT): another worker has leased it, or it goes
     on.
     """
+    ListProposals: grpc.UnaryUnaryMultiCallable[memoryd.v1.consolidation_service_pb2.ListProposalsRequest, memoryd.v1.consolidation_service_pb2.ListProposalsResponse]
+    """Lists what was learnt and waits to be approved, where memory.extraction_review is on; the oldest first, so that
+    what is decided makes room for the next. Idempotent. The caller must be on the admin socket.
+    """
+    ApproveProposal: grpc.UnaryUnaryMultiCallable[memoryd.v1.consolidation_service_pb2.ApproveProposalRequest, memoryd.v1.consolidation_service_pb2.ApproveProposalResponse]
+    """Makes a memory of a proposal, with the trust and the speaker of its message. The caller must be on the admin
+    socket. Errors: NOT_FOUND (PROPOSAL_NOT_FOUND): it was decided, or its conversation is gone; stop.
+    """
+    RejectProposal: grpc.UnaryUnaryMultiCallable[memoryd.v1.consolidation_service_pb2.RejectProposalRequest, memoryd.v1.consolidation_service_pb2.RejectProposalResponse]
+    """Drops a proposal; the same is not proposed again. The caller must be on the admin socket. Errors: NOT_FOUND
+    (PROPOSAL_NOT_FOUND): it was decided, or its conversation is gone; stop.
+    """
 
 @typing.type_check_only
 class ConsolidationServiceAsyncStub(ConsolidationServiceStub):
@@ -102,6 +114,18 @@ class ConsolidationServiceAsyncStub(ConsolidationServiceStub):
     """Notes that a session was learnt from. Idempotent. The caller must be on the admin socket. Errors: NOT_FOUND
     (THREAD_NOT_FOUND): there is no such session; stop. ABORTED (CONFLICT): another worker has leased it, or it goes
     on.
+    """
+    ListProposals: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.consolidation_service_pb2.ListProposalsRequest, memoryd.v1.consolidation_service_pb2.ListProposalsResponse]  # type: ignore[assignment]
+    """Lists what was learnt and waits to be approved, where memory.extraction_review is on; the oldest first, so that
+    what is decided makes room for the next. Idempotent. The caller must be on the admin socket.
+    """
+    ApproveProposal: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.consolidation_service_pb2.ApproveProposalRequest, memoryd.v1.consolidation_service_pb2.ApproveProposalResponse]  # type: ignore[assignment]
+    """Makes a memory of a proposal, with the trust and the speaker of its message. The caller must be on the admin
+    socket. Errors: NOT_FOUND (PROPOSAL_NOT_FOUND): it was decided, or its conversation is gone; stop.
+    """
+    RejectProposal: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.consolidation_service_pb2.RejectProposalRequest, memoryd.v1.consolidation_service_pb2.RejectProposalResponse]  # type: ignore[assignment]
+    """Drops a proposal; the same is not proposed again. The caller must be on the admin socket. Errors: NOT_FOUND
+    (PROPOSAL_NOT_FOUND): it was decided, or its conversation is gone; stop.
     """
 
 class ConsolidationServiceServicer(metaclass=abc.ABCMeta):
@@ -176,6 +200,36 @@ class ConsolidationServiceServicer(metaclass=abc.ABCMeta):
         """Notes that a session was learnt from. Idempotent. The caller must be on the admin socket. Errors: NOT_FOUND
         (THREAD_NOT_FOUND): there is no such session; stop. ABORTED (CONFLICT): another worker has leased it, or it goes
         on.
+        """
+
+    @abc.abstractmethod
+    def ListProposals(
+        self,
+        request: memoryd.v1.consolidation_service_pb2.ListProposalsRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.consolidation_service_pb2.ListProposalsResponse, collections.abc.Awaitable[memoryd.v1.consolidation_service_pb2.ListProposalsResponse]]:
+        """Lists what was learnt and waits to be approved, where memory.extraction_review is on; the oldest first, so that
+        what is decided makes room for the next. Idempotent. The caller must be on the admin socket.
+        """
+
+    @abc.abstractmethod
+    def ApproveProposal(
+        self,
+        request: memoryd.v1.consolidation_service_pb2.ApproveProposalRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.consolidation_service_pb2.ApproveProposalResponse, collections.abc.Awaitable[memoryd.v1.consolidation_service_pb2.ApproveProposalResponse]]:
+        """Makes a memory of a proposal, with the trust and the speaker of its message. The caller must be on the admin
+        socket. Errors: NOT_FOUND (PROPOSAL_NOT_FOUND): it was decided, or its conversation is gone; stop.
+        """
+
+    @abc.abstractmethod
+    def RejectProposal(
+        self,
+        request: memoryd.v1.consolidation_service_pb2.RejectProposalRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.consolidation_service_pb2.RejectProposalResponse, collections.abc.Awaitable[memoryd.v1.consolidation_service_pb2.RejectProposalResponse]]:
+        """Drops a proposal; the same is not proposed again. The caller must be on the admin socket. Errors: NOT_FOUND
+        (PROPOSAL_NOT_FOUND): it was decided, or its conversation is gone; stop.
         """
 
 def add_ConsolidationServiceServicer_to_server(servicer: ConsolidationServiceServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

@@ -64,6 +64,8 @@ class _ErrorReasonEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._En
     """There is no thread or session of that name, or it is not yours to see. Append to it, or stop."""
     ERROR_REASON_RUN_NOT_FOUND: _ErrorReason.ValueType  # 20
     """There is no run of that id; it may be too old. List the runs, or stop."""
+    ERROR_REASON_PROPOSAL_NOT_FOUND: _ErrorReason.ValueType  # 21
+    """Nothing that waits to be approved has that id: it may have been decided."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reason of an error; the name without its prefix is ErrorInfo.reason."""
@@ -110,4 +112,6 @@ ERROR_REASON_THREAD_NOT_FOUND: ErrorReason.ValueType  # 19
 """There is no thread or session of that name, or it is not yours to see. Append to it, or stop."""
 ERROR_REASON_RUN_NOT_FOUND: ErrorReason.ValueType  # 20
 """There is no run of that id; it may be too old. List the runs, or stop."""
+ERROR_REASON_PROPOSAL_NOT_FOUND: ErrorReason.ValueType  # 21
+"""Nothing that waits to be approved has that id: it may have been decided."""
 Global___ErrorReason: typing_extensions.TypeAlias = ErrorReason

@@ -6,12 +6,12 @@ from typing import Any
 
 from memoryd.errors import InvalidArgument, MemorydError
 from memoryd.model.caller import DEFAULT_AGENT
-from memoryd.model.learnt import MemoryConflict, Resolution, SaidFact, SessionKey, Stands
+from memoryd.model.learnt import MemoryConflict, Proposal, Resolution, SaidFact, SessionKey, Stands
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.validation import check_id, check_share
 from memoryd.v1 import consolidation_service_pb2 as pb
 from memoryd.v1 import memory_pb2
-from memoryd.wire.memory import KIND, EnumCodes, memory_from_pb, memory_to_pb, set_time, time_from_pb
+from memoryd.wire.memory import KIND, TRUST, EnumCodes, memory_from_pb, memory_to_pb, set_time, time_from_pb
 
 __all__ = [
     "conflict_from_pb",
@@ -21,6 +21,8 @@ __all__ = [
     "key_from_pb",
     "key_to_pb",
     "owner_from_pb",
+    "proposal_from_pb",
+    "proposal_to_pb",
     "resolution_from_pb",
     "resolution_to_pb",
 ]
@@ -88,6 +90,46 @@ def fact_to_pb(fact: SaidFact) -> pb.LearntFact:
     set_time(message, "event_time", fact.event_time)
     set_time(message, "expire_time", fact.expire_time)
     return message
+
+
+_PLAIN = ("id", "agent_id", "thread_id", "session_id", "content", "category", "confidence", "speaker")
+_LISTS = ("message_ids", "subjects", "tags")
+_TIMES = ("event_time", "expire_time", "create_time")
+
+
+def proposal_to_pb(proposal: Proposal) -> pb.Proposal:
+    """Return a proposal as a message."""
+    message = pb.Proposal(
+        scope=memory_pb2.Scope(user_id=proposal.scope.user_id or "", chat_id=proposal.scope.chat_id or ""),
+        kind=KIND.to_pb(proposal.kind),
+        trust=TRUST.to_pb(proposal.trust),
+        metadata=proposal.metadata,
+        **{name: getattr(proposal, name) for name in (*_PLAIN, *_LISTS)},
+    )
+    for name in _TIMES:
+        set_time(message, name, getattr(proposal, name))
+    return message
+
+
+def _named(message: pb.Proposal) -> dict[str, Any]:
+    lists = {name: tuple(getattr(message, name)) for name in _LISTS}
+    return {**lists, **{name: getattr(message, name) for name in _PLAIN}, **_times(message)}
+
+
+def _times(message: pb.Proposal) -> dict[str, Any]:
+    return {name: time_from_pb(message, name) for name in _TIMES}
+
+
+def proposal_from_pb(message: pb.Proposal) -> Proposal:
+    """Return the proposal of a message."""
+    scope = message.scope
+    return Proposal(
+        scope=Scope(user_id=scope.user_id or None, chat_id=scope.chat_id or None),
+        kind=KIND.from_pb(message.kind),
+        trust=TRUST.from_pb(message.trust),
+        metadata=dict(message.metadata),
+        **_named(message),
+    )
 
 
 def conflict_to_pb(conflict: MemoryConflict) -> pb.MemoryConflict:

@@ -5,12 +5,13 @@
 #    source ~/.local/share/bash_completion/memoryd
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
+_shtab_memoryd_review_subparsers=(list approve reject)
 _shtab_memoryd_jobs_subparsers=(list show run retry cancel)
 _shtab_memoryd_user_subparsers=(erase)
 _shtab_memoryd_sandbox_subparsers=(open list close)
 _shtab_memoryd_grant_subparsers=(list memories forget)
 _shtab_memoryd_token_subparsers=(issue attenuate inspect revoke rotate)
-_shtab_memoryd_subparsers=(serve check status gc decay enrich reembed compact verify jobs consolidate reflect sessions user sandbox grant token audit completion)
+_shtab_memoryd_subparsers=(serve check status gc decay enrich reembed compact verify review jobs consolidate reflect sessions user sandbox grant token audit completion)
 
 _shtab_memoryd_serve_option_strings=(-h --help --config --data-dir --socket)
 _shtab_memoryd_check_option_strings=(-h --help --config --data-dir --socket --json --adopt --accept-loss)
@@ -21,6 +22,10 @@ _shtab_memoryd_enrich_option_strings=(-h --help --config --data-dir --socket --j
 _shtab_memoryd_reembed_option_strings=(-h --help --config --data-dir --socket --json --dry-run --no-wait)
 _shtab_memoryd_compact_option_strings=(-h --help --config --data-dir --socket --json)
 _shtab_memoryd_verify_option_strings=(-h --help --config --data-dir --socket --json --forgotten --text)
+_shtab_memoryd_review_list_option_strings=(-h --help --config --data-dir --socket --json --user --chat --agent -n --limit)
+_shtab_memoryd_review_approve_option_strings=(-h --help --config --data-dir --socket --json --as)
+_shtab_memoryd_review_reject_option_strings=(-h --help --config --data-dir --socket --json)
+_shtab_memoryd_review_option_strings=(-h --help)
 _shtab_memoryd_jobs_list_option_strings=(-h --help --config --data-dir --socket --json)
 _shtab_memoryd_jobs_show_option_strings=(-h --help --config --data-dir --socket --json -n --limit)
 _shtab_memoryd_jobs_run_option_strings=(-h --help --config --data-dir --socket --json --dry-run --no-wait)
@@ -50,6 +55,7 @@ _shtab_memoryd_audit_option_strings=(-h --help --config --data-dir --socket --js
 _shtab_memoryd_completion_option_strings=(-h --help)
 _shtab_memoryd_option_strings=(-h --help --version)
 
+_shtab_memoryd_review_pos_0_choices=(list approve reject)
 _shtab_memoryd_jobs_pos_0_choices=(list show run retry cancel)
 _shtab_memoryd_sessions___state_choices=(open pending done)
 _shtab_memoryd_user_pos_0_choices=(erase)
@@ -59,7 +65,7 @@ _shtab_memoryd_token_pos_0_choices=(issue attenuate inspect revoke rotate)
 _shtab_memoryd_audit___door_choices=(admin sandbox shared tcp daemon)
 _shtab_memoryd_audit___outcome_choices=(OK refused NOT_FOUND INVALID_ARGUMENT ABORTED UNAVAILABLE INTERNAL CANCELLED DATA_LOSS PERMISSION_DENIED RESOURCE_EXHAUSTED UNAUTHENTICATED UNIMPLEMENTED)
 _shtab_memoryd_completion_pos_0_choices=(bash zsh fish)
-_shtab_memoryd_pos_0_choices=(serve check status gc decay enrich reembed compact verify jobs consolidate reflect sessions user sandbox grant token audit completion)
+_shtab_memoryd_pos_0_choices=(serve check status gc decay enrich reembed compact verify review jobs consolidate reflect sessions user sandbox grant token audit completion)
 
 _shtab_memoryd_serve__h_nargs=0
 _shtab_memoryd_serve___help_nargs=0
@@ -94,6 +100,20 @@ _shtab_memoryd_compact___json_nargs=0
 _shtab_memoryd_verify__h_nargs=0
 _shtab_memoryd_verify___help_nargs=0
 _shtab_memoryd_verify___json_nargs=0
+_shtab_memoryd_review_list__h_nargs=0
+_shtab_memoryd_review_list___help_nargs=0
+_shtab_memoryd_review_list___json_nargs=0
+_shtab_memoryd_review_approve_pos_0_nargs=+
+_shtab_memoryd_review_approve__h_nargs=0
+_shtab_memoryd_review_approve___help_nargs=0
+_shtab_memoryd_review_approve___json_nargs=0
+_shtab_memoryd_review_reject_pos_0_nargs=+
+_shtab_memoryd_review_reject__h_nargs=0
+_shtab_memoryd_review_reject___help_nargs=0
+_shtab_memoryd_review_reject___json_nargs=0
+_shtab_memoryd_review_pos_0_nargs=A...
+_shtab_memoryd_review__h_nargs=0
+_shtab_memoryd_review___help_nargs=0
 _shtab_memoryd_jobs_list__h_nargs=0
 _shtab_memoryd_jobs_list___help_nargs=0
 _shtab_memoryd_jobs_list___json_nargs=0

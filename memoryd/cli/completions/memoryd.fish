@@ -49,8 +49,8 @@ function _shtab_memoryd_using
   test "$_shtab_memoryd_cmdpath" = "$argv"
 end
 
-set -g _shtab_memoryd_commands serve check status gc decay enrich reembed compact verify jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
-set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --label --limit --mount --out --outcome --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --token-file --ttl --until --user --via --writes-per-day -n
+set -g _shtab_memoryd_commands serve check status gc decay enrich reembed compact verify review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
+set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --label --limit --mount --out --outcome --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --token-file --ttl --until --user --via --writes-per-day -n
 
 complete -c memoryd -e
 complete -c memoryd -f
@@ -120,6 +120,31 @@ complete -c memoryd -n '_shtab_memoryd_using verify' -l socket -x -d 'the admin 
 complete -c memoryd -n '_shtab_memoryd_using verify' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using verify' -l forgotten -x -d 'the whole id of the memory'
 complete -c memoryd -n '_shtab_memoryd_using verify' -l text -x -d 'words of it to look for too'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a review -d 'Show and decide what was learnt and waits to be approved, where memory.extraction_review is on.'
+complete -c memoryd -n '_shtab_memoryd_using review' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using review; and test $_shtab_memoryd_npos -eq 0' -a list -d 'List what waits, the oldest first.'
+complete -c memoryd -n '_shtab_memoryd_using review list' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using review list' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using review list' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using review list' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using review list' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using review list' -l user -x -d 'only of this user'
+complete -c memoryd -n '_shtab_memoryd_using review list' -l chat -x -d 'only of this chat'
+complete -c memoryd -n '_shtab_memoryd_using review list' -l agent -x -d 'only of this agent'
+complete -c memoryd -n '_shtab_memoryd_using review list' -s n -l limit -x -d 'how many at the most (20)'
+complete -c memoryd -n '_shtab_memoryd_using review; and test $_shtab_memoryd_npos -eq 0' -a approve -d 'Make memories of what waits.'
+complete -c memoryd -n '_shtab_memoryd_using review approve' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using review approve' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using review approve' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using review approve' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using review approve' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using review approve' -l as -x -d 'in these words, of one; - for stdin'
+complete -c memoryd -n '_shtab_memoryd_using review; and test $_shtab_memoryd_npos -eq 0' -a reject -d 'Drop what waits; the same is not proposed again.'
+complete -c memoryd -n '_shtab_memoryd_using review reject' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using review reject' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using review reject' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using review reject' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using review reject' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a jobs -d 'the daemon'"'"'s own work: what runs when, and how it went'
 complete -c memoryd -n '_shtab_memoryd_using jobs' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using jobs; and test $_shtab_memoryd_npos -eq 0' -a list -d 'List the jobs, and the threads that could not be learnt from.'

@@ -21,6 +21,7 @@ _shtab_memoryd_commands() {
     jobs:'the daemon'"'"'s own work: what runs when, and how it went'
     reembed:'Give every memory a vector of the model in use; it goes on if you stop watching.'
     reflect:'Sum up the last seven days of each user and chat.'
+    review:'Show and decide what was learnt and waits to be approved, where memory.extraction_review is on.'
     sandbox:'open, list and close the sockets of sandboxes'
     serve:'run the daemon in the foreground'
     sessions:'List the sessions of a user or a chat, the latest first.'
@@ -50,6 +51,15 @@ _shtab_memoryd_jobs_commands() {
     show:'Show the last runs of a job, or one run.'
   )
   _describe 'memoryd jobs commands' _commands
+}
+
+_shtab_memoryd_review_commands() {
+  local _commands=(
+    approve:'Make memories of what waits.'
+    list:'List what waits, the oldest first.'
+    reject:'Drop what waits; the same is not proposed again.'
+  )
+  _describe 'memoryd review commands' _commands
 }
 
 _shtab_memoryd_sandbox_commands() {
@@ -340,6 +350,53 @@ _shtab_memoryd_reflect_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_reflect_defaults_added=0
 
+_shtab_memoryd_review_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_review_defaults_added=0
+
+_shtab_memoryd_review_approve_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  "--as[in these words, of one\; - for stdin]:TEXT:"
+  "(*):the ids, or at least 8 characters of each:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_review_approve_defaults_added=0
+
+_shtab_memoryd_review_list_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  "--user[only of this user]:ID:"
+  "--chat[only of this chat]:ID:"
+  "--agent[only of this agent]:ID:"
+  {-n,--limit}"[how many at the most (20)]:N:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_review_list_defaults_added=0
+
+_shtab_memoryd_review_reject_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--json[print JSON]"
+  "(*):the ids, or at least 8 characters of each:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_review_reject_defaults_added=0
+
 _shtab_memoryd_sandbox_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
 )
@@ -585,6 +642,7 @@ _shtab_memoryd() {
         jobs) _shtab_memoryd_jobs ;;
         reembed) _arguments -C -s $_shtab_memoryd_reembed_options ;;
         reflect) _arguments -C -s $_shtab_memoryd_reflect_options ;;
+        review) _shtab_memoryd_review ;;
         sandbox) _shtab_memoryd_sandbox ;;
         serve) _arguments -C -s $_shtab_memoryd_serve_options ;;
         sessions) _arguments -C -s $_shtab_memoryd_sessions_options ;;
@@ -644,6 +702,31 @@ _shtab_memoryd_jobs() {
         retry) _arguments -C -s $_shtab_memoryd_jobs_retry_options ;;
         run) _arguments -C -s $_shtab_memoryd_jobs_run_options ;;
         show) _arguments -C -s $_shtab_memoryd_jobs_show_options ;;
+      esac
+  esac
+}
+
+_shtab_memoryd_review() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->review'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_memoryd_review_defaults_added )); then
+    if (( ${_shtab_memoryd_review_options[(I)${(q)one_or_more}*]} +          ${_shtab_memoryd_review_options[(I)${(q)remainder}*]} +          ${_shtab_memoryd_review_options[(I)${(q)default}]} == 0 )); then
+      _shtab_memoryd_review_options+=(': :_shtab_memoryd_review_commands' '*::: :->review')
+    fi
+    _shtab_memoryd_review_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_memoryd_review_options
+
+  case $state in
+    review)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_memoryd_review-$line[1]:"
+      case $line[1] in
+        approve) _arguments -C -s $_shtab_memoryd_review_approve_options ;;
+        list) _arguments -C -s $_shtab_memoryd_review_list_options ;;
+        reject) _arguments -C -s $_shtab_memoryd_review_reject_options ;;
       esac
   esac
 }

@@ -326,9 +326,25 @@ def work(con: duckdb.DuckDBPyConnection) -> None:
         )""")
 
 
+def proposals(con: duckdb.DuckDBPyConnection) -> None:
+    """Create what was learnt and waits to be approved."""
+    con.execute("""
+        CREATE TABLE proposals (
+            id VARCHAR PRIMARY KEY,
+            agent_id VARCHAR NOT NULL,
+            user_id VARCHAR,
+            chat_id VARCHAR,
+            thread_id VARCHAR NOT NULL,
+            message_ids VARCHAR NOT NULL,
+            content VARCHAR NOT NULL,
+            create_time TIMESTAMP NOT NULL,
+            details VARCHAR NOT NULL
+        )""")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     first_tables, grants, knowledge, unlink, usage, conversations, token_vectors, traits,
-    places, work,
+    places, work, proposals,
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ __all__ = ["contents_of", "forget_noted_messages", "owners_of_user", "purge", "p
 Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 OWNED = (
     "memories", "entities", "tombstones", "threads", "sessions", "messages", "message_vectors", "working_memories",
-    "work",
+    "work", "proposals",
 )  # fmt: skip
 """Every table whose rows belong to an owner."""
 WITH_TRUST = ("memories", "entities", "messages", "threads")

@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from memoryd.model.learnt import Proposal
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us
 from memoryd.model.work import Run, RunState, Work, WorkState
 from memoryd.store.duckdb import rows
+from memoryd.store.duckdb.proposals import COLUMNS, proposal_of
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.work_writes import work_name
 
@@ -107,3 +109,23 @@ class WorkReads:
     async def run(self, run_id: str) -> Run | None:
         found = await self._work_rows(f"{_RUNS} WHERE id = ?", [run_id], _run_of)
         return found[0] if found else None
+
+    async def proposals(
+        self, *, limit: int, agent_id: str = "", user_id: str = "", chat_id: str = ""
+    ) -> list[Proposal]:
+        asked = {"agent_id": agent_id, "user_id": user_id, "chat_id": chat_id}
+        named = {name: value for name, value in asked.items() if value}
+        where = " AND ".join(["true", *(f"{name} = ?" for name in named)])
+        return await self._work_rows(
+            f"SELECT {COLUMNS} FROM proposals WHERE {where} ORDER BY create_time, id LIMIT {int(limit)}",
+            list(named.values()),
+            proposal_of,
+        )
+
+    async def proposals_like(self, prefix: str) -> list[Proposal]:
+        return await self._work_rows(
+            f"SELECT {COLUMNS} FROM proposals WHERE starts_with(id, ?) LIMIT 2", [prefix], proposal_of
+        )
+
+    async def proposal_count(self) -> int:
+        return (await self._work_rows("SELECT count(*) FROM proposals", [], lambda row: int(row[0])))[0]

@@ -14,6 +14,7 @@ from memoryd.model.work import RunState
 from memoryd.store.conversations import thread_name
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.conversation_rows import owner_columns
+from memoryd.store.duckdb.proposals import write_proposals
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.work import MOST_RUNS
 
@@ -42,6 +43,7 @@ def write_work(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
     for thread in () if talk is None else talk.purge_threads:
         where, params = of_owner(thread.owner)
         con.execute(f"DELETE FROM work WHERE {where} AND thread_id = ?", [*params, thread.id])
+    write_proposals(con, change)
     for run in change.runs:
         details = {
             "end_time": None if run.end_time is None else to_us(run.end_time), "trigger": run.trigger,

@@ -14,10 +14,9 @@ from memoryd.learning.language_model import prompt_of
 from memoryd.llm.endpoint import ChatEndpoint, ChatUnavailable
 from tests.builders import run
 from tests.llm.exchanges import EXCHANGES
-from tests.llm.server import MODEL, PYTHON, served
+from tests.llm.server import MODEL, served
 from tests.support import running
 
-pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="needs the environment of make test-llm")
 WAIT_S = 240
 
 

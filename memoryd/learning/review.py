@@ -1,0 +1,169 @@
+"""What is learnt may wait until somebody approves it: proposals, and what is decided of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.ports import Ports, thread_lock
+from memoryd.domain.reading.presentation import present_one
+from memoryd.domain.tombstones import tombstones_of
+from memoryd.errors import InvalidArgument, ProposalNotFound
+from memoryd.learning.extractor import Learnt
+from memoryd.learning.writing import Offered, embedded, judged, offered, quota_locks
+from memoryd.model import limits
+from memoryd.model.caller import Caller
+from memoryd.model.change import ChangeSet
+from memoryd.model.learnt import Proposal
+from memoryd.model.memory import Outcome
+from memoryd.model.results import AddResult
+from memoryd.model.trust import Trust
+from memoryd.model.validation import check_count, check_text, text_digest
+
+__all__ = ["MOST_WAITING", "approve", "list_proposals", "proposed", "reject"]
+
+MOST_WAITING = 1000  # proposals of one owner; what is learnt beyond them is left out
+LEAST_OF_ID = 8
+
+
+async def proposed(offers: Sequence[Offered], ports: Ports, now: datetime) -> tuple[Proposal, ...]:
+    """Return what is proposed of what was learnt of one owner: nothing that is known, waits, or was rejected."""
+    if not offers:
+        return ()
+    owner = offers[0][1].owner
+    asked = {"agent_id": owner.agent_id, "user_id": owner.scope.user_id or "", "chat_id": owner.scope.chat_id or ""}
+    waiting = await ports.store.proposals(limit=MOST_WAITING, **asked)
+    known = {text_digest(one.content) for one in waiting}
+    found: list[Proposal] = []
+    for draft, message in offers:
+        digest = text_digest(draft.content)
+        stones = tombstones_of(owner, draft.content, draft.source.message_ids, ports.secret, Trust)
+        if (
+            digest in known
+            or len(waiting) + len(found) >= MOST_WAITING
+            or ports.secrets([draft.content])
+            or await ports.store.same_text(owner, digest, now)
+            or await ports.store.tombstones(owner, [stone.digest for stone in stones])
+        ):
+            continue
+        known.add(digest)
+        found.append(
+            Proposal(
+                id=ports.new_id(),
+                agent_id=owner.agent_id,
+                scope=owner.scope,
+                thread_id=message.thread_id,
+                session_id=message.session_id,
+                message_ids=draft.source.message_ids,
+                content=draft.content,
+                kind=draft.kind,
+                category=draft.category,
+                confidence=draft.confidence,
+                event_time=draft.event_time,
+                expire_time=draft.expire_time,
+                subjects=draft.subjects,
+                tags=draft.tags,
+                metadata=draft.metadata,
+                speaker=message.speaker,
+                trust=message.trust,
+                create_time=now + timedelta(microseconds=len(found)),  # so that they keep their order
+            )
+        )
+    return tuple(found)
+
+
+async def list_proposals(
+    ports: Ports, *, limit: int = 0, agent_id: str = "", user_id: str = "", chat_id: str = ""
+) -> tuple[list[Proposal], int]:
+    """Return the oldest proposals, of all or of some, and how many there are in all."""
+    size = check_count(limit, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
+    found = await ports.store.proposals(limit=size, agent_id=agent_id, user_id=user_id, chat_id=chat_id)
+    return found, await ports.store.proposal_count()
+
+
+async def _find(proposal_id: str, ports: Ports) -> Proposal:
+    if len(proposal_id) < LEAST_OF_ID:
+        raise InvalidArgument(f"id is {proposal_id!r}; give at least {LEAST_OF_ID} characters of it", field="id")
+    found = await ports.store.proposals_like(proposal_id)
+    if len(found) > 1:
+        raise InvalidArgument(f"several proposals begin with {proposal_id}; give more of it", field="id")
+    if not found:
+        raise ProposalNotFound(f"nothing that begins with {proposal_id} waits to be approved", field="id")
+    return found[0]
+
+
+async def approve(proposal_id: str, content: str, ports: Ports, *, now: datetime) -> AddResult:
+    """Make a memory of a proposal, in other words if some are given; see ApproveProposal."""
+    one = await _find(proposal_id, ports)
+    said = check_text(content, "content", limit=limits.MAX_CONTENT_BYTES).strip() or one.content
+    if ports.secrets([said]):
+        raise InvalidArgument("content holds a credential", field="content")
+    offers = [await _offer(one, said, ports, now)]
+    vectors = await embedded(offers, ports)
+
+    async def decide() -> Decision[AddResult]:
+        await _find(one.id, ports)
+        done = await judged(offers, vectors, one.owner, ports, now=now)
+        memory_id, outcome, details = done.recorded[0]
+        decided = () if outcome is Outcome.REJECTED else (one,)
+
+        async def answer() -> AddResult:
+            if outcome is None or outcome is Outcome.REJECTED:
+                return AddResult(Outcome.REJECTED, None, rejection="".join(details))
+            memory = done.session.memory(memory_id)
+            caller = Caller(one.agent_id, one.scope.user_id, one.scope.chat_id)
+            return AddResult(outcome, await present_one(memory, caller, ports, now), details, memory.contested_with)
+
+        return Decision(replace(done.change, decided=decided), answer)
+
+    locks = [one.owner, thread_lock(one.owner, one.thread_id), *quota_locks(offers, ports)]
+    return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
+
+
+async def _offer(one: Proposal, content: str, ports: Ports, now: datetime) -> Offered:
+    """Return a proposal as what is offered as a memory, in the name of its message."""
+    found = await ports.store.messages_of_ids(one.owner, one.thread_id, one.message_ids)
+    by_id = {message.id: message for message in found}
+    bearer = by_id.get(one.message_ids[0])
+    if bearer is None:
+        raise ProposalNotFound("the message that says so is no longer stored", field="id")
+    made = offered(
+        Learnt(
+            content=content,
+            message=bearer,
+            kind=one.kind,
+            category=one.category,
+            confidence=one.confidence,
+            event_time=one.event_time,
+            lasts=None if one.expire_time is None else one.expire_time - bearer.create_time,
+            subjects=one.subjects,
+            tags=one.tags,
+            metadata=one.metadata,
+            also=tuple(by_id[other] for other in one.message_ids[1:] if other in by_id),
+        ),
+        now,
+    )
+    if made is None:
+        raise InvalidArgument("it is over, or holds what was masked; reject it", field="id")
+    return made
+
+
+async def reject(proposal_id: str, ports: Ports, *, now: datetime) -> Proposal:
+    """Drop a proposal, so that the same is not proposed again, and return it."""
+    one = await _find(proposal_id, ports)
+
+    async def decide() -> Decision[Proposal]:
+        known = await _find(one.id, ports)
+        stones = tombstones_of(known.owner, known.content, (), ports.secret, [Trust.HOST])
+        return Decision(ChangeSet(decided=(known,), tombstones=tuple(stones)), _returning(known))
+
+    return await decide_and_commit([one.owner], decide, ports, now=now, grant_id="")
+
+
+def _returning(one: Proposal) -> Callable[[], Awaitable[Proposal]]:
+    async def answer() -> Proposal:
+        return one
+
+    return answer

@@ -1,0 +1,83 @@
+"""What was learnt and waits to be approved, as rows, and how they are written inside an open transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+
+from memoryd.model.change import ChangeSet
+from memoryd.model.learnt import Proposal
+from memoryd.model.memory import Kind
+from memoryd.model.scope import Scope
+from memoryd.model.times import from_us, to_us
+from memoryd.model.trust import Trust
+from memoryd.store.duckdb import rows
+from memoryd.store.duckdb.conversation_rows import owner_columns
+from memoryd.store.duckdb.queries import of_owner
+
+__all__ = ["COLUMNS", "proposal_of", "write_proposals"]
+
+COLUMNS = "id, agent_id, user_id, chat_id, thread_id, message_ids, content, create_time, details"
+_TIMES = ("event_time", "expire_time")
+_TEXTS = ("session_id", "category", "confidence", "speaker")
+
+
+def proposal_of(row: Sequence[Any]) -> Proposal:
+    """Return the proposal of a row: COLUMNS."""
+    one_id, agent_id, user_id, chat_id, thread_id, message_ids, content, create_time, details = row
+    held = json.loads(details)
+    return Proposal(
+        id=one_id,
+        agent_id=agent_id,
+        scope=Scope(user_id=user_id, chat_id=chat_id),
+        thread_id=thread_id,
+        message_ids=tuple(json.loads(message_ids)),
+        content=content,
+        create_time=rows.aware(create_time),
+        kind=Kind(held["kind"]),
+        trust=Trust(held["trust"]),
+        subjects=tuple(held["subjects"]),
+        tags=tuple(held["tags"]),
+        metadata=held["metadata"],
+        **_values(held),
+    )
+
+
+def _values(held: Mapping[str, Any]) -> dict[str, Any]:
+    times = {name: None if held[name] is None else from_us(held[name]) for name in _TIMES}
+    return {**{name: held[name] for name in _TEXTS}, **times}
+
+
+def _row_of(one: Proposal) -> list[Any]:
+    details: dict[str, Any] = {name: getattr(one, name) for name in _TEXTS}
+    details |= {name: None if (time := getattr(one, name)) is None else to_us(time) for name in _TIMES}
+    details |= {"kind": one.kind.value, "trust": one.trust.value, "metadata": dict(one.metadata)}
+    details |= {"subjects": list(one.subjects), "tags": list(one.tags)}
+    owner = owner_columns(one.agent_id, one.scope)
+    return [
+        one.id, owner["agent_id"], owner["user_id"], owner["chat_id"], one.thread_id, json.dumps(one.message_ids),
+        one.content, rows.naive(one.create_time), json.dumps(details, ensure_ascii=False),
+    ]  # fmt: skip
+
+
+def write_proposals(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
+    """Write proposals, and drop those that were decided, or whose messages are purged."""
+    for one in change.proposals:
+        con.execute(f"INSERT INTO proposals ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", _row_of(one))
+    if change.decided:
+        ids = [one.id for one in change.decided]
+        con.execute("DELETE FROM proposals WHERE id IN (SELECT unnest(?::VARCHAR[]))", [ids])
+    talk = change.conversation
+    if talk is None or not (talk.purge_threads or talk.purge_messages):
+        return
+    where, params = of_owner(talk.owner)
+    threads = [thread.id for thread in talk.purge_threads]
+    messages = [message.id for message in talk.purge_messages]
+    con.execute(
+        f"DELETE FROM proposals WHERE {where} AND (thread_id IN (SELECT unnest(?::VARCHAR[]))"
+        " OR list_has_any(message_ids->>'$[*]', ?::VARCHAR[]))",
+        [*params, threads, messages],
+    )
