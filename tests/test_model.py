@@ -14,9 +14,10 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange, Embedding, RecordedRequest, Tombstone
 from memoryd.model.conversation import WorkingMemory
 from memoryd.model.entity import Entity
+from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Draft, Source
 from memoryd.model.query import Filter, Query
-from memoryd.model.scope import Scope
+from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_text, text_digest
 from memoryd.model.work import Run, RunState, Work
@@ -169,6 +170,13 @@ def test_statements_of_nothing_but_marks_cost_no_time():
     assert time.process_time() - began < 2  # it was 28 s; no figure of speed, only of the order
 
 
+def proposal(owner: Owner) -> Proposal:
+    return Proposal(
+        id="p" * 26, agent_id=owner.agent_id, scope=owner.scope, thread_id="t", message_ids=("m" * 26,), content="tea",
+        create_time=NOW, trust=Trust.HOST,
+    )  # fmt: skip
+
+
 def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
     mine, ours, gone = entry("mine"), entry("ours", scope=TEAM), entry("gone", scope=BOB)
     of_alice, of_team = mine.memory.owner, ours.memory.owner
@@ -183,6 +191,7 @@ def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
         cursors={"messages:f": 7}, cursors_before={"messages:f": 3},
         runs=(Run(id="r", job="gc", state=RunState.DONE, start_time=NOW),),
         work=(Work(kind="extraction", owner=of_alice, thread_id="t", due_time=NOW),),
+        proposals=(proposal(of_alice),), decided=(proposal(of_team),),
         rebuild=of_team,
         purge_owner=of_team,
         conversation=ConversationChange(of_alice, working_memory=WorkingMemory("tea")),

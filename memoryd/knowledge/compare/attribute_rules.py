@@ -166,6 +166,16 @@ ATTRIBUTE_RULES: tuple[Rule[ClaimPair], ...] = (
         (("I'm from Spain", "I'm from Seville"), ("I live in Germany", "I live in Berlin")),
     ),
     Rule(
+        "district",
+        lambda p: p.is_district,
+        lambda p: p.doubtful("district", "{} may be the same, told as the city and as a part of it"),
+        (
+            ("I live in Berlin", "I live in Kreuzberg"),
+            ("I live in London", "I live in Camden Town"),
+            ("I live in Brooklyn", "I live in New York"),
+        ),
+    ),
+    Rule(
         "described",
         lambda p: p.attribute in _DESCRIBED and not (p.new.named and p.old.named),
         lambda p: _of_descriptions(p.new, p.old, p.said),

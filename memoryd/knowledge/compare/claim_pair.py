@@ -6,6 +6,7 @@ from memoryd.knowledge.claims.attributes import PLACES
 from memoryd.knowledge.claims.claim import Cardinality, Claim
 from memoryd.knowledge.claims.statement import Statement
 from memoryd.knowledge.compare.finding import Finding, Relation
+from memoryd.knowledge.language.districts import is_district_of
 from memoryd.knowledge.language.lands import LANDS
 from memoryd.knowledge.language.stems import stem, word_set
 
@@ -50,6 +51,12 @@ class ClaimPair:
         """Whether one is a land and the other is none: a town may lie there."""
         lands = bool(self.new.value & LANDS), bool(self.old.value & LANDS)
         return self.attribute in PLACES and lands[0] != lands[1] and not self.said.changing
+
+    @property
+    def is_district(self) -> bool:
+        """Whether one is a part of the other: Kreuzberg lies in Berlin."""
+        new, old = self.new.value, self.old.value
+        return self.attribute in PLACES and (is_district_of(new, old) or is_district_of(old, new))
 
     @property
     def is_of_another_aspect(self) -> bool:

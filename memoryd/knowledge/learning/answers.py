@@ -19,7 +19,8 @@ __all__ = ["answered", "asked_and_answered"]
 MOST_WORDS = 14  # of an answer; a longer one is read by itself
 MOST_QUESTION = 400  # characters at the end of what was said before
 _BEGIN = (
-    r"(?:^|[.!?,:;\n–—-]\s*|\b(?:and|so|but|by the way|btw|first|tell me|may i ask|can i ask|out of curiosity)\b,?\s+)"
+    r"(?:^|[.!?,:;\n–—-]\s*|\b(?:and|so|but|by the way|btw|first|tell me|may i ask|can i ask"
+    r"|out of curiosity)\b,?\s+)"
 )
 _CLOSE = (
     r"\s*(?:exactly|these days|now|right now|currently|again|though|if i may ask|if you don't mind(?: me asking)?"
@@ -128,7 +129,9 @@ _CHAT = re.compile(
     re.IGNORECASE,
 )
 _BEFORE_QUESTION = re.compile(
-    r"^(?:(?:and|so|but|ok|okay|great|nice|by the way|may i ask|just to check|out of curiosity)[,:]? )+", re.IGNORECASE
+    r"^(?:(?:and|so|but|ok|okay|great|nice|by the way|may i ask|just to check"
+    r"|out of curiosity)[,:]? )+",
+    re.IGNORECASE,
 )
 MOST_ASKED = 120  # characters of such a question
 _LASTING = re.compile(
@@ -147,7 +150,8 @@ _LASTING = re.compile(
     r"|still|usually)"
     r"|(?:what|which) (?:size|shift|days?|time ?zone|phone|car|bike|laptop|os|language|instrument|school|gym|airport"
     r"|bank)"
-    r"|(?:any|is there any) (?:food|allerg|medical|health|dietary|condition)|what are you (?:training|saving|studying)"
+    r"|(?:any|is there any) (?:food|allerg|medical|health|dietary|condition)|what are you (?:training|saving"
+    r"|studying)"
     r"|how (?:long have you|do you (?:take|spell|commute|get to work)))\b",
     re.IGNORECASE,
 )

@@ -39,7 +39,8 @@ _BACK = re.compile(
 _SOMEBODY = re.compile(
     r"(?<!you )\bto\W*$|\b(?:i|we|they|he|she|people|who|can't|can|cannot|don't|still|only|vaguely|will|must|never"
     r"|always|says?|said|reads?"
-    r"|told \w+|wrote|writes|asked(?: me)?|ask(?:s|ing)|instructs?|instructed|states?|mail|email|message|i'd|i’d)\W*$",
+    r"|told \w+|wrote|writes|asked(?: me)?|ask(?:s|ing)|instructs?|instructed|states?|mail|email|message|i'd"
+    r"|i’d)\W*$",
     re.IGNORECASE,
 )
 _QUOTING = re.compile(
@@ -79,7 +80,8 @@ _THIS_FILE = re.compile(
     re.IGNORECASE,
 )
 _FOR = re.compile(
-    r"^(?:for (?:the )?(?:next )?(?P<count>\d+|an?|one|two|three|four|six|a couple of|a few)? ?(?P<unit>day|week|month"
+    r"^(?:for (?:the )?(?:next )?(?P<count>\d+|an?|one|two|three|four|six|a couple of|a few)? ?(?P<unit>day|week"
+    r"|month"
     r"|year)s?)[,:]? +(?:that +)?(?P<content>.+)$|^(?P<content2>.+?)[,]? (?:\(?(?:for|only for"
     r"|just for) (?:the )?(?:next )?"
     r"(?P<count2>\d+|an?|one|two|three|four|six|a couple of|a few)? ?(?P<unit2>day|week|month|year)s?\)?)[.!]*$",
@@ -134,6 +136,7 @@ def _content(match: re.Match[str], *, is_question: bool) -> str:
     before, content = match["before"], match["content"].strip().rstrip("?")
     mark = match["mark"].strip().lower()
     explicit = mark == "that" or mark.endswith(":") or (bool(match["what"].strip()) and mark != "")
+    before = _POLITE.sub("", before)
     if _CODE.search(before) or (before and (not explicit or _SOMEBODY.search(before) or _QUOTING.search(before))):
         return ""
     if explicit:
@@ -158,9 +161,15 @@ def _is_statement(content: str) -> bool:
     """Whether what is ordered is a fact or a rule: not a saying, and not said of the assistant."""
     if re.match(r"(?:remember|forget)\b", content, re.IGNORECASE) or not _OF_SOMETHING.search(content):
         return False
+    if _OF_THE_TASK.search(content):
+        return False
     return not _TO_YOU.search(content) or bool(_MUST.search(content))
 
 
+_POLITE = re.compile(
+    r"^(?:(?:please|pls|hey|hi|ok|okay|also|and|so|oh|now|btw|by the way|one more thing|yes|great|thanks)[,:.! ]+)+$",
+    re.IGNORECASE,
+)
 _OWN = re.compile(r"(?:my|our)\b", re.IGNORECASE)
 _THING = re.compile(r"(?:time|day|one|song|movie|film|night|trip|guy|girl|place)\b", re.IGNORECASE)
 _CODE = re.compile(r"//|/\*|#|<!--|[{}<>=\\]|\b(?:two truths|role)\b", re.IGNORECASE)
@@ -171,6 +180,13 @@ _OF_SOMETHING = re.compile(
     re.IGNORECASE,
 )
 """What tells a fact from a saying ("hard work pays off"): somebody, a number, a name."""
+_OF_THE_TASK = re.compile(
+    r"\b(?:for|while) loop\b|\bin (?:this|the) (?:file|text|code|loop|function|chat|game|story|exercise|puzzle"
+    r"|trick)\b"
+    r"|\bwas an? (?:\w+ )?(?:movie|film|show|book|song|game|series)\b",
+    re.IGNORECASE,
+)
+"""What is so in the task at hand only, or is a title: "Remember the Titans was a great movie"."""
 _TO_YOU = re.compile(r"\byou(?:'re|’re|r|rself)?\b", re.IGNORECASE)
 _MUST = re.compile(
     r"\byou (?:should|must|can|may|need to|are to|have to|always|never|call|owe)\b|\b(?:call|tell|ask|remind|send"

@@ -8,7 +8,6 @@ speaks, when, or what is known already.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
@@ -17,13 +16,15 @@ from memoryd.knowledge.language.dates import days_named
 from memoryd.knowledge.language.fillers import is_filler
 from memoryd.knowledge.language.words import plain
 from memoryd.knowledge.learning.answers import answered, asked_and_answered
-from memoryd.knowledge.learning.doubts import is_doubtful, is_of_now, is_question
+from memoryd.knowledge.learning.clauses import before_question, clauses_of, without_lead
+from memoryd.knowledge.learning.doubts import is_doubtful, is_ironic, is_of_now, is_question
 from memoryd.knowledge.learning.orders import Order, is_bare, is_of_before, names_secret, ordered
 from memoryd.knowledge.learning.patterns import CLAIMED, LIKELY, ROWS
 from memoryd.knowledge.learning.sentences import own_sentences
+from memoryd.knowledge.learning.spoken import written_out
 from memoryd.model.memory import Kind
 
-__all__ = ["MOST_A_MESSAGE", "Fact", "before_question", "facts_in", "written_out"]
+__all__ = ["MOST_A_MESSAGE", "Fact", "facts_in"]
 
 MOST_A_MESSAGE = 8  # facts; who tells more at once pastes
 MOST_CHARACTERS = 300  # of one fact
@@ -57,6 +58,7 @@ def facts_in(text: str, *, today: date, before: str = "") -> list[Fact]:
         return _of_answer(before, text, today) if before else []  # "yes" to a question says something
     found: list[Fact] = []
     awaited = False
+    last: list[Fact] = []
     said: list[str] = []
     for sentence in own_sentences(text):
         if awaited or is_bare(sentence):
@@ -72,12 +74,26 @@ def facts_in(text: str, *, today: date, before: str = "") -> list[Fact]:
                 for fact in _of_order(Order(_capital(one.rstrip(" .!"))), today)
             ] or found
             continue
+        if _TAKEN_BACK.match(sentence):
+            found = [fact for fact in found if fact not in last]
         said.append(sentence)
-        found += _of_sentence(sentence, today)
+        last = _of_sentence(sentence, today)
+        found += last
     if not found and before:
         found = _of_answer(before, text, today)
     unique = {fact.content.casefold(): fact for fact in reversed(found)}
     return list(reversed(unique.values()))[:MOST_A_MESSAGE]
+
+
+_TAKEN_BACK = re.compile(
+    r"(?:(?:no,? )?wait\b|well,? (?:was|almost|not (?:really|quite|any ?more)|kind of|sort of|used to|i (?:was|did"
+    r"|used to)"
+    r"|until)|(?:scratch|strike|ignore) that|(?:sorry|oops|no),? i mean|or (?:rather|at least)|not (?:really"
+    r"|any ?more)\b"
+    r"|nah\b|lies|that's a lie|never ?mind|my bad|(?:but )?not (?:really|yet))",
+    re.IGNORECASE,
+)
+"""How somebody begins who takes back what they just said."""
 
 
 def _of_answer(before: str, text: str, today: date) -> list[Fact]:
@@ -97,10 +113,10 @@ def _of_sentence(sentence: str, today: date) -> list[Fact]:
     if order is not None:
         return _of_order(order, today)
     said = before_question(sentence)
-    if not said or is_question(said):
+    if not said or is_question(said) or is_ironic(said):
         return []
     facts: list[Fact] = []
-    for clause in _clauses(said):
+    for clause in clauses_of(said):
         facts += _of_clause(clause, today)
     return facts
 
@@ -117,76 +133,8 @@ def _of_order(order: Order, today: date) -> list[Fact]:
     ]
 
 
-_ASKED_AFTER = re.compile(
-    r"(?:,|;| -+| –| —)? *(?:so|and|but|then)?,? *\b(?:what|which|how|where|when|who|why|can|could|do|does|did|is|are"
-    r"|should|would|will|any (?:idea|tips|advice|suggestions|recommendations|thoughts)|got any|help|please|give|suggest"
-    r"|recommend|find|show|tell|make|plan|write)\b[^,;]*$",
-    re.IGNORECASE,
-)
-_TASK_AFTER = re.compile(
-    r"(?:,|;| -+| –| —) *(?:so|and|but|then)?,? *(?:can|could|would|will|please|pls|give|suggest|recommend|find|show"
-    r"|tell|help"
-    r"|make|plan|write|what|which|how|any)\b.*$",
-    re.IGNORECASE,
-)
-
-
-def before_question(sentence: str) -> str:
-    """Return what a sentence states before it asks: "I'm vegan, so what can I cook?"; empty if it only asks."""
-    task = _TASK_AFTER.search(sentence)
-    if task and task.start() > 0:
-        return sentence[: task.start()]
-    if not sentence.rstrip(" )\"'").endswith(("?", "\uff1f")):
-        return sentence
-    asked = _ASKED_AFTER.search(sentence)
-    if asked and asked.start() > 0 and sentence[asked.start()] in ",;-–— ":
-        kept = sentence[: asked.start()].rstrip(" ,;-–—")
-        return kept if re.match(r"(?:i|my|we|our)\b", kept, re.IGNORECASE) and "," in sentence else ""
-    return ""
-
-
-_NEXT = r"(?=(?:i|i'm|i've|i’m|i’ve|my|we|we're|we’re|we've|our)\b)"
-_CLAUSE = re.compile(rf"(?:\s*[;–—]\s*|\s+-+\s+|,?\s+(?:but|and|so|plus)\s+{_NEXT}|,\s+{_NEXT})", re.IGNORECASE)
-_LEAD = re.compile(
-    r"^(?:(?:yes|yeah|yep|yup|no|nope|nah|ok|okay|well|oh|ah|hey|hi|hello|hiya|hmm+|um+|so|and|but|also|plus"
-    r"|actually|btw"
-    r"|by the way|fyi|for context|for the record|for reference|for what it's worth|fwiw|to be honest|tbh|honestly"
-    r"|just so"
-    r"|you know|just to let you know|as you know|just fyi|quick update|small update|update|news|good news|bad news"
-    r"|fun fact|side note|random fact|one more thing|another thing|oh and|and also|turns out|sorry|thanks|thank you"
-    r"|great|nice|cool|sure|right|anyway|anyways|to be clear|to clarify|see|look|listen|you see|you know|i mean|like"
-    r"|basically|first of all|firstly|secondly|finally|lately|recently|these days|nowadays|currently|now|since last \w+"
-    r"|last (?:week|month|year|summer|winter|spring|fall|autumn)|this (?:week|month|year)|a (?:week|month|year) ago"
-    r"|as of (?:today|now|\w+)|the thing is|about me|a bit about me|unfortunately|luckily|sadly|happily|fortunately"
-    r"|guess what|until then|since then|as an? \w+|correction|it's that|yay|haha|lol|ugh|man|dude|bro|mate|guys"
-    r"|everyone|please note"
-    r"|oops|wait|no wait|hm|alright|all right|in general|in my case|for me|personally|as for me|myself)[,:.!…-]*\s+)+",
-    re.IGNORECASE,
-)
-
-
-def _clauses(sentence: str) -> Iterator[str]:
-    """Yield the clauses of a sentence that have a subject of their own; "I used to X but now I Y" is one."""
-    if re.search(r"\bused to\b.+\bbut\b", sentence, re.IGNORECASE):
-        yield sentence
-        return
-    held = ""
-    for part in _CLAUSE.split(sentence):
-        piece = f"{held} and {part}" if held else part
-        piece = piece.strip(" ,;:-–—")
-        held = piece if _NO_CLAUSE.match(piece) else ""
-        if piece and not held:
-            yield piece
-
-
-_NO_CLAUSE = re.compile(r"^(?:my|our) [\w-]+(?: [\w'’-]+)?$", re.IGNORECASE)
-"""What stands before "and I" and is a part of the subject: "my partner Jo"."""
-
-
 def _of_clause(clause: str, today: date, *, is_ordered: bool = False) -> list[Fact]:
-    lead = _LEAD.match(clause)
-    said = clause[lead.end() :] if lead else clause
-    said = said.strip().rstrip(".!…,;:").strip()
+    said = without_lead(clause).strip().rstrip(".!…,;:").strip()
     said = _TAIL.sub("", said)
     written = written_out(said)
     if not said or len(said) > MOST_CHARACTERS or sum(map(str.isalpha, said)) < LEAST_LETTERS or names_secret(written):
@@ -199,7 +147,7 @@ def _of_clause(clause: str, today: date, *, is_ordered: bool = False) -> list[Fa
     category, kind, confidence = found
     if category == "date":
         return _of_day(said, written, kind, confidence, today)
-    if not is_ordered and is_of_now(written):
+    if not is_ordered and is_of_now(written) and not _EVENT.search(written):
         return []
     return [_dated(Fact(_capital(said), category, kind, confidence), said, today)]
 
@@ -212,57 +160,51 @@ def _of_day(said: str, written: str, kind: Kind, confidence: float, today: date)
     named = [days for days in days_named(written, today, near) if days.last >= today.toordinal()]
     if not named:
         return []
-    first = min(named, key=lambda days: days.first)
+    first, *later = sorted(named, key=lambda days: days.first)
+    if later and first.first - today.toordinal() <= MOST_NEXT and _NEXT_DAY.search(written):
+        first = later[0]  # on a Wednesday, "next Thursday" is not tomorrow
     day = date.fromordinal(max(first.first, today.toordinal()))
     certain = len({days for days in named if days.first - first.first < A_YEAR}) == 1 and first.first == first.last
     return [Fact(_capital(said), "date", kind, confidence, day=day, is_certain_day=certain)]
 
 
+MOST_NEXT = 2  # days until a weekday that nobody calls "next"
+_NEXT_DAY = re.compile(r"\bnext (?:mon|tue|wed|thu|fri|sat|sun)", re.IGNORECASE)
+_EVENT = re.compile(
+    r"\b(?:passed my|(?:got|am|are) (?:engaged|married|divorced|promoted|accepted|hired|fired|laid off)|broke up"
+    r"|split up"
+    r"|(?:died|passed away)\b|had (?:a|our|my) (?:\w+ )?(?:baby|boy|girl|twins))\b",
+    re.IGNORECASE,
+)
+"""What is so for long, though it happened today."""
 _YEARLY = re.compile(r"\b(?:birthday|anniversary|bday|b-day|every|each|yearly|annually)\b", re.IGNORECASE)
 _TAIL = re.compile(
-    r",? +(?:if (?:that|it|you|anyone|this)\b.*|by the way|btw|fyi|just so you know|lol|haha\w*|tho|though|:\)|;\)"
-    r"|:d|xd"
+    r",? +(?:if (?:that|it|you|anyone|this)\b.*|by the way|btw|fyi|just so you know|tho|though|:\)|;\)"
     r"|believe it or not|actually)$|, (?:if (?:that|it|you|anyone|this)|which (?:is|means|isn't)|used to be|people"
     r"|you) .*$"
     r"|[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F\s]+$",
     re.IGNORECASE,
 )
-_AS_SPOKEN = {
-    "im": "i am", "ive": "i have", "dont": "do not", "doesnt": "does not", "cant": "can not", "wont": "will not",
-    "isnt": "is not", "arent": "are not", "didnt": "did not", "theyre": "they are", "my name's": "my name is",
-    "were(?= (?:moving|getting|having|expecting))": "we are", "gonna": "going to", "wanna": "want to",
-    "have got(?! to)": "have", "has got(?! to)": "has", "bc|cuz|cos": "because",
-    "(mother|father|brother|sister|son|daughter) in law": r"\1-in-law",
-    r"(my|our) (\w+)'s(?= (?:a|an|the|in|on|at|from|not|called|named|allergic|vegan|\w+ing)\b)": r"\1 \2 is",
-}  # fmt: skip
-_INFORMAL = tuple((re.compile(rf"\b(?:{short})\b", re.IGNORECASE), long) for short, long in _AS_SPOKEN.items())
-
-
-def written_out(text: str) -> str:
-    """Return a text on one line with its contractions written out, also those without an apostrophe."""
-    written = plain(text)
-    for pattern, long in _INFORMAL:
-        written = pattern.sub(long, written)
-    return written
-
-
 _VETO = ("", Kind.FACT, 0.0)
 _Found = tuple[str, Kind, float]
 
 
 _VAGUE = re.compile(
-    r"(?:~not )?(?:(?:really|very|so|just|all|both|about|to|of|for|in|on|at|with|by|as|from|how|when|what|why|where|who"
+    r"(?:~not )?(?:(?:really|very|so|just|all|both|about|to|of|for|in|on|at|with|by|as|from|how|when|what|why|where"
+    r"|who"
     r"|seeing|hearing|reading) )*(?:it|this|that|these|those|them|him|her|there|here|how|when|what|why|where|who|one"
     r"|ones"
     r"|the (?:idea|way|fact|sound|look|feel|thought|first|second|third|last|other|one|same|new|old|whole|part|rest"
     r"|answer|suggestion|result|feeling|vibe)|something|anything|nothing|everything|stuff|things?|such|so|some|more"
-    r"|another|others?|both|all|either|neither|yes|no|not|done|good|great|fine|ready|sure|sorry|glad|happy|sad|able)\b"
+    r"|another|others?|both|all|either|neither|yes|no|not|done|good|great|fine|ready|sure|sorry|glad|happy|sad"
+    r"|able)\b"
     r"(?! (?:with|made|containing|spicy|people|foods?|kinds?|sorts?|types?))".replace("~not ", "not "),
     re.IGNORECASE,
 )
 _PASSING = re.compile(
     r"\b(?:a (?:question|problem|meeting|call|headache|cold|minute|bug|doubt|request|favor|feeling|hunch|point|look"
-    r"|crush on|hard time|bad day|good time|lot going on|typo)|\w+ left$|the memory of|stuck|confused|lost|wondering"
+    r"|crush on|hard time|bad day|good time|lot going on|typo)|\w+ left$|the memory of|stuck|confused"
+    r"|lost(?! my job)|wondering"
     r"|curious|looking (?:for|at"
     r"|into)|trying to (?:figure|understand|find|fix|get|decide|make sense|solve|install|run|debug)|having (?:trouble"
     r"|issues|problems|a)|getting (?:an|this|the)|working on (?:this|it|that|the)|errors?|exception)\b",

@@ -17,7 +17,8 @@ _QUOTED_LINE = re.compile(
     r"^\s*(?:>|\||[-=*_]{3,}|#{1,6} |(?:from|to|subject|date|sent|cc|re|fwd|author|source|user|assistant|role"
     r"|patient|complaint|scene|setting|player|system|tool"
     r"|human|ai|bot|customer|agent|output|result|stdout|stderr|log|error|warn(?:ing)?|info|debug|traceback|title"
-    r"|body|name|char(?:acter)?)\s*:|\[\w[^\]]{0,40}\]|\d{4}-\d\d-\d\d[ t]\d\d:\d\d|[{}<$\\]|at \w+\.|import |def "
+    r"|body|name|char(?:acter)?|(?:my|our|the) [a-z][\w' -]{2,30})\s*:(?!\d)|\[\w[^\]]{0,40}\]"
+    r"|\d{4}-\d\d-\d\d[ t]\d\d:\d\d|[{}<$\\]|at \w+\.|import |def "
     r"|class |select |sudo |\w+\s*=\s*\S|on .{4,60} wrote:)",
     re.IGNORECASE,
 )
@@ -36,11 +37,20 @@ _LINES_OF_ANOTHER = re.compile(
 )
 """After such words and a colon comes a text of somebody else, or one that is worked on."""
 _FICTION = re.compile(
-    r"\b(?:role-?play|pretend|(?:let's|let us) (?:play|imagine|say)|imagine|act as|you are (?:an?|the) \w+|in character"
-    r"|fictional|my (?:character|novel's|protagonist|persona)|(?:as|in) (?:the|a|my|this) (?:story|game|novel|campaign"
+    r"\b(?:role-?play|pretend|(?:let's|let us) (?:play|imagine|say)|imagine|act as|you are (?:an?|the) \w+"
+    r"|in character"
+    r"|fictional|my (?:character|novel's|protagonist|persona)|(?:as|in) (?:the|a|my|this) (?:story|game|novel"
+    r"|campaign"
     r"|role|voice of)|from the (?:perspective|point of view|pov)|hypothetical(?:ly)?|for the sake of argument"
     r"|suppose|dear diary|two truths and a lie|never have i ever|i am your \w+,|you are (?-i:[A-Z])\w+ (?-i:[A-Z])"
-    r"|captain)\b",
+    r"|captain|for my (?:\w+ )?(?:novel|story|script|screenplay|play|campaign|character|comic|fanfic\w*|book|film)"
+    r"|in (?:this|that|my|our|the|a) (?:[\w&'-]+ ){0,2}(?:campaign|scenario|simulation|case study|exercise|sims"
+    r"|universe|timeline|vignette|playthrough|save file|dreams?)"
+    r"|in (?:minecraft|skyrim|fallout|stardew|zelda|roblox|fortnite|animal crossing|dungeons|d&d|dnd|the sims)"
+    r"|user stor(?:y|ies)|customer complaint|(?:asking|ask|question) for a (?:friend|colleague|client|patient"
+    r"|customer)"
+    r"|(?:just|only|totally|i am|i'm) (?:kidding|joking)|jk|j/k|\((?:kidding|joking|sarcasm)|said no one|sentiment)\b"
+    r"|^(?:as|being) an? (?:user|customer|admin\w*|visitor|buyer|shopper|guest|tester|player|tenant admin)\b[, ]",
     re.IGNORECASE,
 )
 _WRITES = re.compile(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from memoryd.knowledge.language.fillers import is_filler
+from memoryd.knowledge.learning.clauses import before_question
 from memoryd.knowledge.learning.doubts import is_doubtful, is_of_now, is_question
 from memoryd.knowledge.learning.orders import names_secret, ordered
-from memoryd.knowledge.learning.reading import before_question, written_out
 from memoryd.knowledge.learning.sentences import own_sentences
+from memoryd.knowledge.learning.spoken import written_out
 
 __all__ = ["stated_sentences"]
 
