@@ -53,6 +53,7 @@ _FORMS = tuple(
             rf"|work as|live in|my|an?|the))* {_THING}(?:,| until recently| but| and)(?: \w+){{0,3}} (?:now|over"
             rf"|these days)\b"
         ),
+        rf"^(?:my |our )?{_THING} (?:has |have )?(?:just |recently )?(?:died|passed away|been put (?:down|to sleep))\b",
         rf"\bwrong about {_THING}{_STOP}",
     )
 )

@@ -30,16 +30,19 @@ CHANGING = re.compile(
     r"|going forward|promoted|replaced|recently|just (?:got|bought|started|joined|switched|became)|as of|starting"
     r"|quit|left|stopped|gave up|given up|cancell?ed|cancel|called off|is off|sold|traded|gave (?:it|the"
     r"|my) \w+ to|died"
-    r"|passed away|broke up|split up|divorced?|resigned|retired|stepped down|took over|taken over|taking over|finished"
+    r"|passed away|broke up|split up|divorced?|resigned|retired|stepped down|took over|taken over|taking over"
+    r"|finished"
     r"|finally|back (?:home|to)|turns out|decided|dropped|pulled out|raised|lowered|increased|reduced|bumped|cut"
     r"|upgraded"
     r"|downgraded|renamed|extended|extension|delayed|rescheduled|postponed|pushed|moves|relocated|used to"
-    r"|come (?:a)?round|got over|outgrew|lapsed?|expired|shut down|closed|negative|officially|down to|up to|already)\b",
+    r"|come (?:a)?round|got over|outgrew|lapsed?|expired|shut down|closed|negative|officially|down to|up to"
+    r"|already)\b",
     re.IGNORECASE,
 )
 TURNING = re.compile(
     r"\b(?:now|anymore|no longer|no more|after all|switched|moved|migrated|these days|nowadays|lately|from now on"
-    r"|replaced|quit|stopped|gave up|given up|cancell?ed|cancel|called off|is off|sold|traded|died|passed away|broke up"
+    r"|replaced|quit|stopped|gave up|given up|cancell?ed|cancel|called off|is off|sold|traded|died|passed away"
+    r"|broke up"
     r"|split up|divorced?|resigned|retired|stepped down|took over|taken over|taking over|turns out|dropped|pulled out"
     r"|raised|lowered|bumped|upgraded|downgraded|renamed|extension|delayed|rescheduled|postponed|pushed|relocated"
     r"|come (?:a)?round|got over|outgrew|lapsed?|shut down|negative|officially|down to|changed|promoted|finally"
@@ -55,7 +58,8 @@ NOT_ENDED = re.compile(
 )
 HAPPENED = re.compile(
     r"\b(?:was|were|went|visited|met|saw|bought|ate|watched|read|won|attended|finished|completed|traveled|travelled"
-    r"|flew|ran|had|took|did|made|gave|got|came|told|said|wrote|published|received|released|cooked|called|spent|lost"
+    r"|flew|ran|had|took|did|made|gave|got|came|told|said|wrote|published|received|released|cooked|(?<=\bi )called"
+    r"|(?<=\bwe )called|(?<=just )called|spent|lost"
     r"|found|broke|fixed|hosted|taught|learned|learnt|climbed|booked|ordered|sold|paid|signed|deployed|shipped"
     r"|collaborated|organized|organised|graduated|discovered|performed|played|presented|co-\w+ed)\b",
     re.IGNORECASE,

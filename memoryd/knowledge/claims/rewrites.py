@@ -41,6 +41,10 @@ _VOCABULARY = {
         r"(?:dislike|hate|detest|despise|avoid|can not stand|do not (?:like|enjoy|care for)|not (?:like|enjoy|care for)"
         r"|could not stand|am not (?:into|a fan of))"
     ),
+    "language": (
+        r"(?:english|german|french|spanish|italian|portuguese|dutch|polish|russian|turkish|japanese|chinese|mandarin"
+        r"|korean|arabic|hindi|swedish|danish|norwegian|finnish|greek|czech|hebrew|ukrainian|romanian|hungarian)"
+    ),
     "profession_pattern": PROFESSION_PATTERN,
 }
 _NAMES = re.compile(rf"~({'|'.join(sorted(_VOCABULARY, key=len, reverse=True))})")

@@ -193,6 +193,7 @@ _NARROW = re.compile(
     r"|\b(?:sold|quit|dropped|cancell?ed|left) an? |\bstopped (?:the|an?|my|our|at|by|in|for|off|over) ",
     re.IGNORECASE,
 )
+_AGO = re.compile(r" (?:last|this) (?:week|month|year|spring|summer|autumn|fall|winter|\w+day)$", re.IGNORECASE)
 _ENDS = re.compile(r"(?:have |has )?(?:cancel\w*|stopped|quit|gave up|given up|dropped|sold|left)\b", re.IGNORECASE)
 _PAST = re.compile(r"^(?:lived|worked|liked|loved|enjoyed|drove|was|were|had)\b", re.IGNORECASE)
 
@@ -280,7 +281,7 @@ def _of_subject(subject: str, rest: str) -> list[Claim]:
     said = rest.replace("can not stand", "hate").replace("can not bear", "hate")
     rest, affirmed, ended = _turned(said)
     past = bool(_PAST.match(rest)) and not re.match(r"was (?:born|promoted)|were born", rest)
-    if (past and not affirmed) or ((ended or not affirmed or _ENDS.match(rest)) and _NARROW.search(said)):
+    if (past and not affirmed) or ((ended or not affirmed or _ENDS.match(rest)) and _NARROW.search(_AGO.sub("", said))):
         return []  # what was not so once, or is not so at times
     short = _TRAILING.sub("", rest)
     for pattern, attribute, holds in PREDICATES:

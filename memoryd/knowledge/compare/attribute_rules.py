@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from memoryd.knowledge.claims.claim import Cardinality, Claim
 from memoryd.knowledge.claims.statement import Statement
 from memoryd.knowledge.compare.claim_pair import ClaimPair
@@ -15,6 +17,12 @@ __all__ = ["ATTRIBUTE_RULES", "by_claims"]
 _SPEAKERS = frozenset({"i", "we", ""})
 _DESCRIBED = frozenset(["home", "employer"])
 """Attributes whose value is a name or a description."""
+
+
+_TO_TOWN = re.compile(
+    r"\b(?:moved|relocated) (?:back )?to (?!(?:an?|the|my|our|his|her|their|another|live|be)\b)[a-z]{3,}"
+)
+"""Where somebody moved, if it is no description: "moved to leeds"."""
 
 
 def _same_holder(new: Claim, old: Claim, *, same_subject: bool) -> bool:
@@ -229,6 +237,8 @@ def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
 
 def _of_descriptions(new: Claim, old: Claim, said: Statement) -> Finding:
     """Compare "a small flat" with "Berlin", or with "a house"."""
+    if old.named and _TO_TOWN.search(said.text):
+        return Finding(Relation.DOUBTFUL, "maybe_town", "a town may be named, without a capital letter")
     if new.named != old.named and not (said.changing and new.named):
         return APART  # a name and a description may be of one
     return Finding(Relation.DOUBTFUL, "maybe_one", f"{new.attribute!r} is described, and may be the same")

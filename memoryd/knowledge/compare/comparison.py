@@ -126,6 +126,6 @@ def _meet(said: Statement, new: Words, old: Sequence[str], attributes: Collectio
     if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
         return True
     shared = new.stems.intersection(old)
-    if shared and said.gives_up:
+    if said.gives_up and (shared or new.names):
         return True
     return len(shared) >= TOPIC_COVERED * max(1, len(old))

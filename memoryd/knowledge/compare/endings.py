@@ -12,8 +12,6 @@ from memoryd.knowledge.language.stems import stem, word_set
 
 __all__ = ["ENDING", "ends"]
 
-ENDING = frozenset(["*", "partners", "consumes", "occupation", "marital status"])
-"""Attributes of claims that may end one of another attribute."""
 _CANCELLED = frozenset(["plans", "trip", "subscriptions"])
 _LEFT = frozenset(
     [
@@ -39,7 +37,11 @@ _STUDIES = frozenset(["major", "studies"])
 _STUDENT = frozenset(stem(["student"]))
 _ALONE = frozenset(stem(["single"]))
 _PARTNERS = frozenset(["wife", "husband", "girlfriend", "boyfriend", "partner", "fiancé", "fiancée"])
+ENDING = frozenset(["*", "partners", "consumes", "occupation", "marital status", *_PARTNERS])
+"""Attributes of claims that may end one of another attribute."""
 _MEAT = frozenset(stem(word_set(MEAT)))
+_OF_ANIMALS = _MEAT | frozenset(stem(word_set("egg eggs cheese milk butter dairy yoghurt fish honey")))
+_VEGAN = frozenset(stem(["vegan"]))
 _MEATLESS = frozenset(stem(word_set("vegan vegetarian pescatarian pescetarian")))
 
 
@@ -101,7 +103,18 @@ _ENDINGS = (
     _Ending(
         "eats_meat",
         lambda new, old: new.attribute == "consumes" and old.attribute == "diet",
-        lambda new, old: new.affirmed and not new.ended and new.value <= _MEAT and bool(old.value & _MEATLESS),
+        lambda new, old: (
+            new.affirmed
+            and not new.ended
+            and new.value <= (_OF_ANIMALS if old.value & _VEGAN else _MEAT)
+            and bool(old.value & _MEATLESS)
+        ),
+    ),
+    # "I'm dating Dana": single
+    _Ending(
+        "together",
+        lambda new, old: new.attribute in _PARTNERS and old.attribute == "marital status",
+        lambda new, old: new.affirmed and not new.ended and bool(old.value & _ALONE) and old.subject == new.subject,
     ),
     # "I switched from vim to emacs": what it was before
     _Ending(
