@@ -125,7 +125,7 @@ test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language mo
 	$(BIN)/python -m pytest -s tests/llm/real_model.py
 
 crash: $(READY)  ## Kill the daemon 500 times and look for what it lost (about 20 minutes)
-	MEMORYD_KILLS=500 MEMORYD_TALK_KILLS=50 $(BIN)/python -m pytest tests/test_crash.py tests/test_talk_crash.py
+	MEMORYD_KILLS=500 MEMORYD_TALK_KILLS=50 MEMORYD_LEARNING_KILLS=15 $(BIN)/python -m pytest tests/test_crash.py tests/test_talk_crash.py tests/test_learning_crash.py
 
 attack: $(READY)  ## Attack the daemon from other sandboxes, at full size (minutes; as root, or most is skipped)
 	MEMORYD_ATTACK=full $(BIN)/python -m pytest tests/attack

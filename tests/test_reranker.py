@@ -89,7 +89,7 @@ async def test_what_there_is_no_time_for_keeps_its_place(folder):
     model._logits = slow
     values = await model.scores("tea", ["gold"] * 50)
     model.close()
-    assert 10 == len(values)
+    assert 1 <= len(values) < 20  # 10 where the machine does nothing else
 
 
 async def test_places_for_higher_trust_are_kept(folder, clock, monkeypatch):

@@ -48,7 +48,8 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
     """
     Note which threads have messages that were not read; return how many messages were looked at.
 
-    A thread is read `wait_s` after the first of them. One that is parked stays so: its messages are kept for the retry.
+    A thread is read `wait_s` after the first of them, so that of two threads what was said first is learnt first. One
+    that is parked stays so: its messages are kept for the retry.
     """
     known = await ports.store.cursor(_CURSORS[kind])
     page = await ports.store.messages_past(known or 0, limit=NOTICED)
@@ -60,8 +61,8 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
     changes = []
     for message in first.values():
         held = await ports.store.work(message.owner, kind, message.thread_id)
+        due = min(now, message.create_time) + timedelta(seconds=wait_s)
         if held is None:
-            due = now + timedelta(seconds=wait_s)
             held = Work(
                 kind=kind,
                 owner=message.owner,
@@ -70,7 +71,7 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
                 due_time=due,
             )
         elif held.state is WorkState.IDLE:
-            held = replace(held, state=WorkState.WAITING, due_time=now + timedelta(seconds=wait_s))
+            held = replace(held, state=WorkState.WAITING, due_time=due)
         else:
             continue
         changes.append(ChangeSet(work=(held,)))

@@ -46,10 +46,10 @@ _REPORTED = re.compile(
 _OF_THE_TALK = re.compile(
     r"\byou(?:r|rs|rself|'re|'ve|'ll)?\b(?! (?:know|guys)\b)|\b(?:this|that|the|these|those) (?:code|function|error"
     r"|bug"
-    r"|file|text|script|thread|repo|project|module|branch|ticket|page|section|chapter|slide|loop|warning|footer"
-    r"|header"
+    r"|script|loop|warning|footer|header"
     r"|answer|question|response|result|output|draft|version|document|essay|paragraph|sentence|table|list|example|chat"
     r"|conversation|suggestion|idea|approach|plan you|one|ones|first|second|third|last|latter|former)\b"
+    r"|\b(?:this|that|these|those) (?:file|text|thread|repo|project|module|branch|ticket|page|section|chapter|slide)\b"
     r"|\bthe \w+ ones?\b|\b(?:option|version|variant|plan|draft|approach) (?:\d|[a-z]\b)"
     r"|\b(?:at the (?:end|top|start|beginning|bottom)|in) here$|\buse the (?:new|old|other|same|updated) \w+"
     r"|\b(?:a|in|the) (?:for|while) loop\b",
