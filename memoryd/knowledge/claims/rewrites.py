@@ -76,7 +76,8 @@ def rewritten(sentence: str) -> str:
     """Return a sentence with its contractions written out, put plainly; the same where no row has anything to say."""
     done: set[str] = set()
     for row in REWRITES:
-        if row.plain not in done:  # what one row has written is not written again by another
-            sentence, count = row.pattern.subn(row.plain, sentence, count=1)
-            done |= {row.plain} if count else set()
+        match = row.pattern.search(sentence) if row.plain not in done else None
+        if match is not None:  # what one row has written is not written again by another
+            sentence = f"{sentence[: match.start()]}{match.expand(row.plain)}{sentence[match.end() :]}"
+            done.add(row.plain)
     return sentence

@@ -16,7 +16,7 @@ from memoryd.knowledge.claims.attributes import PROFESSION_PATTERN
 from memoryd.knowledge.language.relations import RELATION_PATTERN
 from memoryd.model.memory import Kind
 
-__all__ = ["CATEGORIES", "CLAIMED", "ROWS", "Row"]
+__all__ = ["CATEGORIES", "CLAIMED", "Row", "rows_of"]
 
 CATEGORIES = ("personal", "preference", "relationship", "work", "habit", "goal", "decision", "date", "other")
 SURE, LIKELY = 0.9, 0.8
@@ -191,7 +191,16 @@ def _rows() -> tuple[Row, ...]:
     return tuple(Row(category, Kind(kind), float(confidence), pattern) for category, kind, confidence, pattern in lines)
 
 
-ROWS = _rows()
+_ROWS = _rows()
+_ROWS_OF = {
+    word: tuple(row for row in _ROWS if not row.first or word in row.first) for word in ("", "i", "we", "my", "our")
+}
+
+
+def rows_of(word: str) -> tuple[Row, ...]:
+    """Return the rows that a clause may match whose first word this is, in lower case, in their order."""
+    return _ROWS_OF.get(word, _ROWS_OF[""])
+
 
 CLAIMED: Mapping[str, str] = {
     "home": "personal", "employer": "work", "occupation": "work", "allergy": "personal", "diet": "personal",

@@ -19,7 +19,7 @@ from memoryd.knowledge.learning.answers import answered, asked_and_answered
 from memoryd.knowledge.learning.clauses import before_question, clauses_of, without_lead
 from memoryd.knowledge.learning.doubts import is_doubtful, is_ironic, is_of_now, is_question
 from memoryd.knowledge.learning.orders import Order, is_bare, is_of_before, names_secret, ordered
-from memoryd.knowledge.learning.patterns import CLAIMED, LIKELY, ROWS
+from memoryd.knowledge.learning.patterns import CLAIMED, LIKELY, rows_of
 from memoryd.knowledge.learning.sentences import own_sentences
 from memoryd.knowledge.learning.spoken import written_out
 from memoryd.model.memory import Kind
@@ -137,12 +137,15 @@ def _of_clause(clause: str, today: date, *, is_ordered: bool = False) -> list[Fa
     said = without_lead(clause).strip().rstrip(".!…,;:").strip()
     said = _TAIL.sub("", said)
     written = written_out(said)
-    if not said or len(said) > MOST_CHARACTERS or sum(map(str.isalpha, said)) < LEAST_LETTERS or names_secret(written):
+    if not said or len(said) > MOST_CHARACTERS or sum(map(str.isalpha, said)) < LEAST_LETTERS:
         return []
-    if not is_ordered and (is_doubtful(written) or is_question(said)):
+    found = _row_of(written, today)
+    if found is _VETO or (found is None and not _OF_SPEAKER.match(written)):
         return []
-    found = _row_of(written, today) or _claim_of(written)
-    if found is None or found is _VETO:
+    if names_secret(written) or (not is_ordered and (is_doubtful(written) or is_question(said))):
+        return []
+    found = found or _claim_of(written)
+    if found is None:
         return []
     category, kind, confidence = found
     if category == "date":
@@ -217,9 +220,7 @@ def _row_of(written: str, today: date) -> _Found | None:
     if _PASSING.search(written):
         return _VETO
     first = written.split(" ", 1)[0].lower()
-    for row in ROWS:
-        if row.first and first not in row.first:
-            continue
+    for row in rows_of(first):
         match = row.pattern.match(written)
         if match is None:
             continue
@@ -254,23 +255,18 @@ _POINTS = re.compile(
 
 def _claim_of(written: str) -> _Found | None:
     """Return what the reader of statements finds: an attribute of the speaker, as it is now."""
+    if _NOT_OF_NOW.match(written) or not _OF_SPEAKER.match(written) or _POINTS.search(written):
+        return None
     statement = statement_of(written)
-    past = re.match(r"(?:i|we) (?:\w+ )?(?:was|were|lived|worked|had|used to)\b", written, re.IGNORECASE)
-    if (
-        statement.hedged
-        or past
-        or _POINTS.search(written)
-        or not re.match(
-            r"(?:i|my|we"
-            r"|our)\b",
-            written,
-            re.IGNORECASE,
-        )
-    ):
+    if statement.hedged:
         return None
     found = (CLAIMED[claim.attribute] for claim in statement.claims if claim.attribute in CLAIMED)
     category = next(found, None)
     return None if category is None else (category, Kind.FACT, LIKELY)
+
+
+_OF_SPEAKER = re.compile(r"(?:i|my|we|our)\b", re.IGNORECASE)
+_NOT_OF_NOW = re.compile(r"(?:i|we) (?:\w+ )?(?:was|were|lived|worked|had|used to)\b", re.IGNORECASE)
 
 
 def _capital(text: str) -> str:

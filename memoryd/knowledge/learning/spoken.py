@@ -25,14 +25,15 @@ _AS_SPOKEN = {
 _INFORMAL = tuple(
     (re.compile(rf"(?<!\w)(?:{short})(?!\B\w)", re.IGNORECASE), long) for short, long in _AS_SPOKEN.items()
 )
-
-
+_ANY = re.compile("|".join(pattern.pattern for pattern, _ in _INFORMAL), re.IGNORECASE)
 _RELATIVE = re.compile(r", who (?:is|has|was|works|lives|loves|comes) [^,]{2,60}, (?=\w)", re.IGNORECASE)
 
 
 def written_out(text: str) -> str:
     """Return a text on one line with its contractions written out, also those without an apostrophe."""
     written = _RELATIVE.sub(" ", plain(text))
+    if not _ANY.search(written):
+        return written
     for pattern, long in _INFORMAL:
         written = pattern.sub(long, written)
     return written
