@@ -93,15 +93,29 @@ class JobTable:
 
     async def decay(self, progress: Progress) -> Mapping[str, int]:
         """Forget what has faded."""
-        done = await forget_faded(self._ports, now=progress.now, dry_run=progress.dry_run)
-        progress.done_count = progress.total_count = done.examined_count
+
+        def tell(examined: int) -> None:
+            progress.done_count = examined
+            progress.total_count = max(progress.total_count, examined)
+
+        progress.total_count = (await self._ports.store.info()).memory_count  # with those that are hidden
+        done = await forget_faded(self._ports, now=progress.now, dry_run=progress.dry_run, tell=tell)
+        progress.total_count = progress.done_count
         return {"examined": done.examined_count, "decayed": done.decayed_count, "held": int(bool(done.held))}
 
     async def gc(self, progress: Progress) -> Mapping[str, int]:
         """Erase what is past its grace."""
-        grace = self._config.sandbox.ended_grace_days
+
+        def tell(erased: int, whole: int) -> None:
+            progress.done_count, progress.total_count = erased, whole
+
         done = await run_gc(
-            self._ports, self._issuer, now=progress.now, ended_grace_days=grace, dry_run=progress.dry_run
+            self._ports,
+            self._issuer,
+            now=progress.now,
+            ended_grace_days=self._config.sandbox.ended_grace_days,
+            dry_run=progress.dry_run,
+            tell=tell,
         )
         return {
             "expired": done.expired_count,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -14,10 +15,16 @@ __all__ = ["run_gc"]
 
 
 async def run_gc(
-    ports: Ports, issuer: GrantIssuer, *, now: datetime, ended_grace_days: float, dry_run: bool = False
+    ports: Ports,
+    issuer: GrantIssuer,
+    *,
+    now: datetime,
+    ended_grace_days: float,
+    dry_run: bool = False,
+    tell: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> GcReport:
     """Erase what is past its grace, or only count it; nothing while the clock is in doubt."""
-    report = await collect(ports, now=now, dry_run=dry_run)
+    report = await collect(ports, now=now, dry_run=dry_run, tell=tell)
     if report.held and not dry_run:
         return report
     grants = await issuer.collect(now, grace_days=ended_grace_days, dry_run=dry_run)

@@ -23,7 +23,7 @@ from memoryd.model.limits import MAX_BATCH, MAX_CONTENT_BYTES, MAX_QUERY_BYTES, 
 from tests.eval.drafts import cut, happened, words_of
 from tests.eval.local import FACTS
 from tests.eval.scorer import scorer_of
-from tests.eval.talk import ask_messages, feed_messages, tell_neighbours, until_embedded
+from tests.eval.talk import ask_messages, feed_messages, learn, tell_facts, tell_neighbours, until_embedded
 from tests.support import running
 
 EVERY_SET = (
@@ -99,7 +99,7 @@ def main() -> None:
     args = parser.parse_args()
     scorer = scorer_of(args.data)
     folder = Path(tempfile.mkdtemp(prefix="memoryd-eval-"))
-    with running(folder) as daemon:
+    with running(folder, config="[learning]\nwait_s = 86400\n") as daemon:
         found: dict[str, dict[str, Any]] = {}
         for name in EVERY_SET if args.sets == "all" else args.sets.split(","):
             data = scorer.load(name)
@@ -123,6 +123,8 @@ def main() -> None:
                 until_embedded(next(iter(clients.values())))
                 scorer.print_report(scorer.evaluate(data, ask))
                 tell_neighbours(data, clients)
+                print(f"{learn(next(iter(clients.values())))} facts learnt from the first conversation")
+                tell_facts(data, clients)
                 continue
 
             def search(conversation: str, query: str, k: int, clients=clients, ids=ids, wanted=wanted) -> list[str]:

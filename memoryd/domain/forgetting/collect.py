@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -21,11 +21,13 @@ from memoryd.turns import in_turns
 __all__ = ["collect"]
 
 
-async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcReport:
+async def collect(
+    ports: Ports, *, now: datetime, dry_run: bool = False, tell: Callable[[int, int], None] = lambda _done, _all: None
+) -> GcReport:
     """
     Erase what is past its grace, in slices between which others get their turn; or only count it.
 
-    Nothing is erased while the clock is in doubt.
+    Nothing is erased while the clock is in doubt. `tell` hears how many are erased, of how many.
     """
     held = ports.doubt(now)
     if held and not dry_run:
@@ -42,9 +44,12 @@ async def collect(ports: Ports, *, now: datetime, dry_run: bool = False) -> GcRe
         return replace(report, dry_run=True, held=held)
     if not ports.is_behind(now):
         await _redate(ports, now)
+    done, whole = 0, report.expired_count + report.superseded_count + report.deleted_count
     while due:
         for n in range(0, len(due), SLICE):
             await _purge_slice(due[n : n + SLICE], graces, ports, now)
+            done += len(due[n : n + SLICE])
+            tell(done, max(done, whole))
         _, due = await ports.store.collectable(graces, limit=READ_AT_ONCE)
     if report.request_count:
         await ports.store.commit(ChangeSet(forget_requests_before=graces.requests_before))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from memoryd.domain.batching import READ_AT_ONCE, SLICE
@@ -18,8 +18,14 @@ from memoryd.turns import in_turns
 __all__ = ["forget_faded"]
 
 
-async def forget_faded(ports: Ports, *, now: datetime, dry_run: bool = False) -> Decayed:
-    """Forget what has faded, in slices between which others get their turn; or only tell what would go."""
+async def forget_faded(
+    ports: Ports, *, now: datetime, dry_run: bool = False, tell: Callable[[int], None] = lambda _: None
+) -> Decayed:
+    """
+    Forget what has faded, in slices between which others get their turn; or only tell what would go.
+
+    `tell` hears how many memories were looked at.
+    """
     name = ports.policy.rules.decay
     if PRESETS[name] is None:
         return Decayed(0, 0, (), dry_run)
@@ -35,6 +41,7 @@ async def forget_faded(ports: Ports, *, now: datetime, dry_run: bool = False) ->
         gone += [Faded(m.id, m.scope.user_id or m.scope.chat_id or "", confidence_at(m, now, name)) for m in faded]
         for n in range(0, 0 if dry_run else len(faded), SLICE):
             await _forget_slice(faded[n : n + SLICE], ports, now)
+        tell(examined)
     gone.sort(key=lambda one: (one.confidence, one.id))
     return Decayed(examined, len(gone), tuple(gone), dry_run, held)
 
