@@ -11,13 +11,15 @@ from memory_client import MessageDraft
 from memoryd.daemon.config import Config, MemoryConfig
 from memoryd.daemon.learners import make_extractor
 from memoryd.domain.conversation.append import append
+from memoryd.domain.conversation.search import search_with_messages
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.errors import StartupError
 from memoryd.learning.extractor import load_extractor
 from memoryd.learning.follow import Learner
 from memoryd.learning.rules import RulesExtractor
 from memoryd.model.caller import Caller
-from memoryd.model.query import Filter
+from memoryd.model.memory import Kind
+from memoryd.model.query import Filter, Query
 from memoryd.model.trust import Trust
 from memoryd.model.work import EXTRACTION_JOB, RunState, WorkState
 from tests.builders import Local, open_duckdb, ports_over, ram_store
@@ -210,3 +212,17 @@ def test_an_unknown_extractor_is_refused_naming_those_there_are():
         load_extractor("magic", {"rules": RulesExtractor})
     assert None is load_extractor("none", {})
     assert "rules" == make_extractor(Config()).name
+
+
+async def test_beside_messages_what_was_learnt_stands_with_its_message(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    await memory.append("t", TALK)
+    await learner(ports, clock).step()
+    query = Query(
+        text="What is Sarah allergic to?", filter=Filter(kinds=frozenset({Kind.EPISODE, Kind.FACT})), min_score=0.0
+    )
+    hits = (await search_with_messages(query, Caller(user_id="alice"), ports, now=clock.now)).hits
+    (fact,) = [one for one in (await memory.page()).memories if "Sarah" in one.content]
+    assert TALK[3].content == hits[0].memory.content
+    assert (fact.id,) == hits[0].same_ids
+    assert fact.id not in {hit.memory.id for hit in hits}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, tzinfo
+from time import sleep
 
 from memoryd.knowledge.language.relative_times import has_relative_time
 from memoryd.knowledge.learning.reading import Fact, facts_in
@@ -56,6 +57,7 @@ class RulesExtractor:
         for n, message in enumerate(exchange.messages):
             if n >= exchange.first and is_spoken(message):
                 found += self._of_message(message, _before(exchange.messages, n))
+                sleep(0)  # other threads go on now, and not when Python takes the turn away, after 5 ms
         return found
 
     def _of_message(self, message: Message, before: Message | None) -> list[Learnt]:

@@ -20,6 +20,7 @@ from memoryd.model.grant import GrantUsage
 from memoryd.model.memory import Draft, Outcome, Source
 from memoryd.model.message_draft import MASK
 from memoryd.model.scope import Owner
+from memoryd.turns import in_turns
 
 __all__ = ["EMBEDDING_LINE", "Judged", "Offered", "embedded", "judged", "offered", "quota_locks"]
 
@@ -112,7 +113,7 @@ async def judged(
     session = WriteSession(ports, indexes, now, heads=heads, used=used, count=max(1, len(offers)))
     recorded: list[Recorded] = []
     try:
-        for (draft, message), vector in zip(offers, vectors, strict=True):
+        async for (draft, message), vector in in_turns(zip(offers, vectors, strict=True)):
             if ports.secrets([draft.content]):
                 recorded.append(("", Outcome.REJECTED, ("secret",)))
                 continue

@@ -29,17 +29,39 @@ Placed = tuple[Hit, Owner, str, int]
 
 
 async def search_with_messages(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
-    """Return memories and messages that answer a query, best first: the order is that of their scores."""
+    """
+    Return memories and messages that answer a query, best first: the order is that of their scores.
+
+    What was learnt from a message is shown with it once, as one of its `same_ids`. Where its message does not answer
+    as well as others, it stands behind them: it says no more than its message, and short sentences score high. (Beside
+    the messages of LoCoMo, learnt facts by their own scores took evidence from the first ten: .845 became .783.)
+    """
     with Prompt(query.text, caller, ports) as asked:
         memories = await find(query, asked, caller, Scopes(ports), now=now)
         episodes = await find(replace(query, why_not=""), asked, caller, EpisodeScopes(ports), now=now)
-    said = (replace(hit, memory=as_shown(hit.memory)) for hit in episodes.hits)
-    hits = sorted((*memories.hits, *said), key=lambda hit: -hit.score)[: query.limit]
+    said = [replace(hit, memory=as_shown(hit.memory)) for hit in episodes.hits]
+    hits = _merged(memories.hits, said)[: query.limit]
     legs = dict.fromkeys((*memories.unavailable_legs, *episodes.unavailable_legs))
     counted = {hit.memory.id for hit in memories.hits}
     recalled = [hit.memory for hit in hits if hit.memory.id in counted]
     ports.recalls.note(recalled, now, trusted=caller.trust is Trust.HOST)
     return SearchResult(tuple(hits), tuple(legs), memories.miss, memories.embedding_s)
+
+
+def _merged(memories: Sequence[Hit], said: Sequence[Hit]) -> list[Hit]:
+    """Return memories and messages in one order, and what was learnt from a message with it, or behind all."""
+    place_of_message = {hit.memory.id: n for n, hit in enumerate(said)}
+    same: dict[int, list[str]] = {}
+    own: list[Hit] = []
+    behind: list[Hit] = []
+    for hit in memories:
+        places = [place_of_message[one] for one in hit.memory.source.message_ids if one in place_of_message]
+        if places:
+            same.setdefault(min(places), []).extend((hit.memory.id, *hit.same_ids))
+        else:
+            (behind if hit.memory.source.message_ids else own).append(hit)
+    told = [replace(hit, same_ids=(*hit.same_ids, *same.get(n, ()))) for n, hit in enumerate(said)]
+    return [*sorted((*own, *told), key=lambda hit: -hit.score), *behind]
 
 
 async def search_messages(asked: MessageSearch, caller: Caller, ports: Ports, *, now: datetime) -> FoundMessages:
