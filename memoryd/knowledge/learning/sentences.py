@@ -80,7 +80,7 @@ def own_sentences(text: str) -> list[str]:
     for line in kept.split("\n"):
         if _QUOTED_LINE.match(line):
             continue
-        pasted = _LINES_OF_ANOTHER.search(line)
+        pasted = _LINES_OF_ANOTHER.search(line) if ":" in line else None
         found += _sentences(line[: pasted.start()] if pasted else line)
         if pasted:  # what follows is not theirs, to the end
             break
