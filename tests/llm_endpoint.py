@@ -124,10 +124,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def chat_endpoint() -> Iterator[Chat]:
+def chat_endpoint(port: int = 0) -> Iterator[Chat]:
     """Serve an endpoint, and yield what it is asked and answers."""
     chat = Chat()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"chat": chat}))
+    server = ThreadingHTTPServer(("127.0.0.1", port), type("Handler", (_Handler,), {"chat": chat}))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

@@ -28,7 +28,7 @@ from memoryd.v1 import identity_service_pb2, identity_service_pb2_grpc, memory_p
 from memoryd.v1 import memory_service_pb2 as pb
 from tests.bench import embedding, identity, knowledge, talk
 from tests.bench.callers import callers
-from tests.bench.night import night
+from tests.bench.night import endpoint, night
 from tests.bench.report import HEAD, compare_with, cpu_s, one, quantile, row, rss_mb, scratch
 from tests.bench.scaling import scaling
 from tests.bench.seed import fill, sentences
@@ -321,7 +321,7 @@ def main() -> None:
         "--only",
         default="",
         help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million,"
-        "identity,listeners,flood,judged,upkeep,crowd,callers,embedding,reembed,append,talk,context,pages,night,scaling",
+        "identity,listeners,flood,judged,upkeep,crowd,callers,embedding,reembed,append,talk,context,pages,night,endpoint,scaling",
     )
     parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")
     args = parser.parse_args()
@@ -333,7 +333,11 @@ def main() -> None:
     load = os.getloadavg()
     print(f"cores {os.cpu_count()}, load average {load[0]:.2f} {load[1]:.2f} {load[2]:.2f}\n")
     print(HEAD)
-    growing = {"night": lambda: night(quick=args.quick), "scaling": lambda: scaling(quick=args.quick, chart=args.chart)}
+    growing = {
+        "night": lambda: night(quick=args.quick),
+        "endpoint": endpoint,
+        "scaling": lambda: scaling(quick=args.quick, chart=args.chart),
+    }
     parts = IDENTITY | KNOWLEDGE | EMBEDDING | TALK | growing
     if not wanted or wanted - set(parts):
         memories(on, quick=args.quick)

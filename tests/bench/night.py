@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import random
 import shutil
+import socket
 import threading
 import time
 
@@ -13,6 +15,7 @@ from memoryd.v1 import memory_service_pb2_grpc
 from tests.bench.knowledge import NAMES, PLACES, THINGS
 from tests.bench.report import cpu_s, one, quantile, row, scratch
 from tests.bench.seed import fill, sentences
+from tests.llm_endpoint import chat_endpoint
 from tests.support import Daemon
 
 USERS, A_THREAD, A_BATCH = 100, 100, 50
@@ -105,3 +108,50 @@ def _jobs(daemon: Daemon, host: MemoryClient, searches: list[float], a_search: f
         whole += took
         if job == JOBS[-1]:
             one(f"A night over {size:,} memories and {size:,} unread messages: CPU", whole, "s", "≤ 60")
+
+
+WAYS = ("hang", "drip", "die", "flood", 503, b"{" * 100_000)
+
+
+def _serve(port: int, way: str | int | bytes) -> None:
+    with chat_endpoint(port) as chat:
+        chat.answer = way
+        threading.Event().wait()
+
+
+def endpoint() -> None:
+    """Searches while a language model hangs, dies, floods or is refused, with 200 threads that wait for it."""
+    from tests.bench.__main__ import timed_search
+
+    folder = scratch()
+    fill(folder / "memory.duckdb", {"searcher": 2000})
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    model = f'[llm]\nurl = "http://127.0.0.1:{port}/v1"\nmodel = "m"\ntimeout_s = 1.0\n'
+    daemon = Daemon(folder, config=f'[learning]\nwait_s = 86400\nextractor = "openai"\njudge = "openai"\n{model}')
+    daemon.start()
+    spawn = multiprocessing.get_context("spawn")  # in this process, it would hold up the one who measures
+    with daemon.client("said", timeout_s=300) as client, daemon.channel() as channel:
+        for n in range(200):
+            client.append(f"t{n}", conversation(20, seed=n))
+        while client.server_info().unembedded_message_count:
+            time.sleep(0.2)
+        stub = memory_service_pb2_grpc.MemoryServiceStub(channel)
+        queries = iter(sentences(40_000, seed=9))
+        for way in WAYS:
+            quiet = [timed_search(stub, f"{next(queries)} q", "searcher")[0] for _ in range(1000)]
+            server = spawn.Process(target=_serve, args=(port, way))
+            server.start()
+            busy: list[float] = []
+            until = time.monotonic() + 15
+            while time.monotonic() < until:
+                run = client.run_job("llm_extraction")
+                while client.job_run(run.id).end_time is None:
+                    busy += [timed_search(stub, f"{next(queries)} b", "searcher")[0] for _ in range(20)]
+            server.terminate()
+            server.join()
+            name = way if isinstance(way, str | int) else "no JSON"
+            ratio = quantile(busy, 0.99) / quantile(quiet, 0.99)
+            one(f"  an endpoint that answers so: {name}: ratio of the p99s of {len(busy)} searches", ratio, "×", "≤ 2")
+    daemon.stop()
+    shutil.rmtree(folder)
