@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from types import SimpleNamespace
+
 import pytest
 from memory_client import MessageDraft, Trust
 
 from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.learning.summaries import Summaries
+from memoryd.learning.summary import extract_of, sum_up
 from memoryd.model.caller import Caller
+from memoryd.model.scope import Owner, Scope
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.llm_endpoint import model_at
 from tests.support import running
@@ -181,3 +187,45 @@ def test_over_the_wire_a_long_thread_gets_an_extract(folder):
         held = memory.summary("t")
         assert ("rules", True) == (held.summary_by, held.summary.startswith("Extract of "))
         assert "rules" == memory.thread("t").summary_by
+
+
+async def test_long_turns_are_compared_by_their_beginning_and_nobody_waits():
+    async def none(texts):
+        assert max(map(len, texts)) == 1000
+
+    turns = [("user", " ".join(f"word{n}{k % 50}" for k in range(4000))) for n in range(300)]
+    working = asyncio.create_task(extract_of(turns, none))
+    longest, began = 0.0, time.monotonic()
+    while not working.done():
+        await asyncio.sleep(0)
+        longest, began = max(longest, time.monotonic() - began), time.monotonic()
+    assert longest < 0.5  # it was 30 s
+    assert (await working).startswith("Extract of 300")
+
+
+class Meanwhile:
+    """A model that is slow enough for something to happen."""
+
+    model = "slow"
+
+    def __init__(self, happens) -> None:
+        self.happens = happens
+        self.asked = ""
+
+    async def ask(self, prompt, lines, schema):
+        self.asked = lines
+        await self.happens()
+        return SimpleNamespace(text='{"summary": "They spoke of the garden"}')
+
+
+async def test_what_is_erased_while_a_summary_is_written_keeps_it_from_being_stored(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    await talk(memory)
+    await memory.compact_thread("t")
+    thread = await ports.store.thread(Owner("default", Scope(user_id="alice")), "t")
+
+    async def happens():
+        await memory.delete_thread("t")
+
+    assert not await sum_up(thread, Meanwhile(happens), ports, now=clock.now)
+    assert [] == list((await memory.threads()).threads)

@@ -7,7 +7,9 @@ each other. A summary that somebody set by call is never touched.
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -25,6 +27,7 @@ from memoryd.llm.replies import text_in_reply
 from memoryd.model.caller import Caller
 from memoryd.model.conversation import Message, Role, Session, Thread
 from memoryd.model.recalled_text import without_recalled
+from memoryd.turns import in_turns
 
 __all__ = ["BY_RULES", "PROMPT", "extract_of", "sum_up", "wants_summary"]
 
@@ -32,9 +35,11 @@ PROMPT = "summary.v1"
 BY_RULES = "rules"
 MOST_READ = 300  # messages that are looked at: the last of those that have left the prompts
 MOST_ASKED = 60  # of which a model reads so many at once
+MOST_OF_TURN = 1_000  # characters of a turn that are compared
 MOST_LINES = 8  # of an extract
 LINE = 240  # characters of a line
 MOST_OF_SUMMARY = 4_000  # characters that a model may write
+MOST_WORDS = 8_192  # the commonest, by which turns are compared where there are no vectors
 LIKE_ANOTHER = 0.5  # weight of how like a turn is one that is taken already
 LEAST_OF_HOST = 4  # messages of the host's, for a summary that is of them alone
 _SCHEMA = {
@@ -73,20 +78,33 @@ async def sum_up(thread: Thread, model: LanguageModel | None, ports: Ports, *, n
     )
     turns = _trusted([turn for message in messages if (turn := _turn(message)) is not None])
     if not turns:
-        return False
+        return await _noted(thread, replace(thread, summary_seq=thread.view_seq), (), ports, now) and False
     trust = min((turn.message.trust for turn in turns), key=lambda one: one.weight)
     if thread.summary and thread.summary_trust.outranks(trust):
         return False
-    text, by = await _written(thread, turns, model, ports)
+    before = "" if trust.outranks(thread.summary_trust) else thread.summary
+    text, by = await _written(replace(thread, summary=before), turns, model, ports)
     if ports.secrets([text]):
         return False
+    summed_up = replace(
+        thread, summary=text, summary_seq=thread.view_seq, summary_time=now, summary_trust=trust, summary_by=by
+    )
+    return await _noted(thread, summed_up, [turn.message for turn in turns], ports, now)
+
+
+async def _noted(thread: Thread, new: Thread, read: Sequence[Message], ports: Ports, now: datetime) -> bool:
+    """Write a summary down, unless something that was read for it is gone; return whether it was written."""
 
     async def change(known: Thread) -> tuple[Thread, tuple[Session, ...], bool]:
-        if not wants_summary(known) or known.view_seq < thread.view_seq:
+        if not wants_summary(known) or known.view_seq < thread.view_seq or known.create_time != thread.create_time:
+            return known, (), False
+        places = {(thread.id, message.seq) for message in read}
+        if len(await ports.store.message_sizes(thread.owner, places)) < len(places):
             return known, (), False
         changed = replace(
-            known, summary=text, summary_seq=thread.view_seq, summary_time=now, summary_trust=trust, summary_by=by
-        )
+            known, summary=new.summary, summary_seq=new.summary_seq, summary_time=new.summary_time,
+            summary_trust=new.summary_trust, summary_by=new.summary_by,
+        )  # fmt: skip
         return changed, (), True
 
     caller = Caller(thread.agent_id, thread.scope.user_id, thread.scope.chat_id)
@@ -161,9 +179,9 @@ async def extract_of(turns: Sequence[tuple[str, str]], vectors: Vectors) -> str:
     Central is what has a high cosine to the mean of all; each turn that is taken makes those like it less so (maximal
     marginal relevance, Carbonell and Goldstein 1998). Without vectors likeness is the share of words.
     """
-    texts = [said for _, said in turns]
+    texts = [said[:MOST_OF_TURN] for _, said in turns]
     made = await vectors(texts)
-    alike = _of_words(texts) if made is None else made @ made.T
+    alike = await _of_words(texts) if made is None else made @ made.T
     taken = _central(np.asarray(alike, dtype=np.float64))
     lines = [f"- {turns[n][0]}: {_cut(turns[n][1])}" for n in sorted(taken)]
     return "\n".join([f"Extract of {len(turns)} earlier messages:", *lines])
@@ -182,10 +200,23 @@ def _central(alike: np.ndarray) -> list[int]:
     return taken
 
 
-def _of_words(texts: Sequence[str]) -> np.ndarray:
+async def _of_words(texts: Sequence[str]) -> np.ndarray:
     """Return how like texts are by the words that they share (Jaccard), shape (n, n)."""
-    words = [value_of(text) for text in texts]
-    return np.array([[len(one & other) / max(1, len(one | other)) for other in words] for one in words])
+    words = [value_of(text) async for text in in_turns(texts)]
+    return await asyncio.to_thread(_shares, words)
+
+
+def _shares(words: Sequence[frozenset[str]]) -> np.ndarray:
+    counts = Counter(word for some in words for word in some)
+    columns = {word: n for n, (word, count) in enumerate(counts.most_common(MOST_WORDS)) if count > 1}
+    holds = np.zeros((len(words), len(columns)), dtype=np.float32)
+    for row, some in zip(holds, words, strict=True):
+        row[[columns[word] for word in some if word in columns]] = 1
+    both = holds @ holds.T
+    sizes = np.array([len(some) for some in words], dtype=np.float32)
+    shares: np.ndarray = both / np.maximum(1, sizes[:, None] + sizes[None, :] - both)
+    np.fill_diagonal(shares, 1)
+    return shares
 
 
 def _cut(text: str) -> str:

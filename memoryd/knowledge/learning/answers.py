@@ -13,11 +13,13 @@ from importlib import resources
 
 from memoryd.knowledge.language.fillers import is_filler
 from memoryd.knowledge.language.relations import RELATION_PATTERN
+from memoryd.knowledge.learning.sentences import tidy
 
 __all__ = ["answered", "asked_and_answered"]
 
 MOST_WORDS = 14  # of an answer; a longer one is read by itself
 MOST_QUESTION = 400  # characters at the end of what was said before
+MOST_ANSWER = 300  # characters at the beginning of an answer
 _BEGIN = (
     r"(?:^|[.!?,:;\n–—-]\s*|\b(?:and|so|but|by the way|btw|first|tell me|may i ask|can i ask"
     r"|out of curiosity)\b,?\s+)"
@@ -75,8 +77,7 @@ _PLURAL_IS = re.compile(r"^(My [\w' -]+?s) is (?=.*(?:,| and ))")
 
 def answered(before: str, text: str) -> str | None:
     """Return what an answer says, as a sentence of its speaker; None if it is none, or says nothing by itself."""
-    question = before.strip()[-MOST_QUESTION:].replace("\u2019", "'")
-    answer = text.strip().split("\n")[0].replace("\u2019", "'")
+    question, answer = _short(before[-MOST_QUESTION:]), _short(text[:MOST_ANSWER]).split("\n")[0]
     answer = re.split(r"(?<=[.!])\s+(?=\w)", answer, maxsplit=1)[0].strip(" .!,;")
     if "?" not in question or not answer or len(answer.split()) > MOST_WORDS:
         return None
@@ -99,14 +100,18 @@ def answered(before: str, text: str) -> str | None:
     return None
 
 
+def _short(text: str) -> str:
+    return tidy(text).strip().replace("\u2019", "'")
+
+
 def asked_and_answered(before: str, text: str) -> str | None:
     """
     Return a lasting question about somebody with their short answer: "How do you take your coffee? Flat white".
 
     For questions of which no row says how an answer to them is put.
     """
-    question = before.strip().replace("\u2019", "'")
-    answer = re.split(r"(?<=[.!])\s+(?=\w)|\n", text.strip(), maxsplit=1)[0].strip(" .!,;")
+    question = _short(before[-MOST_QUESTION:])
+    answer = re.split(r"(?<=[.!])\s+(?=\w)|\n", _short(text[:MOST_ANSWER]), maxsplit=1)[0].strip(" .!,;")
     answer = re.sub(r"^(?:(?:yes|yeah|yep|sure|oh|well|um+|hm+),? +)+", "", answer, flags=re.IGNORECASE)
     if not question.endswith("?") or not answer or len(answer.split()) > MOST_WORDS:
         return None
@@ -114,8 +119,7 @@ def asked_and_answered(before: str, text: str) -> str | None:
         return None
     asked = re.split(r"(?<=[.!?\n])\s+", question)[-1]
     asked = _BEFORE_QUESTION.sub("", asked)
-    is_lasting = _LASTING.search(asked) and not _PASSING.search(asked)
-    if not is_lasting or len(asked) > MOST_ASKED or is_filler(answer):
+    if len(asked) > MOST_ASKED or not _LASTING.search(asked) or _PASSING.search(asked) or is_filler(answer):
         return None
     if _SENTENCE.match(answer) and not re.match(r"(?:he|she|they|it)\b", answer, re.IGNORECASE):
         return None
@@ -140,7 +144,7 @@ _LASTING = re.compile(
     r" (?:usually|normally|typically|mostly|take|have|use|work|speak|play|drive|eat|drink|prefer|like|live|smoke|own"
     r"|shop|fly"
     r"|bank|train|report|teach|study|practi[cs]e|wake|sleep)"
-    r"|(?:what|which|when|where|who|how)(?:'s| is| are| old is| old are)\b[^?]*\byour (?!plan|thought|question"
+    r"|(?:what|which|when|where|who|how old)(?:'s| is| are)\b[^?]*\byour (?!plan|thought|question"
     r"|opinion|guess"
     r"|problem|issue|error|code|take|favou?rites?|fave|memor|inspiration|best|view|answer|request|query"
     r"|preferred option)"

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 
+from memoryd.knowledge.learning.spans import days_of, span_of
+
 __all__ = ["Order", "is_bare", "is_of_before", "names_secret", "ordered"]
 
 _ORDER = re.compile(
@@ -87,8 +89,6 @@ _FOR = re.compile(
     r"(?P<count2>\d+|an?|one|two|three|four|six|a couple of|a few)? ?(?P<unit2>day|week|month|year)s?\)?)[.!]*$",
     re.IGNORECASE,
 )
-_COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "six": 6, "a couple of": 2, "a few": 3}
-_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def ordered(sentence: str) -> Order | None:
     order = _timed(content)
     limited = _ONLY.search(match["before"])
     if order is not None and limited and order.lasts is None:
-        return Order(order.content, timedelta(days=_DAYS[limited["unit"].lower()]))
+        return Order(order.content, timedelta(days=days_of(limited["unit"])))
     return order
 
 
@@ -212,10 +212,9 @@ def _timed(content: str) -> Order | None:
     lasts = None
     if match:
         count, unit = (match["count"] or match["count2"] or "one"), (match["unit"] or match["unit2"])
-        number = int(count) if count.isdigit() else _COUNTS[count.lower()]
         kept = match["content"] or match["content2"]
         if re.search(r"\b(?:have|has|had) been\b", kept) is None:
-            lasts = timedelta(days=number * _DAYS[unit.lower()])
+            lasts = span_of(count, unit)
             content = kept if match["content"] else content
     if len(re.findall(r"\w", content)) < 2:  # noqa: PLR2004  a letter is no fact
         return None

@@ -21,6 +21,7 @@ from memoryd.knowledge.learning.doubts import is_doubtful, is_ironic, is_of_now,
 from memoryd.knowledge.learning.orders import Order, is_bare, is_of_before, names_secret, ordered
 from memoryd.knowledge.learning.patterns import CLAIMED, LIKELY, rows_of
 from memoryd.knowledge.learning.sentences import own_sentences
+from memoryd.knowledge.learning.spans import span_of
 from memoryd.knowledge.learning.spoken import written_out
 from memoryd.model.memory import Kind
 
@@ -279,11 +280,6 @@ _LASTS = re.compile(
     r"|twelve|a couple of|a few)? ?(?P<unit>day|week|month|year)s?\b(?! (?:now|ago|in a row|already))",
     re.IGNORECASE,
 )
-_COUNTS = {
-    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
-    "ten": 10, "twelve": 12, "a couple of": 2, "a few": 3,
-}  # fmt: skip
-_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _STAYS = re.compile(r"\b(?:am|are|is|will be|staying|visiting|away|off|until|till)\b", re.IGNORECASE)
 
 
@@ -302,6 +298,4 @@ def _dated(fact: Fact, said: str, today: date, *, lasts: timedelta | None = None
     match = _LASTS.search(written)
     if match is None or not (match["count"] or "next" in match[0] or "coming" in match[0]):
         return fact
-    count = match["count"] or "one"
-    number = int(count) if count.isdigit() else _COUNTS[count.lower()]
-    return replace(fact, lasts=timedelta(days=number * _DAYS[match["unit"].lower()]))
+    return replace(fact, lasts=span_of(match["count"] or "one", match["unit"]))

@@ -9,9 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-__all__ = ["MOST_CHARACTERS", "own_sentences"]
+__all__ = ["MOST_CHARACTERS", "own_sentences", "tidy"]
 
 MOST_CHARACTERS = 3000  # of a message that are read; what is longer was pasted
+MOST_OF_SENTENCE = 600  # characters; nobody says so much without a full stop
+SHORTENED = 12  # characters at the end of a piece, in which an abbreviation is looked for
+MOST_SENTENCES = 60  # of a message
+_SPACES = re.compile(r"[^\S\n]+")
+_RUN = re.compile(r"([^\w\s])\1{3,}")
 _FENCED = re.compile(r"```.*?(?:```|$)|~~~.*?(?:~~~|$)|`[^`\n]{1,200}`", re.DOTALL)
 _QUOTED_LINE = re.compile(
     r"^\s*(?:>|\||[-=*_]{3,}|#{1,6} |(?:from|to|subject|date|sent|cc|re|fwd|author|source|user|assistant|role"
@@ -72,9 +77,12 @@ _QUOTE_MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 def own_sentences(text: str) -> list[str]:
     """Return the sentences of a message that its sender says for themselves, in order, as they are written."""
-    if len(text) > MOST_CHARACTERS or _FICTION.search(text):
+    if len(text) > MOST_CHARACTERS:
         return []
-    kept = _FENCED.sub(" ", text)
+    kept = tidy(text)
+    if _FICTION.search(kept):
+        return []
+    kept = _FENCED.sub(_code, kept)
     kept = _QUOTE.sub(_short_quote, kept)
     found: list[str] = []
     for line in kept.split("\n"):
@@ -84,7 +92,24 @@ def own_sentences(text: str) -> list[str]:
         found += _sentences(line[: pasted.start()] if pasted else line)
         if pasted:  # what follows is not theirs, to the end
             break
-    return [one for one in found if _QUOTE_MARK not in one]
+    return [one for one in found[:MOST_SENTENCES] if _QUOTE_MARK not in one and len(one) <= MOST_OF_SENTENCE]
+
+
+def tidy(text: str) -> str:
+    """
+    Return a text with runs of spaces as one, and runs of one mark as three of it.
+
+    The rules are regular expressions: over such runs some of them take a time that grows with the square or the cube.
+    """
+    return _RUN.sub(r"\1\1\1", _SPACES.sub(" ", text))
+
+
+def _code(match: re.Match[str]) -> str:
+    """Keep a name that is written as code; of more code keep a space, or within a line a mark."""
+    if match[0].startswith(("```", "~~~")):
+        return " "
+    words = match[0].strip("`").split()
+    return " ".join(words) if len(words) <= 2 else _QUOTE_MARK  # noqa: PLR2004  a name has two words
 
 
 def _short_quote(match: re.Match[str]) -> str:
@@ -98,7 +123,7 @@ def _sentences(line: str) -> Iterator[str]:
     for end in [*(match for match in _END.finditer(line)), None]:
         stop = len(line) if end is None else end.start()
         piece = line[begin:stop].strip()
-        if end is not None and _NO_END.search(piece):
+        if end is not None and _NO_END.search(piece[-SHORTENED:]):
             continue
         begin = len(line) if end is None else end.end()
         piece = re.sub(r"^(?:[-*•–]|\d+[.)])\s+", "", piece)
