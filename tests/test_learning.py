@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
@@ -14,6 +15,7 @@ from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.search import search_with_messages
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.errors import StartupError
+from memoryd.learning.extract import notice
 from memoryd.learning.extractor import load_extractor
 from memoryd.learning.follow import Learner
 from memoryd.learning.rules import RulesExtractor
@@ -160,8 +162,8 @@ async def test_a_thread_that_cannot_be_read_is_tried_again_then_parked_and_keeps
         clock.now += timedelta(seconds=30 * 2**attempt + 1)
     assert (WorkState.PARKED, ["I'm vegan"]) == (held.state, await known(memory))
     await memory.append("bad", MessageDraft(content="I speak Basque"))
-    await learner(ports, clock).step()
-    assert ["I'm vegan"] == await known(memory)  # what is parked waits for somebody
+    assert 1 == await broken.step()  # it can be read, so it is the other one that cannot
+    assert ["I'm vegan", "I speak Basque"] == await known(memory)
 
 
 async def test_two_daemons_learn_everything_once(folder, clock):
@@ -226,3 +228,115 @@ async def test_beside_messages_what_was_learnt_stands_with_its_message(ports, cl
     assert TALK[3].content == hits[0].memory.content
     assert (fact.id,) == hits[0].same_ids
     assert fact.id not in {hit.memory.id for hit in hits}
+
+
+async def test_of_many_messages_one_that_cannot_be_read_is_left_out(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    texts = [f"I have a dog named Rex{n}" for n in range(40)]
+    texts[20] = "I have a cat named Poison"
+    for text in texts:
+        await memory.append("t", MessageDraft(content=text))
+    broken = learner(ports, clock, Broken("Poison"))
+    for _ in range(20):
+        await broken.step()
+        clock.now += timedelta(hours=1)
+    assert sorted(text for text in texts if "Poison" not in text) == sorted(await known(memory))
+    runs = await ports.store.runs(limit=20)
+    assert 1 == sum(run.counts.get("skipped", 0) for run in runs)
+
+
+class Purges:
+    """An extractor that is slow enough for something to happen."""
+
+    name = "slow"
+
+    def __init__(self, happens) -> None:
+        self.happens = happens
+
+    async def extract(self, exchange):
+        found = await RulesExtractor().extract(exchange)
+        await self.happens()
+        return found
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_what_is_erased_while_it_is_read_is_not_learnt(ports, clock, again):
+    memory = Local(ports, clock, user_id="alice")
+    await memory.append("t", TALK)
+
+    async def happens():
+        await memory.delete_thread("t")
+        if again:
+            clock.now += timedelta(seconds=1)
+            await memory.append("t", MessageDraft(content="I speak Basque"))
+
+    first = learner(ports, clock, Purges(happens))
+    await first.step()
+    assert [] == await known(memory)
+    clock.now += timedelta(seconds=1)
+    await learner(ports, clock).step()
+    assert (["I speak Basque"] if again else []) == await known(memory)
+
+
+async def test_what_is_said_while_a_thread_is_read_is_read_next(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    await memory.append("t", MessageDraft(content="I'm vegan"))
+    said = iter([MessageDraft(content="I speak Basque")])
+
+    async def happens():
+        for draft in said:
+            await memory.append("t", draft)
+            while await notice(ports, wait_s=0, now=clock.now):
+                pass
+
+    await learner(ports, clock, Purges(happens)).step()
+    await learner(ports, clock).step()
+    assert ["I'm vegan", "I speak Basque"] == await known(memory)
+
+
+async def test_a_thread_that_fails_while_it_is_erased_ends_no_run(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    await memory.append("t", MessageDraft(content="I have a cat named Poison"))
+
+    async def happens():
+        await memory.delete_thread("t")
+        raise OSError
+
+    await asyncio.wait_for(learner(ports, clock, Purges(happens)).step(), 5)
+    assert [] == await ports.store.work_in([WorkState.WAITING, WorkState.PARKED], limit=10)
+
+
+async def test_one_who_says_much_keeps_nobody_waiting(ports, clock):
+    for n in range(40):
+        loud = Local(ports, clock, user_id="loud")
+        await loud.append(f"t{n}", MessageDraft(content=f"I have a dog named Rex{n}"))
+    await Local(ports, clock, user_id="alice").append("t", MessageDraft(content="I'm vegan"))
+    read: list[str] = []
+
+    class Noting(RulesExtractor):
+        async def extract(self, exchange):
+            read.append(exchange.new[0].scope.user_id)
+            return await super().extract(exchange)
+
+    await learner(ports, clock, Noting()).step()
+    assert "alice" in read[:2]
+
+
+async def test_an_answer_to_a_question_of_lower_trust_is_no_statement(ports, clock):
+    host = Caller(user_id="alice")
+    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g" * 26)
+    key = ThreadKey("t")
+    await append(key, [MessageDraft(content="Shall we begin?", role="assistant")], host, ports, now=clock.now)
+    await append(key, [MessageDraft(content="Do you smoke?", role="assistant")], sandbox, ports, now=clock.now)
+    await append(key, [MessageDraft(content="Yes")], host, ports, now=clock.now)
+    await learner(ports, clock).step()
+    assert [] == await known(Local(ports, clock, user_id="alice"))
+
+
+@pytest.mark.parametrize("text", ["I'm in Lisbon for 9000 years", "I'm in Lisbon for 99999999999 weeks"])
+async def test_what_lasts_for_ever_has_no_end(ports, clock, text):
+    memory = Local(ports, clock, user_id="alice")
+    await memory.append("t", MessageDraft(content=text))
+    await learner(ports, clock).step()
+    assert {None} == {one.expire_time for one in (await memory.page()).memories}
+    assert WorkState.IDLE is (await ports.store.work((await memory.thread("t")).owner, EXTRACTION_JOB, "t")).state

@@ -9,26 +9,28 @@ scope of its message, and counts against the quota of its grant.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.domain.writing.session import Recorded
+from memoryd.errors import Contended
 from memoryd.learning.extractor import Exchange, Extractor, Learnt
 from memoryd.learning.review import proposed
 from memoryd.learning.writing import embedded, judged, offered, quota_locks
 from memoryd.model.change import ChangeSet
-from memoryd.model.conversation import Message
+from memoryd.model.conversation import Message, Thread
 from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, Work, WorkState
 
-__all__ = ["AT_ONCE", "Extracted", "extract_thread", "learns", "notice"]
+__all__ = ["AT_ONCE", "Extracted", "at_once", "extract_thread", "learns", "notice", "unnoticed", "write_work"]
 
 AT_ONCE = {EXTRACTION_JOB: 128, LLM_EXTRACTION_JOB: 32}
 """Messages of a thread that are read together: of four times as many, reading costs half as much (measured)."""
 MOST_CHARACTERS = {EXTRACTION_JOB: 64_000, LLM_EXTRACTION_JOB: 16_000}
 """Of them, but for one that is longer; a question to a model has room for no more."""
+ALONE = 2  # failures in a row from which messages are read one by one
 WRITTEN_AT_ONCE = 64  # facts, but for those of one message; other writes of their owner wait meanwhile
 NOTICED = 512  # messages that are looked at together for the threads they are of
 _CURSORS = {EXTRACTION_JOB: "learning", LLM_EXTRACTION_JOB: "llm_learning"}
@@ -44,6 +46,12 @@ class Extracted:
     """How many facts were inserted, reinforced, superseded something, or were rejected."""
     goes_on: bool = False
     """Whether the thread has more messages."""
+    seq: int = 0
+    """The last of them."""
+
+
+class NothingBehind(Exception):
+    """Of what comes after a message nothing is learnt, so it may not be the message that cannot be read."""
 
 
 async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTRACTION_JOB) -> int:
@@ -51,76 +59,125 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
     Note which threads have messages that were not read; return how many messages were looked at.
 
     A thread is read `wait_s` after the first of them, so that of two threads what was said first is learnt first. One
-    that is parked stays so: its messages are kept for the retry.
+    that is parked is tried once more.
     """
     known = await ports.store.cursor(_CURSORS[kind])
     page = await ports.store.messages_past(known or 0, limit=NOTICED)
     if not page:
         return 0
-    first: dict[object, Message] = {}
-    for _, message in page:
-        first.setdefault((message.owner, message.thread_id), message)
-    changes = []
-    for message in first.values():
-        held = await ports.store.work(message.owner, kind, message.thread_id)
-        due = min(now, message.create_time) + timedelta(seconds=wait_s)
-        if held is None:
-            held = Work(
-                kind=kind,
-                owner=message.owner,
-                thread_id=message.thread_id,
-                seq=message.seq - 1,
-                due_time=due,
-            )
-        elif held.state is WorkState.IDLE:
-            held = replace(held, state=WorkState.WAITING, due_time=due)
-        else:
-            continue
-        changes.append(ChangeSet(work=(held,)))
-    moved = ChangeSet(cursors={_CURSORS[kind]: page[-1][0]}, cursors_before={_CURSORS[kind]: known})
-    await ports.store.commit(*changes, moved)
+    locks = {thread_lock(message.owner, message.thread_id) for _, message in page}
+    async with ports.locks.hold(locks):
+        # what was erased meanwhile is no longer there, and must not be noted as if it were
+        held = {message.id: message for _, message in await ports.store.messages_past(known or 0, limit=NOTICED)}
+        first: dict[object, Message] = {}
+        for _, message in page:
+            if message.id in held:
+                first.setdefault((message.owner, message.thread_id), message)
+        changes = [change async for change in _noted(first.values(), ports, wait_s, now, kind)]
+        moved = ChangeSet(cursors={_CURSORS[kind]: page[-1][0]}, cursors_before={_CURSORS[kind]: known})
+        try:
+            await ports.store.commit(*changes, moved)
+        except Contended:  # another daemon has noted them
+            return len(page)
     return len(page)
 
 
+async def _noted(
+    first: Iterable[Message], ports: Ports, wait_s: float, now: datetime, kind: str
+) -> AsyncIterator[ChangeSet]:
+    """Yield what is noted of threads with a new message each."""
+    for message in first:
+        held = await ports.store.work(message.owner, kind, message.thread_id)
+        if held is not None and held.state is WorkState.WAITING:
+            continue
+        due = min(now, message.create_time) + timedelta(seconds=wait_s)
+        if held is None:
+            held = Work(kind=kind, owner=message.owner, thread_id=message.thread_id, seq=message.seq - 1, due_time=due)
+        yield ChangeSet(work=(replace(held, state=WorkState.WAITING, due_time=due),))
+
+
+async def unnoticed(ports: Ports, *, now: datetime, kind: str) -> list[Work]:
+    """Return the work that `notice` would note, without noting it."""
+    after = await ports.store.cursor(_CURSORS[kind]) or 0
+    found: dict[object, Work] = {}
+    while page := await ports.store.messages_past(after, limit=NOTICED):
+        after = page[-1][0]
+        for _, message in page:
+            key = message.owner, message.thread_id
+            if key not in found:
+                held = await ports.store.work(message.owner, kind, message.thread_id)
+                seq = message.seq - 1 if held is None else held.seq
+                found[key] = Work(kind=kind, owner=message.owner, thread_id=message.thread_id, seq=seq, due_time=now)
+    return list(found.values())
+
+
 async def extract_thread(
-    work: Work, extractor: Extractor, ports: Ports, *, now: datetime, dry_run: bool = False
+    work: Work, extractor: Extractor, ports: Ports, *, now: datetime, dry_run: bool = False, skips: bool = False
 ) -> tuple[Extracted, list[Learnt]]:
     """
     Read the next messages of a thread, and write down what they say; return what became of them, and what was found.
 
-    Raises whatever keeps the extractor or the store from it; then nothing was written.
+    After a failure fewer are read together, then one by one, so that a message that cannot be read keeps only
+    itself from being learnt from. With `skips` the first one is left out, if something is learnt
+    from those behind it (NothingBehind). Raises whatever keeps the extractor or the
+    store from it; then nothing was written.
     """
     thread = await ports.store.thread(work.owner, work.thread_id)
     if thread is None or work.seq >= thread.last_seq:
         done = replace(work, state=WorkState.IDLE, attempts=0, error="", due_time=now)
-        if not dry_run and thread is not None:
-            await ports.store.commit(ChangeSet(work=(done,)))
+        if not dry_run:
+            await write_work(work, done, ports, now=now)
         return Extracted(), []
-    count = AT_ONCE[work.kind]
-    last = min(thread.last_seq, work.seq + count)
+    count = AT_ONCE[work.kind] // 4 if skips else at_once(work)
+    last = min(thread.last_seq, work.seq + count + skips)
     messages = await ports.store.messages(
-        work.owner, work.thread_id, limit=count + 1, before=last + 1, after=max(0, work.seq - 1)
+        work.owner, work.thread_id, limit=count + 1 + skips, before=last + 1, after=max(0, work.seq - 1)
     )
     known = sum(message.seq <= work.seq for message in messages)
-    messages = _within(messages, known, MOST_CHARACTERS[work.kind])
+    messages = _within(messages, known, MOST_CHARACTERS[work.kind] if count > 1 else 0)
     last = messages[-1].seq if len(messages) > known else last
-    exchange = Exchange(messages, known)
+    exchange = Exchange(messages, known + skips)
     found = await extractor.extract(exchange) if learns(work, ports) else []
+    if skips and not found:
+        raise NothingBehind
     least = ports.policy.of(work.owner.agent_id).extraction_threshold
     kept = sorted((one for one in found if one.confidence >= least), key=lambda one: one.message.seq)
+    read = Extracted(len(exchange.new), goes_on=last < thread.last_seq, seq=last)
     if dry_run:
-        return Extracted(len(exchange.new), {}, last < thread.last_seq), kept
+        return read, kept
     outcomes: Counter[str] = Counter()
     parts = _parts(kept)
     held = work
     for n, part in enumerate(parts):
         is_last = n == len(parts) - 1
-        seq = last if is_last else part[-1].message.seq
-        state = WorkState.IDLE if is_last and last == thread.last_seq else WorkState.WAITING
-        after = replace(held, seq=seq, state=state, attempts=0, error="", due_time=now)
-        outcomes += await _write(held, after, part, ports, now)
+        after = replace(
+            held,
+            seq=last if is_last else part[-1].message.seq,
+            state=WorkState.IDLE if is_last and last == thread.last_seq else WorkState.WAITING,
+            attempts=work.attempts if read.goes_on and not skips else 0,  # one by one, up to the one that fails
+            error="",
+            due_time=now,
+        )
+        outcomes += await _write(held, after, part, ports, now, thread)
         held = after
-    return Extracted(len(exchange.new), dict(outcomes), last < thread.last_seq), kept
+    return replace(read, outcomes=dict(outcomes)), kept
+
+
+def at_once(work: Work) -> int:
+    """Return how many messages are read together: after a failure a quarter, after another one alone."""
+    return AT_ONCE[work.kind] // 4**work.attempts if work.attempts < ALONE else 1
+
+
+async def write_work(known: Work, new: Work, ports: Ports, *, now: datetime) -> None:
+    """Write down where the work on a thread stands, unless somebody went on with it meanwhile, or it is gone."""
+
+    async def decide() -> Decision[None]:
+        held = await ports.store.work(known.owner, known.kind, known.thread_id)
+        same = held is not None and held.seq == known.seq
+        return Decision(ChangeSet(work=(new,)) if same else None, no_answer)
+
+    locks = [known.owner, thread_lock(known.owner, known.thread_id)]
+    await decide_and_commit(locks, decide, ports, now=now, grant_id="")
 
 
 def _parts(found: Sequence[Learnt]) -> list[list[Learnt]]:
@@ -140,7 +197,7 @@ def _within(messages: list[Message], known: int, most: int) -> list[Message]:
     total = 0
     for n, message in enumerate(messages[known:]):
         total += len(message.content)
-        if n and total > most:
+        if n and most and total > most:
             return messages[: known + n]
     return messages
 
@@ -151,22 +208,36 @@ def learns(work: Work, ports: Ports) -> bool:
     return policy.enabled and policy.extraction_enabled
 
 
-async def _write(work: Work, after: Work, part: Sequence[Learnt], ports: Ports, now: datetime) -> Counter[str]:
+async def _write(
+    work: Work, after: Work, part: Sequence[Learnt], ports: Ports, now: datetime, thread: Thread
+) -> Counter[str]:
     """Judge what was found, and write it with how far the work has come, unless somebody else has done so."""
     offers = [offer for one in part if (offer := offered(one, now)) is not None]
     vectors = await embedded(offers, ports)
+    places = {one.id: (one.thread_id, one.seq) for learnt in part for one in (learnt.message, *learnt.also)}
 
     async def decide() -> Decision[Counter[str]]:
         held = await ports.store.work(work.owner, work.kind, work.thread_id)
-        if held is None or held.seq != work.seq:
+        there = await ports.store.thread(work.owner, work.thread_id)
+        if held is None or held.seq != work.seq or there is None or there.create_time != thread.create_time:
             return Decision(None, _counted([]))  # another daemon was faster, or the thread is gone
-        if not offers:
-            return Decision(ChangeSet(work=(after,)), _counted([]))
+        # what came meanwhile is read next; what was erased meanwhile is not learnt
+        goes_on = after.state is WorkState.IDLE and there.last_seq > after.seq
+        new = replace(after, state=WorkState.WAITING) if goes_on else after
+        stored = await ports.store.message_sizes(work.owner, set(places.values())) if places else {}
+        left = [
+            (offer, vector)
+            for offer, vector in zip(offers, vectors, strict=True)
+            if all(places[one] in stored for one in offer[0].source.message_ids)
+        ]
+        if not left:
+            return Decision(ChangeSet(work=(new,)), _counted([]))
         if ports.policy.of(work.owner.agent_id).extraction_review:
-            waiting = await proposed(offers, ports, now)
-            return Decision(ChangeSet(work=(after,), proposals=waiting), _proposals(len(waiting)))
-        done = await judged(offers, vectors, work.owner, ports, now=now)
-        return Decision(replace(done.change, work=(after,)), _counted(done.recorded))
+            waiting = await proposed([offer for offer, _ in left], ports, now)
+            return Decision(ChangeSet(work=(new,), proposals=waiting), _proposals(len(waiting)))
+        said, known = zip(*left, strict=True)
+        done = await judged(said, known, work.owner, ports, now=now)
+        return Decision(replace(done.change, work=(new,)), _counted(done.recorded))
 
     locks = [work.owner, thread_lock(work.owner, work.thread_id), *quota_locks(offers, ports)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id="")

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from memoryd.domain.ports import Ports
-from memoryd.learning.extract import extract_thread, notice
-from memoryd.learning.extractor import Extractor, NotNow
+from memoryd.learning.extract import at_once, extract_thread, notice, unnoticed, write_work
+from memoryd.learning.extractor import Exchange, Extractor, Learnt, NotNow
 from memoryd.model.change import ChangeSet
+from memoryd.model.scope import Owner
 from memoryd.model.work import EXTRACTION_JOB, Run, RunState, Work, WorkState
 
 __all__ = ["Learner", "Told", "retry_parked"]
 
 LOOK_S = 5.0  # between two looks for threads whose time has come
-THREADS = 16  # that are taken at once
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30.0, 3600.0  # before a thread is tried again
 MOST_WAITING = 10_000  # threads that one run takes
 BREATH_S = 0.002  # between two threads, for calls that came meanwhile
@@ -48,8 +48,22 @@ async def retry_parked(
     ]
     for work in found:
         again = replace(work, state=WorkState.WAITING, attempts=0, error="", due_time=now)
-        await ports.store.commit(ChangeSet(work=(again,)))
+        await write_work(work, again, ports, now=now)
     return len(found)
+
+
+def _key(work: Work) -> tuple[Owner, str]:
+    return work.owner, work.thread_id
+
+
+class Nobody:
+    """An extractor that finds nothing."""
+
+    name = "nobody"
+
+    async def extract(self, exchange: Exchange) -> list[Learnt]:  # noqa: ARG002  the form is that of extractors
+        """Return nothing."""
+        return []
 
 
 class Learner:
@@ -70,6 +84,7 @@ class Learner:
         self._ports, self._extractor, self._clock, self._tell = ports, extractor, clock, tell
         self._wait_s, self._most_attempts, self.kind = wait_s, most_attempts, kind
         self._not_before: datetime | None = None
+        self._turn = asyncio.Lock()  # the daemon's own learning and a job may be at it at once
         self.fault = ""
         """Why nothing can be learnt now; empty: it can."""
 
@@ -91,23 +106,21 @@ class Learner:
 
     async def step(self) -> int:
         """Note what is new, then read every thread whose time has come; return how many messages were read."""
-        looked = 1
-        while looked:
-            looked = await notice(self._ports, wait_s=self._wait_s, now=self._clock(), kind=self.kind)
+        await self._notice(self._wait_s, self._clock())
         return await self.run()
 
     async def run(self, *, trigger: str = "messages") -> int:
         """Read every thread whose time has come, as one run of the job; return how many messages were read."""
         counts: Counter[str] = Counter()
         began = self._clock()
-        while not self._is_waiting() and (
-            due := await self._ports.store.work_due(self.kind, self._clock(), limit=THREADS)
-        ):
-            for work in due:
-                if self._is_waiting():
-                    break
-                counts += await self.read(work)
-                await asyncio.sleep(BREATH_S)
+        tried: dict[object, int] = {}
+        while not self._is_waiting():
+            due = await self._ports.store.work_due(self.kind, self._clock(), limit=MOST_WAITING)
+            due = [work for work in due if tried.get(_key(work)) != work.seq]  # what failed is due later
+            if not due:
+                break
+            tried |= {_key(work): work.seq for work in due}
+            counts += await self._read_all(due)
         if counts:
             done = Run(
                 id=self._ports.new_id(),
@@ -125,48 +138,105 @@ class Learner:
 
     async def everything(self, progress: Told) -> dict[str, int]:
         """Read every thread that waits, due or not; with dry_run only count what would be learnt."""
-        counts: Counter[str] = Counter()
-        looked = 1
-        while looked and not progress.dry_run:
-            looked = await notice(self._ports, wait_s=0, now=progress.now, kind=self.kind)
+        if progress.dry_run:
+            return await self._counted(progress)
+        await self._notice(0, progress.now)
         waiting = await self._ports.store.work_in([WorkState.WAITING], limit=MOST_WAITING, kind=self.kind)
         progress.total_count = len(waiting)
-        for work in waiting:
-            if self._is_waiting():
-                break
-            if not progress.dry_run:
-                counts += await self.read(work)
-            elif self._extractor is not None:
-                done, found = await extract_thread(work, self._extractor, self._ports, now=progress.now, dry_run=True)
-                counts += Counter({"threads": 1, "messages": done.message_count, "facts": len(found)})
-            progress.done_count += 1
-            await asyncio.sleep(BREATH_S)
-        return dict(counts)
+        return dict(await self._read_all(waiting, progress))
 
     async def read(self, work: Work) -> Counter[str]:
         """Read one thread to its end; what fails is tried again later, and parked when it has failed too often."""
-        counts: Counter[str] = Counter(threads=1)
-        if self._extractor is None:
-            return counts
+        counts: Counter[str] = Counter()
         held: Work | None = work
-        try:
-            while held is not None:
-                done, _ = await extract_thread(held, self._extractor, self._ports, now=self._clock())
-                counts += Counter({"messages": done.message_count, **done.outcomes})
-                if not done.goes_on:
-                    break
-                await asyncio.sleep(BREATH_S)
-                held = await self._ports.store.work(work.owner, work.kind, work.thread_id)
-        except NotNow as error:
-            self._wait(error)
-            counts["put_off"] += 1
-            await self._put_off(held or work, error.reason, may_park=False)
-        except Exception as error:  # noqa: BLE001  one thread that cannot be read keeps no other from it
-            self._tell(type(error).__name__)
-            counts["failed"] += 1
-            with contextlib.suppress(Exception):  # the store may be what fails: then it is tried again anyway
-                await self._put_off(held or work, type(error).__name__)
+        while held is not None:
+            held = await self._read_page(held, counts)
+        counts["threads"] += 1
         return counts
+
+    async def _notice(self, wait_s: float, now: datetime) -> None:
+        async with self._turn:
+            looked = 1
+            while looked:
+                looked = await notice(self._ports, wait_s=wait_s, now=now, kind=self.kind)
+
+    async def _read_all(self, works: Sequence[Work], progress: Told | None = None) -> Counter[str]:
+        """Read threads in their order, of each owner a page in turn, so that nobody waits for one who says much."""
+        counts: Counter[str] = Counter()
+        queues: dict[Owner, deque[Work]] = {}
+        for work in works:
+            queues.setdefault(work.owner, deque()).append(work)
+        turns = deque(queues.values())
+        while turns and not self._is_waiting():
+            queue = turns.popleft()
+            goes_on = await self._read_page(queue.popleft(), counts)
+            if goes_on is not None:
+                queue.appendleft(goes_on)
+            else:
+                counts["threads"] += 1
+                if progress is not None:
+                    progress.done_count += 1
+            if queue:
+                turns.append(queue)
+            await asyncio.sleep(BREATH_S)
+        return counts
+
+    async def _read_page(self, work: Work, counts: Counter[str]) -> Work | None:
+        """Read the next messages of a thread; return its work if it goes on at once."""
+        async with self._turn:
+            held = await self._ports.store.work(work.owner, work.kind, work.thread_id)
+            if self._extractor is None or held is None or held.state is not WorkState.WAITING:
+                return None
+            try:
+                done, _ = await extract_thread(held, self._extractor, self._ports, now=self._clock())
+            except NotNow as error:
+                self._wait(error)
+                counts["put_off"] += 1
+                await self._put_off(held, error.reason, may_park=False)
+                return None
+            except Exception as error:  # noqa: BLE001  one thread that cannot be read keeps no other from it
+                self._tell(type(error).__name__)
+                counts["failed"] += 1
+                return await self._after_failure(held, type(error).__name__, counts)
+            counts += Counter({"messages": done.message_count, **done.outcomes})
+            if not done.goes_on:
+                return None
+            return await self._ports.store.work(work.owner, work.kind, work.thread_id)
+
+    async def _after_failure(self, work: Work, error: str, counts: Counter[str]) -> Work | None:
+        """
+        Put a thread off that could not be read; return its work if it goes on after all.
+
+        It has failed too often: if what comes after the message can be read, it is the message, which is left out.
+        """
+        if work.attempts + 1 >= self._most_attempts and at_once(work) == 1 and self._extractor is not None:
+            with contextlib.suppress(Exception):
+                done, _ = await extract_thread(work, self._extractor, self._ports, now=self._clock(), skips=True)
+                counts += Counter({"messages": done.message_count, "skipped": 1, **done.outcomes})
+                return await self._ports.store.work(work.owner, work.kind, work.thread_id)
+        with contextlib.suppress(Exception):  # the store may be what fails: then it is tried again anyway
+            await self._put_off(work, error)
+        return None
+
+    async def _counted(self, progress: Told) -> dict[str, int]:
+        """Return what would be learnt; of what a language model would read only how much there is."""
+        counts: Counter[str] = Counter()
+        waiting = await self._ports.store.work_in([WorkState.WAITING], limit=MOST_WAITING, kind=self.kind)
+        works = {_key(work): work for work in waiting}
+        for work in await unnoticed(self._ports, now=progress.now, kind=self.kind):
+            works.setdefault(_key(work), work)
+        progress.total_count = len(works)
+        for work in works.values():
+            counts["threads"] += 1
+            held: Work | None = work
+            while held is not None and self._extractor is not None:
+                asks = self._extractor if self.kind == EXTRACTION_JOB else Nobody()
+                done, found = await extract_thread(held, asks, self._ports, now=progress.now, dry_run=True)
+                counts += Counter({"messages": done.message_count, "facts": len(found)})
+                held = replace(held, seq=done.seq) if done.goes_on else None
+                await asyncio.sleep(BREATH_S)
+            progress.done_count += 1
+        return dict(counts)
 
     def _is_waiting(self) -> bool:
         """Whether the extractor can read nothing now; a time too far ahead comes from a clock that was wrong."""
@@ -190,4 +260,4 @@ class Learner:
             state=WorkState.PARKED if parked else WorkState.WAITING,
             due_time=self._clock() + timedelta(seconds=0 if parked else pause_s),
         )
-        await self._ports.store.commit(ChangeSet(work=(later,)))
+        await write_work(work, later, self._ports, now=self._clock())

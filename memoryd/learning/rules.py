@@ -13,7 +13,7 @@ from memoryd.model.memory import Kind
 from memoryd.model.recalled_text import without_recalled
 from memoryd.turns import in_turns
 
-__all__ = ["RulesExtractor"]
+__all__ = ["RulesExtractor", "before_of", "is_spoken"]
 
 NOT_SPOKEN = frozenset(
     [
@@ -53,7 +53,7 @@ class RulesExtractor:
         found: list[Learnt] = []
         async for n in in_turns(range(exchange.first, len(exchange.messages))):
             if is_spoken(exchange.messages[n]):
-                found += self._of_message(exchange.messages[n], _before(exchange.messages, n))
+                found += self._of_message(exchange.messages[n], before_of(exchange.messages, n))
         return found
 
     def _of_message(self, message: Message, before: Message | None) -> list[Learnt]:
@@ -89,10 +89,15 @@ def is_spoken(message: Message) -> bool:
     return message.role is Role.USER and message.input_source.lower() not in NOT_SPOKEN
 
 
-def _before(messages: Sequence[Message], n: int) -> Message | None:
-    """Return what somebody else said just before a message."""
+def before_of(messages: Sequence[Message], n: int) -> Message | None:
+    """
+    Return what somebody else said just before a message, if that came through a door of no less trust.
+
+    Else whoever may write less would choose what an answer says: "Do you smoke?", "Yes".
+    """
     if not n:
         return None
-    before = messages[n - 1]
+    before, said = messages[n - 1], messages[n]
     spoken = before.role in {Role.USER, Role.ASSISTANT} and not before.tool_calls
-    return before if spoken and (before.role, before.name) != (messages[n].role, messages[n].name) else None
+    is_lower = said.trust.outranks(before.trust)
+    return before if spoken and not is_lower and (before.role, before.name) != (said.role, said.name) else None
