@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -147,3 +148,15 @@ writer = "openai"\n[llm]\nurl = "{chat.url}"\nmodel = "m"\ntimeout_s = 0.5\n"""
         assert max(took) < 5  # that of a search is measured by `make bench`
         assert 1 == {job.name: job for job in memory.jobs()}["llm_extraction"].waiting_count
     assert "garden" not in daemon.log.read_text()
+
+
+async def test_what_somebody_restored_is_left_to_people(ports, clock, chat):
+    memory = Local(ports, clock, user_id="alice")
+    red = (await memory.add("My favorite color is red")).memory
+    clock.now += timedelta(seconds=1)
+    await memory.add("My favorite color is blue")
+    clock.now += timedelta(seconds=1)
+    await memory.restore(red.id)
+    chat.answer = '{"verdict": "replaces"}'
+    counts = await judge_contested(ports, model_at(chat, ports, clock), now=clock.now)
+    assert (Counter(), []) == (counts, chat.asked)

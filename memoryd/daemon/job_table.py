@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
@@ -132,12 +133,12 @@ class JobTable:
             return {"owners": 0, "reflections": 0}
         owners = await self._ports.store.owners_since(progress.now - timedelta(days=DAYS), least=LEAST_NEW)
         progress.total_count = len(owners)
-        counts = {"owners": 0, "reflections": 0}
+        counts: Counter[str] = Counter(owners=0, reflections=0)
         for owner in owners:
             done = await reflect(
                 self._ports, [owner], now=progress.now, dry_run=progress.dry_run, model=self._learners.writer
             )
-            counts = {name: count + done[name] for name, count in counts.items()}
+            counts.update(done)
             progress.done_count += 1
             await asyncio.sleep(0)
         return counts

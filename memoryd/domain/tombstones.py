@@ -18,14 +18,13 @@ def tombstones_of(
     owner: Owner, content: str, message_ids: Sequence[str], secret: bytes, trusts: Iterable[Trust]
 ) -> list[Tombstone]:
     """
-    Return the tombstones of a statement: one of its text, one of the messages that it was learnt from, if any.
+    Return the tombstones of a statement: one of its text, and one of each message that it was learnt from.
 
     They are of those who delete: what one of some trust has deleted is not learnt again by one of as much or less, and
     is lifted by one of as much or more.
     """
     named = [b"text" + text_digest(content)]
-    if message_ids:
-        named.append(b"messages" + "\0".join(sorted(message_ids)).encode())
+    named += [b"messages" + one.encode() for one in dict.fromkeys(message_ids)]
     scope = repr((owner.agent_id, owner.scope.user_id, owner.scope.chat_id)).encode()
     return [
         Tombstone(owner, hashlib.blake2b(scope + trust.value.encode() + name, key=secret, digest_size=16).digest())
@@ -35,11 +34,15 @@ def tombstones_of(
 
 
 def tombstones_for(memory: Memory, secret: bytes, trust: Trust) -> list[Tombstone]:
-    """Return the tombstones of a memory that somebody of this trust deletes."""
-    return tombstones_of(memory.owner, memory.content, memory.source.message_ids, secret, [trust])
+    """
+    Return the tombstones of a memory that somebody of this trust deletes.
+
+    Of its messages the first, which says so, is barred: the others may say other things as well.
+    """
+    return tombstones_of(memory.owner, memory.content, memory.source.message_ids[:1], secret, [trust])
 
 
 def lifted_by(memory: Memory, secret: bytes, trust: Trust) -> list[Tombstone]:
     """Return the tombstones that somebody of this trust lifts by bringing a memory back."""
     below = [one for one in Trust if not one.outranks(trust)]
-    return tombstones_of(memory.owner, memory.content, memory.source.message_ids, secret, below)
+    return tombstones_of(memory.owner, memory.content, memory.source.message_ids[:1], secret, below)

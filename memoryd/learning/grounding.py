@@ -11,10 +11,14 @@ from memoryd.knowledge.language.stems import stem, word_set
 from memoryd.knowledge.language.values import value_of
 from memoryd.knowledge.reading import Reading
 
-__all__ = ["adds_names_or_figures", "borne", "contradicts"]
+__all__ = ["adds_names_or_figures", "borne", "contradicts", "turns"]
 
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[^\W\d_a-z][\w'’-]*")
 _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
+_DENIES = re.compile(
+    r"\b(?:not|never|no|none|nobody|nothing|without|\w+n['’]t|cannot|cant|dont|doesnt)\b", re.IGNORECASE
+)
+_HOW_OFTEN = re.compile(r"\b(?:always|every|all|only|everything|everybody|everyone)\b", re.IGNORECASE)
 _PRONOUNS = frozenset(word_set("i i'm i've i'd i'll the my our we user"))
 _OF_NO_WEIGHT = frozenset(
     stem(word_set("user speaker person people like likes want have has is am are be named called"))
@@ -37,6 +41,14 @@ def adds_names_or_figures(fact: str, text: str) -> bool:
         return True
     names = (name.casefold().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(fact))
     return any(name not in said for name in names if name not in _PRONOUNS)
+
+
+def turns(fact: str, text: str) -> bool:
+    """Whether a fact denies what a text affirms, affirms what it denies, or says more often than it: "always"."""
+    if bool(_DENIES.search(fact)) != bool(_DENIES.search(text)):
+        return True
+    said = {word.casefold() for word in _HOW_OFTEN.findall(text)}
+    return any(word.casefold() not in said for word in _HOW_OFTEN.findall(fact))
 
 
 def contradicts(fact: str, sentences: Sequence[str]) -> bool:

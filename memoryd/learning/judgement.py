@@ -86,8 +86,16 @@ def _of(memory: Memory, contested: Mapping[str, Memory]) -> Iterator[tuple[Memor
     """Yield the pairs of which a memory is the newer one."""
     for other_id in memory.contested_with:
         other = contested.get(other_id)
-        if other is not None and (other.create_time, other.id) < (memory.create_time, memory.id):
+        if other is None or (other.create_time, other.id) >= (memory.create_time, memory.id):
+            continue
+        if not _was_restored(memory, other) and not _was_restored(other, memory):
             yield memory, other
+
+
+def _was_restored(memory: Memory, other: Memory) -> bool:
+    """Whether somebody brought a memory back beside the other: that is for people to decide."""
+    why = memory.judgement
+    return why is not None and why.rule == "restored" and why.evidence == other.id
 
 
 async def _verdict(newer: Memory, older: Memory, model: LanguageModel) -> str:
@@ -102,14 +110,21 @@ async def _verdict(newer: Memory, older: Memory, model: LanguageModel) -> str:
     return verdict_in_reply(reply.text, _VERDICTS) or UNSURE
 
 
+def _may_end(newer: Memory, older: Memory) -> bool:
+    """Whether one statement may end another one because a model says so: as much as by the rules, and no more."""
+    if older.trust.outranks(newer.trust) or (older.protected and not newer.protected):
+        return False
+    is_of_one = (newer.grant_id, newer.narrator) == (older.grant_id, older.narrator)
+    return newer.trust.outranks(older.trust) or (is_of_one and newer.confidence >= older.confidence)
+
+
 async def _carry_out(
     verdict: str, newer: Memory, older: Memory, model: LanguageModel, ports: Ports, now: datetime
 ) -> int:
     """Do what the verdict says as far as the newer statement may; return 1, or 0 where the pair stands no more."""
-    may_end = not older.trust.outranks(newer.trust) and not (older.protected and not newer.protected)
-    if verdict == UNSURE or (verdict == REPLACES and not may_end):
+    if verdict == UNSURE or (verdict == REPLACES and not _may_end(newer, older)):
         return 1
-    caller = Caller(newer.agent_id, newer.scope.user_id, newer.scope.chat_id)
+    caller = Caller(newer.agent_id, newer.scope.user_id, newer.scope.chat_id, trust=newer.trust)
     resolution = Resolution.SUPERSEDE if verdict == REPLACES else Resolution.KEEP_BOTH
     reason = f"a language model decided ({model.model}, {PROMPT})"[:256]
     try:

@@ -18,9 +18,9 @@ from memoryd.knowledge.learning.sentences import own_sentences
 from memoryd.knowledge.learning.stated import stated_sentences
 from memoryd.learning.budget import BudgetSpent
 from memoryd.learning.extractor import Exchange, Learnt, NotNow
-from memoryd.learning.grounding import adds_names_or_figures, borne, contradicts
+from memoryd.learning.grounding import adds_names_or_figures, borne, contradicts, turns
 from memoryd.learning.language_model import LanguageModel
-from memoryd.learning.rules import is_spoken
+from memoryd.learning.rules import before_of, is_spoken
 from memoryd.llm.endpoint import ChatUnavailable
 from memoryd.llm.replies import SaidInReply, facts_in_reply
 from memoryd.model.conversation import Message, Role
@@ -76,9 +76,14 @@ class LlmExtractor:
 
     async def extract(self, exchange: Exchange) -> list[Learnt]:
         """Return what the model says of new messages, as far as they bear it. Raises what keeps the model from it."""
-        shown = _shown(exchange)
-        if not shown:
-            return []
+        found: list[Learnt] = []
+        for shown in _by_speaker(_shown(exchange)):
+            found += await self._of_one(shown)
+        unique = {(one.content.casefold(), one.message.id): one for one in found}
+        return sorted(unique.values(), key=lambda one: one.message.seq)
+
+    async def _of_one(self, shown: Sequence[_Shown]) -> list[Learnt]:
+        """Return what the model says of the messages of one speaker, who came through one door."""
         try:
             reply = await self._model.ask(PROMPT, "\n".join(_lines(shown)), SCHEMA)
         except BudgetSpent as error:
@@ -88,16 +93,14 @@ class LlmExtractor:
         facts = facts_in_reply(reply.text)
         if facts is None:
             raise ReplyRefused("the language model sent a reply that says nothing")
-        found = [learnt for fact in facts if (learnt := self._learnt(fact, shown)) is not None]
-        unique = {(one.content.casefold(), one.message.id): one for one in found}
-        return sorted(unique.values(), key=lambda one: one.message.seq)
+        return [learnt for fact in facts if (learnt := self._learnt(fact, shown)) is not None]
 
     def _learnt(self, said: SaidInReply, shown: Sequence[_Shown]) -> Learnt | None:
         """Return what a fact of the reply teaches; None where no message bears it."""
         if len(said.fact) > MOST_CHARACTERS or not _is_statement(said.fact):
             return None
         bearer = _bearer(said, shown)
-        if bearer is None or contradicts(said.fact, bearer.sentences):
+        if bearer is None or contradicts(said.fact, bearer.sentences) or turns(said.fact, bearer.said):
             return None
         if adds_names_or_figures(said.fact, f"{bearer.message.name} {bearer.said} {bearer.asked}"):
             return None
@@ -106,6 +109,7 @@ class LlmExtractor:
             message=bearer.message,
             category=said.category if said.category in CATEGORIES else "other",
             confidence=min(MOST_CONFIDENCE, UNSAID_CONFIDENCE if said.confidence is None else said.confidence),
+            also=() if bearer.before is None or borne(said.fact, bearer.said) >= LEAST_BORNE else (bearer.before,),
             metadata={"extractor": f"{self.name} {self._model.model}"[:200], "prompt": PROMPT},
         )
 
@@ -118,6 +122,8 @@ class _Shown:
     sentences: Sequence[str]
     asked: str = ""
     """What the assistant said just before it."""
+    before: Message | None = None
+    """The message in which it did."""
 
     @property
     def said(self) -> str:
@@ -132,13 +138,24 @@ def _shown(exchange: Exchange) -> list[_Shown]:
         if n >= exchange.first and is_spoken(message):
             sentences = stated_sentences(without_recalled(message.content))
             if sentences:
-                found.append(_Shown(message, sentences, _asked(exchange.messages[n - 1]) if n else ""))
+                before = before_of(exchange.messages, n)
+                asked = "" if before is None else _asked(before)
+                found.append(_Shown(message, sentences, asked, before if asked else None))
     return found
+
+
+def _by_speaker(shown: Sequence[_Shown]) -> Iterator[list[_Shown]]:
+    """Yield the messages of one speaker, door and trust at a time: none may tell the model what another has said."""
+    parts: dict[object, list[_Shown]] = {}
+    for one in shown:
+        said = one.message
+        parts.setdefault((said.trust, said.grant_id, said.speaker, said.author), []).append(one)
+    yield from parts.values()
 
 
 def _asked(before: Message) -> str:
     """Return the end of what the assistant said; empty for what anybody else did."""
-    if before.role is not Role.ASSISTANT or before.tool_calls:
+    if before.role is not Role.ASSISTANT:
         return ""
     return " ".join(own_sentences(without_recalled(before.content)))[-MOST_OF_CONTEXT:]
 

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from memoryd.domain.forgetting.derived import CITES, MOST_CITED
 from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.session import WriteSession
-from memoryd.errors import Unavailable
+from memoryd.errors import InvalidArgument, LimitExceeded, TrustTooLow, Unavailable
 from memoryd.index.analysis import embedded_text
 from memoryd.learning.grounding import adds_names_or_figures
 from memoryd.learning.language_model import LanguageModel
 from memoryd.llm.replies import text_in_reply
 from memoryd.model.caller import Caller
 from memoryd.model.grant import GrantUsage
-from memoryd.model.memory import NO_STATEMENTS, Draft, Kind, Memory, Source
+from memoryd.model.memory import NO_STATEMENTS, Draft, Kind, Memory, Outcome, Source, State
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.trust import Trust
@@ -64,7 +64,10 @@ async def reflect(
     """
     counts: Counter[str] = Counter(owners=len(owners))
     for owner in owners:
-        counts["reflections"] += await _reflect(owner, ports, now, model, dry_run=dry_run)
+        try:
+            counts["reflections"] += await _reflect(owner, ports, now, model, dry_run=dry_run)
+        except (InvalidArgument, LimitExceeded, TrustTooLow):  # of one owner; others get theirs
+            counts["failed"] += 1
     return counts
 
 
@@ -72,7 +75,9 @@ async def _reflect(owner: Owner, ports: Ports, now: datetime, model: LanguageMod
     visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
     if not ports.policy.of(owner.agent_id).enabled:
         return False
-    before = [one for one in await ports.store.of_key(owner, KEY, now) if one.source.channel == CHANNEL]
+    keys = [_key_of(trust) for trust in Trust]
+    held = [one for key in keys for one in await ports.store.of_key(owner, key, now)]
+    before = [one for one in held if one.source.channel == CHANNEL and CITES in one.metadata]
     if any(now - one.create_time < LEAST_APART for one in before):
         return False
     since = now - timedelta(days=DAYS)
@@ -94,8 +99,11 @@ async def _reflect(owner: Owner, ports: Ports, now: datetime, model: LanguageMod
         {CITES: " ".join(cites), "written_by": model.model[:200] if model is not None and said else "rules"},
         min((one.trust for one in used), key=lambda trust: trust.weight),
     )
-    await _store(owner, digest, ports, now)
-    return True
+    try:
+        return await _store(owner, digest, cites, ports, now)
+    except InvalidArgument:  # the model wrote what cannot be stored
+        by_rules = replace(digest, content=content, metadata={**digest.metadata, "written_by": "rules"})
+        return await _store(owner, by_rules, cites, ports, now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +125,11 @@ async def _by_model(content: str, model: LanguageModel, ports: Ports) -> str:
     if not said or len(said) > MOST_OF_DIGEST or adds_names_or_figures(said, content) or ports.secrets([said]):
         return ""
     return f"{first}\n{said}"
+
+
+def _key_of(trust: Trust) -> str:
+    """Return the key of the digests of a trust: one of less trust takes no place of another one's."""
+    return KEY if trust is Trust.HOST else f"{KEY}:{trust.value}"
 
 
 def _counts(memory: Memory) -> bool:
@@ -163,13 +176,14 @@ def _line(memory: Memory, part: str) -> str:
     return f"{when}{speaker}{said}"
 
 
-async def _store(owner: Owner, digest: _Digest, ports: Ports, now: datetime) -> None:
+async def _store(owner: Owner, digest: _Digest, cites: Sequence[str], ports: Ports, now: datetime) -> bool:
+    """Store a digest, unless one of the memories that it is made from is gone; return whether it was stored."""
     draft = Draft(
         content=digest.content,
         kind=Kind.REFLECTION,
         shared=owner.scope.chat_id is not None,
         tags=("weekly",),
-        key=KEY,
+        key=_key_of(digest.trust),
         metadata=digest.metadata,
         source=Source(channel=CHANNEL),
         decay_rate=0.0,
@@ -177,17 +191,23 @@ async def _store(owner: Owner, digest: _Digest, ports: Ports, now: datetime) -> 
     caller = Caller(owner.agent_id, owner.scope.user_id, owner.scope.chat_id, digest.trust)
     vectors = (await ports.embedder.documents([embedded_text("", digest.content)], caller=CHANNEL, background=True))[0]
 
-    async def decide() -> Decision[None]:
+    async def decide() -> Decision[bool]:
+        there = await ports.store.entries(owner, cites)
+        if len(there) < len(cites) or any(one.memory.state_at(now) is State.DELETED for one in there):
+            return Decision(None, _saying(False))
         indexes = {owner: await ports.indexes.get(owner)}
         session = WriteSession(ports, indexes, now, heads=[await ports.store.head(owner)], used=GrantUsage(), count=1)
         try:
-            await session.consider(draft, owner, caller, vectors)
+            _, outcome, _ = await session.consider(draft, owner, caller, vectors)
         finally:
             session.end()
-        return Decision(await session.change(None), _nothing)
+        return Decision(await session.change(None), _saying(outcome is not Outcome.REJECTED))
 
-    await decide_and_commit([owner], decide, ports, now=now, grant_id="")
+    return await decide_and_commit([owner], decide, ports, now=now, grant_id="")
 
 
-async def _nothing() -> None:
-    return None
+def _saying(stored: bool) -> Callable[[], Awaitable[bool]]:
+    async def answer() -> bool:
+        return stored
+
+    return answer

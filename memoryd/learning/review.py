@@ -10,6 +10,7 @@ from memoryd.domain.pipeline import Decision, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.domain.reading.presentation import present_one
 from memoryd.domain.tombstones import tombstones_of
+from memoryd.domain.writing.add import texts_of
 from memoryd.errors import InvalidArgument, ProposalNotFound
 from memoryd.learning.extractor import Learnt
 from memoryd.learning.writing import Offered, embedded, judged, offered, quota_locks
@@ -43,7 +44,7 @@ async def proposed(offers: Sequence[Offered], ports: Ports, now: datetime) -> tu
         if (
             digest in known
             or len(waiting) + len(found) >= MOST_WAITING
-            or ports.secrets([draft.content])
+            or ports.secrets(texts_of(draft))
             or await ports.store.same_text(owner, digest, now)
             or await ports.store.tombstones(owner, [stone.digest for stone in stones])
         ):

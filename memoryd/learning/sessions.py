@@ -63,9 +63,11 @@ async def pending_sessions(  # noqa: PLR0913  one argument for each field of the
             limit="exclude_session_ids",
         )
 
+    excluded = frozenset(exclude)
+
     def wanted(session: Session) -> bool:
         return (
-            session.id not in exclude
+            session.id not in excluded
             and agent_id in {"", session.agent_id}
             and user_id in {"", session.scope.user_id}
             and chat_id in {"", session.scope.chat_id}
@@ -88,7 +90,7 @@ async def pending_sessions(  # noqa: PLR0913  one argument for each field of the
 def _is_leased(session: Session, worker: str, now: datetime) -> bool:
     """Whether somebody else works on a session; a lease that ends too far ahead comes from a clock that was wrong."""
     until = session.lease_time
-    return until is not None and now < until <= now + LEASE and session.lease_by != worker
+    return until is not None and now < until <= now + 2 * LEASE and session.lease_by != worker
 
 
 async def _leased(key: SessionKey, worker: str, ports: Ports, now: datetime) -> Session:
@@ -103,9 +105,11 @@ async def _leased(key: SessionKey, worker: str, ports: Ports, now: datetime) -> 
             raise ThreadNotFound(f"there is no session {key.session_id!r} in that thread", field="session")
         if _is_leased(known, worker, now):
             raise Conflict(f"{known.lease_by} works on the session; take another one", field="session")
+        if known.state is not SessionState.PENDING:  # nobody works on it
+            return Decision(None, _returning(known))
         held = replace(known, lease_by=worker, lease_time=now + LEASE)
         change = ChangeSet(conversation=ConversationChange(key.owner, sessions=(held,)))
-        return Decision(change if known.state is SessionState.PENDING else None, _returning(held))
+        return Decision(change, _returning(held))
 
     return await decide_and_commit([thread_lock(key.owner, key.thread_id)], decide, ports, now=now, grant_id="")
 
@@ -200,6 +204,11 @@ class _SaveFacts(Write[list[AddResult]]):
         self._offers = [offer for offer in offers if offer is not None]
         places = iter(range(len(self._offers)))
         self._places = [None if offer is None else next(places) for offer in offers]
+        if len({message.grant_id for _, message in self._offers if message.grant_id}) > 1:
+            raise InvalidArgument(
+                "facts: their messages came through several grants; save those of each grant in a call of their own",
+                field="facts",
+            )
         self._vectors = await embedded(self._offers, self.ports)
 
     async def _offer(self, n: int, fact: SaidFact) -> Offered | None:
@@ -244,6 +253,10 @@ class _SaveFacts(Write[list[AddResult]]):
             return self._answering(None, "disabled", noted)
         if not self._offers:
             return self._answering(None, "confidence", noted)
+        key, ids = self._key, {one for draft, _ in self._offers for one in draft.source.message_ids}
+        there = await self.ports.store.messages_of_ids(key.owner, key.thread_id, ids)
+        if ids - {message.id for message in there}:
+            raise Conflict("a message that the facts name was erased meanwhile", field="facts")
         done = await judged(self._offers, self._vectors, self._key.owner, self.ports, now=self.now)
         return self._answering(done, "confidence", noted)
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from memoryd.domain.decay import EXTRACTION
 from memoryd.domain.ports import Ports
+from memoryd.domain.writing.add import texts_of
 from memoryd.domain.writing.session import Recorded, WriteSession
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.index.analysis import embedded_text
@@ -77,8 +78,8 @@ async def embedded(offers: Sequence[Offered], ports: Ports) -> list[Embedded | N
 
 
 def _grant_of(offers: Sequence[Offered]) -> str:
-    """Return the grant through which all of it came; empty where there is none, or are several."""
-    grants = {message.grant_id for _, message in offers}
+    """Return the grant through which any of it came; empty where there is none, or are several."""
+    grants = {message.grant_id for _, message in offers if message.grant_id}
     return grants.pop() if len(grants) == 1 else ""
 
 
@@ -114,10 +115,11 @@ async def judged(
     recorded: list[Recorded] = []
     try:
         async for (draft, message), vector in in_turns(zip(offers, vectors, strict=True)):
-            if ports.secrets([draft.content]):
+            if ports.secrets(texts_of(draft)):
                 recorded.append(("", Outcome.REJECTED, ("secret",)))
                 continue
-            caller = replace(speaker_of(message), quota=quota)
+            caller = speaker_of(message)
+            caller = replace(caller, quota=quota) if message.grant_id == grant_id else caller
             try:
                 recorded.append(await session.consider(draft, owner, caller, vector))
             except LimitExceeded:  # a full scope, all of it protected

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
+from memoryd.domain.batching import READ_AT_ONCE
 from memoryd.domain.ports import Ports
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Visibility
+from memoryd.store.base import Cursor
 
 __all__ = ["CITES", "MOST_CITED", "cited", "digests_citing"]
 
 CITES = "cites"  # the key of a digest's metadata that names its sources
 MOST_CITED = 36  # ids that fit into one value of metadata
-MOST_DIGESTS = 1000  # of an owner that are looked through
 _DIGESTS = Filter(kinds=frozenset({Kind.REFLECTION}), include_superseded=True, include_expired=True)
 
 
@@ -30,8 +31,11 @@ async def digests_citing(gone: Iterable[Memory], ports: Ports, now: datetime) ->
         ids.setdefault(memory.owner, set()).add(memory.id)
     found: list[Memory] = []
     for owner, named in ids.items():
-        seen: Sequence[Memory] = await ports.store.page(
-            Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id), _DIGESTS, now=now, limit=MOST_DIGESTS
-        )
-        found += [memory for memory in seen if memory.id not in named and not cited(memory).isdisjoint(named)]
+        visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
+        after: Cursor | None = None
+        while seen := await ports.store.page(visible, _DIGESTS, now=now, limit=READ_AT_ONCE, after=after):
+            after = Cursor(seen[-1].create_time, seen[-1].id)
+            found += [memory for memory in seen if memory.id not in named and not cited(memory).isdisjoint(named)]
+            if len(seen) < READ_AT_ONCE:
+                break
     return found

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.domain.completion import abandonable
+from memoryd.domain.decay import EXTRACTION
 from memoryd.domain.idempotency import IdempotentRequest, memory_now
 from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports
@@ -29,7 +30,7 @@ from memoryd.model.results import AddResult
 from memoryd.model.scope import Owner
 from memoryd.turns import in_turns
 
-__all__ = ["add", "add_batch", "check_changeable", "correct"]
+__all__ = ["add", "add_batch", "check_changeable", "correct", "texts_of"]
 
 T = TypeVar("T")
 Vector = NDArray[np.float32]
@@ -71,6 +72,8 @@ class _Statements(Write[list[AddResult]]):
             return  # it is decided again
         self._owners = self._each(lambda draft: self.caller.writes_to(shared=draft.shared))
         self._each(lambda draft: draft.expiry(self.now))
+        if self.caller.trust.is_sandbox:
+            self._each(_refuse_reserved)
         if not self.ports.policy.of(self.caller.agent_id).enabled:
             self._declined = dict.fromkeys(range(len(self.drafts)), "disabled")
         else:
@@ -92,7 +95,7 @@ class _Statements(Write[list[AddResult]]):
         def positions() -> list[int]:
             return [n for n, draft in enumerate(self.drafts) if _holds_secret(draft, self.ports)]
 
-        if sum(len(text) for draft in self.drafts for text in _texts_of(draft)) > INLINE_CHARACTERS:
+        if sum(len(text) for draft in self.drafts for text in texts_of(draft)) > INLINE_CHARACTERS:
             return await asyncio.to_thread(positions)
         return positions()
 
@@ -274,15 +277,28 @@ def _correction(old: Memory, content: str, caller: Caller) -> Draft:
     )
 
 
+OF_THE_DAEMON = frozenset({EXTRACTION, "reflection"})
+"""Channels of what the daemon itself has learnt or summed up."""
+
+
+def _refuse_reserved(draft: Draft) -> None:
+    """Refuse what poses as learnt or summed up by the daemon."""
+    if draft.source.channel in OF_THE_DAEMON:
+        raise InvalidArgument(f"source.channel {draft.source.channel!r} is the daemon's own", field="source.channel")
+    if draft.key.startswith("reflection:"):
+        raise InvalidArgument("keys that begin with 'reflection:' are the daemon's own", field="key")
+
+
 def _holds_secret(draft: Draft, ports: Ports) -> bool:
     """Whether a statement holds a credential, in any text of it; a fault of the detector refuses nothing."""
     held = False
     with ports.faults.spared("looking for credentials"):
-        held = ports.secrets(_texts_of(draft))
+        held = ports.secrets(texts_of(draft))
     return held  # noqa: RET504  a fault leaves it as it was
 
 
-def _texts_of(draft: Draft) -> tuple[str, ...]:
+def texts_of(draft: Draft) -> tuple[str, ...]:
+    """Return every text of a draft that is stored."""
     source = draft.source
     return (
         draft.content,
