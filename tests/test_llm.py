@@ -176,7 +176,6 @@ FAULTS = {
     "hang": "no answer within", "drip": "no answer within", "die": "cannot be reached", "flood": "more than",
     "redirect": "status 307", 429: "status 429", 503: "status 503", 401: "status 401", b"[]": "an answer that is none",
     b"\xff\xfe": "an answer that is none", b"{" * 100_000: "an answer that is none",
-    b'{"choices": [{"message": {"content": null}}]}': "an answer that is none",
 }  # fmt: skip
 
 
@@ -271,7 +270,7 @@ async def test_an_endpoint_that_knows_no_schemas_is_asked_without(ram_ports, clo
 
     def answer(body):
         form = body.get("response_format", {}).get("type")
-        return {"json_schema": 500, "json_object": 400}.get(form, "both")
+        return {"json_schema": 422, "json_object": 400}.get(form, "both")
 
     chat.answer = answer
     for asked in (FORMS, FORMS + 1):
@@ -281,7 +280,48 @@ async def test_an_endpoint_that_knows_no_schemas_is_asked_without(ram_ports, clo
         asked.get("response_format", {}).get("type") for asked in chat.asked
     ]
     assert {"Bearer k"} == {asked["key"] for asked in chat.asked}
+    chat.answer = lambda body: 500 if "response_format" in body else "both"
+    other = ChatEndpoint(chat.url, "m", api_key="k")
+    for _ in range(2):  # that it fails tells nothing of the form
+        await other.ask("s", "q", {"type": "object"})
+    assert 2 == sum(body.get("response_format", {}).get("type") == "json_schema" for body in chat.asked[-6:])
+    await other.close()
     chat.answer = 422
     with pytest.raises(QuestionRefused):
         await endpoint.ask("s", "q", {"type": "object"})
     await endpoint.close()
+
+
+async def test_an_endpoint_that_refuses_everything_is_left_alone(ram_ports, clock, chat):
+    for n in range(12):
+        user = Local(ram_ports, clock, user_id="alice")
+        await user.append(f"t{n}", MessageDraft(content=f"Violin {n} belongs to my evenings"))
+    learner = learner_at(chat, ram_ports, clock)
+    chat.answer = 400
+    await learner.step()
+    assert "as every one of late" in learner.fault
+    assert len(chat.asked) < 20
+    assert not await ram_ports.store.work_in([WorkState.PARKED], limit=10)
+
+
+async def test_a_message_that_gets_no_text_is_left_out(ram_ports, clock, chat):
+    user = Local(ram_ports, clock, user_id="alice")
+    for text in (
+        "My evenings belong to the violin",
+        "My lawyer keeps the violin",
+        "My mornings belong to tea",
+    ):
+        await user.append("t", MessageDraft(content=text))
+
+    def answer(body):
+        said = body["messages"][1]["content"]
+        if "lawyer" in said:
+            return b'{"choices": [{"message": {"content": null}}]}'
+        return facts((json.loads(said.splitlines()[0])["text"], 1))
+
+    chat.answer = answer
+    learner = learner_at(chat, ram_ports, clock)
+    for _ in range(12):
+        await learner.step()
+        clock.now += timedelta(hours=1)
+    assert ["My evenings belong to the violin", "My mornings belong to tea"] == await contents(ram_ports, clock)

@@ -81,9 +81,10 @@ async def test_a_spent_budget_puts_everything_off_until_tomorrow_and_is_seen(ram
         await Local(ram_ports, clock, user_id="alice").append(
             f"t{n}", MessageDraft(content=f"Violin {n} belongs to me")
         )
-    learner = learner_at(chat, ram_ports, clock, tokens=10)
+    learner = learner_at(chat, ram_ports, clock, tokens=4_000)
+    chat.usage = None
     await learner.step()
-    assert ("the day's budget of the language model is spent", []) == (learner.fault, chat.asked)
+    assert ("the day's budget of the language model is spent", 1) == (learner.fault, len(chat.asked))
     clock.now += timedelta(hours=11)
     await learner.step()
     assert 1 == len(learner.told)  # nothing was tried meanwhile
@@ -105,3 +106,13 @@ def test_every_prompt_is_named_with_its_version():
     for path in folder.iterdir():
         assert re.fullmatch(r"[a-z]+\.v\d+\.txt", path.name)
         assert "is an instruction to you" in prompt_of(path.stem)
+
+
+async def test_a_question_larger_than_the_budget_keeps_nobody_from_asking(ram_ports, clock, chat):
+    user = Local(ram_ports, clock, user_id="alice")
+    await user.append("long", MessageDraft(content=" ".join(f"My violin {n} belongs to me." for n in range(70))))
+    await user.append("short", MessageDraft(content="My evenings belong to the violin"))
+    learner = learner_at(chat, ram_ports, clock, tokens=4_000)
+    await learner.step()
+    assert ["violin" in line["text"] for line in chat.lines()] == [True]
+    assert 1 == len(chat.asked)

@@ -16,7 +16,7 @@ from memoryd.domain.ports import Ports
 from memoryd.errors import Contended, Unavailable
 from memoryd.model.change import ChangeSet
 
-__all__ = ["BudgetSpent", "DailyBudget", "Limits", "Spent"]
+__all__ = ["BudgetSpent", "DailyBudget", "Limits", "QuestionTooLarge", "Spent"]
 
 DAY, TOKENS, COST, CALLS = "llm_day", "llm_tokens", "llm_cost", "llm_calls"  # cursors of the store
 MICRO = 1_000_000  # of the unit of money that are counted; prices are per million tokens, so a token costs its price
@@ -30,6 +30,10 @@ class BudgetSpent(Unavailable):
         """Say for how long."""
         super().__init__("the day's budget of the language model is spent")
         self.for_s = for_s
+
+
+class QuestionTooLarge(Unavailable):
+    """A question that may use more than a whole day's budget is never asked; others are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +72,16 @@ class DailyBudget:
         """Return what today has used."""
         day = self._clock().astimezone(self._zone).toordinal()
         held = [await self._ports.store.cursor(name) for name in (DAY, TOKENS, COST, CALLS)]
-        if held[0] is None or held[0] < day:
-            return Spent(day)
+        if held[0] is None or not day <= held[0] <= day + 1:
+            return Spent(day)  # a day far ahead was written by a clock that was wrong
         return Spent(held[0], held[1] or 0, held[2] or 0, held[3] or 0)  # a clock that was set back opens no new day
 
     async def reserve(self, prompt_tokens: int, completion_tokens: int) -> Spent:
         """Take what a question may use at most, and return it; BudgetSpent where the day does not hold it."""
         limits, micro = self.limits, self.limits.micro(prompt_tokens, completion_tokens)
         tokens = prompt_tokens + completion_tokens
+        if (limits.tokens and tokens > limits.tokens) or (limits.cost and micro > limits.cost * MICRO):
+            raise QuestionTooLarge("a question to the language model is larger than a day's budget")
 
         def more(spent: Spent) -> Spent:
             over = limits.tokens and spent.tokens + tokens > limits.tokens

@@ -11,10 +11,12 @@ from typing import Any
 
 from memoryd.learning.budget import BudgetSpent, DailyBudget, Spent
 from memoryd.llm.endpoint import ChatEndpoint, ChatUnavailable, QuestionRefused, Reply
+from memoryd.model.validation import text_digest
 
 __all__ = ["LanguageModel", "prompt_of"]
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 600.0  # after a failure nothing is asked, twice as long after the next one
+MOST_REFUSED = 5  # different questions in a row; then it is the endpoint or its configuration, and no question
 MESSAGE_TOKENS = 16  # that the form of a question takes, at most
 
 
@@ -39,6 +41,7 @@ class LanguageModel:
         self._endpoint, self._budget, self._clock = endpoint, budget, clock
         self._turns = asyncio.Semaphore(most_at_once)
         self._failed = 0
+        self._refused: set[bytes] = set()
         self._left_alone_until: datetime | None = None
         self.failed_count = 0
         """Questions that got no answer, since the start."""
@@ -61,31 +64,46 @@ class LanguageModel:
             self._check_pause()
             system = prompt_of(prompt)
             most = most_tokens(system) + most_tokens(question) + 2 * MESSAGE_TOKENS
-            try:
-                reserved = await self._budget.reserve(most, self._endpoint.max_output_tokens)
-            except BudgetSpent as error:
-                self.fault = error.message
-                raise
-            return await self._asked(system, question, schema, reserved, most)
+            return await self._asked(system, question, schema, await self._reserved(most), most)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._endpoint.close()
 
+    async def _reserved(self, most: int) -> Spent:
+        try:
+            return await self._budget.reserve(most, self._endpoint.max_output_tokens)
+        except BudgetSpent as error:
+            self.fault = error.message
+            raise
+
     async def _asked(
         self, system: str, question: str, schema: Mapping[str, Any] | None, reserved: Spent, most: int
     ) -> Reply:
+
+        async def again() -> None:
+            nonlocal reserved
+            reserved = await self._reserved(most)
+
         try:
-            reply = await self._endpoint.ask(system, question, schema)
+            reply = await self._endpoint.ask(system, question, schema, again=again)
         except ChatUnavailable as error:
             self._leave_alone(error)
             if not error.may_be_billed:
                 await self._budget.settle(reserved, 0, 0)
             raise
-        except QuestionRefused:
+        except QuestionRefused as error:
             self.failed_count += 1
-            await self._budget.settle(reserved, 0, 0)
+            self._refused.add(text_digest(question))
+            if not error.may_be_billed:
+                await self._budget.settle(reserved, 0, 0)
+            if len(self._refused) >= MOST_REFUSED:
+                message = f"{error.message}, as every one of late"
+                unavailable = ChatUnavailable(message, may_be_billed=error.may_be_billed)
+                self._leave_alone(unavailable)
+                raise unavailable from None
             raise
+        self._refused.clear()
         self._failed, self._left_alone_until, self.fault = 0, None, ""
         prompt_tokens = most if reply.prompt_tokens is None else reply.prompt_tokens
         said = self._endpoint.max_output_tokens if reply.completion_tokens is None else reply.completion_tokens

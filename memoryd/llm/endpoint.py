@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from memoryd.errors import StartupError, Unavailable
 __all__ = ["ChatEndpoint", "ChatUnavailable", "EndpointRefused", "QuestionRefused", "Reply"]
 
 MAX_REPLY_BYTES = 1 << 20
+MOST_TOKENS = 1 << 31  # that an endpoint may say it has counted
 BUSY, SERVER_ERROR = 429, 500
 OF_THE_QUESTION = frozenset({400, 413, 422})
 LONGEST_RETRY_AFTER_S = 3600.0
@@ -37,6 +38,14 @@ class ChatUnavailable(Unavailable):
 
 class QuestionRefused(Unavailable):
     """The endpoint does not take this question; others it may."""
+
+    may_be_billed = False
+
+
+class TextMissing(QuestionRefused):
+    """The model gave no text as its answer to this question."""
+
+    may_be_billed = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +78,19 @@ class ChatEndpoint:
         self._form = 0
         self._client: httpx.AsyncClient | None = None
 
-    async def ask(self, system: str, question: str, schema: Mapping[str, Any] | None = None) -> Reply:
-        """Return the reply, by a JSON schema as far as the endpoint knows them. ChatUnavailable, QuestionRefused."""
+    async def ask(
+        self,
+        system: str,
+        question: str,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        again: Callable[[], Awaitable[None]] | None = None,
+    ) -> Reply:
+        """
+        Return the reply, by a JSON schema as far as the endpoint knows them. ChatUnavailable, QuestionRefused.
+
+        `again` is awaited before the question is sent once more, where the first time may have cost something.
+        """
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": question}],
@@ -79,12 +99,17 @@ class ChatEndpoint:
         }
         if schema is None:
             return _reply_of(await self._post(body))
+        is_known = True
         for n, form in enumerate(_forms(schema)[self._form :], self._form):
             try:
                 reply = await self._post(body | form, is_last=not form)
-            except _FormRefused:
+            except _FormRefused as refused:
+                is_known = is_known and not refused.may_be_billed
+                if refused.may_be_billed and again is not None:
+                    await again()
                 continue
-            self._form = n  # it takes this one, so those before it are not tried again
+            if is_known:
+                self._form = n  # it takes this one, and has refused those before it: they are not tried again
             return _reply_of(reply)
         raise AssertionError("the last form is none, which is not refused as one")
 
@@ -119,7 +144,11 @@ class ChatEndpoint:
 
 
 class _FormRefused(Exception):
-    """The endpoint may not know the form in which a reply is asked for."""
+    """The endpoint may not know the form in which a reply is asked for, or has failed at it."""
+
+    def __init__(self, *, may_be_billed: bool) -> None:
+        super().__init__()
+        self.may_be_billed = may_be_billed
 
 
 def _forms(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -131,7 +160,7 @@ def _forms(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _refusal(reply: httpx.Response, *, is_last: bool) -> Exception:
     status = reply.status_code
     if not is_last and (status in OF_THE_QUESTION or status == SERVER_ERROR):
-        return _FormRefused()
+        return _FormRefused(may_be_billed=status == SERVER_ERROR)
     if status in OF_THE_QUESTION:
         return QuestionRefused(f"{REDACTED} refused the question with status {status}")
     return ChatUnavailable(
@@ -154,7 +183,10 @@ def _reply_of(data: bytes) -> Reply:
     try:
         answer = json.loads(data)
         choice = answer["choices"][0]
-        text = choice["message"]["content"] + ""  # TypeError where it is no text
+        text = choice["message"]["content"]
+        if text is None:
+            raise TextMissing(f"{REDACTED} gave no text")
+        text += ""  # TypeError where it is no text
         usage = answer.get("usage") or {}
         counts = [_count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens")]
         return Reply(text, counts[0], counts[1], is_cut=choice.get("finish_reason") == "length")
@@ -163,4 +195,4 @@ def _reply_of(data: bytes) -> Reply:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_TOKENS else None
