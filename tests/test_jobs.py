@@ -128,12 +128,12 @@ async def test_a_year_of_nights_runs_every_job_when_it_is_due_and_in_order(ports
 async def test_what_an_earlier_daemon_ran_is_lost_and_what_another_runs_is_not(ports, clock):
     lost = Run(id="a" * 26, job="gc", state=RunState.RUNNING, start_time=clock() - timedelta(hours=1))
     other = Run(id="b" * 26, job="decay", state=RunState.RUNNING, start_time=clock())
-    leased = {"decay leased until": clock() + timedelta(minutes=5)}
+    leased = {"decay leased until": clock() + timedelta(seconds=50)}
     await ports.store.commit(ChangeSet(runs=(lost, other), jobs=leased))
     jobs = jobs_over(ports, clock, gc=Work(), decay=Work())
     await jobs.begin(gc=False)
     assert [RunState.LOST, RunState.RUNNING] == [(await jobs.find(run.id)).state for run in (lost, other)]
-    with pytest.raises(Conflict, match="another daemon runs decay now"):
+    with pytest.raises(Conflict, match="decay is leased to a run that goes on"):
         await jobs.start("decay")
 
 
@@ -197,3 +197,13 @@ def test_the_commands_show_run_and_cancel(folder, capsys):
             assert 1 == run("jobs", "run", "compaction", "--dry-run")[0]
             with pytest.raises(MemorydError):
                 memory.job_run("x" * 26)
+
+
+async def test_a_dry_run_is_not_taken_for_a_run(ports, clock):
+    slow = Work()
+    jobs = jobs_over(ports, clock, decay=slow)
+    first = asyncio.create_task(jobs.start("decay", dry_run=True))
+    second = asyncio.create_task(jobs.start("decay", dry_run=True))
+    done = await asyncio.gather(first, second, return_exceptions=True)
+    assert 1 <= sum(isinstance(one, Run) and one.state is RunState.DONE for one in done)
+    assert not any(isinstance(one, KeyError) for one in done)

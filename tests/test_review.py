@@ -13,9 +13,10 @@ from memoryd.daemon.config import Config, MemoryConfig
 from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.learning.follow import Learner
-from memoryd.learning.review import MOST_WAITING, approve, list_proposals, reject
+from memoryd.learning.review import approve, list_proposals, reject
 from memoryd.learning.rules import RulesExtractor
 from memoryd.model.caller import Caller
+from memoryd.model.limits import MAX_PROPOSALS
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.support import BIN, running
 
@@ -116,9 +117,28 @@ async def test_what_waits_goes_with_its_messages(ports, clock):
 
 
 async def test_of_one_user_so_many_wait(ports, clock):
-    for n in range(0, MOST_WAITING + 40, 20):
+    for n in range(0, MAX_PROPOSALS + 40, 20):
         await say(ports, clock, *(f"I have {n + i + 2} parrots" for i in range(20)), thread=f"t{n}")
-    assert MOST_WAITING == len(await waiting(ports))
+    assert MAX_PROPOSALS == len(await waiting(ports))
+
+
+async def test_no_sandbox_fills_the_queue_alone(ports, clock):
+    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g" * 26)
+    for n in range(0, 300, 20):
+        drafts = [MessageDraft(content=f"I have {n + i + 2} parrots") for i in range(20)]
+        await append(ThreadKey(f"s{n}"), drafts, sandbox, ports, now=clock.now)
+    await Learner(ports, RulesExtractor(), clock, print, wait_s=0).step()
+    assert 250 == len(await waiting(ports))
+    await say(ports, clock, "I'm allergic to peanuts")
+    assert "I'm allergic to peanuts" in await waiting(ports)
+
+
+async def test_forgetting_somebody_drops_what_waits_of_them(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    await memory.add("My wife Sarah lives in Oslo")
+    await say(ports, clock, "My wife Sarah is allergic to peanuts", "I live in Porto")
+    await memory.forget_person("Sarah")
+    assert ["I live in Porto"] == await waiting(ports)
 
 
 def test_the_operator_decides_by_command(folder):

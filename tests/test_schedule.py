@@ -93,12 +93,12 @@ async def test_of_several_daemons_one_runs_a_job(kind, folder, clock):
         assert [NOW] == ran
 
         later = clock.now = NOW + timedelta(days=1)
-        await store.commit(ChangeSet(jobs={jobs.leased("decay"): later + timedelta(minutes=9)}))
+        await store.commit(ChangeSet(jobs={jobs.leased("decay"): later + timedelta(seconds=50)}))
         await run_decay(first, NOW)  # another one is at it …
         assert [NOW] == ran
-        clock.now = later + timedelta(minutes=9)
+        clock.now = later + timedelta(seconds=50)
         await run_decay(first, NOW)  # … and has ended without a word
-        assert [NOW, later + timedelta(minutes=9)] == ran
+        assert [NOW, later + timedelta(seconds=50)] == ran
 
         far = later + timedelta(days=9000)  # the clock of who leased it was wrong
         await store.commit(ChangeSet(jobs={jobs.leased("decay"): far}))

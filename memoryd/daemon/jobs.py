@@ -26,12 +26,13 @@ from memoryd.errors import Conflict, Contended, InvalidArgument, MemorydError, R
 from memoryd.model.call_context import CallContext, in_call
 from memoryd.model.change import ChangeSet
 from memoryd.model.reports import JobStatus
+from memoryd.model.validation import check_id
 from memoryd.model.work import Run, RunState, WorkState
 
 __all__ = ["Job", "Jobs", "Progress", "lease", "look_at_clock"]
 
-LEASE = timedelta(minutes=10)
-RENEW_S = 180.0  # before a lease ends, that of a long run is renewed
+LEASE = timedelta(minutes=1)  # after a kill nobody runs a job for so long
+RENEW_S = 15.0  # before a lease ends, that of a long run is renewed
 CLOCK_NOTED = timedelta(hours=1)  # so often is the time written down
 LOOK_S = 30.0  # so late may a job begin
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)  # before a failed run is tried again
@@ -75,7 +76,7 @@ def leased(name: str) -> str:
 async def lease(name: str, ports: Ports, now: datetime, *, ran: datetime | None) -> bool:
     """Take a job that ran last at a time (None: never); False if somebody else runs it, or has run it since."""
     until = (await ports.store.jobs()).get(leased(name))
-    if until is not None and now < until <= now + LEASE:  # later ones come from a clock that was wrong
+    if until is not None and now < until <= now + 2 * LEASE:  # later ones come from a clock that was wrong
         return False
     try:
         await ports.store.commit(
@@ -95,6 +96,8 @@ class Jobs:
         """Take the jobs by name."""
         self._ports, self._config, self._jobs, self._clock = ports, config, jobs, clock
         self._running: dict[str, tuple[Run, Progress, asyncio.Task[Run]]] = {}
+        self._beginning: set[str] = set()
+        self._tidied: datetime | None = None
         self._failed: dict[str, tuple[int, datetime]] = {}
         """How often a job has failed in a row, and when it is tried again."""
 
@@ -114,6 +117,8 @@ class Jobs:
         ports, now = self._ports, self._clock()
         ran = await ports.store.jobs()
         await look_at_clock(ports, now, ran.get(CLOCK_SEEN))
+        if self._tidied is None or abs(now - self._tidied) >= LEASE:
+            await self.tidy()
         new = {first_seen(name): now for name in expressions_of(self._config) if first_seen(name) not in ran}
         if not ports.is_behind(now):
             new |= misdated(ran, now)
@@ -138,7 +143,7 @@ class Jobs:
 
     async def tidy(self) -> None:
         """Note as lost what an earlier daemon was running when it ended."""
-        now = self._clock()
+        self._tidied = now = self._clock()
         noted = await self._ports.store.jobs()
         for run in await self._ports.store.runs(limit=1000):
             until = noted.get(leased(run.job))
@@ -149,25 +154,28 @@ class Jobs:
 
     def job(self, name: str) -> Job:
         """Return the job of a name; InvalidArgument names those there are."""
-        if name not in self._jobs:
+        if check_id(name, "job") not in self._jobs:
             raise InvalidArgument(f"job is {name!r}; it must be one of {', '.join(self._jobs)}", field="job")
         return self._jobs[name]
 
     async def run(self, name: str, *, trigger: str, ran: datetime | None = None, dry_run: bool = False) -> Run | None:
         """Run a job to its end, and return the run; None if somebody else runs it, or has run it since."""
-        run = await self._begin(name, trigger=trigger, ran=ran, dry_run=dry_run)
-        return None if run is None else await self._running[name][2]
+        begun = await self._begin(name, trigger=trigger, ran=ran, dry_run=dry_run)
+        return None if begun is None else await begun[1]
 
     async def start(self, name: str, *, dry_run: bool = False) -> Run:
         """Begin a run by call, or join the one that is under way; a dry run is over when this returns."""
         self.job(name)
         if name in self._running:
-            return self.now(self._running[name][0])
+            held = self._running[name][0]
+            if held.dry_run != dry_run:
+                raise Conflict(f"{'a dry run of ' if held.dry_run else ''}{name} runs now; wait for it", field="job")
+            return self.now(held)
         ran = (await self._ports.store.jobs()).get(name)
-        run = await self._begin(name, trigger="call", ran=ran, dry_run=dry_run)
-        if run is None:
-            raise Conflict(f"another daemon runs {name} now; wait for it", field="job")
-        return await self._running[name][2] if dry_run else run
+        begun = await self._begin(name, trigger="call", ran=ran, dry_run=dry_run)
+        if begun is None:
+            raise Conflict(f"{name} is leased to a run that goes on, or was killed within a minute", field="job")
+        return await begun[1] if dry_run else begun[0]
 
     async def cancel(self, run_id: str) -> Run:
         """End a run: what it has done stays done, and the next run goes on."""
@@ -231,18 +239,28 @@ class Jobs:
 
     # --- one run ---
 
-    async def _begin(self, name: str, *, trigger: str, ran: datetime | None, dry_run: bool) -> Run | None:
-        if name in self._running or (not dry_run and not await lease(name, self._ports, self._clock(), ran=ran)):
+    async def _begin(
+        self, name: str, *, trigger: str, ran: datetime | None, dry_run: bool
+    ) -> tuple[Run, asyncio.Task[Run]] | None:
+        """Begin a run; None where one is under way, here or elsewhere."""
+        if name in self._running or name in self._beginning:
             return None
-        run = Run(
-            id=self._ports.new_id(), job=name, state=RunState.RUNNING, start_time=self._clock(), trigger=trigger,
-            dry_run=dry_run,
-        )  # fmt: skip
-        with contextlib.suppress(Unavailable):  # the disk may be full, and garbage collection makes room
-            await self._ports.store.commit(ChangeSet(runs=(run,)))
-        progress = Progress(run.start_time, dry_run=dry_run)
-        self._running[name] = (run, progress, asyncio.create_task(self._to_its_end(run, progress)))
-        return run
+        self._beginning.add(name)
+        try:
+            if not dry_run and not await lease(name, self._ports, self._clock(), ran=ran):
+                return None
+            run = Run(
+                id=self._ports.new_id(), job=name, state=RunState.RUNNING, start_time=self._clock(), trigger=trigger,
+                dry_run=dry_run,
+            )  # fmt: skip
+            with contextlib.suppress(Unavailable):  # the disk may be full, and garbage collection makes room
+                await self._ports.store.commit(ChangeSet(runs=(run,)))
+            progress = Progress(run.start_time, dry_run=dry_run)
+            task = asyncio.create_task(self._to_its_end(run, progress))
+            self._running[name] = (run, progress, task)
+        finally:
+            self._beginning.discard(name)
+        return run, task
 
     async def _to_its_end(self, run: Run, progress: Progress) -> Run:
         context = CallContext(time=run.start_time, call=secrets.token_hex(6), rpc=run.job, door="daemon")

@@ -238,8 +238,8 @@ class _Daemon:
         await self._stop.wait()
         notify(self._env, "STOPPING=1")
         log.info("stopping", grace_s=self._config.daemon.shutdown_grace_s)
-        await self._stop_doors(doors)
-        await doors.jobs.stop()
+        ports.stopping.set()  # calls that wait for something to happen end
+        await asyncio.gather(doors.jobs.stop(), self._stop_doors(doors))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

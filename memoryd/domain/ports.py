@@ -264,6 +264,8 @@ class Ports:
     """What went wrong in reading statements."""
     grants: GrantCheck = field(default_factory=NoGrants)
     """Asked just before a change is committed."""
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the daemon ends: who waits for something to happen ends too."""
 
     def close(self) -> None:
         """End the threads that are its own; what waits for them is dropped."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -21,11 +22,11 @@ from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Outcome
 from memoryd.model.results import AddResult
 from memoryd.model.trust import Trust
-from memoryd.model.validation import check_count, check_text, text_digest
+from memoryd.model.validation import check_count, check_id, check_text, text_digest
 
-__all__ = ["MOST_WAITING", "approve", "list_proposals", "proposed", "reject"]
+__all__ = ["approve", "list_proposals", "proposed", "reject"]
 
-MOST_WAITING = 1000  # proposals of one owner; what is learnt beyond them is left out
+MOST_OF_ONE = 250  # of these proposals, those of one speaker of a sandbox's: nobody fills the queue alone
 LEAST_OF_ID = 8
 
 
@@ -35,21 +36,24 @@ async def proposed(offers: Sequence[Offered], ports: Ports, now: datetime) -> tu
         return ()
     owner = offers[0][1].owner
     asked = {"agent_id": owner.agent_id, "user_id": owner.scope.user_id or "", "chat_id": owner.scope.chat_id or ""}
-    waiting = await ports.store.proposals(limit=MOST_WAITING, **asked)
+    waiting = await ports.store.proposals(limit=limits.MAX_PROPOSALS, **asked)
     known = {text_digest(one.content) for one in waiting}
+    of_one = Counter(one.speaker for one in waiting if one.trust.is_sandbox)
     found: list[Proposal] = []
     for draft, message in offers:
         digest = text_digest(draft.content)
         stones = tombstones_of(owner, draft.content, draft.source.message_ids, ports.secret, Trust)
         if (
             digest in known
-            or len(waiting) + len(found) >= MOST_WAITING
+            or len(waiting) + len(found) >= limits.MAX_PROPOSALS
+            or (message.trust.is_sandbox and of_one[message.speaker] >= MOST_OF_ONE)
             or ports.secrets(texts_of(draft))
             or await ports.store.same_text(owner, digest, now)
             or await ports.store.tombstones(owner, [stone.digest for stone in stones])
         ):
             continue
         known.add(digest)
+        of_one[message.speaker] += message.trust.is_sandbox
         found.append(
             Proposal(
                 id=ports.new_id(),
@@ -85,6 +89,7 @@ async def list_proposals(
 
 
 async def _find(proposal_id: str, ports: Ports) -> Proposal:
+    proposal_id = check_id(proposal_id, "id")
     if len(proposal_id) < LEAST_OF_ID:
         raise InvalidArgument(f"id is {proposal_id!r}; give at least {LEAST_OF_ID} characters of it", field="id")
     found = await ports.store.proposals_like(proposal_id)

@@ -82,7 +82,7 @@ async def pending_sessions(  # noqa: PLR0913  one argument for each field of the
         while page := await ports.store.pending_sessions(limit=READ_AT_ONCE, after=after):
             after = page[-1][0]
             found += [session for _, session in page if wanted(session)]
-        if found or loop.time() >= deadline:
+        if found or loop.time() >= deadline or ports.stopping.is_set():
             return sorted(found, key=lambda one: (one.end_time or one.start_time, one.id))[:size]
         await asyncio.sleep(min(LOOK_S, max(0.0, deadline - loop.time())))
 

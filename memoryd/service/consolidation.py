@@ -48,7 +48,7 @@ class ConsolidationService:
             chat_id=check_id(request.scope.chat_id, "scope.chat_id"),
             exclude=check_ids(request.exclude_session_ids, "exclude_session_ids"),
             limit=request.page_size,
-            wait_s=request.wait.ToTimedelta().total_seconds(),
+            wait_s=request.wait.seconds + request.wait.nanos / 1e9,
         )
         return pb.ListPendingSessionsResponse(sessions=map(session_to_pb, found))
 

@@ -49,11 +49,16 @@ class RamWork:
     def _note_proposals(self, change: ChangeSet) -> None:
         talk = change.conversation
         threads = set() if talk is None else {(talk.owner, thread.id) for thread in talk.purge_threads}
-        messages = set() if talk is None else {message.id for message in talk.purge_messages}
+        messages = (
+            set()
+            if talk is None
+            else {(message.owner, message.thread_id, message.id) for message in talk.purge_messages}
+        )
         self._proposals |= {one.id: one for one in change.proposals}
         gone = {one.id for one in change.decided}
         for one in self._proposals.values():
-            said = (one.owner, one.thread_id) in threads or not messages.isdisjoint(one.message_ids)
+            named = {(one.owner, one.thread_id, message_id) for message_id in one.message_ids}
+            said = (one.owner, one.thread_id) in threads or not messages.isdisjoint(named)
             if said or one.owner == change.purge_owner:
                 gone.add(one.id)
         for one_id in gone:

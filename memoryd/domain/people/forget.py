@@ -23,6 +23,7 @@ from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.entity import Entity, EntityType, Profile
+from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Memory, State
 from memoryd.model.reports import ForgottenPerson
 from memoryd.model.scope import Owner
@@ -143,7 +144,10 @@ async def _forget(name: str, caller: Caller, ports: Ports, *, now: datetime, dry
             mentioning = await present(list(left.values())[: limits.MAX_SHOWN], caller, ports, now)
             return replace(receipt, memories=tuple(about), mentioning_memories=tuple(mentioning))
 
-        return Decision(None if dry_run else await _erasure(found, caller, ports, now), answer)
+        if dry_run:
+            return Decision(None, answer)
+        waiting = await _proposed((profile.name, *profile.aliases), found.owner, caller, ports)
+        return Decision(replace(await _erasure(found, caller, ports, now), decided=tuple(waiting)), answer)
 
     return await decide_and_commit(caller.visibility.owners, decide, ports, now=now, grant_id=caller.grant_id)
 
@@ -178,6 +182,17 @@ async def _erasure(found: _Found, caller: Caller, ports: Ports, now: datetime) -
             stone for memory in found.about for stone in tombstones_for(memory, ports.secret, caller.trust)
         ),
     )
+
+
+async def _proposed(names: Sequence[str], owner: Owner, caller: Caller, ports: Ports) -> list[Proposal]:
+    """Return what waits to be approved and names somebody."""
+    scope = {"user_id": owner.scope.user_id or "", "chat_id": owner.scope.chat_id or ""}
+    waiting = await ports.store.proposals(limit=limits.MAX_PROPOSALS, agent_id=owner.agent_id, **scope)
+    return [
+        one
+        async for one in in_turns(waiting)
+        if not one.trust.outranks(caller.trust) and any(stands_in(name, one.content) for name in names)
+    ]
 
 
 async def _with_name(names: Sequence[str], owner: Owner, ports: Ports) -> list[Memory]:

@@ -75,9 +75,15 @@ def write_proposals(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
         return
     where, params = of_owner(talk.owner)
     threads = [thread.id for thread in talk.purge_threads]
-    messages = [message.id for message in talk.purge_messages]
     con.execute(
-        f"DELETE FROM proposals WHERE {where} AND (thread_id IN (SELECT unnest(?::VARCHAR[]))"
-        " OR list_has_any(message_ids->>'$[*]', ?::VARCHAR[]))",
-        [*params, threads, messages],
+        f"DELETE FROM proposals WHERE {where} AND thread_id IN (SELECT unnest(?::VARCHAR[]))", [*params, threads]
     )
+    messages: dict[str, list[str]] = {}
+    for message in talk.purge_messages:
+        messages.setdefault(message.thread_id, []).append(message.id)
+    for thread_id, ids in messages.items():  # an id is of its thread alone
+        con.execute(
+            f"DELETE FROM proposals WHERE {where} AND thread_id = ?"
+            " AND list_has_any(message_ids->>'$[*]', ?::VARCHAR[])",
+            [*params, thread_id, ids],
+        )
