@@ -340,3 +340,15 @@ async def test_what_lasts_for_ever_has_no_end(ports, clock, text):
     await learner(ports, clock).step()
     assert {None} == {one.expire_time for one in (await memory.page()).memories}
     assert WorkState.IDLE is (await ports.store.work((await memory.thread("t")).owner, EXTRACTION_JOB, "t")).state
+
+
+async def test_what_was_said_earlier_ends_nothing_that_was_said_later(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    await memory.append("t", MessageDraft(content="Remember that my favorite color is red"))
+    clock.now += timedelta(seconds=3)
+    await memory.add("My favorite color is blue")
+    clock.now += timedelta(seconds=3)
+    await learner(ports, clock).step()
+    held = {one.content: one for one in (await memory.page(filter=Filter(include_superseded=True))).memories}
+    assert "" == held["My favorite color is blue"].superseded_by
+    assert held["My favorite color is blue"].contested_with

@@ -72,23 +72,11 @@ async def reflect(
 
 
 async def _reflect(owner: Owner, ports: Ports, now: datetime, model: LanguageModel | None, *, dry_run: bool) -> bool:
-    visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
-    if not ports.policy.of(owner.agent_id).enabled:
-        return False
-    keys = [_key_of(trust) for trust in Trust]
-    held = [one for key in keys for one in await ports.store.of_key(owner, key, now)]
-    before = [one for one in held if one.source.channel == CHANNEL and CITES in one.metadata]
-    if any(now - one.create_time < LEAST_APART for one in before):
+    if not ports.policy.of(owner.agent_id).enabled or await _is_recent(owner, ports, now):
         return False
     since = now - timedelta(days=DAYS)
-    wanted = Filter(create_time_from=since, include_superseded=True)
-    recent = [one for one in await ports.store.page(visible, wanted, now=now, limit=MOST_READ) if _counts(one)]
-    coming = await ports.store.page(
-        visible, Filter(event_time_from=now, event_time_to=now + AHEAD), now=now, limit=MOST_READ
-    )
-    used = _trusted([*recent, *(one for one in coming if _counts(one))])
-    new = [one for one in used if one.create_time >= since and one.supersede_time is None]
-    if len(new) < LEAST_NEW:
+    used = await _sources(owner, ports, since, now)
+    if sum(one.create_time >= since and one.supersede_time is None for one in used) < LEAST_NEW:
         return False
     if dry_run:
         return True
@@ -104,6 +92,23 @@ async def _reflect(owner: Owner, ports: Ports, now: datetime, model: LanguageMod
     except InvalidArgument:  # the model wrote what cannot be stored
         by_rules = replace(digest, content=content, metadata={**digest.metadata, "written_by": "rules"})
         return await _store(owner, by_rules, cites, ports, now)
+
+
+async def _is_recent(owner: Owner, ports: Ports, now: datetime) -> bool:
+    """Whether the last digest is too new for another one."""
+    held = [one for trust in Trust for one in await ports.store.of_key(owner, _key_of(trust), now)]
+    digests = [one for one in held if one.source.channel == CHANNEL and CITES in one.metadata]
+    return any(now - one.create_time < LEAST_APART for one in digests)
+
+
+async def _sources(owner: Owner, ports: Ports, since: datetime, now: datetime) -> list[Memory]:
+    """Return what a digest may be made from."""
+    visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
+    wanted = Filter(create_time_from=since, include_superseded=True)
+    recent = await ports.store.page(visible, wanted, now=now, limit=MOST_READ)
+    ahead = Filter(event_time_from=now, event_time_to=now + AHEAD)
+    coming = await ports.store.page(visible, ahead, now=now, limit=MOST_READ)
+    return _trusted([one for one in (*recent, *coming) if _counts(one)])
 
 
 @dataclass(frozen=True, slots=True)

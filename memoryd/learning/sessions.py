@@ -8,6 +8,7 @@ for several daemons.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -18,7 +19,7 @@ from memoryd.domain.pipeline import Decision, Write, carry_out, decide_and_commi
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.domain.reading.page_token import number_after, read_number
 from memoryd.domain.reading.presentation import present_one
-from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, ThreadNotFound
+from memoryd.errors import Conflict, InvalidArgument, LimitExceeded, MemorydError, ThreadNotFound
 from memoryd.learning.extractor import Learnt
 from memoryd.learning.writing import Judged, Offered, embedded, judged, offered, quota_locks
 from memoryd.model import limits
@@ -29,6 +30,7 @@ from memoryd.model.embedding import Embedded
 from memoryd.model.learnt import SaidFact, SessionKey
 from memoryd.model.memory import Outcome
 from memoryd.model.results import AddResult
+from memoryd.model.scope import Owner
 from memoryd.model.validation import check_count, check_id
 
 __all__ = ["LEASE", "complete_session", "pending_sessions", "save_facts", "session_messages"]
@@ -52,7 +54,7 @@ async def pending_sessions(  # noqa: PLR0913  one argument for each field of the
     limit: int = 0,
     wait_s: float = 0.0,
 ) -> list[Session]:
-    """Return sessions that wait to be learnt from and nobody else has leased, the first to end first."""
+    """Return sessions that wait to be learnt from and nobody else has leased: first ended first, by owners in turn."""
     size = check_count(limit, "page_size", default=limits.DEFAULT_PAGE_SIZE, limit=limits.MAX_PAGE_SIZE)
     if not 0 <= wait_s <= MOST_WAIT_S:
         raise InvalidArgument(f"wait is {wait_s:g} s; it must lie between 0 and {MOST_WAIT_S:.0f}", field="wait")
@@ -83,8 +85,18 @@ async def pending_sessions(  # noqa: PLR0913  one argument for each field of the
             after = page[-1][0]
             found += [session for _, session in page if wanted(session)]
         if found or loop.time() >= deadline or ports.stopping.is_set():
-            return sorted(found, key=lambda one: (one.end_time or one.start_time, one.id))[:size]
+            return _in_turns_of_owners(found)[:size]
         await asyncio.sleep(min(LOOK_S, max(0.0, deadline - loop.time())))
+
+
+def _in_turns_of_owners(found: Sequence[Session]) -> list[Session]:
+    """Return sessions, those first that ended first, but of each owner one in turn: nobody fills the list alone."""
+    places: Counter[Owner] = Counter()
+    order: list[tuple[int, int, Session]] = []
+    for n, one in enumerate(sorted(found, key=lambda one: (one.end_time or one.start_time, one.id))):
+        order.append((places[one.owner], n, one))
+        places[one.owner] += 1
+    return [one for _, _, one in sorted(order, key=lambda row: row[:2])]
 
 
 def _is_leased(session: Session, worker: str, now: datetime) -> bool:
@@ -235,12 +247,12 @@ class _SaveFacts(Write[list[AddResult]]):
             tags=fact.tags,
             also=tuple(ordered[1:]),
         )
-        made = offered(learnt, self.now)
+        try:
+            made = offered(learnt, self.now, is_strict=True)
+        except MemorydError as error:
+            raise error.within(f"{at}.") from None
         if made is None:
-            raise InvalidArgument(
-                f"{at} is over, holds what was masked, or is longer than {limits.MAX_CONTENT_BYTES} bytes",
-                field=at,
-            )
+            raise InvalidArgument(f"{at} is over, or holds what was masked", field=at)
         return made
 
     def locks(self) -> Iterable[Any]:

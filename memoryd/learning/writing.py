@@ -39,8 +39,12 @@ class Judged:
     session: WriteSession
 
 
-def offered(one: Learnt, now: datetime) -> Offered | None:
-    """Return what is offered as a memory, and the message that says it; None for what is over, or was masked."""
+def offered(one: Learnt, now: datetime, *, is_strict: bool = False) -> Offered | None:
+    """
+    Return what is offered as a memory, and the message that says it; None for what is over, or was masked.
+
+    What cannot be a memory is None too; if strict, InvalidArgument or LimitExceeded say why.
+    """
     message = one.message
     expire_time = None if one.lasts is None else message.create_time + one.lasts
     if (expire_time is not None and expire_time <= now) or MASK in one.content:
@@ -67,6 +71,8 @@ def offered(one: Learnt, now: datetime) -> Offered | None:
             expire_time=expire_time,
         )
     except (InvalidArgument, LimitExceeded):  # what an extractor makes need not be well-formed
+        if is_strict:
+            raise
         return None
     return draft, message
 
@@ -121,7 +127,7 @@ async def judged(
             caller = speaker_of(message)
             caller = replace(caller, quota=quota) if message.grant_id == grant_id else caller
             try:
-                recorded.append(await session.consider(draft, owner, caller, vector))
+                recorded.append(await session.consider(draft, owner, caller, vector, said_time=message.create_time))
             except LimitExceeded:  # a full scope, all of it protected
                 recorded.append(("", Outcome.REJECTED, ("full",)))
     finally:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memoryd.domain.decay import EXTRACTION, confidence_at
 from memoryd.domain.rules import Rules
+from memoryd.domain.writing.retiring import may_retire
 from memoryd.errors import TrustTooLow
 from memoryd.knowledge.compare.comparison import compare, speaks_of_itself
 from memoryd.knowledge.compare.finding import Finding, Relation
@@ -53,6 +53,8 @@ class Offer:
     digest: bytes
     corrects: Memory | None = None
     """The memory that it is to replace, by somebody's order."""
+    said_time: datetime | None = None
+    """When it was said, of what is learnt from messages later; None: now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ async def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime,
                 return _said_again(held, offer.draft, new, now)
         elif finding.relation is Relation.CHANGED and neighbour.same_subject:
             why = Judgement(finding.rule, finding.reason, new.id)
-            (retired if _may_retire(new, held, now, rules) else contested).append((held, why))
+            (retired if may_retire(new, held, offer.said_time, now, rules) else contested).append((held, why))
         elif _is_doubt(finding, neighbour):
             contested.append((held, Judgement(finding.rule, finding.reason, new.id)))
     if offer.corrects is not None:
@@ -246,15 +248,6 @@ def _with_corrected(verdict: Verdict, old: Memory, why: Judgement, now: datetime
     heir = replace(heir, supersedes=(old.id, *heir.supersedes), protected=kept)
     changed = (_retired(old, heir, why, now), *verdict.changed)
     return Verdict(Outcome.SUPERSEDED, heir, changed, (old.id, *verdict.superseded_ids))
-
-
-def _may_retire(new: Memory, held: Memory, now: datetime, rules: Rules) -> bool:
-    """Whether a statement may end another: not against more trust or more confidence, nor what is protected from it."""
-    if held.trust.outranks(new.trust):
-        return False
-    if held.protected and new.source.channel == EXTRACTION and not new.trust.outranks(held.trust):
-        return False
-    return new.confidence + 1e-9 >= confidence_at(held, now, rules.decay)
 
 
 def _replaced(

@@ -70,7 +70,14 @@ class WriteSession:
         self._provisional: list[tuple[Directory, Memory]] = []
 
     async def consider(
-        self, draft: Draft, owner: Owner, caller: Caller, embedded: Embedded | None, *, corrects: Memory | None = None
+        self,
+        draft: Draft,
+        owner: Owner,
+        caller: Caller,
+        embedded: Embedded | None,
+        *,
+        corrects: Memory | None = None,
+        said_time: datetime | None = None,
     ) -> Recorded:
         """Judge one statement and note what follows; LimitExceeded where a full scope has no room for it."""
         ports = self._ports
@@ -87,7 +94,7 @@ class WriteSession:
         neighbours: list[Neighbour] = []
         with ports.faults.spared("finding neighbours"):
             neighbours = await self.known.neighbours(new, vector) if draft.kind not in NO_STATEMENTS else []
-        offer = Offer(draft, new, digest, corrects)
+        offer = Offer(draft, new, digest, corrects, said_time)
         beside = Known(of_key, same_text, neighbours)
         verdict = await self._judge(offer, beside)
         known = [*of_key, *same_text, *(one.memory for one in neighbours), *((corrects,) if corrects else ())]
