@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from memory_client import Kind, MessageDraft, Trust
+from memory_client import InvalidArgument, Kind, MessageDraft, Trust
 
 from memoryd.domain.writing.add import add
 from memoryd.learning.follow import Learner
 from memoryd.learning.reflection import reflect
 from memoryd.learning.rules import RulesExtractor
 from memoryd.model.caller import Caller
-from memoryd.model.memory import Draft
+from memoryd.model.memory import Draft, Source
 from memoryd.model.query import Filter
-from memoryd.model.scope import Owner
+from memoryd.model.scope import Owner, Scope
 from tests.builders import ALICE, Local, open_duckdb, ports_over, ram_store
 
 OWNER = Owner("default", ALICE)
@@ -139,3 +139,32 @@ async def test_deleting_a_thread_with_its_memories_takes_the_digest(ports, clock
     assert 1 == len(await digests(memory))
     await memory.delete_thread("t", with_memories=True)
     assert [] == [*(await memory.page(filter=Filter(include_superseded=True))).memories]
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        Draft(content="x", source=Source(channel="reflection")),
+        Draft(content="x", source=Source(channel="extraction")),
+        Draft(content="x", key="reflection:weekly"),
+    ],
+)
+async def test_no_sandbox_poses_as_the_daemon(ports, clock, draft):
+    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g" * 26)
+    with pytest.raises(InvalidArgument, match="the daemon's own"):
+        await add(draft, sandbox, ports, now=clock.now)
+
+
+async def test_one_whose_digest_fails_keeps_nobody_from_theirs(ports, clock):
+    host, sandbox = Caller(user_id="alice"), Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g" * 26)
+    for said in ("I'm vegan", "I live in Porto", "I speak Basque"):
+        await add(Draft(content=said), host, ports, now=clock.now)
+    owners = [Owner("default", Scope(user_id=user)) for user in ("alice", "zoe")]
+    assert 1 == (await reflect(ports, owners, now=clock.now))["reflections"]
+    clock.now += timedelta(days=8)
+    for n in range(3):
+        await add(Draft(content=f"I have a parrot named Rex{n}"), sandbox, ports, now=clock.now)
+        await add(Draft(content=f"I have a dog named Rex{n}"), Caller(user_id="zoe"), ports, now=clock.now)
+    assert {"owners": 2, "reflections": 2} == dict(await reflect(ports, owners, now=clock.now))
+    digests = await Local(ports, clock, user_id="alice").page(filter=Filter(kinds=frozenset({Kind.REFLECTION})))
+    assert {Trust.HOST, Trust.SANDBOX} == {one.trust for one in digests.memories}
