@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from memoryd.domain.conversation.threads import ThreadKey, known_thread
@@ -25,14 +26,15 @@ async def erase_thread(
     """
     Erase a thread for good; see DeleteThread in the contract.
 
-    What was learnt from it goes first: a call that ends in between is repeated, as the thread is still there.
+    What was learnt from it goes first: a call that ends in between is repeated, as the thread is still there. What was
+    learnt from it in between goes after it.
     """
     owner = key.owner(caller)
     seen = await known_thread(key, owner, ports)
     _refuse_higher(seen, caller)
     memory_ids: tuple[str, ...] = ()
+    match = Match(source=Source(thread_id=seen.id), shared=key.shared)
     if with_memories:
-        match = Match(source=Source(thread_id=seen.id), shared=key.shared)
         gone = await forget_matching(match, caller, ports, now=now, dry_run=dry_run, purge=True)
         memory_ids = gone.deleted_ids
     backups = tuple(ports.store.backups())
@@ -52,9 +54,12 @@ async def erase_thread(
 
         return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), answer)
 
-    return await decide_and_commit(
-        [thread_lock(owner, key.thread_id)], decide, ports, now=now, grant_id=caller.grant_id
-    )
+    locks = [thread_lock(owner, key.thread_id)]
+    erased = await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
+    if not with_memories:
+        return erased
+    rest = await forget_matching(match, caller, ports, now=now, purge=True)
+    return replace(erased, memory_ids=(*erased.memory_ids, *rest.deleted_ids))
 
 
 def _refuse_higher(thread: Thread, caller: Caller) -> None:
