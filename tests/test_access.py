@@ -187,7 +187,7 @@ def spoken(world: World) -> str:
 
 def a_run(world: World) -> str:
     with world.admin() as host:
-        return host.run_job("decay", dry_run=True).id
+        return host.run_job("enrichment", dry_run=True).id
 
 
 def over(world: World) -> tuple[dict, str]:

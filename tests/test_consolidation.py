@@ -205,3 +205,29 @@ def test_over_the_wire_two_agents_share_the_sessions_and_one_dies(folder):
         other = memory.add("I have a dog named Max").memory
         kept, _ = memory.resolve_conflict(newest, other.id, Resolution.SUPERSEDE)
         assert newest.id == kept.id
+
+
+async def test_what_was_deleted_is_not_learnt_again_from_more_messages(ports, clock):
+    key, ids = await ended(ports, clock, "Tea is the only thing for me", "And cake, of course")
+    first = await save_facts(key, "w", [SaidFact("The user drinks tea alone", (ids[0],))], ports, now=clock())
+    await Local(ports, clock, user_id="alice").delete(first[0].memory.id)
+    for named in ((ids[0],), (ids[0], ids[1]), (ids[1], ids[0])):
+        again = await save_facts(key, "w", [SaidFact("Nothing but tea is what they drink", named)], ports, now=clock())
+        assert ["forgotten"] == [one.rejection for one in again]
+
+
+async def test_who_has_many_sessions_fills_no_list(ports, clock):
+    for n in range(5):
+        await ended(ports, clock, "I like tea", thread=f"t{n}", session=f"s{n}")
+    clock.now += timedelta(minutes=1)
+    bob = Local(ports, clock, user_id="bob")
+    await bob.append("b", [MessageDraft(content="I like cake")], session_id="of bob")
+    await bob.end_session("b")
+    assert ["s0", "of bob", "s1"] == await pending(ports, clock, limit=3)
+
+
+async def test_a_tag_with_a_credential_is_not_stored(ports, clock):
+    key, ids = await ended(ports, clock, "Tea is the only thing for me")
+    token = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+    said = await save_facts(key, "w", [SaidFact("They drink tea", (ids[0],), tags=(token,))], ports, now=clock())
+    assert ["secret"] == [one.rejection for one in said]

@@ -269,6 +269,7 @@ async def test_what_is_erased_while_it_is_read_is_not_learnt(ports, clock, again
         if again:
             clock.now += timedelta(seconds=1)
             await memory.append("t", MessageDraft(content="I speak Basque"))
+            await notice(ports, wait_s=0, now=clock.now)
 
     first = learner(ports, clock, Purges(happens))
     await first.step()
@@ -276,6 +277,17 @@ async def test_what_is_erased_while_it_is_read_is_not_learnt(ports, clock, again
     clock.now += timedelta(seconds=1)
     await learner(ports, clock).step()
     assert (["I speak Basque"] if again else []) == await known(memory)
+
+
+async def test_what_is_forgotten_while_it_is_read_is_not_learnt(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    await memory.append("t", TALK)
+
+    async def happens():
+        await memory.forget_person("Sarah", with_messages=True)
+
+    await learner(ports, clock, Purges(happens)).step()
+    assert [text for text in LEARNT if "Sarah" not in text] == await known(memory)
 
 
 async def test_what_is_said_while_a_thread_is_read_is_read_next(ports, clock):
@@ -310,7 +322,7 @@ async def test_one_who_says_much_keeps_nobody_waiting(ports, clock):
     for n in range(40):
         loud = Local(ports, clock, user_id="loud")
         await loud.append(f"t{n}", MessageDraft(content=f"I have a dog named Rex{n}"))
-    await Local(ports, clock, user_id="alice").append("t", MessageDraft(content="I'm vegan"))
+    await Local(ports, clock, user_id="alice").append("z", MessageDraft(content="I'm vegan"))
     read: list[str] = []
 
     class Noting(RulesExtractor):

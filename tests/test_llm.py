@@ -110,6 +110,9 @@ async def test_of_messages_that_state_nothing_nothing_is_asked(ram_ports, clock,
         facts(("I like tea", 7)),  # a message that there is not
         facts(("I like tea", 0)),  # a message that has no number
         facts(("I dislike green tea", 1)),  # the contrary
+        facts(("I never like green tea", 1)),
+        facts(("My tea is not green", 1)),
+        facts(("I always like green tea", 1)),
         facts(("Green tea", 1)),  # no statement
         facts(("I love every tea", 1)),  # more than was said
         facts({"fact": "I like tea " + "and tea " * 100, "message": 1}),

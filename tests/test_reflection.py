@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from memory_client import InvalidArgument, Kind, MessageDraft, Trust
@@ -145,7 +146,6 @@ async def test_deleting_a_thread_with_its_memories_takes_the_digest(ports, clock
     "draft",
     [
         Draft(content="x", source=Source(channel="reflection")),
-        Draft(content="x", source=Source(channel="extraction")),
         Draft(content="x", key="reflection:weekly"),
     ],
 )
@@ -168,3 +168,20 @@ async def test_one_whose_digest_fails_keeps_nobody_from_theirs(ports, clock):
     assert {"owners": 2, "reflections": 2} == dict(await reflect(ports, owners, now=clock.now))
     digests = await Local(ports, clock, user_id="alice").page(filter=Filter(kinds=frozenset({Kind.REFLECTION})))
     assert {Trust.HOST, Trust.SANDBOX} == {one.trust for one in digests.memories}
+
+
+async def test_what_is_erased_while_a_digest_is_written_keeps_it_from_being_stored(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    for said in SAID:
+        await memory.add(said)
+
+    class Meanwhile:
+        model = "slow"
+
+        async def ask(self, prompt, lines, schema):
+            await memory.delete_matching(text="vegan", purge=True)
+            return SimpleNamespace(text='{"digest": "The user works at Acme."}')
+
+    counts = await reflect(ports, [OWNER], now=clock(), model=Meanwhile())
+    assert (1, 0) == (counts["owners"], counts["reflections"])
+    assert [] == list(await digests(memory))

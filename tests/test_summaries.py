@@ -218,14 +218,19 @@ class Meanwhile:
         return SimpleNamespace(text='{"summary": "They spoke of the garden"}')
 
 
-async def test_what_is_erased_while_a_summary_is_written_keeps_it_from_being_stored(ports, clock):
+@pytest.mark.parametrize("way", ["thread", "person"])
+async def test_what_is_erased_while_a_summary_is_written_keeps_it_from_being_stored(ports, clock, way):
     memory = Local(ports, clock, user_id="alice")
+    await memory.append("t", MessageDraft(content="My sister Zelda waters the garden"))
     await talk(memory)
     await memory.compact_thread("t")
     thread = await ports.store.thread(Owner("default", Scope(user_id="alice")), "t")
 
     async def happens():
-        await memory.delete_thread("t")
+        if way == "thread":
+            await memory.delete_thread("t")
+        else:
+            await memory.forget_person("Zelda", with_messages=True)
 
     assert not await sum_up(thread, Meanwhile(happens), ports, now=clock.now)
-    assert [] == list((await memory.threads()).threads)
+    assert [""] * (way == "person") == [one.summary for one in (await memory.threads()).threads]

@@ -249,8 +249,8 @@ class Source(google.protobuf.message.Message):
     speaker: builtins.str
     """The name of the person or agent who said it."""
     channel: builtins.str
-    """How it came in: "user", "agent", "extraction", "cli", "import" or a name of the caller's; "extraction" and
-    "reflection" are the daemon's own, and refused from sandboxes, as are keys that begin with "reflection:".
+    """How it came in: "user", "agent", "extraction", "cli", "import" or a name of the caller's; "reflection"
+    is the daemon's own, and refused from sandboxes, as are keys that begin with "reflection:".
     """
     thread_id: builtins.str
     """The conversation it was said in."""

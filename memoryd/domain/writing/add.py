@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.domain.completion import abandonable
-from memoryd.domain.decay import EXTRACTION
 from memoryd.domain.idempotency import IdempotentRequest, memory_now
 from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports
@@ -277,14 +276,10 @@ def _correction(old: Memory, content: str, caller: Caller) -> Draft:
     )
 
 
-OF_THE_DAEMON = frozenset({EXTRACTION, "reflection"})
-"""Channels of what the daemon itself has learnt or summed up."""
-
-
 def _refuse_reserved(draft: Draft) -> None:
-    """Refuse what poses as learnt or summed up by the daemon."""
-    if draft.source.channel in OF_THE_DAEMON:
-        raise InvalidArgument(f"source.channel {draft.source.channel!r} is the daemon's own", field="source.channel")
+    """Refuse what poses as a digest of the daemon's."""
+    if draft.source.channel == "reflection":
+        raise InvalidArgument("source.channel 'reflection' is the daemon's own", field="source.channel")
     if draft.key.startswith("reflection:"):
         raise InvalidArgument("keys that begin with 'reflection:' are the daemon's own", field="key")
 
