@@ -245,7 +245,7 @@ def _is_vague(value: str, category: str) -> bool:
 
 
 _NO_VALUES = frozenset(["to", "not", "too", "on", "few", "for", "with", "in", "at"])
-MOST_POINTED = 4  # words of a value that are looked at for what points to something said before
+MOST_POINTED = 8  # words of a value that are looked at for what points to something said before
 _IT = re.compile(r"\b(?:it|them|him|her|tonight|today|this (?:morning|afternoon|evening))\b", re.IGNORECASE)
 _POINTS = re.compile(
     r"\b(?:it|this(?! (?:year|month|week|summer|winter|spring|fall|autumn))|them|these|those|him|there|here)\b"
