@@ -77,11 +77,11 @@ def _list(client: Client, args: argparse.Namespace) -> int:
     if args.json:
         print(as_json({"jobs": found, "parked_threads": parked}))
         return 0
-    print(f"{'job':<14} {'last run':<34} {'next':<17} {'waiting':>7} {'parked':>6}")
+    print(f"{'job':<14} {'last run':<44} {'next':<17} {'waiting':>7} {'parked':>6}")
     for job in found:
         last = "-" if job.last_run is None else f"{moment(job.last_run.start_time)} {_how(job.last_run)}"
         following = "-" if job.next_time is None else moment(job.next_time)
-        print(f"{job.name:<14} {last:<34} {following:<17} {job.waiting_count or '-':>7} {job.parked_count or '-':>6}")
+        print(f"{job.name:<14} {last:<44} {following:<17} {job.waiting_count or '-':>7} {job.parked_count or '-':>6}")
     for one in parked:
         where = f"user {one.user_id}" if one.user_id else f"chat {one.chat_id}"
         when = "" if one.fail_time is None else f", last {moment(one.fail_time)}"
