@@ -36,7 +36,7 @@ from memoryd.model.validation import check_count, check_id
 __all__ = ["LEASE", "complete_session", "pending_sessions", "save_facts", "session_messages"]
 
 LEASE = timedelta(minutes=10)
-LOOK_S = 0.5  # while somebody waits for a session
+LOOK_S, LONGEST_LOOK_S = 0.5, 3.0  # between two looks, while somebody waits for a session
 MOST_WAIT_S = 60.0
 DEFAULT_MESSAGES = 30
 READ_AT_ONCE = 200  # pending sessions
@@ -77,7 +77,7 @@ async def pending_sessions(  # noqa: PLR0913  one argument for each field of the
         )
 
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + wait_s
+    deadline, pause_s = loop.time() + wait_s, LOOK_S
     while True:
         found: list[Session] = []
         after = ""
@@ -86,7 +86,8 @@ async def pending_sessions(  # noqa: PLR0913  one argument for each field of the
             found += [session for _, session in page if wanted(session)]
         if found or loop.time() >= deadline or ports.stopping.is_set():
             return _in_turns_of_owners(found)[:size]
-        await asyncio.sleep(min(LOOK_S, max(0.0, deadline - loop.time())))
+        await asyncio.sleep(min(pause_s, max(0.0, deadline - loop.time())))
+        pause_s = min(LONGEST_LOOK_S, 1.5 * pause_s)  # of ten thousand sessions a look takes 0.2 s
 
 
 def _in_turns_of_owners(found: Sequence[Session]) -> list[Session]:
