@@ -32,7 +32,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.scope import Owner
 
-__all__ = ["Decision", "Write", "carry_out", "decide_and_commit", "no_answer"]
+__all__ = ["Decision", "Write", "answering", "carry_out", "decide_and_commit", "no_answer"]
 
 T = TypeVar("T")
 SIGNS_OF_A_REPETITION = (Contended, Conflict, LimitExceeded)
@@ -50,6 +50,15 @@ class Decision(Generic[T]):
 
 async def no_answer() -> None:
     """Answer nothing: the write is a part of a longer piece of work."""
+
+
+def answering(value: T) -> Callable[[], Awaitable[T]]:
+    """Return what answers with a value that is known when the write is decided."""
+
+    async def answer() -> T:
+        return value
+
+    return answer
 
 
 class Write(ABC, Generic[T]):

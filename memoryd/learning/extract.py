@@ -9,11 +9,11 @@ scope of its message, and counts against the quota of its grant.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.domain.writing.session import Recorded
 from memoryd.errors import Contended
@@ -220,7 +220,7 @@ async def _write(
         held = await ports.store.work(work.owner, work.kind, work.thread_id)
         there = await ports.store.thread(work.owner, work.thread_id)
         if held is None or held.seq != work.seq or there is None or there.create_time != thread.create_time:
-            return Decision(None, _counted([]))  # another daemon was faster, or the thread is gone
+            return Decision(None, answering(Counter()))  # another daemon was faster, or the thread is gone
         # what came meanwhile is read next; what was erased meanwhile is not learnt
         goes_on = after.state is WorkState.IDLE and there.last_seq > after.seq
         new = replace(after, state=WorkState.WAITING) if goes_on else after
@@ -231,27 +231,17 @@ async def _write(
             if all(places[one] in stored for one in offer[0].source.message_ids)
         ]
         if not left:
-            return Decision(ChangeSet(work=(new,)), _counted([]))
+            return Decision(ChangeSet(work=(new,)), answering(Counter()))
         if ports.policy.of(work.owner.agent_id).extraction_review:
             waiting = await proposed([offer for offer, _ in left], ports, now)
-            return Decision(ChangeSet(work=(new,), proposals=waiting), _proposals(len(waiting)))
+            return Decision(ChangeSet(work=(new,), proposals=waiting), answering(Counter(proposed=len(waiting))))
         said, known = zip(*left, strict=True)
         done = await judged(said, known, work.owner, ports, now=now)
-        return Decision(replace(done.change, work=(new,)), _counted(done.recorded))
+        return Decision(replace(done.change, work=(new,)), answering(_counted(done.recorded)))
 
     locks = [work.owner, thread_lock(work.owner, work.thread_id), *quota_locks(offers, ports)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
 
 
-def _proposals(count: int) -> Callable[[], Awaitable[Counter[str]]]:
-    async def answer() -> Counter[str]:
-        return Counter({"proposed": count} if count else {})
-
-    return answer
-
-
-def _counted(recorded: Sequence[Recorded]) -> Callable[[], Awaitable[Counter[str]]]:
-    async def answer() -> Counter[str]:
-        return Counter(outcome.value for _, outcome, _ in recorded if outcome is not None)
-
-    return answer
+def _counted(recorded: Sequence[Recorded]) -> Counter[str]:
+    return Counter(outcome.value for _, outcome, _ in recorded if outcome is not None)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from memoryd.domain.forgetting.derived import CITES, MOST_CITED
-from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.session import WriteSession
 from memoryd.errors import InvalidArgument, LimitExceeded, TrustTooLow, Unavailable
@@ -199,20 +199,13 @@ async def _store(owner: Owner, digest: _Digest, cites: Sequence[str], ports: Por
     async def decide() -> Decision[bool]:
         there = await ports.store.entries(owner, cites)
         if len(there) < len(cites) or any(one.memory.state_at(now) is State.DELETED for one in there):
-            return Decision(None, _saying(False))
+            return Decision(None, answering(False))
         indexes = {owner: await ports.indexes.get(owner)}
         session = WriteSession(ports, indexes, now, heads=[await ports.store.head(owner)], used=GrantUsage(), count=1)
         try:
             _, outcome, _ = await session.consider(draft, owner, caller, vectors)
         finally:
             session.end()
-        return Decision(await session.change(None), _saying(outcome is not Outcome.REJECTED))
+        return Decision(await session.change(None), answering(outcome is not Outcome.REJECTED))
 
     return await decide_and_commit([owner], decide, ports, now=now, grant_id="")
-
-
-def _saying(stored: bool) -> Callable[[], Awaitable[bool]]:
-    async def answer() -> bool:
-        return stored
-
-    return answer

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.domain.reading.presentation import present_one
 from memoryd.domain.tombstones import tombstones_of
@@ -163,13 +163,6 @@ async def reject(proposal_id: str, ports: Ports, *, now: datetime) -> Proposal:
     async def decide() -> Decision[Proposal]:
         known = await _find(one.id, ports)
         stones = tombstones_of(known.owner, known.content, (), ports.secret, [Trust.HOST])
-        return Decision(ChangeSet(decided=(known,), tombstones=tuple(stones)), _returning(known))
+        return Decision(ChangeSet(decided=(known,), tombstones=tuple(stones)), answering(known))
 
     return await decide_and_commit([one.owner], decide, ports, now=now, grant_id="")
-
-
-def _returning(one: Proposal) -> Callable[[], Awaitable[Proposal]]:
-    async def answer() -> Proposal:
-        return one
-
-    return answer

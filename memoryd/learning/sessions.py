@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from memoryd.domain.idempotency import IdempotentRequest, memory_now
-from memoryd.domain.pipeline import Decision, Write, carry_out, decide_and_commit
+from memoryd.domain.pipeline import Decision, Write, answering, carry_out, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.domain.reading.page_token import number_after, read_number
 from memoryd.domain.reading.presentation import present_one
@@ -119,19 +119,12 @@ async def _leased(key: SessionKey, worker: str, ports: Ports, now: datetime) -> 
         if _is_leased(known, worker, now):
             raise Conflict(f"{known.lease_by} works on the session; take another one", field="session")
         if known.state is not SessionState.PENDING:  # nobody works on it
-            return Decision(None, _returning(known))
+            return Decision(None, answering(known))
         held = replace(known, lease_by=worker, lease_time=now + LEASE)
         change = ChangeSet(conversation=ConversationChange(key.owner, sessions=(held,)))
-        return Decision(change, _returning(held))
+        return Decision(change, answering(held))
 
     return await decide_and_commit([thread_lock(key.owner, key.thread_id)], decide, ports, now=now, grant_id="")
-
-
-def _returning(session: Session) -> Callable[[], Awaitable[Session]]:
-    async def answer() -> Session:
-        return session
-
-    return answer
 
 
 async def session_messages(
@@ -171,7 +164,7 @@ async def complete_session(key: SessionKey, worker: str, ports: Ports, *, now: d
             raise ThreadNotFound(f"there is no session {key.session_id!r} in that thread", field="session")
         done = replace(known, state=SessionState.DONE, lease_by="", lease_time=None)
         change = ChangeSet(conversation=ConversationChange(key.owner, sessions=(done,)))
-        return Decision(change if known.state is SessionState.PENDING else None, _returning(done))
+        return Decision(change if known.state is SessionState.PENDING else None, answering(done))
 
     return await decide_and_commit([thread_lock(key.owner, key.thread_id)], decide, ports, now=now, grant_id="")
 

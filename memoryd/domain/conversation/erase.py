@@ -7,7 +7,7 @@ from datetime import datetime
 
 from memoryd.domain.conversation.threads import ThreadKey, known_thread
 from memoryd.domain.forgetting.sweep import Match, forget_matching
-from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.errors import TrustTooLow
 from memoryd.model import limits
@@ -48,11 +48,7 @@ async def erase_thread(
         ids = tuple(await ports.store.first_message_ids(owner, thread.id, limit=limits.MAX_NAMED_IDS))
         talk = ConversationChange(owner, purge_threads=(thread,), purged_ids=ids[: limits.MAX_AUDITED_IDS])
         receipt = ErasedThread(thread, ids, memory_ids, backups)
-
-        async def answer() -> ErasedThread:
-            return receipt
-
-        return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), answer)
+        return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), answering(receipt))
 
     locks = [thread_lock(owner, key.thread_id)]
     erased = await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from memoryd.domain.conversation.sessions import session_now
-from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.domain.reading.page_token import page_token_after, read_page_token
 from memoryd.errors import InvalidArgument, ThreadNotFound, TrustTooLow
@@ -186,15 +186,11 @@ async def change_thread(
         known = await known_thread(key, owner, ports)
         ports.last_threads.take(owner, key.thread_id)  # it is another one from here on
         changed, sessions, answer = await change(known)
-
-        async def answered() -> T:
-            return answer
-
         if changed is known:
-            return Decision(None, answered)
+            return Decision(None, answering(answer))
         changed = replace(changed, revision=known.revision + 1)
         return Decision(
-            ChangeSet(conversation=ConversationChange(owner, threads=(changed,), sessions=sessions)), answered
+            ChangeSet(conversation=ConversationChange(owner, threads=(changed,), sessions=sessions)), answering(answer)
         )
 
     locks = [thread_lock(owner, key.thread_id)]
@@ -315,10 +311,6 @@ async def set_working_memory(
     async def decide() -> Decision[WorkingMemory]:
         known = await ports.store.working_memory(owner)
         _refuse_lower_trust(caller, known.trust if known.text else None, "working memory")
-
-        async def answered() -> WorkingMemory:
-            return held
-
-        return Decision(ChangeSet(conversation=ConversationChange(owner, working_memory=held)), answered)
+        return Decision(ChangeSet(conversation=ConversationChange(owner, working_memory=held)), answering(held))
 
     return await decide_and_commit([("working memory", owner)], decide, ports, now=now, grant_id=caller.grant_id)

@@ -17,7 +17,7 @@ from memoryd.domain.conversation.threads import (
     refuse_secret_names,
     thread_as_it_is,
 )
-from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.errors import MemorydError, ThreadNotFound, TrustTooLow
 from memoryd.model.caller import Caller
@@ -48,10 +48,10 @@ async def start_session(
         thread = await thread_as_it_is(key, owner, ports, now, caller.trust)
         ports.last_threads.take(owner, key.thread_id)  # it is another one from here on
         if not is_enabled(caller, ports):
-            return Decision(None, _answer(StartedSession(opened(asked or ports.new_id(), thread, now))))
+            return Decision(None, answering(StartedSession(opened(asked or ports.new_id(), thread, now))))
         current = await ports.store.session(owner, thread.id, thread.session_id) if thread.session_id else None
         if current is not None and current.id == asked:
-            return Decision(None, _answer(StartedSession(session_now(current, thread))))
+            return Decision(None, answering(StartedSession(session_now(current, thread))))
         if current is not None:
             _refuse_lower(current, caller)
         changed = [] if current is None else [ended(current, thread, now, "next")]
@@ -60,7 +60,7 @@ async def start_session(
         thread = replace(thread, session_id=new.id, update_time=updated(thread, now), revision=thread.revision + 1)
         talk = ConversationChange(owner, threads=(thread,), sessions=(*changed, new))
         return Decision(
-            ChangeSet(conversation=talk), _answer(StartedSession(new, "" if current is None else current.id))
+            ChangeSet(conversation=talk), answering(StartedSession(new, "" if current is None else current.id))
         )
 
     return await decide_and_commit(
@@ -71,13 +71,6 @@ async def start_session(
 def _refuse_lower(session: Session, caller: Caller) -> None:
     if session.trust.outranks(caller.trust):
         raise TrustTooLow("the open session was begun with higher trust; it is not ended")
-
-
-def _answer(value: StartedSession) -> Any:
-    async def answered() -> StartedSession:
-        return value
-
-    return answered
 
 
 async def end_session(key: ThreadKey, session_id: str, caller: Caller, ports: Ports, *, now: datetime) -> Session:

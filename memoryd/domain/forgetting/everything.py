@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.errors import InvalidArgument, TrustTooLow
 from memoryd.model import limits
@@ -49,9 +49,7 @@ async def _erase(owner: Owner, caller: Caller, ports: Ports, now: datetime, *, d
             dry_run,
         )
 
-        async def answer() -> ErasedUser:
-            return receipt
-
+        answer = answering(receipt)
         if dry_run or held.is_empty:
             return Decision(None, answer)
         gone = (*held.memory_ids, *held.message_ids)[: limits.MAX_AUDITED_IDS]

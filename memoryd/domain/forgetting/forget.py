@@ -13,7 +13,7 @@ from memoryd.domain.forgetting.purge import purge_of
 from memoryd.domain.hiding import hidden
 from memoryd.domain.idempotency import IdempotentRequest
 from memoryd.domain.links import released
-from memoryd.domain.pipeline import Decision, Write, carry_out, decide_and_commit, no_answer
+from memoryd.domain.pipeline import Decision, Write, answering, carry_out, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.browse import find
 from memoryd.domain.tombstones import tombstones_for
@@ -85,11 +85,7 @@ class _Forget(Write[Deleted]):
         noted = None if self._purge else request.record(((memory.id, None, ()),), now)
         entry = await ports.store.entry(memory) or Entry(memory)
         change = await forgetting_change([entry], ports, now=now, due_time=due_time, trust=caller.trust, request=noted)
-
-        async def answer() -> Deleted:
-            return Deleted((memory.id,), due_time)
-
-        return Decision(change, answer)
+        return Decision(change, answering(Deleted((memory.id,), due_time)))
 
 
 async def forget_grant(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.errors import TrustTooLow
 from memoryd.knowledge.language.names import longest_word, stands_in
@@ -136,16 +136,13 @@ async def _erase_of_thread(
     ports: Ports,
     now: datetime,
 ) -> None:
-    async def answered() -> None:
-        return None
-
     async def decide() -> Decision[None]:
         thread = await ports.store.thread(owner, thread_id)
         places = {(thread_id, message.seq) for message in messages}
         left = {message.id for message in messages}
         gone = [one for one in await ports.store.messages_at(owner, places) if one.id in left]
         if thread is None:
-            return Decision(None, answered)
+            return Decision(None, no_answer)
         sessions = [
             one.without(gone, thread)
             for one_id in dict.fromkeys([*(one.session_id for one in gone), thread.session_id])
@@ -165,7 +162,7 @@ async def _erase_of_thread(
             purge_messages=tuple(gone),
             purged_ids=tuple(message.id for message in gone)[: limits.MAX_AUDITED_IDS],
         )
-        return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), answered)
+        return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), no_answer)
 
     locks = [thread_lock(owner, thread_id)]
     await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
@@ -183,14 +180,11 @@ def _without(thread: Thread, names: Sequence[str]) -> Thread:
 async def _forget_working_memory(
     owner: Owner, names: Sequence[str], caller: Caller, ports: Ports, now: datetime
 ) -> None:
-    async def answered() -> None:
-        return None
-
     async def decide() -> Decision[None]:
         held = await ports.store.working_memory(owner)
         if not _names(names, held.text):
-            return Decision(None, answered)
+            return Decision(None, no_answer)
         talk = ConversationChange(owner, working_memory=WorkingMemory())
-        return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), answered)
+        return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), no_answer)
 
     await decide_and_commit([("working memory", owner)], decide, ports, now=now, grant_id=caller.grant_id)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from memoryd.domain.pipeline import Decision, decide_and_commit
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.scopes import Scopes
 from memoryd.entities.finders import Find, find_entities
@@ -51,7 +51,7 @@ async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports
     async def decide() -> Decision[int]:
         found = await ports.entries_of([memory])
         if not found or found[0].memory.state_at(now) is State.DELETED:
-            return Decision(None, _count(0))
+            return Decision(None, answering(0))
         known = found[0].memory
         mentions = known.mentions
         if finds is not None:
@@ -61,13 +61,6 @@ async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports
             mentions = (*mentions, *(mention for mention in seen if fold(mention.text) not in texts))
         update = Entry(replace(known, mentions=mentions, enrich_time=now), found[0].terms)
         linked = {mention.entity_id for mention in mentions} - {mention.entity_id for mention in known.mentions}
-        return Decision(ChangeSet(updates=(update,)), _count(len(linked)))
+        return Decision(ChangeSet(updates=(update,)), answering(len(linked)))
 
     return await decide_and_commit([memory.owner], decide, ports, now=now, grant_id="")
-
-
-def _count(linked: int) -> Callable[[], Awaitable[int]]:
-    async def answer() -> int:
-        return linked
-
-    return answer
