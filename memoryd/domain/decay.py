@@ -18,6 +18,7 @@ __all__ = ["EXTRACTION", "PRESETS", "Preset", "confidence_at", "fades"]
 
 DAY = timedelta(days=1)
 EXTRACTION = "extraction"  # the channel of what was learnt from messages, not stated
+REFLECTION = "reflection"  # that of digests; their keys begin with it
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import Message, Thread
 from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, Work, WorkState
 
-__all__ = ["AT_ONCE", "Extracted", "at_once", "extract_thread", "learns", "notice", "unnoticed", "write_work"]
+__all__ = ["Extracted", "at_once", "extract_thread", "notice", "unnoticed", "write_work"]
 
 AT_ONCE = {EXTRACTION_JOB: 128, LLM_EXTRACTION_JOB: 32}
 """Messages of a thread that are read together: of four times as many, reading costs half as much (measured)."""
@@ -117,10 +117,9 @@ async def extract_thread(
     """
     Read the next messages of a thread, and write down what they say; return what became of them, and what was found.
 
-    After a failure fewer are read together, then one by one, so that a message that cannot be read keeps only
-    itself from being learnt from. With `skips` the first one is left out, if something is learnt
-    from those behind it (NothingBehind). Raises whatever keeps the extractor or the
-    store from it; then nothing was written.
+    After a failure fewer are read together, then one by one, so that a message that cannot be read keeps only itself
+    from being learnt from. With `skips` the first one is left out, if something is learnt from those behind it
+    (NothingBehind). Raises whatever keeps the extractor or the store from it; then nothing was written.
     """
     thread = await ports.store.thread(work.owner, work.thread_id)
     if thread is None or work.seq >= thread.last_seq:
@@ -137,7 +136,7 @@ async def extract_thread(
     messages = _within(messages, known, MOST_CHARACTERS[work.kind] if count > 1 else 0)
     last = messages[-1].seq if len(messages) > known else last
     exchange = Exchange(messages, known + skips)
-    found = await extractor.extract(exchange) if learns(work, ports) else []
+    found = await extractor.extract(exchange) if _learns(work, ports) else []
     if skips and not found:
         raise NothingBehind
     least = ports.policy.of(work.owner.agent_id).extraction_threshold
@@ -202,7 +201,7 @@ def _within(messages: list[Message], known: int, most: int) -> list[Message]:
     return messages
 
 
-def learns(work: Work, ports: Ports) -> bool:
+def _learns(work: Work, ports: Ports) -> bool:
     """Whether anything is learnt for an agent."""
     policy = ports.policy.of(work.owner.agent_id)
     return policy.enabled and policy.extraction_enabled

@@ -88,11 +88,6 @@ class Learner:
         self.fault = ""
         """Why nothing can be learnt now; empty: it can."""
 
-    @property
-    def name(self) -> str:
-        """The extractor."""
-        return "none" if self._extractor is None else self._extractor.name
-
     async def serve(self) -> None:
         """Learn until it is cancelled."""
         while self._extractor is not None:
@@ -144,15 +139,6 @@ class Learner:
         waiting = await self._ports.store.work_in([WorkState.WAITING], limit=MOST_WAITING, kind=self.kind)
         progress.total_count = len(waiting)
         return dict(await self._read_all(waiting, progress))
-
-    async def read(self, work: Work) -> Counter[str]:
-        """Read one thread to its end; what fails is tried again later, and parked when it has failed too often."""
-        counts: Counter[str] = Counter()
-        held: Work | None = work
-        while held is not None:
-            held = await self._read_page(held, counts)
-        counts["threads"] += 1
-        return counts
 
     async def _notice(self, wait_s: float, now: datetime) -> None:
         async with self._turn:

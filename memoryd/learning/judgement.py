@@ -11,7 +11,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -25,6 +25,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet
 from memoryd.model.learnt import Resolution
 from memoryd.model.memory import Memory
+from memoryd.model.times import to_us
 
 __all__ = ["PROMPT", "judge_contested"]
 
@@ -49,7 +50,7 @@ async def judge_contested(ports: Ports, model: LanguageModel, *, now: datetime, 
     """
     counts: Counter[str] = Counter()
     done = await ports.store.cursor(CURSOR)
-    for at, pairs in groupby(await _pairs(ports, done or 0, now), key=lambda pair: _micros(pair[0].create_time)):
+    for at, pairs in groupby(await _pairs(ports, done or 0, now), key=lambda pair: to_us(pair[0].create_time)):
         for newer, older in pairs:
             counts["pairs"] += 1
             if not dry_run:
@@ -59,10 +60,6 @@ async def judge_contested(ports: Ports, model: LanguageModel, *, now: datetime, 
             await ports.store.commit(ChangeSet(cursors={CURSOR: at}, cursors_before={CURSOR: done}))
             done = at
     return counts
-
-
-def _micros(time: datetime) -> int:
-    return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 async def _pairs(ports: Ports, after: int, now: datetime) -> list[tuple[Memory, Memory]]:
@@ -76,7 +73,7 @@ async def _pairs(ports: Ports, after: int, now: datetime) -> list[tuple[Memory, 
     found = [
         pair
         for memory in contested.values()
-        if memory.create_time <= now and _micros(memory.create_time) > after
+        if memory.create_time <= now and to_us(memory.create_time) > after
         for pair in _of(memory, contested)
     ]
     return sorted(found, key=lambda pair: (pair[0].create_time, pair[0].id, pair[1].id))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memoryd.errors import Unavailable
+from memoryd.knowledge.learning.patterns import CATEGORIES
 from memoryd.knowledge.learning.sentences import own_sentences
 from memoryd.knowledge.learning.stated import stated_sentences
 from memoryd.learning.budget import BudgetSpent
@@ -29,7 +30,6 @@ from memoryd.model.recalled_text import without_recalled
 __all__ = ["PROMPT", "LlmExtractor", "ReplyRefused"]
 
 PROMPT = "extraction.v1"
-CATEGORIES = ("personal", "preference", "relationship", "work", "habit", "goal", "decision", "date", "other")
 MOST_CONFIDENCE = 0.9  # below that of an order, which is sure
 UNSAID_CONFIDENCE = 0.75
 LEAST_BORNE = 0.6  # share of a fact's words that its message must have

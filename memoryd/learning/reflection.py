@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from memoryd.domain.decay import REFLECTION
 from memoryd.domain.forgetting.derived import CITES, MOST_CITED
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
@@ -38,8 +39,7 @@ MOST_READ = 200  # memories that are looked at
 EACH = 6  # memories that are told of in one part
 AHEAD = timedelta(days=30)  # that what comes lies within
 LINE = 200  # characters of a memory that are told
-KEY = "reflection:weekly"
-CHANNEL = "reflection"
+KEY = f"{REFLECTION}:weekly"
 PROMPT = "reflection.v1"
 MOST_OF_DIGEST = 2_000  # characters that a model may write
 _SCHEMA = {
@@ -97,7 +97,7 @@ async def _reflect(owner: Owner, ports: Ports, now: datetime, model: LanguageMod
 async def _is_recent(owner: Owner, ports: Ports, now: datetime) -> bool:
     """Whether the last digest is too new for another one."""
     held = [one for trust in Trust for one in await ports.store.of_key(owner, _key_of(trust), now)]
-    digests = [one for one in held if one.source.channel == CHANNEL and CITES in one.metadata]
+    digests = [one for one in held if one.source.channel == REFLECTION and CITES in one.metadata]
     return any(now - one.create_time < LEAST_APART for one in digests)
 
 
@@ -190,11 +190,13 @@ async def _store(owner: Owner, digest: _Digest, cites: Sequence[str], ports: Por
         tags=("weekly",),
         key=_key_of(digest.trust),
         metadata=digest.metadata,
-        source=Source(channel=CHANNEL),
+        source=Source(channel=REFLECTION),
         decay_rate=0.0,
     )
     caller = Caller(owner.agent_id, owner.scope.user_id, owner.scope.chat_id, digest.trust)
-    vectors = (await ports.embedder.documents([embedded_text("", digest.content)], caller=CHANNEL, background=True))[0]
+    vectors = (await ports.embedder.documents([embedded_text("", digest.content)], caller=REFLECTION, background=True))[
+        0
+    ]
 
     async def decide() -> Decision[bool]:
         there = await ports.store.entries(owner, cites)

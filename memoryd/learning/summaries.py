@@ -37,8 +37,7 @@ class Summaries:
     def _follow(self, applied: Applied) -> None:
         talk = applied.change.conversation
         for thread in () if talk is None else talk.threads:
-            if wants_summary(thread) and len(self._waiting) < MOST_WAITING:
-                self._waiting[thread.owner, thread.id] = None
+            self._note(thread)
 
     async def serve(self) -> None:
         """Sum up what waits until it is cancelled, that first which an earlier daemon left."""
@@ -71,5 +70,5 @@ class Summaries:
         return made
 
     def _note(self, thread: Thread) -> None:
-        if wants_summary(thread):
+        if wants_summary(thread) and len(self._waiting) < MOST_WAITING:
             self._waiting[thread.owner, thread.id] = None

@@ -35,7 +35,7 @@ PROMPT = "summary.v1"
 BY_RULES = "rules"
 MOST_READ = 300  # messages that are looked at: the last of those that have left the prompts
 MOST_ASKED = 60  # of which a model reads so many at once
-MOST_OF_TURN = 1_000  # characters of a turn that are compared
+MOST_OF_TURN = 1_000  # characters of a turn that are compared, or shown to a model
 MOST_LINES = 8  # of an extract
 LINE = 240  # characters of a line
 MOST_OF_SUMMARY = 4_000  # characters that a model may write
@@ -78,12 +78,13 @@ async def sum_up(thread: Thread, model: LanguageModel | None, ports: Ports, *, n
     )
     turns = _trusted([turn for message in messages if (turn := _turn(message)) is not None])
     if not turns:
-        return await _noted(thread, replace(thread, summary_seq=thread.view_seq), (), ports, now) and False
+        await _noted(thread, replace(thread, summary_seq=thread.view_seq), (), ports, now)
+        return False
     trust = min((turn.message.trust for turn in turns), key=lambda one: one.weight)
     if thread.summary and thread.summary_trust.outranks(trust):
         return False
-    before = "" if trust.outranks(thread.summary_trust) else thread.summary
-    text, by = await _written(replace(thread, summary=before), turns, model, ports)
+    known = replace(thread, summary="", summary_seq=0) if trust.outranks(thread.summary_trust) else thread
+    text, by = await _written(known, turns, model, ports)
     if ports.secrets([text]):
         return False
     summed_up = replace(
@@ -148,7 +149,9 @@ async def _by_model(thread: Thread, turns: Sequence[_Turn], model: LanguageModel
     for begin in range(0, len(since), MOST_ASKED):
         part = since[begin : begin + MOST_ASKED]
         lines = [json.dumps({"summary so far": before}, ensure_ascii=False)]
-        lines += [json.dumps({"speaker": turn.speaker, "text": turn.said[:1000]}, ensure_ascii=False) for turn in part]
+        lines += [
+            json.dumps({"speaker": turn.speaker, "text": turn.said[:MOST_OF_TURN]}, ensure_ascii=False) for turn in part
+        ]
         try:
             reply = await model.ask(PROMPT, "\n".join(lines), _SCHEMA)
         except Unavailable:

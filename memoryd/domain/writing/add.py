@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.domain.completion import abandonable
+from memoryd.domain.decay import REFLECTION
 from memoryd.domain.idempotency import IdempotentRequest, memory_now
 from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports
@@ -278,10 +279,10 @@ def _correction(old: Memory, content: str, caller: Caller) -> Draft:
 
 def _refuse_reserved(draft: Draft) -> None:
     """Refuse what poses as a digest of the daemon's."""
-    if draft.source.channel == "reflection":
-        raise InvalidArgument("source.channel 'reflection' is the daemon's own", field="source.channel")
-    if draft.key.startswith("reflection:"):
-        raise InvalidArgument("keys that begin with 'reflection:' are the daemon's own", field="key")
+    if draft.source.channel == REFLECTION:
+        raise InvalidArgument(f"source.channel {REFLECTION!r} is the daemon's own", field="source.channel")
+    if draft.key.startswith(f"{REFLECTION}:"):
+        raise InvalidArgument(f"keys that begin with '{REFLECTION}:' are the daemon's own", field="key")
 
 
 def _holds_secret(draft: Draft, ports: Ports) -> bool:
