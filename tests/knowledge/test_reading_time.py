@@ -7,6 +7,8 @@ from datetime import date
 
 import pytest
 
+from memoryd.knowledge.claims.idioms import idioms_in
+from memoryd.knowledge.claims.statement import MOST_CHARACTERS
 from memoryd.knowledge.learning.reading import facts_in
 from memoryd.knowledge.learning.stated import stated_sentences
 
@@ -43,3 +45,11 @@ def test_a_message_is_read_at_once(shape):
 )  # fmt: skip
 def test_no_number_is_too_large(text):
     assert isinstance(facts_in(text, today=date(2026, 3, 10)), list)
+
+
+@pytest.mark.parametrize("words", ["quit ", "not ", "used to hate ", "hated ", "gave a a ", "I love it and now ", "my a "])
+def test_idioms_are_read_at_once(words):
+    text = words * (MOST_CHARACTERS // len(words))
+    began = time.process_time()
+    idioms_in(text)
+    assert time.process_time() - began < 0.5  # mostly five milliseconds

@@ -7,7 +7,7 @@ import re
 from memoryd.knowledge.language.stems import stem, word_set
 from memoryd.knowledge.language.values import value_of
 
-__all__ = ["EMPTY", "FOR_NOW", "NOT_DONE", "gives_up"]
+__all__ = ["EMPTY", "FOR_NOW", "LED", "NOT_DONE", "gives_up"]
 
 _THING = r"(?P<x>[^,.;!]{2,60}?)"
 _STOP = (
@@ -60,7 +60,9 @@ _FORMS = tuple(
 _OF_THE_SPEAKER = 4  # of the forms, from the first on, tell of what the speaker does
 NOT_DONE = re.compile(
     r"\b(?:not|never|nearly|almost|hardly|barely) (?:\w+ )?(?:given|gave|left|quit|stopped|sold|closed|dropped"
-    r"|moved|cancell?ed|changed|switched|replaced)\b"
+    r"|moved|cancell?ed|changed|switched|replaced|lost|grown|tired|bored|gone|fallen|finished|ended|done|resigned|retired"
+    r"|sick|fed up|over it|through)\b"
+    r"|\b(?:i thought i|failed to|can not say|can not stop)\b"
     r"|\b(?:thinking (?:of|about)|considering|plan(?:s|ning)? (?:to|on)|want(?:s|ed)? to|going to|about to"
     r"|tempted to|hop(?:e|ing) to|might|may"
     r"|could|would|should|if|wish|dream\w*|imagine|people think|everyone thinks|they think|is not true"
@@ -84,7 +86,7 @@ EMPTY = frozenset(
 """)
     )
 )
-_LED = re.compile(
+LED = re.compile(
     r"^(?:(?:[\w ]{1,20}[,:]|actually|oh|well|so|hey|fyi|btw|by the way|quick note|and|for context"
     r"|just so you know),? +)+",
     re.IGNORECASE,
@@ -105,7 +107,7 @@ def gives_up(text: str) -> tuple[frozenset[str], ...]:
     if NOT_DONE.search(text) or FOR_NOW.search(text):
         return ()
     found = []
-    of_another = bool(_OF_ANOTHER.match(_LED.sub("", text, count=1)))
+    of_another = bool(_OF_ANOTHER.match(LED.sub("", text, count=1)))
     for form in _FORMS[of_another * _OF_THE_SPEAKER :]:
         for match in form.finditer(text):
             words = value_of(match["x"]) - EMPTY

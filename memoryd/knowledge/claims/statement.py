@@ -16,6 +16,7 @@ from functools import cached_property
 from memoryd.knowledge.claims.attributes import PLACES, PREDICATES
 from memoryd.knowledge.claims.claim import Cardinality, Claim
 from memoryd.knowledge.claims.giving_up import gives_up
+from memoryd.knowledge.claims.idioms import Idiom, idioms_in
 from memoryd.knowledge.claims.moods import ADDING, CHANGING, HABITUAL, HAPPENED, HEDGED, NOT_ENDED, TAIL_CLAUSE, TURNING
 from memoryd.knowledge.claims.rewrites import rewritten
 from memoryd.knowledge.claims.things import claims_of_thing
@@ -67,13 +68,18 @@ class Statement:
         return gives_up(self.text)
 
     @cached_property
+    def idioms(self) -> tuple[Idiom, ...]:
+        """The idioms by which it tells that something is over, or that a taste has turned."""
+        return idioms_in(self.text)
+
+    @cached_property
     def happened(self) -> bool:
         """Whether it tells of something that happened once, so that another such thing may have happened too."""
         return bool(HAPPENED.search(self.text)) and not HABITUAL.search(self.text)
 
 
 _CLAUSE = re.compile(
-    r"(?<=[a-z0-9)])[.!;](?:\s+|$)|,? but (?=\w)|,? (?:and|so|because) (?=(?:i|my|we|our|user|he|she) )"
+    r"(?<=[a-z0-9)])[.!;](?:\s+|$)|: (?=i )|,? but (?=\w)|,? (?:and|so|because) (?=(?:i|my|we|our|user|he|she) )"
     r"|, (?=(?:i|my|we|our|user|the user|it is|they) )|, (?:and )?(?=(?:got|bought|now) )",
     re.IGNORECASE,
 )

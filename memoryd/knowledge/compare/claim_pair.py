@@ -43,7 +43,9 @@ class ClaimPair:
 
     @property
     def is_inside(self) -> bool:
-        """Whether one value says less of the same than the other."""
+        """Whether one value says less of the same than the other; of two positions both are said in full."""
+        if self.attribute == "occupation" and self.said.changing:
+            return False
         return bool(self.new.value) and (self.new.value <= self.old.value or self.old.value <= self.new.value)
 
     @property

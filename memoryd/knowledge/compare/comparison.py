@@ -14,6 +14,7 @@ from memoryd.knowledge.claims.statement import MOST_CHARACTERS, Statement
 from memoryd.knowledge.compare.attribute_rules import by_claims
 from memoryd.knowledge.compare.endings import ENDING
 from memoryd.knowledge.compare.finding import AGREED, APART, SAID, Finding, Relation
+from memoryd.knowledge.compare.idiom_rules import by_idioms
 from memoryd.knowledge.compare.last_look import last_look
 from memoryd.knowledge.compare.word_rules import (
     NEAR,
@@ -59,18 +60,24 @@ def compare(
         return APART
     known, theirs = old.statement, old.words
     if said.hedged or known.hedged:
-        return repeated(ours, theirs, similarity, duplicate) if said.hedged == known.hedged else APART
+        again = repeated(ours, theirs, similarity, duplicate) if said.hedged == known.hedged else APART
+        return again if known.hedged or again.relation is Relation.SAME else by_idioms(said, known, ours, theirs)
     finding = by_claims(said, known, same_subject=same_subject)
     if finding is AGREED:
-        return repeated(ours, theirs, similarity, duplicate)
+        again = repeated(ours, theirs, similarity, duplicate)
+        return again if again.relation is Relation.SAME or said.adding else by_idioms(said, known, ours, theirs)
     if finding is SAID:
         return _said_again(ours, theirs, similarity, duplicate)
     if finding is not None:
-        return finding
+        is_open = finding.relation is Relation.APART and not said.adding
+        return by_idioms(said, known, ours, theirs) if is_open else finding
     if _are_of_two(new.text, old.text) or (theirs.negations and _OVER.search(new.text)):
         return APART
     found = by_words(said, known, ours, theirs, similarity, duplicate)
-    return found if found.relation is not Relation.APART or said.adding else last_look(said, known, ours, theirs)
+    if found.relation is not Relation.APART or said.adding:
+        return found
+    found = last_look(said, known, ours, theirs)
+    return by_idioms(said, known, ours, theirs) if found.relation is Relation.APART else found
 
 
 def _said_again(ours: Words, theirs: Words, similarity: float, duplicate: tuple[float, float]) -> Finding:
@@ -126,6 +133,6 @@ def _meet(said: Statement, new: Words, old: Sequence[str], attributes: Collectio
     if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
         return True
     shared = new.stems.intersection(old)
-    if said.gives_up and (shared or new.names):
+    if (said.gives_up or said.idioms) and (shared or new.names):
         return True
     return len(shared) >= TOPIC_COVERED * max(1, len(old))

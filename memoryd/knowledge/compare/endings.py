@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from memoryd.knowledge.claims.attributes import MEAT
 from memoryd.knowledge.claims.claim import Claim
 from memoryd.knowledge.claims.things import without_heads
+from memoryd.knowledge.language.relations import MOSTLY_ONE
 from memoryd.knowledge.language.stems import stem, word_set
 
 __all__ = ["ENDING", "ends"]
 
 _CANCELLED = frozenset(["plans", "trip", "subscriptions"])
-_LEFT = frozenset(
+_LEFT = MOSTLY_ONE | frozenset(
     [
         "uses",
         "home",
@@ -29,6 +30,11 @@ _LEFT = frozenset(
         "consumes",
         "major",
         "likes",
+        "dentist",
+        "therapist",
+        "accountant",
+        "boss",
+        "bank",
     ]
 )
 _WORK = frozenset(["employer", "boss"])

@@ -17,7 +17,7 @@ _ONE = {
     "therapist": ("psychologist", "counselor", "counsellor"), "accountant": (), "assistant": (),
 }  # fmt: skip
 _MOSTLY_ONE = {
-    "doctor": ("physician", "gp"), "lawyer": (), "coach": ("trainer",), "mentor": (), "vet": (),
+    "doctor": ("physician", "gp", "family doctor"), "lawyer": (), "coach": ("trainer",), "mentor": (), "vet": (),
     "babysitter": ("nanny",), "teacher": ("tutor",),
 }  # fmt: skip
 _MANY = {
