@@ -47,7 +47,9 @@ def test_no_number_is_too_large(text):
     assert isinstance(facts_in(text, today=date(2026, 3, 10)), list)
 
 
-@pytest.mark.parametrize("words", ["quit ", "not ", "used to hate ", "hated ", "gave a a ", "I love it and now ", "my a "])
+@pytest.mark.parametrize(
+    "words", ["quit ", "not ", "used to hate ", "hated ", "gave a a ", "I love it and now ", "my a "]
+)
 def test_idioms_are_read_at_once(words):
     text = words * (MOST_CHARACTERS // len(words))
     began = time.process_time()
