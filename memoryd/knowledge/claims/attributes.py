@@ -102,6 +102,7 @@ _VOCABULARIES = {
         "/appointment/flight/train/exam/interview/wedding/anniversary/class/lesson/gym/school/university"
         "/phone/laptop/commute/income/car/bike/shift/city/country/browser/bank/office/branch/version/database/port/limit"
         "/theme/birth date/job title/time zone/blood type/password manager/phone number/shoe size"
+        "/household/job search/work mode/coffee order/tea order/level/carrier"
     ),
     "when": " ".join(sorted(DAYS)),
     "number": " ".join(NUMBER_WORDS),
@@ -160,7 +161,8 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Cardinality], ...] = tuple(
         (rf"~became (?:an? |the |now an? )?(?P<v>{_JOB})", "occupation", Cardinality.MAYBE_ONE),
         (
             (
-                r"(?:~be|turned|turns|just turned|will be) (?P<v>\d{1,3})(?: (?:years?|yrs?)(?: old| of age)?| yo"
+                r"(?:~be|turned|turns|just turned|will be) (?P<v>\d{1,3}|~number)(?: (?:years?|yrs?)(?: old"
+                r"| of age)?| yo"
                 r"|-years?-old)?(?: (?:today|yesterday|last \w+|this \w+|in \w+))?"
             ),
             "age",
@@ -170,7 +172,7 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Cardinality], ...] = tuple(
         (r"~be (?:called|named) (?P<v>.+)", "name", Cardinality.ONE),
         (r"(?:go by|goes by) (?P<v>.+)", "nickname", Cardinality.ONE),
         (
-            r"(?:~be|got|have been|has been) (?:\w+ly )?(?P<v>~wedded)(?: (?:to|from) .+)?",
+            r"(?:~be|got|have been|has been) (?:\w+ly |now |just )*(?P<v>~wedded)(?: (?:to|from) .+)?",
             "marital status",
             Cardinality.ONE,
         ),
@@ -183,7 +185,7 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Cardinality], ...] = tuple(
         (r"(?:~became|went|turned|have been|has been|be) (?:\w+ )?(?P<v>~regime)(?: \w+)?", "regime", Cardinality.MANY),
         (r"(?:~be )?(?:follow|follows|on) (?P<v>[\w-]+) diet", "regime", Cardinality.MANY),
         (r"~be (?:now )?on team (?P<v>.+)", "team", Cardinality.ONE),
-        (r"commute by (?P<v>.+)", "commute", Cardinality.ONE),
+        (r"(?:commutes?|(?:go|goes|get|gets|travel|travels) to work) by (?P<v>.+)", "commute", Cardinality.ONE),
         (r"fears? (?P<v>.+)", "fears", Cardinality.MANY),
         (r"~be (?:\w+ly |very )?allergic to (?P<v>.+)", "allergy", Cardinality.MANY),
         (r"(?:~have|having|suffers? from) (?:an? |\w+ )?(?P<v>[\w ]+?) ~allergy", "allergy", Cardinality.MANY),
@@ -245,7 +247,8 @@ SINGULAR = re.compile(expanded(r"^(?:[\w.-]+ ){0,3}(?:~single|default \w+)$"))
 VALUED = re.compile(
     expanded(
         r"^(?:[\w.-]+ ){0,3}(?:name|nickname|e-?mail|number|address|birthday|title|role|status|nationality|diet"
-        r"|language|branch|timezone|time zone|major|size|weight|height|age|theme|database|browser|version|port|limit"
+        r"|language|level|household|job search|work mode|(?:coffee|tea) order|branch|timezone|time zone|major|size"
+        r"|weight|height|age|theme|database|browser|version|port|limit"
         r"|shift|schedule|blood type|birth date|default \w+)$"
     )
 )

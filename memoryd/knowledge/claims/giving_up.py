@@ -65,8 +65,9 @@ NOT_DONE = re.compile(
     r"|\b(?:i thought i|failed to|can not say|can not stop)\b"
     r"|\b(?:thinking (?:of|about)|considering|plan(?:s|ning)? (?:to|on)|want(?:s|ed)? to|going to|about to"
     r"|tempted to|hop(?:e|ing) to|might|may"
-    r"|could|would|should|if|wish|dream\w*|imagine|people think|everyone thinks|they think|is not true"
-    r"|used to be afraid)\b",
+    r"|could|would(?! (?:rather|sooner))|should|if|wish|dream\w*|imagine|people think|everyone thinks|they think"
+    r"|is not true"
+    r"|used to be afraid|(?:telling|tells?|told) (?:me|us) to)\b",
     re.IGNORECASE,
 )
 FOR_NOW = re.compile(

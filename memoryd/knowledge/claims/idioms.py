@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from importlib import resources
 from itertools import islice
+from typing import NamedTuple
 
 from memoryd.knowledge.claims.giving_up import FOR_NOW, LED, NOT_DONE
 from memoryd.knowledge.claims.moods import HEDGED
@@ -32,6 +33,7 @@ class Turn(Enum):
     OVER = "over"
     AGAINST = "against"
     FOR = "for"
+    GOT = "got"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Idiom:
     """Stems of the words around it in its clause."""
     things: frozenset[str]
     """Those of them that stand alone: of "my VS Code theme" not the Code."""
+    ends_it: bool = False
+    """Whether it tells that a thing is gone or done with: sold, handed in, healed."""
 
 
 def _read() -> Iterator[tuple[Turn, re.Pattern[str]]]:
@@ -80,13 +84,22 @@ _OF_ANOTHER = re.compile(
     rf"(?:{RELATION_PATTERN}|neighbou?rs?|colleagues?|coach|conductor|company|firm|clients?|pupils?|students?|kids?"
     r"|mates?|classmates?|housemates?|people|guys?|couple)s?\b"
     r"|(?:he|she|they|you)\b|(?P<name>(?-i:[A-Z])[\w-]+)(?: and (?-i:[A-Z])[\w-]+)?)(?:'s)?"
-    rf" (?!(?:and i|or|says?|said|thinks?|(?:told|made|got|talked|convinced) me)\b)(?:(?P<does>{_DOES})|\w+)",
+    r" (?!(?:and i|or|(?:says?|said|thinks?) (?:that )?i|(?:told|made|got|talked|convinced|took|put|moved|signed"
+    r"|switched) me)\b)"
+    rf"(?:(?P<does>{_DOES})|\w+)",
     re.IGNORECASE,
 )
 """A sentence that begins so tells of what somebody else does: of all others it says nothing."""
+_NOT_MEANT = (HEDGED, FOR_NOW, OF_PAST)
 _LIMITED = re.compile(
-    r"\b(?:when(?:ever)?|if|unless|except|at night|on (?:week(?:days?|ends?)|\w+days?)|in (?:the )?(?:winter|summer"
+    r"\b(?:when(?:ever)?|if|unless|except|at night|at the (?:festival|party|concert|show|game|vet)"
+    r"|on (?:week(?:days?|ends?)|\w+days?)|in (?:the )?(?:winter|summer"
     r"|spring|autumn|fall|mornings?|evenings?|afternoons?)|for (?:my|our|his|her) \w+)\b",
+    re.IGNORECASE,
+)
+_ENDS_IT = re.compile(
+    r"(?:replac|sold|hand(?:ed)? in|finish|complet|submit|heal|recover|end|cancel|terminat|g[oe]t\w* rid|total|clos"
+    r"|gave (?:\w+ ){0,3}(?:up|away|back)|retired|scrapped|traded|swapped)\w*",
     re.IGNORECASE,
 )
 _OF_ONE = re.compile(
@@ -95,6 +108,7 @@ _OF_ONE = re.compile(
     re.IGNORECASE,
 )
 """"I sold a Tesla to Bob" is of one among others."""
+_OF_THEIRS = re.compile(r" (?:their|his|her|its) ", re.IGNORECASE)
 _BAD = re.compile(
     r"\b(?:hat|dislik|distrust|avoid|disagree|detest|despis|mind|loath|fear|worr|afraid|scared|hurt)\w*",
     re.IGNORECASE,
@@ -106,10 +120,10 @@ _FOLLOWS = (
     GRAMMAR
     | DAYS
     | word_set("""
-    account subscription membership habit phase course class classes lesson lessons contract app club role post position
-    diet plan job team group project department practice band choir gives makes bores got gets goes went comes came took
-    takes now anymore again instead just already finally altogether not never no has have had is are was were do does
-    did can days stuff thing things last this next years months weeks ages
+    another account version subscription membership habit phase course class classes lesson lessons contract app
+    club role post position diet plan job team group project department practice band choir gives makes bores got
+    gets goes went comes came took takes now anymore again instead just already finally altogether not never no has
+    have had is are was were do does did can days stuff thing things last this next years months weeks ages
 """)
 )
 """A word before one of these stands alone: "the rowing club membership", "gin gives me a headache"."""
@@ -117,41 +131,9 @@ _FOLLOWS = (
 
 def idioms_in(text: str) -> tuple[Idiom, ...]:
     """Return the idioms in which a speaker tells of an end or a turn of their own; `text` is plain."""
-    found = (idiom for sentence in _SENTENCE.split(text) for idiom in _of_sentence(sentence))
+    sentences = (one for one in _SENTENCE.split(text) if not any(pattern.search(one) for pattern in _NOT_MEANT))
+    found = (idiom for sentence in sentences for idiom in _Sentence(sentence).idioms())
     return tuple(islice(found, MOST_IDIOMS))
-
-
-def _of_sentence(sentence: str) -> Iterator[Idiom]:
-    if any(pattern.search(sentence) for pattern in (HEDGED, NOT_DONE, FOR_NOW, OF_PAST)):
-        return
-    lead = LED.match(sentence)
-    another = another_in(sentence)
-    subject = another.span("who") if another else (0, len(sentence))
-    words = [(match.group().lower(), match.start(), match.end()) for match in _WORD.finditer(sentence)]
-    stems = stem((words_in(word) or [""])[0] for word, _, _ in words)
-    ends = [match.start() for match in _CLAUSE_ENDS.finditer(sentence)]
-    said = lead.end() if lead else 0
-    first = min(
-        (end for end in ends if end > said), default=len(sentence)
-    )  # where the subject of the sentence has done what it does
-    starts = {match.start() for pattern in _IDIOMS.values() for match in pattern.finditer(sentence)}
-    for turn, pattern in _IDIOMS.items():
-        for match in pattern.finditer(sentence):
-            is_limited = not match[0].lower().startswith("used") and _LIMITED.search(sentence, match.end())
-            if is_limited or _OF_ONE.match(sentence, match.start()):
-                continue
-            low = max((end for end in ends if end <= match.start()), default=0)
-            high = min((end for end in ends if end >= match.end()), default=len(sentence))
-            after = [n for n, word in enumerate(words) if match.end() <= word[1] < high][:_AFTER]
-            before = [n for n, word in enumerate(words) if low <= word[1] and word[2] <= match.start()][-_BEFORE:]
-            inside = [n for n, word in enumerate(words) if match.start() < word[1] and word[2] < match.end()]
-            around = (*before, *(inside if len(inside) > 1 else ()), *after)
-            near = [n for n in around if match.start() >= first or subject[0] <= words[n][1] < subject[1]]
-            near = [n for n in near if not _stands_beside(words, n)]
-            things = [n for n in near if _stands_alone(sentence, words, n, starts)]
-            is_relief = turn is Turn.OVER and bool(_BAD.search(sentence[low:high]))
-            meant = Turn.FOR if is_relief else turn
-            yield Idiom(meant, frozenset(stems[n] for n in near), frozenset(stems[n] for n in things))
 
 
 def another_in(sentence: str) -> re.Match[str] | None:
@@ -164,13 +146,64 @@ def another_in(sentence: str) -> re.Match[str] | None:
     return another if another["does"] is not None and name not in NO_NAMES else None
 
 
-def _stands_beside(words: list[tuple[str, int, int]], n: int) -> bool:
-    return any(word in _BESIDE for word, _, _ in words[max(0, n - 2) : n])
+class _Word(NamedTuple):
+    text: str
+    start: int
+    end: int
 
 
-def _stands_alone(sentence: str, words: list[tuple[str, int, int]], n: int, idioms: set[int]) -> bool:
-    """Whether a word is no part of a longer name of a thing."""
-    if n + 1 == len(words):
-        return True
-    following, start, _ = words[n + 1]
-    return sentence[words[n][2] : start] != " " or following in _FOLLOWS or following.endswith("ly") or start in idioms
+class _Sentence:
+    """A sentence, its words and its clauses."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._words = [_Word(match[0].lower(), *match.span()) for match in _WORD.finditer(text)]
+        self._stems = stem((words_in(word.text) or [""])[0] for word in self._words)
+        self._ends = [match.start() for match in _CLAUSE_ENDS.finditer(text)]
+        self._found = [(turn, match) for turn, pattern in _IDIOMS.items() for match in pattern.finditer(text)]
+        self._starts = {match.start() for _, match in self._found}
+        another, lead = another_in(text), LED.match(text)
+        self._subject = another.span("who") if another else (0, len(text))
+        said = lead.end() if lead else 0
+        self._first_end = min((end for end in self._ends if end > said), default=len(text))
+
+    def idioms(self) -> Iterator[Idiom]:
+        """Yield its idioms, but for those that are limited to a time or a part, or are not so."""
+        for turn, match in self._found:
+            low = max((end for end in self._ends if end <= match.start()), default=0)
+            high = min((end for end in self._ends if end >= match.end()), default=len(self.text))
+            if self._counts(match, self.text[low:high]):
+                is_relief = turn is Turn.OVER and bool(_BAD.search(self.text[low:high]))
+                near = self._near(match, low, high)
+                things = (n for n in near if self._stands_alone(n, high))
+                yield Idiom(
+                    Turn.FOR if is_relief else turn,
+                    frozenset(self._stems[n] for n in near),
+                    frozenset(self._stems[n] for n in things),
+                    bool(_ENDS_IT.match(match[0])),
+                )
+
+    def _counts(self, match: re.Match[str], clause: str) -> bool:
+        if _OF_ONE.match(self.text, match.start()) or _OF_THEIRS.match(self.text, match.end()):
+            return False
+        is_past = match[0].lower().startswith("used")
+        return not NOT_DONE.search(clause) and (is_past or not _LIMITED.search(self.text, match.end()))
+
+    def _near(self, match: re.Match[str], low: int, high: int) -> list[int]:
+        """Return which words stand near an idiom; of what somebody else does only who that is."""
+        words = list(enumerate(self._words))
+        before = [n for n, word in words if low <= word.start and word.end <= match.start()][-_BEFORE:]
+        inside = [n for n, word in words if match.start() < word.start and word.end < match.end()]
+        after = [n for n, word in words if match.end() <= word.start < high][:_AFTER]
+        begin, end = self._subject if match.start() < self._first_end else (0, len(self.text))
+        around = (n for n in (*before, *inside, *after) if begin <= self._words[n].start < end)
+        return [n for n in around if not any(word.text in _BESIDE for word in self._words[max(0, n - 2) : n])]
+
+    def _stands_alone(self, n: int, clause_end: int) -> bool:
+        """Whether a word is no part of a longer name of a thing."""
+        if n + 1 == len(self._words):
+            return True
+        word, following = self._words[n], self._words[n + 1]
+        if self.text[word.end : following.start] != " " or word.end <= clause_end <= following.start:
+            return True
+        return following.text in _FOLLOWS or following.text.endswith("ly") or following.start in self._starts

@@ -14,11 +14,13 @@ TAIL_CLAUSE = re.compile(
 )
 """A reason at the end: the doubt in it is no doubt of what stands before it."""
 HEDGED = re.compile(
-    r"\?|^sure,|\b(?:if|maybe|perhaps|might|would|could|should|probably|possibly|presumably|apparently|seems?|unsure"
+    r"\?|^sure,|\b(?:if|maybe|perhaps|might|would(?! (?:rather|sooner))|could|should|probably|possibly|presumably"
+    r"|apparently|seems?|unsure"
     r"|not sure|(?<!favorite )(?<!favourite )(?:kind|sort) of|i (?:do not |did not )?(?:guess|think|doubt"
     r"|believe(?! in\b))"
     r"|wish|imagine|suppose|pretend\w*|jok(?:e|ing)|kidding"
     r"|yeah,? right|oh,? sure"
+    r"|(?:thinks?|believes?|assumes?|claims?|heard|says?) (?:that )?i (?:am|have|do|was|gave|quit|stopped)"
     r"|used to (?:not|never)|did not use to|not (?:just|only|that)"
     r"|not \w+ [^,]{1,40}, (?:i|we|he|she|they) (?:love|adore|hate)s?"
     r"|oh,? great|as if|supposedly|allegedly|dream(?:s|ed|t)? (?:of|about|that)|what a|totally normal|/s)\b",
@@ -64,5 +66,5 @@ HAPPENED = re.compile(
     r"|collaborated|organized|organised|graduated|discovered|performed|played|presented|co-\w+ed)\b",
     re.IGNORECASE,
 )
-ADDING = re.compile(r"\b(?:also|too|as well|another|other|besides|one of my)\b", re.IGNORECASE)
+ADDING = re.compile(r"\b(?:also|too(?=$|[,.;!?])|as well|another|other|besides|one of my)\b", re.IGNORECASE)
 HABITUAL = re.compile(r"\b(?:every|each|daily|weekly|usually|always|often|regularly|normally)\b", re.IGNORECASE)

@@ -92,7 +92,7 @@ _ELLIPSIS = re.compile(
 """A clause that begins so is said by the speaker, who left out "I"."""
 MOST_CHARACTERS = 1000  # of a statement; what is longer is a text, which says more than one thing
 _ASIDE = re.compile(
-    r"(?<=[.!?]) (?:just (?:thought|figured) i would (?:mention|say|tell|let you know)[\w ]*|just (?:saying"
+    r"(?<=[.!?]) (?:(?:just )?(?:thought|figured) i would (?:mention|say|tell|let you know)[\w ]*|just (?:saying"
     r"|for context|so you know|fyi)"
     r"|keep that in mind|funny how that goes|anyway|thought (?:i would mention|you should know)[\w ]*|fyi"
     r"|please note|for what it is worth)[.!]?(?= |$)",
@@ -104,7 +104,8 @@ MOST_CLAUSES = 4
 MOST_CLAUSE_CHARACTERS = 240
 
 _LEAD = re.compile(
-    r"^(?:(?:just for context|quick note|quick update|small update|heads up|for the record|you know|look|listen"
+    r"^(?:(?:(?!(?:my|i|our|the|we|his|her|your)\b)(?:[\w']+ ){0,2}[\w']+(?=:)|just for context|quick note"
+    r"|quick update|small update|heads up|for the record|you know|look|listen"
     r"|guess what|remember(?: that)?|note(?: that)?|please|actually|oh|hey|so|well|yes|no(?! (?:more|longer)\b)|fyi"
     r"|btw|by the way|update|okay|ok|just fyi"
     r"|correction|after (?:the|my|our) \w+"
@@ -112,6 +113,8 @@ _LEAD = re.compile(
     r"|these days|nowadays|lately|recently|as of \w+|also|and|just so you know)[,:]? +)+",
     re.IGNORECASE,
 )
+_NOT_ANOTHER = re.compile(r", (?:and )?not (?!that|sure|yet|only|just|even|because|so)\S[^,]*$", re.IGNORECASE)
+"""What is said not to be meant: "my sport is volleyball now, not padel"."""
 _NAME = rf"[{UPPER}][\w-]+(?: [{UPPER}][\w-]+){{0,2}}"
 _OWNER = r"(?:my|our|the user's|user's)"
 _SORT = (
@@ -228,6 +231,7 @@ def _claims(clause: str) -> list[Claim]:
     lead = _LEAD.match(clause)
     if lead:
         clause = clause[lead.end() :]
+    clause = _NOT_ANOTHER.sub("", clause)
     if _ELLIPSIS.match(clause):
         clause = f"i {clause}"
     if _PRONOUN.match(clause) or _OTHERS_OF.match(clause):

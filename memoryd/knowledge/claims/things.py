@@ -84,7 +84,9 @@ def claims_of_thing(subject: str, text: str, *, affirmed: bool, ended: bool) -> 
     if match is None:
         return []
     np, value, prep = match["np"].strip(), match["v"], (match["prep"] or "").lower()
-    words = [word for word in words_in(np) if word not in {"my", "our", "the", "s", "new", "current", "latest"}]
+    words = [
+        word for word in words_in(np) if word not in {"my", "our", "the", "s", "new", "current", "latest", "preferred"}
+    ]
     if not words or len(words) > MOST_WORDS or words[0] == "1":  # a longer phrase is no name; or one of several
         return []
     moved = bool(_MOVED.search(text[len(np) : match.start("v")]))

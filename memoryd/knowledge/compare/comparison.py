@@ -58,25 +58,36 @@ def compare(
     said, ours = new.statement, new.words
     if attributes is not None and similarity < NEAR and not _meet(said, ours, old.stems, attributes):
         return APART
-    known, theirs = old.statement, old.words
+    return _decided(said, old.statement, ours, old.words, similarity, duplicate, same_subject=same_subject)
+
+
+def _decided(
+    said: Statement,
+    known: Statement,
+    ours: Words,
+    theirs: Words,
+    similarity: float,
+    duplicate: tuple[float, float],
+    *,
+    same_subject: bool,
+) -> Finding:
+    """Return what the claims of two statements decide, else their words, else the idioms of the newer one."""
     if said.hedged or known.hedged:
-        again = repeated(ours, theirs, similarity, duplicate) if said.hedged == known.hedged else APART
-        return again if known.hedged or again.relation is Relation.SAME else by_idioms(said, known, ours, theirs)
-    finding = by_claims(said, known, same_subject=same_subject)
-    if finding is AGREED:
-        again = repeated(ours, theirs, similarity, duplicate)
-        return again if again.relation is Relation.SAME or said.adding else by_idioms(said, known, ours, theirs)
-    if finding is SAID:
-        return _said_again(ours, theirs, similarity, duplicate)
-    if finding is not None:
-        is_open = finding.relation is Relation.APART and not said.adding
-        return by_idioms(said, known, ours, theirs) if is_open else finding
-    if _are_of_two(new.text, old.text) or (theirs.negations and _OVER.search(new.text)):
-        return APART
-    found = by_words(said, known, ours, theirs, similarity, duplicate)
-    if found.relation is not Relation.APART or said.adding:
-        return found
-    found = last_look(said, known, ours, theirs)
+        found = repeated(ours, theirs, similarity, duplicate) if said.hedged == known.hedged else APART
+        if known.hedged:
+            return found
+    else:
+        finding = by_claims(said, known, same_subject=same_subject)
+        if finding is SAID:
+            return _said_again(ours, theirs, similarity, duplicate)
+        if finding is None and (_are_of_two(said.text, known.text) or (theirs.negations and _OVER.search(said.text))):
+            return APART
+        if finding is None:
+            found = by_words(said, known, ours, theirs, similarity, duplicate)
+            if found.relation is Relation.APART and not said.adding:
+                found = last_look(said, known, ours, theirs)
+        else:
+            found = repeated(ours, theirs, similarity, duplicate) if finding is AGREED else finding
     return by_idioms(said, known, ours, theirs) if found.relation is Relation.APART else found
 
 
@@ -102,11 +113,13 @@ def _are_of_two(new: str, old: str) -> bool:
     return of_kin[0] != of_kin[1] and bool(_OF_ME.match(old if of_kin[0] else new))
 
 
-_LED = r"(?:[\w ]{1,20}[,:] |you know,? |well,? |oh,? )?"
+_LED = r"(?:[\w ]{1,20}[,:] |you know,? |well,? |oh,? |ok(?:ay)? so |so |also |btw )?"
 _OF_KIN = re.compile(
-    rf"{_LED}(?:my|our) (?:[\w-]+ )?(?:{RELATION_PATTERN})s?\b(?! (?:say|think|claim|tell|know)s?\b)", re.IGNORECASE
+    rf"{_LED}(?:my|our) (?!landlord|landlady|boss|manager|doctor)(?:[\w-]+ )?(?:{RELATION_PATTERN})s?\b(?! (?:say"
+    rf"|think|claim|tell|know)s?\b)",
+    re.IGNORECASE,
 )
-_OF_ME = re.compile(rf"{_LED}i\b", re.IGNORECASE)
+_OF_ME = re.compile(rf"{_LED}(?:i|my|our|user|the user)\b", re.IGNORECASE)
 _OVER = re.compile(r"\b(?:used to .* not any ?more|used to .* but not|stopped|gave up|quit|no longer)\b", re.IGNORECASE)
 """What tells of an end: of what was denied already it says nothing new."""
 _OF_THE_PAST = re.compile(

@@ -42,6 +42,7 @@ _NO_WORK = frozenset(stem(["unemployed", "retired"]))
 _STUDIES = frozenset(["major", "studies"])
 _STUDENT = frozenset(stem(["student"]))
 _ALONE = frozenset(stem(["single"]))
+_PARTED = _ALONE | frozenset(stem(["divorced", "widowed", "separated"]))
 _PARTNERS = frozenset(["wife", "husband", "girlfriend", "boyfriend", "partner", "fiancé", "fiancée"])
 ENDING = frozenset(["*", "partners", "consumes", "occupation", "marital status", *_PARTNERS])
 """Attributes of claims that may end one of another attribute."""
@@ -97,7 +98,7 @@ _ENDINGS = (
     _Ending(
         "alone",
         lambda new, old: new.attribute == "marital status" and old.attribute in _PARTNERS,
-        lambda new, old: new.affirmed and not new.ended and bool(new.value & _ALONE) and old.subject == new.subject,
+        lambda new, old: new.affirmed and not new.ended and bool(new.value & _PARTED) and old.subject == new.subject,
     ),
     # "I broke up with Anna": whatever Anna was
     _Ending(

@@ -8,6 +8,7 @@ statement has a thing, and what comes beside it: "I drink gin at parties" is of 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from memoryd.knowledge.claims.giving_up import EMPTY, LED
 from memoryd.knowledge.claims.idioms import Idiom, Turn
@@ -31,8 +32,8 @@ _ENDED = re.compile(
 """What tells of an end already."""
 _HAVE_GOT = re.compile(r"\bhave got\b", re.IGNORECASE)
 _DENIED = re.compile(
-    r"\b(?:dislikes?|hates?|detests?|loathes?|despises?|not(?! (?:get|live|imagine|only|just|miss))|never|avoids?"
-    r"|skips?|no|afraid|scared|fears?|barely|hardly|without|allergic)\b",
+    r"\b(?:dislikes?|hates?|detests?|loathes?|despises?|not(?! (?:get|live|imagine|only|just|miss|mind))|never|avoids?"
+    r"|skips?|no|afraid|scared|fears?|boring|dull|barely|hardly|without|allergic)\b",
     re.IGNORECASE,
 )
 """What says of a thing that it is not so, or not liked."""
@@ -43,16 +44,38 @@ _BESIDE = re.compile(
 )
 """Behind it stands what is beside the thing."""
 _SPEAKER = re.compile(r"^(?:User(?:'s)?|I|My|The user(?:'s)?|We|Our)\b")
-_OF = re.compile(r"^(?:my|our|the|his|her|user's) [\w' -]{1,60}? (?:is|are|was|were) ", re.IGNORECASE)
+_OF = re.compile(
+    r"^(?:my|our|the|his|her|user's) (?P<kind>[\w' -]{1,60}?) (?:is|are|was|were|has|goes) ", re.IGNORECASE
+)
+_TRAIT = re.compile(
+    r"\bfavou?rite\b|\b(?:number|address|status|name|colou?r|size) (?:is|are|was|were) $", re.IGNORECASE
+)
+"""What a thing has, which is not gone with it, or at once."""
+_NOT_HAD = re.compile(
+    r"\b(?:(?:do|does) not (?:have|own|use)|have no|has no|have never (?:had|owned))\b", re.IGNORECASE
+)
+_KINDS = tuple(
+    frozenset(stem(words.split()))
+    for words in (
+        "alcohol beer wine gin vodka whisky whiskey rum cider cocktail cocktails champagne prosecco tequila booze",
+        "smoke smoker smoking cigarette cigarettes cigar pack tobacco vape",
+        "meat beef pork chicken lamb steak bacon ham sausage sausages turkey",
+        "pet pets cat dog parrot hamster rabbit kitten puppy budgie tortoise guinea goldfish",
+        "roommate roommates flatmate flatmates housemate housemates",
+    )
+)
+"""Words for one sort of things: who gives up alcohol drinks no beer."""
+_LIKED = frozenset(stem(word_set("like love enjoy adore prefer hate dislike user try really")))
 _PLAIN = EMPTY | frozenset(
     stem(
         word_set("""
     like love enjoy adore prefer hate dislike use take have own eat drink play watch read live work go drive speak
     listen keep run want need do get make write cook buy pay train attend belong member follow really very much fan
     fond into currently week year weekend family small large big good first second regular daily usually often user
-    skip avoid never mostly plan wear collect learn study volunteer weigh earn answer response not all only most treat
-    serve spend busy got ask if stand bear bother enough moment based call usual person always every evening morning
-    night weekly monthly rather local
+    skip avoid never mostly plan wear collect learn study volunteer weigh earn answer response not all only most
+    treat serve spend busy got ask if stand bear bother enough moment based call usual person always every evening
+    morning night weekly monthly rather local broken sprained bad any try me somebody keen eager interested hope
+    still find boring dull
 """)
     )
 )
@@ -64,30 +87,44 @@ def by_idioms(said: Statement, known: Statement, ours: Words, theirs: Words) -> 
     old = known.text
     if theirs.leading and theirs.leading != ours.leading:
         return APART  # of somebody else
-    if not said.idioms or _ENDED.search(old) or (known.happened and not _HAVE_GOT.search(old)):
+    happened = known.happened and not (_HAVE_GOT.search(old) or _NOT_HAD.search(old))
+    if not said.idioms or happened or _ENDED.search(old):
         return APART
-    turns = {Turn.FOR} if _DENIED.search(old) else {Turn.OVER, Turn.AGAINST}
+    turns = _turns_of(old)
     leaders = value_of(" ".join(theirs.leading))
-    thing, beside = (part - leaders for part in _parts_of(old))
-    names = names_of(_SPEAKER.sub("", old)) - leaders
+    thing, *others, kind = (part - leaders for part in _parts_of(old))
     for idiom in said.idioms:
-        if idiom.turn in turns and _turns(idiom, thing, beside, names):
+        if idiom.turn in turns and _is_of(idiom, thing, [*others, *([kind] if idiom.ends_it else [])]):
             return _TOLD
     return APART
 
 
-def _turns(idiom: Idiom, thing: frozenset[str], beside: frozenset[str], names: frozenset[str]) -> bool:
-    """Whether most of a thing stands near an idiom, or all that is beside it, or every name."""
-    if idiom.things.isdisjoint(thing | beside | names):
-        return False
-    if thing and len(thing & idiom.near) >= MOST_OF_THING * len(thing):
+def _turns_of(old: str) -> frozenset[Turn]:
+    """Return what would turn an older text."""
+    if _NOT_HAD.search(old):
+        return frozenset((Turn.FOR, Turn.GOT))
+    return frozenset((Turn.FOR,)) if _DENIED.search(old) else frozenset((Turn.OVER, Turn.AGAINST))
+
+
+def _is_of(idiom: Idiom, thing: frozenset[str], others: Sequence[frozenset[str]]) -> bool:
+    """Whether most of a thing stands near an idiom, or all of something else that says which one it is."""
+    kinds = frozenset[str]().union(*(kind for kind in _KINDS if kind & idiom.near))
+    near = idiom.near | kinds
+    if thing and len(thing & near) >= MOST_OF_THING * len(thing) and idiom.things & (thing | kinds):
         return True
-    return any(words and words <= idiom.near for words in (beside, names))
+    return any(words and words <= near and not idiom.things.isdisjoint(words) for words in others)
 
 
-def _parts_of(old: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the stems of the thing that a text is about, and of what comes next beside it."""
-    said = _OF.sub("", LED.sub("", old, count=1), count=1)
-    parts = [words for part in _BESIDE.split(said) if (words := value_of(part) - _PLAIN)]
+def _parts_of(old: str) -> tuple[frozenset[str], ...]:
+    """Return the stems of the thing that a text is about, of what comes beside it, of its names, and of its kind."""
+    said = LED.sub("", old, count=1)
+    of = _OF.match(said)
+    kind = frozenset[str]() if of is None or _TRAIT.search(of[0]) else value_of(of["kind"]) - _PLAIN
+    said = said[of.end() :] if of else said
+    parts = [words for part in _BESIDE.split(said) if (words := _telling(part))]
     thing, beside, *_ = (*parts, frozenset[str](), frozenset[str]())
-    return thing, beside
+    return thing or value_of(said) - _LIKED, beside, names_of(_SPEAKER.sub("", old)), kind
+
+
+def _telling(text: str) -> frozenset[str]:
+    return frozenset(word for word in value_of(text) - _PLAIN if not word[0].isdigit())

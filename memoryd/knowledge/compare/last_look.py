@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from memoryd.knowledge.claims.giving_up import EMPTY, FOR_NOW, NOT_DONE
-from memoryd.knowledge.claims.idioms import OF_PAST, another_in
 from memoryd.knowledge.claims.statement import Statement
+from memoryd.knowledge.compare.amounts import have_other_figures, says_amount_anew
 from memoryd.knowledge.compare.finding import APART, Finding, Relation
 from memoryd.knowledge.language.stems import stem, word_set
 from memoryd.knowledge.language.values import value_of
@@ -33,23 +33,6 @@ _OF_NOW = re.compile(
     r"|november|december|last \w+)|lately|recently|up to|down to|by now)\b",
     re.IGNORECASE,
 )
-_QUANTITIES = tuple(
-    re.compile(form, re.IGNORECASE)
-    for form in (
-        r"\brent\b(?! is due)",
-        (
-            r"\b(?:my|our|the) (?:\w+ )?(?:salary|income|wages?|pay|paycheck)\b|\bi (?:\w+ )?(?:earn|make)\b"
-            r"|\b(?:a|the) raise\b"
-        ),
-        r"\bi (?:\w+ )?weigh\b|\bmy weight\b|\bscales?\b|\b(?:lost|gained|put on) weight\b",
-        r"\b(?:alarm|(?:wake|get) up)\b",
-    )
-)
-"""What somebody has one amount of at a time."""
-_NOT_OF_NOW = re.compile(
-    r"\b(?:was|were|weighed|earned|goal|target|aim|back in|internet|phone|insurance)\b", re.IGNORECASE
-)
-_SPANS = re.compile(r"\b(?:a|per) (?:year|month|week|hour|day)\b|\b(?:monthly|yearly|hourly)\b", re.IGNORECASE)
 _DOUBT = Finding(Relation.DOUBTFUL, "given_up", "it gives up what this says")
 _FIGURE = Finding(Relation.DOUBTFUL, "renewed", "it says the same of now, with another number or name")
 _OF = re.compile(r"^(?:my|our|the|his|her) [\w' -]{1,60}? (?:is|are|was|were) ", re.IGNORECASE)
@@ -62,9 +45,11 @@ def _said_of(text: str) -> frozenset[str]:
 
 def last_look(said: Statement, known: Statement, ours: Words, theirs: Words) -> Finding:
     """Return a doubt where a newer statement gives up, or says anew, what an older one says of now."""
+    if not said.limited and says_amount_anew(said.text, known.text, ours, theirs):
+        return _FIGURE
     if known.happened or known.turning or said.limited or theirs.negations:
         return APART
-    for finding in (_given_up(said, known.text), _renewed(said.text, known.text, ours, theirs)):
+    for finding in (_given_up(said, known.text), _renewed(said.text, ours, theirs)):
         if finding.relation is not Relation.APART:
             return finding
     return APART
@@ -76,27 +61,9 @@ def _given_up(new: Statement, old: str) -> Finding:
     return _DOUBT if any(words <= held for words in new.gives_up) else APART
 
 
-def _renewed(new_text: str, old_text: str, new: Words, old: Words) -> Finding:
+def _renewed(new_text: str, new: Words, old: Words) -> Finding:
     """Return a doubt where a newer text says of now what the older one says, with another number."""
-    if NOT_DONE.search(new_text) or FOR_NOW.search(new_text):
+    if not _OF_NOW.search(new_text) or NOT_DONE.search(new_text) or FOR_NOW.search(new_text):
         return APART
-    if not (new.numbers and old.numbers) or frozenset(new.numbers) == frozenset(old.numbers):
-        return APART
-    if _same_quantity(new_text, old_text):
-        return _FIGURE
     rest = (new.stems ^ old.stems) - EMPTY - _OF_CHANGE - {*new.numbers, *old.numbers}
-    return _FIGURE if _OF_NOW.search(new_text) and (new.stems & old.stems) - EMPTY and not rest else APART
-
-
-def _is_of_another(text: str) -> bool:
-    """Whether a text tells of somebody else, and nothing of the speaker: "my landlord raised it, I pay more" does."""
-    another = another_in(text)
-    return another is not None and not re.search(r"\b(?:i|we) ", text[another.end() :], re.IGNORECASE)
-
-
-def _same_quantity(new: str, old: str) -> bool:
-    """Whether two texts tell how much there is now of one thing of the speaker's: of their rent, income or weight."""
-    spans = [{span.lower() for span in _SPANS.findall(text)} for text in (new, old)]
-    if _NOT_OF_NOW.search(new) or OF_PAST.search(new) or _is_of_another(new) or (all(spans) and spans[0] != spans[1]):
-        return False
-    return any(form.search(new) and form.search(old) for form in _QUANTITIES)
+    return _FIGURE if have_other_figures(new, old) and (new.stems & old.stems) - EMPTY and not rest else APART

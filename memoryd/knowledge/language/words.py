@@ -67,6 +67,8 @@ DAYS = word_set("""
 
 
 NO_NAMES = GRAMMAR | NEGATIONS | EXCLUSIONS | DAYS | NUMBER_WORDS.keys()
+_NO_NAMES = {False: NO_NAMES, True: NO_NAMES | {"user"}}
+"""By whether it begins a text: "User's favorite color is blue" names nobody."""
 _OPENERS = word_set("""
     user someone everyone people actually yes ok okay well please remember note favorite favourite likes like
     loves love prefers prefer hates works work lives live moved wants want has uses use plans plan drives speaks
@@ -259,7 +261,7 @@ class _WordReader:
         self.count += 1
         between = self.text[self._end : match.start()]
         initial = between == ". " and len(self._previous) == 1 and bool(self._run)  # "J. Smith"
-        is_name = token[0].isupper() and lower not in NO_NAMES
+        is_name = token[0].isupper() and lower not in _NO_NAMES[is_first]
         if is_name and not owns and not initial and (is_first or _BREAK.search(between)):
             is_name = lower not in _OPENERS and not _is_verb(lower, following) and _acts(following)
         if not (is_name and (between == " " or initial)):
