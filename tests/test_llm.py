@@ -219,6 +219,45 @@ async def test_a_reply_that_is_never_one_parks_its_thread_alone(ram_ports, clock
     assert 6 == len(chat.asked)
 
 
+@pytest.mark.parametrize("prose", ["🙃 not json at all", "<html><body>login required</body></html>", "Das geht nicht."])
+async def test_prose_that_no_message_bears_is_a_failure(ram_ports, clock, chat, prose):
+    memory = Local(ram_ports, clock, user_id="alice")
+    await memory.append("t", MessageDraft(content="My evenings belong to the violin"))
+    learner = learner_at(chat, ram_ports, clock)
+    chat.answer = prose
+    await learner.step()
+    (waiting,) = await ram_ports.store.work_in([*WorkState], limit=9)
+    assert (WorkState.WAITING, 0, 1, "ReplyRefused") == (waiting.state, waiting.seq, waiting.attempts, waiting.error)
+    clock.now += timedelta(hours=1)
+    chat.answer = "- My evenings belong to the violin"
+    await learner.step()
+    assert ["My evenings belong to the violin"] == await contents(ram_ports, clock)
+
+
+TURNED = [
+    ("Ich bin Vegetarierin und wohne in Hamburg", "Ich bin keine Vegetarierin"),
+    ("Ich trinke Kaffee im Büro", "Ich trinke Kaffee nicht im Büro"),
+    ("Ich trinke Kaffee im Büro", "Ich trinke nur Kaffee im Büro"),
+    ("Je suis végétarien et je vis à Lyon", "Je ne suis pas végétarien"),
+    ("Mi piace il caffè la mattina", "Non mi piace il caffè"),
+    ("Lubię kawę z mlekiem", "Nigdy kawa z mlekiem"),
+    ("Я люблю чай с лимоном", "Я не люблю чай с лимоном"),
+    ("我喜欢喝绿茶", "我不喜欢喝绿茶"),
+    ("コーヒーが好きです、毎朝", "コーヒーが好きではない、毎朝"),
+    ("I have 2 kids and 3 dogs at home", "I have 3 kids"),
+]
+
+
+@pytest.mark.parametrize(("said", "fact"), TURNED)
+async def test_no_fact_denies_or_counts_otherwise_in_any_language(ram_ports, clock, chat, said, fact):
+    memory = Local(ram_ports, clock, user_id="alice")
+    await memory.append("t", MessageDraft(content=said))
+    chat.answer = facts((fact, 1), (said, 1))
+    await learner_at(chat, ram_ports, clock).step()
+    assert fact not in await contents(ram_ports, clock)
+    assert said in await contents(ram_ports, clock)
+
+
 async def test_a_question_that_is_refused_parks_its_thread(ram_ports, clock, chat):
     await Local(ram_ports, clock, user_id="alice").append("t", MessageDraft(content="The violin belongs to me"))
     learner = learner_at(chat, ram_ports, clock)

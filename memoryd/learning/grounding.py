@@ -11,14 +11,29 @@ from memoryd.knowledge.language.stems import stem, word_set
 from memoryd.knowledge.language.values import value_of
 from memoryd.knowledge.reading import Reading
 
-__all__ = ["adds_names_or_figures", "borne", "contradicts", "turns"]
+__all__ = ["LEAST_OF_SUMMARY", "adds_names_or_figures", "borne", "contradicts", "turns"]
+
+LEAST_OF_SUMMARY = 0.4
+"""Share of the words of a summary that what it sums up must have: of one in other words, and of no refusal, half."""
 
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[^\W\d_a-z][\w'’-]*")
 _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
 _DENIES = re.compile(
-    r"\b(?:not|never|no|none|nobody|nothing|without|\w+n['’]t|cannot|cant|dont|doesnt)\b", re.IGNORECASE
+    r"\b(?:not|never|no|none|nobody|nothing|without|\w+n['’]t|cannot|cant|dont|doesnt"  # English
+    r"|nicht|nichts|nie|niemals|kein\w*|ohne"  # German; nie is Polish, too
+    r"|pas|jamais|aucune?|sans|rien|non|mai|senza|nessun\w*"  # French, Italian
+    r"|nunca|jamás|sin|ningun\w*|ningún|não|sem|nenhum\w*"  # Spanish, Portuguese
+    r"|niet|geen|nooit|zonder|inte|aldrig|ingen|ikke|aldri|uten|nigdy|bez|не|нет|никогда|без)\b"
+    r"|\bn['’]\w|[不没沒无無未]|ない|ません|않|없",
+    re.IGNORECASE,
 )
-_HOW_OFTEN = re.compile(r"\b(?:always|every|all|only|everything|everybody|everyone)\b", re.IGNORECASE)
+_HOW_OFTEN = re.compile(
+    r"\b(?:always|every|all|only|everything|everybody|everyone|immer|nur|alle[sn]?|jede[rsmn]?|toujours|seulement|tou[ts]"
+    r"|toutes?|siempre|sólo|solamente|todos?|todas?|sempre|solo|soltanto|tutt[oiae]|só|apenas|altijd|alleen"
+    r"|всегда|только|все)\b|[只总總]|いつも|だけ|항상",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(r"(\d+(?:[.,:]\d+)*) ([^\W\d_]+)")
 _PRONOUNS = frozenset(word_set("i i'm i've i'd i'll the my our we user"))
 _OF_NO_WEIGHT = frozenset(
     stem(word_set("user speaker person people like likes want have has is am are be named called"))
@@ -39,8 +54,18 @@ def adds_names_or_figures(fact: str, text: str) -> bool:
     said, figures = text.casefold(), {*_FIGURE.findall(text)}
     if any(figure not in figures for figure in _FIGURE.findall(fact)):
         return True
+    if _counts_otherwise(fact, text):
+        return True
     names = (name.casefold().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(fact))
     return any(name not in said for name in names if name not in _PRONOUNS)
+
+
+def _counts_otherwise(fact: str, text: str) -> bool:
+    """Whether a fact counts as many of something as a text counts of something else: of "2 kids and 3 dogs" 3 kids."""
+    said: dict[str, set[str]] = {}
+    for figure, word in _COUNTED.findall(text.casefold()):
+        said.setdefault(word, set()).add(figure)
+    return any(word in said and figure not in said[word] for figure, word in _COUNTED.findall(fact.casefold()))
 
 
 def turns(fact: str, text: str) -> bool:

@@ -93,7 +93,12 @@ class LlmExtractor:
         facts = facts_in_reply(reply.text)
         if facts is None:
             raise ReplyRefused("the language model sent a reply that says nothing")
-        return [learnt for fact in facts if (learnt := self._learnt(fact, shown)) is not None]
+        found = [learnt for fact in facts if (learnt := self._learnt(fact, shown)) is not None]
+        if facts and not found and not any(fact.message or fact.category for fact in facts):
+            raise ReplyRefused(
+                "the language model sent lines that no message bears, and not the JSON that was asked for"
+            )
+        return found
 
     def _learnt(self, said: SaidInReply, shown: Sequence[_Shown]) -> Learnt | None:
         """Return what a fact of the reply teaches; None where no message bears it."""

@@ -21,7 +21,7 @@ from memoryd.domain.ports import Ports
 from memoryd.errors import ThreadNotFound, Unavailable
 from memoryd.knowledge.language.fillers import is_filler
 from memoryd.knowledge.language.values import value_of
-from memoryd.learning.grounding import adds_names_or_figures
+from memoryd.learning.grounding import LEAST_OF_SUMMARY, adds_names_or_figures, borne
 from memoryd.learning.language_model import LanguageModel
 from memoryd.llm.replies import text_in_reply
 from memoryd.model.caller import Caller
@@ -157,7 +157,8 @@ async def _by_model(thread: Thread, turns: Sequence[_Turn], model: LanguageModel
         except Unavailable:
             return ""
         said = text_in_reply(reply.text, "summary")
-        if not said or len(said) > MOST_OF_SUMMARY or adds_names_or_figures(said, "\n".join(lines)):
+        read = f"{before}\n{' '.join(f'{turn.speaker} {turn.said}' for turn in part)}"
+        if len(said) > MOST_OF_SUMMARY or adds_names_or_figures(said, read) or borne(said, read) < LEAST_OF_SUMMARY:
             return ""
         before = said
     return before

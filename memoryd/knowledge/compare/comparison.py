@@ -146,6 +146,6 @@ def _meet(said: Statement, new: Words, old: Sequence[str], attributes: Collectio
     if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
         return True
     shared = new.stems.intersection(old)
-    if (said.gives_up or said.idioms) and (shared or new.names):
+    if (shared or new.names) and (new.numbers or said.gives_up or said.idioms):
         return True
     return len(shared) >= TOPIC_COVERED * max(1, len(old))
