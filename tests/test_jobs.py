@@ -43,6 +43,7 @@ class Work:
         progress.total_count = 2
         for _ in range(2):
             progress.done_count += 1
+            progress.counts["moved"] += 1
             await self.let.wait()
         if self.fault is not None:
             raise self.fault
@@ -76,7 +77,8 @@ async def test_a_run_tells_how_far_it_is_and_is_joined_and_cancelled(ports, cloc
     now = await jobs.find(begun.id)
     assert (begun.id, 1, 2) == (now.id, now.done_count, now.total_count)
     assert begun.id == (await jobs.start("gc")).id  # one at a time
-    assert RunState.CANCELLED is (await jobs.cancel(begun.id)).state
+    cancelled = await jobs.cancel(begun.id[:8])
+    assert (RunState.CANCELLED, {"moved": 1}) == (cancelled.state, dict(cancelled.counts))
     assert RunState.CANCELLED is (await jobs.cancel(begun.id)).state
     work.let.set()
     again = await jobs.run("gc", trigger="call")
@@ -191,10 +193,13 @@ def test_the_commands_show_run_and_cancel(folder, capsys):
             shown = json.loads(run("jobs", "show", "reflection", "--json")[1])["runs"]
             assert [False, True] == [one["dry_run"] for one in shown]
             assert shown[0]["id"] in run("jobs", "show", shown[0]["id"])[1]
-            assert "done" in run("jobs", "cancel", "reflection")[1]
+            assert shown[0]["id"] in run("jobs", "show", shown[0]["id"][:8])[1]
+            assert (1, "") == run("jobs", "cancel", "reflection")
+            last = {job["name"]: job["last_run"] for job in json.loads(run("jobs", "list", "--json")[1])["jobs"]}
+            assert not last["reflection"]["dry_run"]
             assert (0, "no thread is parked\n") == run("jobs", "retry")
             assert 2 == run("jobs", "run", "nothing")[0]
-            assert 1 == run("jobs", "run", "compaction", "--dry-run")[0]
+            assert 2 == run("jobs", "run", "compaction", "--dry-run")[0]
             with pytest.raises(MemorydError):
                 memory.job_run("x" * 26)
 

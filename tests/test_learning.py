@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ import pytest
 from memory_client import MessageDraft
 
 from memoryd.daemon.config import Config, MemoryConfig
+from memoryd.daemon.jobs import Progress
 from memoryd.daemon.learners import make_extractor
 from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.search import search_with_messages
@@ -86,6 +88,18 @@ async def test_what_is_said_is_known_after_a_while_and_nothing_else(ports, clock
     assert [1.0, 0.9, 0.9] == [one.confidence for one in held]
     run = (await ports.store.runs(limit=1))[0]
     assert (RunState.DONE, {"threads": 1, "messages": 6, "inserted": 3}) == (run.state, dict(run.counts))
+
+
+async def test_what_is_said_while_nobody_learns_is_passed_over(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    await memory.append("t", MessageDraft(content="I'm vegan"))
+    nobody = Learner(ports, None, clock, print, wait_s=0)
+    assert ({}, {}) == (await nobody.everything(Progress(clock())), await ports.store.work_counts())
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(nobody.serve(), timeout=0.5)
+    assert 0 == await learner(ports, clock).step()  # of an extractor that comes later
+    await memory.append("t", MessageDraft(content="I live in Oslo"))
+    assert (1, ["I live in Oslo"]) == (await learner(ports, clock).step(), await known(memory))
 
 
 async def test_a_contradiction_supersedes_and_a_repetition_reinforces(ports, clock):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -129,6 +130,29 @@ async def test_a_digest_goes_with_what_it_cites(ports, clock, way, superseded):
     assert not await ports.store.traces("Ana is a nurse") or way in {"delete", "by a filter"}
     left = (await memory.page(filter=Filter(include_superseded=True), page_size=100)).memories
     assert not [one for one in left if "Ana" in one.content]
+
+
+async def test_who_forgets_somebody_is_told_that_the_digest_goes(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    for said in SAID:
+        await memory.add(said)
+    await reflect(ports, [OWNER], now=clock())
+    (digest,) = await digests(memory)
+    for dry_run in (True, False):
+        receipt = await memory.forget_person("Ana", dry_run=dry_run)
+        assert digest.id in receipt.purged_ids
+        assert digest.id not in receipt.mentioning_ids
+
+
+async def test_what_comes_later_than_a_month_is_not_told_as_coming(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    for days in (3, 29, 31, 200):
+        when = clock() + timedelta(days=days)
+        await memory.add(f"Trip number {days} begins then", kind=Kind.EVENT, event_time=when)
+    await reflect(ports, [OWNER], now=clock())
+    (digest,) = await digests(memory)
+    (coming,) = (line for line in digest.content.splitlines() if line.startswith("Coming up"))
+    assert ["3", "29"] == re.findall(r"Trip number (\d+)", coming)
 
 
 async def test_deleting_a_thread_with_its_memories_takes_the_digest(ports, clock):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from memory_cli.common import at_least_one
@@ -86,7 +86,7 @@ def _list(client: Client, args: argparse.Namespace) -> int:
         where = f"user {one.user_id}" if one.user_id else f"chat {one.chat_id}"
         when = "" if one.fail_time is None else f", last {moment(one.fail_time)}"
         named = f"thread {one_line(one.thread_id)} of {one_line(where)}"
-        print(f"parked: {named}: failed {one.attempts} times{when}: {one.error}")
+        print(f"parked: {named}: failed {one.attempts} {'time' if one.attempts == 1 else 'times'}{when}: {one.error}")
     if parked:
         print("when the cause is gone: memoryd jobs retry", file=sys.stderr)
     return 0
@@ -99,12 +99,17 @@ def _how(run: Run) -> str:
     return told if run.end_time is None else f"{told} in {(run.end_time - run.start_time).total_seconds():.1f} s"
 
 
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()) if count) or "nothing to do"
+def _came_of(run: Run) -> str:
+    """Return what came of a run in words; of one that was cut short, how far it had come."""
+    counted = ", ".join(f"{name} {count}" for name, count in sorted(run.counts.items()) if count)
+    if run.state is RunState.DONE:
+        return counted or "nothing to do"
+    told = f"{run.done_count} of {run.total_count} done" if run.total_count else "what it has done stays done"
+    return f"{told}, {counted}" if counted else told
 
 
 def _tell(run: Run) -> None:
-    more = f": {run.error}" if run.error else f": {_counts(run.counts)}" if run.end_time else ""
+    more = f": {run.error}" if run.error else f": {_came_of(run)}" if run.end_time else ""
     print(f"{run.id}  {run.job}  {moment(run.start_time)}  {_how(run)}{more}")
 
 
@@ -154,7 +159,8 @@ def _retry(client: Client, args: argparse.Namespace) -> int:
     if args.json:
         print(as_json({"retried_count": count}))
     else:
-        print(f"{count} threads are tried again" if count else "no thread is parked")
+        told = "1 thread is tried again" if count == 1 else f"{count} threads are tried again"
+        print(told if count else "no thread is parked")
     return 0
 
 
@@ -162,6 +168,9 @@ def _cancel(client: Client, args: argparse.Namespace) -> int:
     with client(args) as memory:
         running = {job.name: job.last_run for job in memory.jobs() if job.last_run is not None}
         held = running.get(args.run_id)
+        if held is not None and held.state is not RunState.RUNNING:
+            print(f"{args.run_id} does not run; its last run: {_how(held)}", file=sys.stderr)
+            return 1
         run = memory.cancel_job_run(args.run_id if held is None else held.id)
     if args.json:
         print(as_json(run))

@@ -15,7 +15,6 @@ from memoryd.domain.forgetting.verify import compact
 from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.reembed import Reembedder
-from memoryd.errors import InvalidArgument
 from memoryd.identity.issuer import GrantIssuer
 from memoryd.learning.consolidation import end_learnt_sessions
 from memoryd.learning.judgement import judge_contested
@@ -52,7 +51,12 @@ class JobTable:
             Job("decay", "forget what has faded", self.decay),
             Job("gc", "erase what is past its grace", self.gc),
             Job("reflection", "sum up the last seven days of each user and chat", self.reflection),
-            Job("compaction", "rewrite the database without the bytes of what was purged", self.compaction),
+            Job(
+                "compaction",
+                "rewrite the database without the bytes of what was purged",
+                self.compaction,
+                has_dry_run=False,
+            ),
             Job("reembedding", "give every memory a vector of the model in use", self.reembedding),
         )
         return {job.name: job for job in jobs}
@@ -145,8 +149,6 @@ class JobTable:
 
     async def compaction(self, progress: Progress) -> Mapping[str, int]:
         """Rewrite the files."""
-        if progress.dry_run:
-            raise InvalidArgument("compaction has no dry run; it changes no memory", field="dry_run")
         done = await compact(self._ports, now=progress.now)
         return {"before_bytes": done.before_bytes, "after_bytes": done.after_bytes}
 

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import secrets
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -34,6 +35,8 @@ __all__ = ["Job", "Jobs", "Progress", "lease", "look_at_clock"]
 LEASE = timedelta(minutes=1)  # after a kill nobody runs a job for so long
 RENEW_S = 15.0  # before a lease ends, that of a long run is renewed
 CLOCK_NOTED = timedelta(hours=1)  # so often is the time written down
+LAST_RUNS = 20  # of which the last that was no dry run is shown
+LEAST_OF_ID = 8  # characters that stand for a run
 LOOK_S = 30.0  # so late may a job begin
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)  # before a failed run is tried again
 MOST_ATTEMPTS = 5  # in a row; then the job waits for its next time
@@ -49,6 +52,8 @@ class Progress:
         self.now, self.dry_run = now, dry_run
         self.done_count = 0
         self.total_count = 0
+        self.counts: Counter[str] = Counter()
+        """What came of it so far, for a run that is cancelled; as far as the job tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class Job:
     meaning: str
     run: Callable[[Progress], Awaitable[Mapping[str, int]]]
     """Does it, and returns what came of it; with `progress.dry_run` it only counts."""
+    has_dry_run: bool = True
 
 
 async def look_at_clock(ports: Ports, now: datetime, noted: datetime | None = None) -> None:
@@ -165,6 +171,8 @@ class Jobs:
 
     async def start(self, name: str, *, dry_run: bool = False) -> Run:
         """Begin a run by call, or join the one that is under way; a dry run is over when this returns."""
+        if dry_run and not self.job(name).has_dry_run:
+            raise InvalidArgument(f"{name} has no dry run; it changes no memory", field="dry_run")
         self.job(name)
         if name in self._running:
             held = self._running[name][0]
@@ -180,7 +188,7 @@ class Jobs:
     async def cancel(self, run_id: str) -> Run:
         """End a run: what it has done stays done, and the next run goes on."""
         for run, _, task in self._running.values():
-            if run.id == run_id:
+            if run_id in {run.id, run.id[:LEAST_OF_ID]}:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait([task], timeout=1.0)
@@ -188,8 +196,11 @@ class Jobs:
         return await self.find(run_id)
 
     async def find(self, run_id: str) -> Run:
-        """Return a run as it is now; RunNotFound."""
+        """Return a run as it is now, by its id or the beginning of it; RunNotFound."""
         run = await self._ports.store.run(run_id)
+        if run is None and len(run_id) >= LEAST_OF_ID:
+            alike = [one for one in await self._ports.store.runs(limit=1000) if one.id.startswith(run_id)]
+            run = alike[0] if len(alike) == 1 else None
         if run is None:
             raise RunNotFound(f"there is no run {run_id}; see: memoryd jobs list", field="id")
         return self.now(run)
@@ -214,7 +225,7 @@ class Jobs:
         expressions = expressions_of(self._config)
         found = []
         for name, job in self._jobs.items():
-            last = await self.runs(job=name, limit=1)
+            last = [run for run in await self.runs(job=name, limit=LAST_RUNS) if not run.dry_run][:1]
             last_time = noted.get(name, noted.get(first_seen(name), now))
             found.append(
                 JobStatus(
@@ -270,7 +281,7 @@ class Jobs:
             with in_call(context):
                 counts = dict(await self._jobs[run.job].run(progress))
         except asyncio.CancelledError:
-            state = RunState.CANCELLED
+            state, counts = RunState.CANCELLED, dict(progress.counts)
         except Exception as fault:  # noqa: BLE001  the daemon serves all the same, and tries again later
             state, error = RunState.FAILED, _reason(fault)
         renewing.cancel()

@@ -8,6 +8,7 @@ scope of its message, and counts against the quota of its grant.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import Message, Thread
 from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, Work, WorkState
 
-__all__ = ["Extracted", "at_once", "extract_thread", "notice", "unnoticed", "write_work"]
+__all__ = ["Extracted", "at_once", "extract_thread", "notice", "pass_over", "unnoticed", "write_work"]
 
 AT_ONCE = {EXTRACTION_JOB: 128, LLM_EXTRACTION_JOB: 32}
 """Messages of a thread that are read together: of four times as many, reading costs half as much (measured)."""
@@ -80,6 +81,20 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
         except Contended:  # another daemon has noted them
             return len(page)
     return len(page)
+
+
+async def pass_over(ports: Ports, *, kind: str = EXTRACTION_JOB) -> int:
+    """Let all that was said so far count as looked at, where nobody learns from it; return how many messages it is."""
+    passed = 0
+    while True:
+        known = await ports.store.cursor(_CURSORS[kind])
+        page = await ports.store.messages_past(known or 0, limit=NOTICED)
+        if not page:
+            return passed
+        moved = ChangeSet(cursors={_CURSORS[kind]: page[-1][0]}, cursors_before={_CURSORS[kind]: known})
+        with contextlib.suppress(Contended):  # another daemon was faster
+            await ports.store.commit(moved)
+            passed += len(page)
 
 
 async def _noted(

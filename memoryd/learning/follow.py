@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from memoryd.domain.ports import Ports
-from memoryd.learning.extract import at_once, extract_thread, notice, unnoticed, write_work
+from memoryd.learning.extract import at_once, extract_thread, notice, pass_over, unnoticed, write_work
 from memoryd.learning.extractor import Exchange, Extractor, Learnt, NotNow
 from memoryd.model.change import ChangeSet
 from memoryd.model.scope import Owner
@@ -32,6 +32,7 @@ class Told(Protocol):
     dry_run: bool
     done_count: int
     total_count: int
+    counts: Counter[str]
 
 
 async def retry_parked(
@@ -89,10 +90,10 @@ class Learner:
         """Why nothing can be learnt now; empty: it can."""
 
     async def serve(self) -> None:
-        """Learn until it is cancelled."""
-        while self._extractor is not None:
+        """Learn until it is cancelled; without an extractor pass over what is said, for one that comes later."""
+        while self._extractor is not None or self.kind == EXTRACTION_JOB:
             try:
-                await self.step()
+                await (pass_over(self._ports) if self._extractor is None else self.step())
                 self.fault = self.fault if self._is_waiting() else ""
             except Exception as error:  # noqa: BLE001  the store may be busy or full now; the next look comes soon
                 self.fault = type(error).__name__
@@ -133,6 +134,8 @@ class Learner:
 
     async def everything(self, progress: Told) -> dict[str, int]:
         """Read every thread that waits, due or not; with dry_run only count what would be learnt."""
+        if self._extractor is None:
+            return {}
         if progress.dry_run:
             return await self._counted(progress)
         await self._notice(0, progress.now)
@@ -148,7 +151,7 @@ class Learner:
 
     async def _read_all(self, works: Sequence[Work], progress: Told | None = None) -> Counter[str]:
         """Read threads in their order, of each owner a page in turn, so that nobody waits for one who says much."""
-        counts: Counter[str] = Counter()
+        counts: Counter[str] = Counter() if progress is None else progress.counts
         queues: dict[Owner, deque[Work]] = {}
         for work in works:
             queues.setdefault(work.owner, deque()).append(work)

@@ -167,7 +167,7 @@ def digest_of(memories: Sequence[Memory], *, since: datetime, now: datetime) -> 
 def _parts(live: Sequence[Memory], since: datetime, now: datetime) -> Iterator[tuple[str, list[Memory]]]:
     """Yield the parts, those first of which a memory is told that belongs to several."""
     new = [one for one in live if one.create_time >= since]
-    coming = [one for one in live if one.kind is Kind.EVENT and one.event_time >= now]
+    coming = [one for one in live if one.kind is Kind.EVENT and now <= one.event_time <= now + AHEAD]
     yield "Coming up", sorted(coming, key=lambda one: one.event_time)
     yield "Changed", [one for one in new if one.supersedes]
     yield "In doubt", [one for one in live if one.contested_with]
@@ -196,9 +196,8 @@ async def _store(owner: Owner, digest: _Digest, cites: Sequence[str], ports: Por
         decay_rate=0.0,
     )
     caller = Caller(owner.agent_id, owner.scope.user_id, owner.scope.chat_id, digest.trust)
-    vectors = (await ports.embedder.documents([embedded_text("", digest.content)], caller=REFLECTION, background=True))[
-        0
-    ]
+    text = embedded_text("", digest.content)
+    (vectors,) = await ports.embedder.documents([text], caller=REFLECTION, background=True)
 
     async def decide() -> Decision[bool]:
         there = await ports.store.entries(owner, cites)

@@ -2,7 +2,8 @@
 Changes in the words people use are noticed, and what is no change retires nothing.
 
 `changes.txt` holds 1,200 changes and 1,200 non-changes made from grammars; `changes_apart.txt` a thousand in other
-words, by which the idioms were mended.
+words; `changes_read.txt` and `changes_unread.txt` 1,200 each by people who did not know the rules, of which the first
+was read to mend them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ def share(counts: Counter, relations: set[Relation]) -> float:
     return sum(counts[relation] for relation in relations) / counts.total()
 
 
-@pytest.mark.parametrize(("name", "least"), [("changes.txt", 0.88), ("changes_apart.txt", 0.76)])
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("changes.txt", 0.9), ("changes_apart.txt", 0.78), ("changes_read.txt", 0.76), ("changes_unread.txt", 0.3)],
+)
 def test_changes_are_noticed_and_nothing_else_is_retired(name, least):
     found = answers(name)
     assert {"change preference", "change state", "none preference", "none state"} == set(found)

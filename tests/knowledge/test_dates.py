@@ -43,6 +43,11 @@ def test_a_date_without_a_year_is_that_of_each_year_of_a_store():
     assert [2022, 2023] == [date.fromordinal(one.first).year for one in days_named("on 3 May", TODAY, (2022, 2023))]
 
 
+@pytest.mark.parametrize("text", ["on February 30", "on June 31st", "31 June 2027", "30 February 2027"])
+def test_a_day_that_the_calendar_does_not_have_is_none(text):
+    assert [] == days_named(text, TODAY)
+
+
 def test_no_text_however_strange_raises():
     for text in ("in 99 years ago", "31 June 2024 to 99 May", "9999-99-99", "999 years ago", "0 January", "a" * 9000):
         days_named(text, TODAY)

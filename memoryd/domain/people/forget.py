@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from memoryd.domain.forgetting.derived import digests_citing
 from memoryd.domain.forgetting.purge import not_apart, purge_of
 from memoryd.domain.forgetting.said import Said, erase_said, joined, refuse_higher, said_of
 from memoryd.domain.people.profiles import best_of, profile_of
@@ -122,16 +123,18 @@ async def _forget(name: str, caller: Caller, ports: Ports, *, now: datetime, dry
         profile = _as_named(
             profile_of(found.owner, found.root, found.people, best_of(live)), found.naming, name.strip()
         )
-        ids = {memory.id for memory in found.about}
+        digests = await digests_citing(found.about, ports, now)
+        erased = [*found.about, *digests]
+        ids = {memory.id for memory in erased}
         in_words = await _with_name((profile.name, *profile.aliases), found.owner, ports)
-        left = {memory.id: memory for memory in (*found.mentioning, *(m for m in in_words if m.id not in ids))}
+        left = {memory.id: memory for memory in (*found.mentioning, *in_words) if memory.id not in ids}
         trusts = [memory.trust for memory in found.about] + [row.trust for row in found.rows]
         if any(trust.outranks(caller.trust) for trust in trusts):
             raise TrustTooLow("some of what is said of this person is of higher trust; nothing was erased")
         receipt = ForgottenPerson(
             profile,
-            tuple(memory.id for memory in found.about),
-            len(found.about),
+            tuple(memory.id for memory in erased),
+            len(erased),
             tuple(left),
             None if dry_run else now,
             dry_run=dry_run,
@@ -140,7 +143,7 @@ async def _forget(name: str, caller: Caller, ports: Ports, *, now: datetime, dry
         async def answer() -> ForgottenPerson:
             if not dry_run:
                 return receipt
-            about = await present(found.about[: limits.MAX_SHOWN], caller, ports, now)
+            about = await present(erased[: limits.MAX_SHOWN], caller, ports, now)
             mentioning = await present(list(left.values())[: limits.MAX_SHOWN], caller, ports, now)
             return replace(receipt, memories=tuple(about), mentioning_memories=tuple(mentioning))
 

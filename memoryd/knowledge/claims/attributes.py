@@ -187,6 +187,7 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Cardinality], ...] = tuple(
         (r"~be (?:now )?on team (?P<v>.+)", "team", Cardinality.ONE),
         (r"(?:commutes?|(?:go|goes|get|gets|travel|travels) to work) by (?P<v>.+)", "commute", Cardinality.ONE),
         (r"fears? (?P<v>.+)", "fears", Cardinality.MANY),
+        (r"~be (?P<v>pregnant)(?:,? .*)?", "pregnancy", Cardinality.ONE),
         (r"~be (?:\w+ly |very )?allergic to (?P<v>.+)", "allergy", Cardinality.MANY),
         (r"(?:~have|having|suffers? from) (?:an? |\w+ )?(?P<v>[\w ]+?) ~allergy", "allergy", Cardinality.MANY),
         (r"(?:~have )?~outgrow ~their (?P<v>[\w ]+?) allergy", "-allergy", Cardinality.MANY),

@@ -114,6 +114,8 @@ _BAD = re.compile(
     re.IGNORECASE,
 )
 """To be rid of this is to come round."""
+_HAS_NOT = re.compile(r"ha(?:ve|s) not\b", re.IGNORECASE)
+"""Of such an idiom the last word says what is no longer done."""
 _BESIDE = word_set("beside besides near alongside unlike outside far alone")
 """What stands after these is not what is spoken of."""
 _FOLLOWS = (
@@ -193,7 +195,11 @@ class _Sentence:
         """Return which words stand near an idiom; of what somebody else does only who that is."""
         words = list(enumerate(self._words))
         before = [n for n, word in words if low <= word.start and word.end <= match.start()][-_BEFORE:]
-        inside = [n for n, word in words if match.start() < word.start and word.end < match.end()]
+        inside = [
+            n
+            for n, word in words
+            if match.start() < word.start and word.end <= match.end() - (not _HAS_NOT.match(match[0]))
+        ]
         after = [n for n, word in words if match.end() <= word.start < high][:_AFTER]
         begin, end = self._subject if match.start() < self._first_end else (0, len(self.text))
         around = (n for n in (*before, *inside, *after) if begin <= self._words[n].start < end)

@@ -47,6 +47,7 @@ _VOCABULARY = {
     ),
     "profession_pattern": PROFESSION_PATTERN,
 }
+_CLAUSE = re.compile(r"[^,.;!?]*")
 _NAMES = re.compile(rf"~({'|'.join(sorted(_VOCABULARY, key=len, reverse=True))})")
 
 
@@ -58,6 +59,8 @@ class Rewrite:
     plain: str
     example: tuple[str, str]
     """A sentence and what it becomes."""
+    goes_on: bool = True
+    """Whether the rest of the clause stays behind it; else it tells of when, where and why, and goes."""
 
 
 def _read() -> Iterator[Rewrite]:
@@ -66,7 +69,9 @@ def _read() -> Iterator[Rewrite]:
     for pattern, plain, example in zip(lines[::3], lines[1::3], lines[2::3], strict=True):
         written = _NAMES.sub(lambda match: _VOCABULARY[match[1]], pattern)
         said, _, becomes = example.removeprefix("> ").partition(" > ")
-        yield Rewrite(re.compile(written, re.IGNORECASE), plain.removeprefix("= "), (said, becomes))
+        kept = plain.removeprefix("= ")
+        goes_on = not kept.endswith(".")
+        yield Rewrite(re.compile(written, re.IGNORECASE), kept.removesuffix("."), (said, becomes), goes_on)
 
 
 REWRITES: tuple[Rewrite, ...] = tuple(_read())
@@ -78,6 +83,7 @@ def rewritten(sentence: str) -> str:
     for row in REWRITES:
         match = row.pattern.search(sentence) if row.plain not in done else None
         if match is not None:  # what one row has written is not written again by another
-            sentence = f"{sentence[: match.start()]}{match.expand(row.plain)}{sentence[match.end() :]}"
+            end = match.end() if row.goes_on else _CLAUSE.match(sentence, match.end()).end()  # type: ignore[union-attr]
+            sentence = f"{sentence[: match.start()]}{match.expand(row.plain)}{sentence[end:]}"
             done.add(row.plain)
     return sentence

@@ -164,7 +164,8 @@ _SUBJECTS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 _TRAILING = re.compile(
     r"(?: (?:now|anymore|again|these days|nowadays|currently|instead|right now|at the moment|as well|too|actually"
-    r"|lately|recently|since the \w+|since (?:(?:last|this) )?\w+|(?:this|last) (?:week|month|year|spring|summer"
+    r"|lately|recently|as of (?:last |this )?\w+|after \w+ing .+|since the \w+|since (?:(?:last|this) )?\w+|(?:this"
+    r"|last) (?:week|month|year|spring|summer"
     r"|autumn|fall|winter)|after all|so far"
     r"|for (?:years|months|now|the time being|a (?:while|long time))|with (?:my|our|his|her|their) .+|because .+"
     r"|,.*|for good|a while ago|a (?:few |couple of )?\w+ ago|over the (?:summer|winter|weekend|holidays)"

@@ -42,9 +42,10 @@ _NO_WORK = frozenset(stem(["unemployed", "retired"]))
 _STUDIES = frozenset(["major", "studies"])
 _STUDENT = frozenset(stem(["student"]))
 _ALONE = frozenset(stem(["single"]))
+_MARRIED, _BETROTHED = frozenset(stem(["married"])), frozenset(["fiancé", "fiancée"])
 _PARTED = _ALONE | frozenset(stem(["divorced", "widowed", "separated"]))
 _PARTNERS = frozenset(["wife", "husband", "girlfriend", "boyfriend", "partner", "fiancé", "fiancée"])
-ENDING = frozenset(["*", "partners", "consumes", "occupation", "marital status", *_PARTNERS])
+ENDING = frozenset(["*", "partners", "consumes", "diet", "occupation", "marital status", *_PARTNERS])
 """Attributes of claims that may end one of another attribute."""
 _MEAT = frozenset(stem(word_set(MEAT)))
 _OF_ANIMALS = _MEAT | frozenset(stem(word_set("egg eggs cheese milk butter dairy yoghurt fish honey")))
@@ -105,6 +106,20 @@ _ENDINGS = (
         "parted",
         lambda new, _: new.attribute == "partners",
         lambda new, old: old.attribute in _PARTNERS and bool(new.value & old.value),
+    ),
+    # "Theo and I got married": a fiancé
+    _Ending(
+        "married",
+        lambda new, old: new.attribute == "marital status" and old.attribute in _BETROTHED,
+        lambda new, old: new.affirmed and not new.ended and bool(new.value & _MARRIED) and old.subject == new.subject,
+    ),
+    # "I turned vegetarian": meat
+    _Ending(
+        "eats_no_meat",
+        lambda new, old: new.attribute == "diet" and old.attribute == "consumes",
+        lambda new, old: (
+            new.affirmed and not new.ended and bool(new.value & _MEATLESS) and bool(old.value & _MEAT - {"fish"})
+        ),
     ),
     # "I started eating meat": a diet without it
     _Ending(

@@ -39,7 +39,7 @@ _DENIED = re.compile(
 """What says of a thing that it is not so, or not liked."""
 _BESIDE = re.compile(
     r"[,.;(]| (?:for|at|in|after|before|every|each|during|because|when|since|most|all day|twice|once|with|on|as"
-    r"|by) ",
+    r"|by|about) ",
     re.IGNORECASE,
 )
 """Behind it stands what is beside the thing."""
@@ -70,12 +70,12 @@ _PLAIN = EMPTY | frozenset(
     stem(
         word_set("""
     like love enjoy adore prefer hate dislike use take have own eat drink play watch read live work go drive speak
-    listen keep run want need do get make write cook buy pay train attend belong member follow really very much fan
+    listen keep run want need do get make write cook buy pay attend belong member follow really very much fan
     fond into currently week year weekend family small large big good first second regular daily usually often user
     skip avoid never mostly plan wear collect learn study volunteer weigh earn answer response not all only most
     treat serve spend busy got ask if stand bear bother enough moment based call usual person always every evening
     morning night weekly monthly rather local broken sprained bad any try me somebody keen eager interested hope
-    still find boring dull
+    still find boring dull chat talk discuss
 """)
     )
 )

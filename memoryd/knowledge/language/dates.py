@@ -341,9 +341,8 @@ def days_named(text: str, today: date, years: Sequence[int] = (), *, habits: boo
         if habits and form in _HABITUAL:
             continue
         matches = list(islice(form.pattern.finditer(lowered), MOST_MATCHES))
-        read = [one for match in matches for one in _of_match(form, match, lowered, today, years)]
-        if read:
-            found += read
+        found += [one for match in matches for one in _of_match(form, match, lowered, today, years)]
+        if matches:  # of "31 June", which there is not, the month is not read, either
             lowered = form.pattern.sub(lambda match: " " * len(match[0]), lowered)  # read once, by the longest form
     if not found and (" 19" in lowered or " 20" in lowered):
         found = [days for match in _YEARS.pattern.finditer(lowered) for days in _read(_YEARS, match, today, near)]
