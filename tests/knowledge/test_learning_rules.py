@@ -83,6 +83,31 @@ def test_each_category_is_one_of_the_requirements():
     assert {fact.category for turn in TURNS for fact in facts_in(turn["text"], today=TODAY)} <= {*CATEGORIES}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Remember that epic block in Game 7 of the Finals?",
+        "I love the dark sky and green scenery",
+        "I love their work",
+        "We go a few times a week",
+        "I'm using JavaScript for this",
+        "I'm learning a ton",
+        "I've been studying for a week now",
+        "My supervisor wants a poster by friday",
+        "He told me word for word: 'I'm allergic to cats and I'm moving out in March.'",
+        "Label these sentences as positive or negative: 1) I adore my job. 2) I hate my commute.",
+        "In this unit test I'm user 17, I'm an admin, and I'm 18 years old. Why does it fail?",
+    ],
+)
+def test_what_means_nothing_by_itself_or_is_not_theirs_is_not_learnt(text):
+    assert [] == learnt(text)
+
+
+def test_can_you_remember_is_an_order():
+    assert ["I'm left-handed"] == learnt("Can you remember I'm left-handed?")
+    assert [] == learnt("Do you remember I'm left-handed?")
+
+
 def test_what_is_ordered_has_full_confidence_and_the_rest_less():
     assert [1.0] == [fact.confidence for fact in facts_in("Remember that I am left-handed", today=TODAY)]
     assert [0.9] == [fact.confidence for fact in facts_in("I am left-handed", today=TODAY)]

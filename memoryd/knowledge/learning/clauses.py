@@ -47,6 +47,8 @@ _LEAD = re.compile(
     r"|you know|just to let you know|as you know|just fyi|quick update|small update|update|news|good news|bad news"
     r"|fun fact|side note|random fact|one more thing|another thing|oh and|and also|turns out|sorry|thanks|thank you"
     r"|great|nice|cool|sure|right|anyway|anyways|to be clear|to clarify|see|look|listen|you see|you know|i mean|like"
+    r"|(?:quick|silly|small|dumb|random|stupid|one|weird|last) (?:one|question|thing|note)(?: [\w']+){0,5}(?=:)"
+    r"|(?:ok(?:ay)? )?(?:so )?context(?=:)|question about \w+(?=:)"
     r"|basically|first of all|firstly|secondly|finally|lately|recently|these days|nowadays|currently|now"
     r"|since last \w+"
     r"|last (?:week|month|year|summer|winter|spring|fall|autumn)|this (?:week|month|year)|a (?:week|month|year) ago"

@@ -131,18 +131,26 @@ def ordered(sentence: str) -> Order | None:
     return order
 
 
+_OF_SPEAKER = re.compile(r"(?:i|i'm|i’m|my|we|our)\b", re.IGNORECASE)
+_ASKS = re.compile(r"(?:please |hey,? |ok,? )*(?:can|could|would|will) you\b", re.IGNORECASE)
+
+
 def _content(match: re.Match[str], *, is_question: bool) -> str:
     """Return what is ordered; empty where nothing is, or somebody else is quoted."""
     before, content = match["before"], match["content"].strip().rstrip("?")
     mark = match["mark"].strip().lower()
     explicit = mark == "that" or mark.endswith(":") or (bool(match["what"].strip()) and mark != "")
-    before = _POLITE.sub("", before)
+    asks = _ASKS.match(before)
+    before = _POLITE.sub("", before[asks.end() :] if asks else before).strip()
     if _CODE.search(before) or (before and (not explicit or _SOMEBODY.search(before) or _QUOTING.search(before))):
         return ""
     if explicit:
         is_thing = mark == "that" and (_THING.match(content) or not re.search(r"\w \w", content))
-        return "" if is_thing else content
-    return "" if is_question else _meant(match["verb"].lower(), content)
+        recalls = is_question and mark == "that" and not _SAYS.search(content)  # "Remember that goal in the final?"
+        return "" if is_thing or recalls else content
+    if is_question and not (asks and _OF_SPEAKER.match(content)):
+        return ""
+    return _meant(match["verb"].lower(), content)
 
 
 def _meant(verb: str, content: str) -> str:

@@ -185,7 +185,7 @@ _YEARLY = re.compile(r"\b(?:birthday|anniversary|bday|b-day|every|each|yearly|an
 _TAIL = re.compile(
     r",? +(?:if (?:that|it|you|anyone|this)\b.*|by the way|btw|fyi|just so you know|tho|though|:\)|;\)"
     r"|believe it or not|actually)$|, (?:if (?:that|it|you|anyone|this)|which (?:is|means|isn't)|used to be|people"
-    r"|you) .*$"
+    r"|you|it(?:['’]s| is| \w+s)|got \d+ of them|i can(?:['’]t| not) stand (?:it|them)) .*$"
     r"|[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F\s]+$",
     re.IGNORECASE,
 )
@@ -201,7 +201,9 @@ _VAGUE = re.compile(
     r"|the (?:idea|way|fact|sound|look|feel|thought|first|second|third|last|other|one|same|new|old|whole|part|rest"
     r"|answer|suggestion|result|feeling|vibe)|something|anything|nothing|everything|stuff|things?|such|so|some|more"
     r"|another|others?|both|all|either|neither|yes|no|not|done|good|great|fine|ready|sure|sorry|glad|happy|sad"
-    r"|able)\b"
+    r"|able|a (?:ton|lot|bit|bunch)|lots|loads|tons|(?:their|his|her|its) \w+$"
+    r"|the (?:[\w-]+ ){0,4}(?:colou?rs?|textures?|scenery|themes?|vibes?|designs?|pattern|photos?|pictures?|pics?"
+    r"|painting|lighting|details?|atmosphere|composition|name)$)(?!\w)"
     r"(?! (?:with|made|containing|spicy|people|foods?|kinds?|sorts?|types?))".replace("~not ", "not "),
     re.IGNORECASE,
 )
@@ -209,6 +211,8 @@ _PASSING = re.compile(
     r"\b(?:a (?:question|problem|meeting|call|headache|cold|minute|bug|doubt|request|favor|feeling|hunch|point|look"
     r"|crush on|hard time|bad day|good time|lot going on|typo)|\w+ left$|the memory of|stuck|confused"
     r"|lost(?! my job)|wondering"
+    r"|wants? (?:an?|the|it|this|that|my) .{0,40}\bby (?:mon|tue|wed|thu|fri|sat|sun|tomorrow|tonight|the end|next"
+    r"|noon|\d)\w*|(?:is|are) (?:furious|livid|upset|fuming)"
     r"|curious|looking (?:for|at"
     r"|into)|trying to (?:figure|understand|find|fix|get|decide|make sense|solve|install|run|debug)|having (?:trouble"
     r"|issues|problems|a)|getting (?:an|this|the)|working on (?:this|it|that|the)|errors?|exception)\b",
@@ -216,9 +220,20 @@ _PASSING = re.compile(
 )
 
 
+_MEANS_NOTHING = re.compile(
+    r"^(?:i|we) (?:\w+ )?(?:do not )?(?:usually |often )?go (?:often|there|a few times|once|twice|\d+ times)\b"
+    r"|^(?:\S+ ){0,9}(?:this|these|those|them|it|here|there)$|\bwant to learn(?: more| from .+)?$"
+    r"|\bstudying for (?:an?|one|two|three|\d+) (?:day|week|hour)s?\b|\bworking with an? (?:[\w-]+ )?(?:triangle"
+    r"|dataset"
+    r"|function|matrix|list|array|file|table|string)\b",
+    re.IGNORECASE,
+)
+"""What needs the words before it, or is of a task."""
+
+
 def _row_of(written: str, today: date) -> _Found | None:
     """Return what the first row that matches says; _VETO where it means nothing by itself."""
-    if _PASSING.search(written):
+    if _PASSING.search(written) or _MEANS_NOTHING.search(written):
         return _VETO
     first = written.split(" ", 1)[0].lower()
     for row in rows_of(first):

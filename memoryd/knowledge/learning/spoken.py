@@ -18,6 +18,7 @@ _AS_SPOKEN = {
     "(mother|father|brother|sister|son|daughter) in law": r"\1-in-law",
     "(colou?r|left|right|self|near|far|short) (blind|handed|employed|sighted)": r"\1-\2",
     "^keep your (?=answers|replies|responses|explanations|messages)": "keep ",
+    " in your (?=answers|replies|responses|explanations|messages)": " in ",
     "stay at home (?=mom|mum|dad|parent|mother|father)": "stay-at-home ",
     "would (?:really |also )?(?:like|love) to(?= .*(?: one day| some ?day)$)": "want to",
     r"(my|our) (\w+)'s(?= (?:a|an|the|in|on|at|from|not|called|named|allergic|vegan|\w+ing)\b)": r"\1 \2 is",
