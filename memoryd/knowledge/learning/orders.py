@@ -131,6 +131,12 @@ def ordered(sentence: str) -> Order | None:
     return order
 
 
+_TASK = re.compile(
+    r"(?:(?:and|but|so|then),? )+(?:please )?(?:tell|give|show|help|explain|find|make|write|send|suggest|let|list"
+    r"|check)\b",
+    re.IGNORECASE,
+)
+"""What follows "note it": a task for the assistant."""
 _OF_SPEAKER = re.compile(r"(?:i|i'm|i’m|my|we|our)\b", re.IGNORECASE)
 _ASKS = re.compile(r"(?:please |hey,? |ok,? )*(?:can|could|would|will) you\b", re.IGNORECASE)
 
@@ -140,6 +146,8 @@ def _content(match: re.Match[str], *, is_question: bool) -> str:
     before, content = match["before"], match["content"].strip().rstrip("?")
     mark = match["mark"].strip().lower()
     explicit = mark == "that" or mark.endswith(":") or (bool(match["what"].strip()) and mark != "")
+    if _TASK.match(content):
+        return ""
     asks = _ASKS.match(before)
     before = _POLITE.sub("", before[asks.end() :] if asks else before).strip()
     if _CODE.search(before) or (before and (not explicit or _SOMEBODY.search(before) or _QUOTING.search(before))):

@@ -221,6 +221,7 @@ _PASSING = re.compile(
 
 
 _MEANS_NOTHING = re.compile(
+    r"\b(?:made up (?:my|our) minds?|have (?:\w+ )?(?:decided|settled|agreed))$|"
     r"^(?:i|we) (?:\w+ )?(?:do not )?(?:usually |often )?go (?:often|there|a few times|once|twice|\d+ times)\b"
     r"|^(?:\S+ ){0,9}(?:this|these|those|them|it|here|there)$|\bwant to learn(?: more| from .+)?$"
     r"|\bstudying for (?:an?|one|two|three|\d+) (?:day|week|hour)s?\b|\bworking with an? (?:[\w-]+ )?(?:triangle"

@@ -30,7 +30,9 @@ _QUOTED_LINE = re.compile(
 _QUOTE = re.compile(r"[\"“«„][^\"“”«»„]{1,400}[\"”»“]|(?<!\w)['‘](?:[^'‘’\n]|(?<=\w)['’](?=\w)){12,400}['’](?!\w)")
 _LINES_OF_ANOTHER = re.compile(
     r"\b(?:translate|summari[sz]e|tl;?dr|proof-?read|rewrite|re-?write|rephrase|paraphrase|reword|edit|correct|fix"
-    r"|check|label|rank|rate|categori[sz]e|annotate|sentences|phrases|statements"
+    r"|check|flash-?cards?|minutes|dictation|vocab(?:ulary)?"
+    r"|worksheet|quiz|subtitles?|captions|riddle|charades|guess who|label|rank|rate|categori[sz]e|annotate"
+    r"|sentences|phrases|statements"
     r"|polish|shorten|expand|analy[sz]e|classify|critique|grade|review|simplify|convert|parse|explain|format"
     r"|transcribe|improve|make (?:this|it|the following)|respond to|reply to|answer|read|extract|spell-?check"
     r"|what (?:do|does|did) (?:this|the following)|is this|(?:here|below) is|here's|here are|the following|as follows"
@@ -51,6 +53,8 @@ _FICTION = re.compile(
     r"|captain|for my (?:\w+ )?(?:novel|story|script|screenplay|play|campaign|character|comic|fanfic\w*|book|film)"
     r"|in (?:this|that|my|our|the|a) (?:[\w&'-]+ ){0,2}(?:campaign|scenario|simulation|case study|exercise|sims"
     r"|universe|timeline|vignette|playthrough|save file|dreams?)"
+    r"|(?:i|he|she|we) (?:\w+ )?(?:dreamt|dreamed)|(?:had|have) (?:an? )?(?:\w+ )?(?:dream|nightmare)|twenty questions"
+    r"|i(?:'m| am) an? (?:robot|potato|unicorn|alien|wizard|vampire|ghost|toaster|pirate|time travell?er)"
     r"|in (?:this|my|the|a|our) (?:unit |integration |mock )?test(?: case)?,? (?:i|user)\b"
     r"|in (?:minecraft|skyrim|fallout|stardew|zelda|roblox|fortnite|animal crossing|dungeons|d&d|dnd|the sims)"
     r"|user stor(?:y|ies)|customer complaint|(?:asking|ask|question) for a (?:friend|colleague|client|patient"
