@@ -146,19 +146,23 @@ def _content(match: re.Match[str], *, is_question: bool) -> str:
     before, content = match["before"], match["content"].strip().rstrip("?")
     mark = match["mark"].strip().lower()
     explicit = mark == "that" or mark.endswith(":") or (bool(match["what"].strip()) and mark != "")
-    if _TASK.match(content):
-        return ""
     asks = _ASKS.match(before)
     before = _POLITE.sub("", before[asks.end() :] if asks else before).strip()
     if _CODE.search(before) or (before and (not explicit or _SOMEBODY.search(before) or _QUOTING.search(before))):
         return ""
     if explicit:
-        is_thing = mark == "that" and (_THING.match(content) or not re.search(r"\w \w", content))
-        recalls = is_question and mark == "that" and not _SAYS.search(content)  # "Remember that goal in the final?"
-        return "" if is_thing or recalls else content
+        recalls = mark == "that" and _is_thing(content, is_question=is_question)
+        return "" if recalls or _TASK.match(content) else content
     if is_question and not (asks and _OF_SPEAKER.match(content)):
         return ""
     return _meant(match["verb"].lower(), content)
+
+
+def _is_thing(content: str, *, is_question: bool) -> bool:
+    """Whether what follows "remember that" is a thing: "that film", "that goal in the final?"."""
+    if _THING.match(content) or not re.search(r"\w \w", content):
+        return True
+    return is_question and not _SAYS.search(content)
 
 
 def _meant(verb: str, content: str) -> str:
