@@ -19,7 +19,7 @@ from memoryd.domain.conversation.threads import ThreadKey
 from memoryd.errors import StartupError
 from memoryd.learning.extract import extract_thread, notice
 from memoryd.learning.extractor import load_extractor
-from memoryd.learning.follow import Learner
+from memoryd.learning.follow import TOGETHER, Learner
 from memoryd.learning.rules import RulesExtractor
 from memoryd.model.caller import Caller
 from memoryd.model.memory import Kind
@@ -344,7 +344,7 @@ async def test_one_who_says_much_keeps_nobody_waiting(ports, clock):
             return await super().extract(exchange)
 
     await learner(ports, clock, Noting()).step()
-    assert "alice" in read[:2]
+    assert "alice" in read[: TOGETHER[EXTRACTION_JOB] + 1]
 
 
 async def test_an_answer_to_a_question_of_lower_trust_is_no_statement(ports, clock):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -22,10 +22,19 @@ from memoryd.learning.extractor import Exchange, Extractor, Learnt
 from memoryd.learning.review import proposed
 from memoryd.learning.writing import embedded, judged, offered, quota_locks
 from memoryd.model.change import ChangeSet
-from memoryd.model.conversation import Message, Thread
+from memoryd.model.conversation import FirstSaid, Message, Thread
 from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, Work, WorkState
 
-__all__ = ["Extracted", "at_once", "extract_thread", "notice", "pass_over", "unnoticed", "write_work"]
+__all__ = [
+    "Extracted",
+    "at_once",
+    "extract_thread",
+    "extract_threads",
+    "notice",
+    "pass_over",
+    "unnoticed",
+    "write_work",
+]
 
 AT_ONCE = {EXTRACTION_JOB: 128, LLM_EXTRACTION_JOB: 32}
 """Messages of a thread that are read together: of four times as many, reading costs half as much (measured)."""
@@ -33,7 +42,7 @@ MOST_CHARACTERS = {EXTRACTION_JOB: 64_000, LLM_EXTRACTION_JOB: 16_000}
 """Of them, but for one that is longer; a question to a model has room for no more."""
 ALONE = 2  # failures in a row from which messages are read one by one
 WRITTEN_AT_ONCE = 64  # facts, but for those of one message; other writes of their owner wait meanwhile
-NOTICED = 512  # messages that are looked at together for the threads they are of
+NOTICED = 2048  # messages that are looked at together for the threads they are of
 _CURSORS = {EXTRACTION_JOB: "learning", LLM_EXTRACTION_JOB: "llm_learning"}
 """Of each kind of extraction, the cursor over all messages of the store."""
 
@@ -63,24 +72,21 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
     that is parked is tried once more.
     """
     known = await ports.store.cursor(_CURSORS[kind])
-    page = await ports.store.messages_past(known or 0, limit=NOTICED)
+    page = await ports.store.first_said_past(known or 0, limit=NOTICED)
     if not page:
         return 0
-    locks = {thread_lock(message.owner, message.thread_id) for _, message in page}
-    async with ports.locks.hold(locks):
+    looked = sum(one.count for one in page)
+    threads = {(one.owner, one.thread_id) for one in page}
+    async with ports.locks.hold({thread_lock(*thread) for thread in threads}):
         # what was erased meanwhile is no longer there, and must not be noted as if it were
-        held = {message.id: message for _, message in await ports.store.messages_past(known or 0, limit=NOTICED)}
-        first: dict[object, Message] = {}
-        for _, message in page:
-            if message.id in held:
-                first.setdefault((message.owner, message.thread_id), message)
-        changes = [change async for change in _noted(first.values(), ports, wait_s, now, kind)]
-        moved = ChangeSet(cursors={_CURSORS[kind]: page[-1][0]}, cursors_before={_CURSORS[kind]: known})
+        held = await ports.store.first_said_past(known or 0, limit=NOTICED)
+        first = [one for one in held if (one.owner, one.thread_id) in threads]
+        changes = [change async for change in _noted(first, ports, wait_s, now, kind)]
         try:
-            await ports.store.commit(*changes, moved)
+            await ports.store.commit(*changes, _moved(page, known, kind))
         except Contended:  # another daemon has noted them
-            return len(page)
-    return len(page)
+            return looked
+    return looked
 
 
 async def pass_over(ports: Ports, *, kind: str = EXTRACTION_JOB) -> int:
@@ -88,26 +94,31 @@ async def pass_over(ports: Ports, *, kind: str = EXTRACTION_JOB) -> int:
     passed = 0
     while True:
         known = await ports.store.cursor(_CURSORS[kind])
-        page = await ports.store.messages_past(known or 0, limit=NOTICED)
+        page = await ports.store.first_said_past(known or 0, limit=NOTICED)
         if not page:
             return passed
-        moved = ChangeSet(cursors={_CURSORS[kind]: page[-1][0]}, cursors_before={_CURSORS[kind]: known})
         with contextlib.suppress(Contended):  # another daemon was faster
-            await ports.store.commit(moved)
-            passed += len(page)
+            await ports.store.commit(_moved(page, known, kind))
+            passed += sum(one.count for one in page)
+
+
+def _moved(page: Sequence[FirstSaid], known: int | None, kind: str) -> ChangeSet:
+    """Return the change that moves the cursor behind a page of messages."""
+    last = max(one.last_number for one in page)
+    return ChangeSet(cursors={_CURSORS[kind]: last}, cursors_before={_CURSORS[kind]: known})
 
 
 async def _noted(
-    first: Iterable[Message], ports: Ports, wait_s: float, now: datetime, kind: str
+    first: Iterable[FirstSaid], ports: Ports, wait_s: float, now: datetime, kind: str
 ) -> AsyncIterator[ChangeSet]:
     """Yield what is noted of threads with a new message each."""
-    for message in first:
-        held = await ports.store.work(message.owner, kind, message.thread_id)
+    for one in first:
+        held = await ports.store.work(one.owner, kind, one.thread_id)
         if held is not None and held.state is WorkState.WAITING:
             continue
-        due = min(now, message.create_time) + timedelta(seconds=wait_s)
+        due = min(now, one.create_time) + timedelta(seconds=wait_s)
         if held is None:
-            held = Work(kind=kind, owner=message.owner, thread_id=message.thread_id, seq=message.seq - 1, due_time=due)
+            held = Work(kind=kind, owner=one.owner, thread_id=one.thread_id, seq=one.seq - 1, due_time=due)
         yield ChangeSet(work=(replace(held, state=WorkState.WAITING, due_time=due),))
 
 
@@ -115,15 +126,39 @@ async def unnoticed(ports: Ports, *, now: datetime, kind: str) -> list[Work]:
     """Return the work that `notice` would note, without noting it."""
     after = await ports.store.cursor(_CURSORS[kind]) or 0
     found: dict[object, Work] = {}
-    while page := await ports.store.messages_past(after, limit=NOTICED):
-        after = page[-1][0]
-        for _, message in page:
-            key = message.owner, message.thread_id
+    while page := await ports.store.first_said_past(after, limit=NOTICED):
+        after = max(one.last_number for one in page)
+        for one in page:
+            key = one.owner, one.thread_id
             if key not in found:
-                held = await ports.store.work(message.owner, kind, message.thread_id)
-                seq = message.seq - 1 if held is None else held.seq
-                found[key] = Work(kind=kind, owner=message.owner, thread_id=message.thread_id, seq=seq, due_time=now)
+                held = await ports.store.work(one.owner, kind, one.thread_id)
+                seq = one.seq - 1 if held is None else held.seq
+                found[key] = Work(kind=kind, owner=one.owner, thread_id=one.thread_id, seq=seq, due_time=now)
     return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What is written at once of a thread: how far its work is now, and then, and what was found in between."""
+
+    work: Work
+    after: Work
+    found: Sequence[Learnt]
+    thread: Thread
+
+    @property
+    def grant_id(self) -> str:
+        """The grant through which it was said; empty where nothing was found."""
+        return self.found[0].message.grant_id if self.found else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read of a thread."""
+
+    said: Extracted
+    found: list[Learnt]
+    steps: Sequence[_Step] = ()
 
 
 async def extract_thread(
@@ -134,14 +169,49 @@ async def extract_thread(
 
     After a failure fewer are read together, then one by one, so that a message that cannot be read keeps only itself
     from being learnt from. With `skips` the first one is left out, if something is learnt from those behind it
-    (NothingBehind). Raises whatever keeps the extractor or the store from it; then nothing was written.
+    (NothingBehind). Raises whatever keeps the extractor or the store from it; then nothing more was written.
     """
+    read = await _read(work, extractor, ports, now=now, dry_run=dry_run, skips=skips)
+    outcomes: Counter[str] = Counter()
+    for step in () if dry_run else read.steps:
+        outcomes += await _write([step], ports, now)
+    return replace(read.said, outcomes=dict(outcomes)), read.found
+
+
+async def extract_threads(
+    works: Sequence[Work], extractor: Extractor, ports: Ports, *, now: datetime
+) -> tuple[list[Extracted], Counter[str]]:
+    """
+    Read the next messages of some threads of one owner, and write what they say in as few transactions as it takes.
+
+    A commit costs more than the reading of a thread (measured). Returns what was read of each, in their order, and what
+    became of the facts. Raises what keeps the extractor or the store from any of them; then nothing more was written.
+    """
+    reads = [await _read(work, extractor, ports, now=now) for work in works]
+    outcomes: Counter[str] = Counter()
+    together: list[_Step] = []
+    for step in (step for read in reads for step in read.steps):
+        most = WRITTEN_AT_ONCE - sum(len(one.found) for one in together)
+        same = all(one.work.thread_id != step.work.thread_id for one in together)
+        if together and not (same and len(step.found) <= most and step.grant_id == together[0].grant_id):
+            outcomes += await _write(together, ports, now)
+            together = []
+        together.append(step)
+    if together:
+        outcomes += await _write(together, ports, now)
+    return [read.said for read in reads], outcomes
+
+
+async def _read(
+    work: Work, extractor: Extractor, ports: Ports, *, now: datetime, dry_run: bool = False, skips: bool = False
+) -> _Read:
+    """Read the next messages of a thread; of one with nothing new, or that is gone, the work is done at once."""
     thread = await ports.store.thread(work.owner, work.thread_id)
     if thread is None or work.seq >= thread.last_seq:
         done = replace(work, state=WorkState.IDLE, attempts=0, error="", due_time=now)
         if not dry_run:
             await write_work(work, done, ports, now=now)
-        return Extracted(), []
+        return _Read(Extracted(), [])
     count = AT_ONCE[work.kind] // 4 if skips else at_once(work)
     last = min(thread.last_seq, work.seq + count + skips)
     messages = await ports.store.messages(
@@ -156,25 +226,27 @@ async def extract_thread(
         raise NothingBehind
     least = ports.policy.of(work.owner.agent_id).extraction_threshold
     kept = sorted((one for one in found if one.confidence >= least), key=lambda one: one.message.seq)
-    read = Extracted(len(exchange.new), goes_on=last < thread.last_seq, seq=last)
-    if dry_run:
-        return read, kept
-    outcomes: Counter[str] = Counter()
-    parts = _parts(kept)
-    held = work
+    goes_on = last < thread.last_seq
+    attempts = work.attempts if goes_on and not skips else 0  # one by one, up to the one that fails
+    return _Read(
+        Extracted(len(exchange.new), goes_on=goes_on, seq=last),
+        kept,
+        [*_steps(replace(work, attempts=attempts, error="", due_time=now), work, _parts(kept), last, thread)],
+    )
+
+
+def _steps(begun: Work, known: Work, parts: Sequence[Sequence[Learnt]], last: int, thread: Thread) -> Iterator[_Step]:
+    """Yield the steps in which the parts of a page are written; the last one goes to its end."""
     for n, part in enumerate(parts):
         is_last = n == len(parts) - 1
+        is_done = is_last and last == thread.last_seq
         after = replace(
-            held,
+            begun,
             seq=last if is_last else part[-1].message.seq,
-            state=WorkState.IDLE if is_last and last == thread.last_seq else WorkState.WAITING,
-            attempts=work.attempts if read.goes_on and not skips else 0,  # one by one, up to the one that fails
-            error="",
-            due_time=now,
+            state=WorkState.IDLE if is_done else WorkState.WAITING,
         )
-        outcomes += await _write(held, after, part, ports, now, thread)
-        held = after
-    return replace(read, outcomes=dict(outcomes)), kept
+        yield _Step(known, after, part, thread)
+        known = after
 
 
 def at_once(work: Work) -> int:
@@ -222,39 +294,55 @@ def _learns(work: Work, ports: Ports) -> bool:
     return policy.enabled and policy.extraction_enabled
 
 
-async def _write(
-    work: Work, after: Work, part: Sequence[Learnt], ports: Ports, now: datetime, thread: Thread
-) -> Counter[str]:
-    """Judge what was found, and write it with how far the work has come, unless somebody else has done so."""
-    offers = [offer for one in part if (offer := offered(one, now)) is not None]
-    vectors = await embedded(offers, ports)
-    places = {one.id: (one.thread_id, one.seq) for learnt in part for one in (learnt.message, *learnt.also)}
+async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter[str]:
+    """
+    Judge what was found in threads of one owner, and write it with how far their work has come.
+
+    A thread with which somebody else has gone on meanwhile is left out.
+    """
+    owner = steps[0].work.owner
+    offers = [(n, offer) for n, step in enumerate(steps) for one in step.found if (offer := offered(one, now))]
+    vectors = await embedded([offer for _, offer in offers], ports)
+    places = {
+        one.id: (one.thread_id, one.seq)
+        for step in steps
+        for learnt in step.found
+        for one in (learnt.message, *learnt.also)
+    }
 
     async def decide() -> Decision[Counter[str]]:
-        held = await ports.store.work(work.owner, work.kind, work.thread_id)
-        there = await ports.store.thread(work.owner, work.thread_id)
-        if held is None or held.seq != work.seq or there is None or there.create_time != thread.create_time:
-            return Decision(None, answering(Counter()))  # another daemon was faster, or the thread is gone
-        # what came meanwhile is read next; what was erased meanwhile is not learnt
-        goes_on = after.state is WorkState.IDLE and there.last_seq > after.seq
-        new = replace(after, state=WorkState.WAITING) if goes_on else after
-        stored = await ports.store.message_sizes(work.owner, set(places.values())) if places else {}
+        news = {n: new for n, step in enumerate(steps) if (new := await _still(step, ports)) is not None}
+        if not news:
+            return Decision(None, answering(Counter()))
+        work = tuple(news.values())
+        stored = await ports.store.message_sizes(owner, set(places.values())) if places else {}
         left = [
             (offer, vector)
-            for offer, vector in zip(offers, vectors, strict=True)
-            if all(places[one] in stored for one in offer[0].source.message_ids)
-        ]
+            for (n, offer), vector in zip(offers, vectors, strict=True)
+            if n in news and all(places[one] in stored for one in offer[0].source.message_ids)
+        ]  # what was erased meanwhile is not learnt
         if not left:
-            return Decision(ChangeSet(work=(new,)), answering(Counter()))
-        if ports.policy.of(work.owner.agent_id).extraction_review:
+            return Decision(ChangeSet(work=work), answering(Counter()))
+        if ports.policy.of(owner.agent_id).extraction_review:
             waiting = await proposed([offer for offer, _ in left], ports, now)
-            return Decision(ChangeSet(work=(new,), proposals=waiting), answering(Counter(proposed=len(waiting))))
+            return Decision(ChangeSet(work=work, proposals=waiting), answering(Counter(proposed=len(waiting))))
         said, known = zip(*left, strict=True)
-        done = await judged(said, known, work.owner, ports, now=now)
-        return Decision(replace(done.change, work=(new,)), answering(_counted(done.recorded)))
+        done = await judged(said, known, owner, ports, now=now)
+        return Decision(replace(done.change, work=work), answering(_counted(done.recorded)))
 
-    locks = [work.owner, thread_lock(work.owner, work.thread_id), *quota_locks(offers, ports)]
+    threads = [thread_lock(owner, step.work.thread_id) for step in steps]
+    locks = [owner, *threads, *quota_locks([offer for _, offer in offers], ports)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
+
+
+async def _still(step: _Step, ports: Ports) -> Work | None:
+    """Return how far a thread's work is then; None if another daemon was faster, or the thread is gone."""
+    held = await ports.store.work(step.work.owner, step.work.kind, step.work.thread_id)
+    there = await ports.store.thread(step.work.owner, step.work.thread_id)
+    if held is None or held.seq != step.work.seq or there is None or there.create_time != step.thread.create_time:
+        return None
+    goes_on = step.after.state is WorkState.IDLE and there.last_seq > step.after.seq  # what came meanwhile is read next
+    return replace(step.after, state=WorkState.WAITING) if goes_on else step.after
 
 
 def _counted(recorded: Sequence[Recorded]) -> Counter[str]:

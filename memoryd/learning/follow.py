@@ -11,17 +11,19 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from memoryd.domain.ports import Ports
-from memoryd.learning.extract import at_once, extract_thread, notice, pass_over, unnoticed, write_work
+from memoryd.learning.extract import at_once, extract_thread, extract_threads, notice, pass_over, unnoticed, write_work
 from memoryd.learning.extractor import Exchange, Extractor, Learnt, NotNow
 from memoryd.model.change import ChangeSet
 from memoryd.model.scope import Owner
-from memoryd.model.work import EXTRACTION_JOB, Run, RunState, Work, WorkState
+from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, Run, RunState, Work, WorkState
 
 __all__ = ["Learner", "Told", "retry_parked"]
 
 LOOK_S = 5.0  # between two looks for threads whose time has come
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30.0, 3600.0  # before a thread is tried again
 MOST_WAITING = 10_000  # threads that one run takes
+TOGETHER = {EXTRACTION_JOB: 4, LLM_EXTRACTION_JOB: 1}
+"""Threads of one owner that are read together."""
 BREATH_S = 0.002  # between two threads, for calls that came meanwhile
 
 
@@ -158,17 +160,34 @@ class Learner:
         turns = deque(queues.values())
         while turns and not self._is_waiting():
             queue = turns.popleft()
-            goes_on = await self._read_page(queue.popleft(), counts)
-            if goes_on is not None:
-                queue.appendleft(goes_on)
-            else:
-                counts["threads"] += 1
-                if progress is not None:
-                    progress.done_count += 1
+            some = [queue.popleft() for _ in range(min(len(queue), TOGETHER[self.kind]))]
+            left = await self._read_pages(some, counts)
+            queue.extendleft(reversed(left))
+            counts["threads"] += len(some) - len(left)
+            if progress is not None:
+                progress.done_count += len(some) - len(left)
             if queue:
                 turns.append(queue)
             await asyncio.sleep(BREATH_S)
         return counts
+
+    async def _read_pages(self, works: Sequence[Work], counts: Counter[str]) -> list[Work]:
+        """Read the next messages of some threads of one owner; return the work of those that go on at once."""
+        together = len(works) > 1 and self._extractor is not None and not any(work.attempts for work in works)
+        if together:
+            with contextlib.suppress(Exception):  # then each is read alone, so that it fails for itself
+                return await self._read_together(works, counts)
+        left = [await self._read_page(work, counts) for work in works]
+        return [work for work in left if work is not None]
+
+    async def _read_together(self, works: Sequence[Work], counts: Counter[str]) -> list[Work]:
+        async with self._turn:
+            held = [await self._ports.store.work(work.owner, work.kind, work.thread_id) for work in works]
+            ready = [work for work in held if work is not None and work.state is WorkState.WAITING]
+            assert self._extractor is not None  # noqa: S101  the caller asked
+            done, outcomes = await extract_threads(ready, self._extractor, self._ports, now=self._clock())
+            counts += Counter({"messages": sum(one.message_count for one in done), **outcomes})
+            return [replace(work, seq=one.seq) for work, one in zip(ready, done, strict=True) if one.goes_on]
 
     async def _read_page(self, work: Work, counts: Counter[str]) -> Work | None:
         """Read the next messages of a thread; return its work if it goes on at once."""
@@ -188,9 +207,7 @@ class Learner:
                 counts["failed"] += 1
                 return await self._after_failure(held, type(error).__name__, counts)
             counts += Counter({"messages": done.message_count, **done.outcomes})
-            if not done.goes_on:
-                return None
-            return await self._ports.store.work(work.owner, work.kind, work.thread_id)
+            return replace(held, seq=done.seq) if done.goes_on else None  # the next page looks how it stands
 
     async def _after_failure(self, work: Work, error: str, counts: Counter[str]) -> Work | None:
         """

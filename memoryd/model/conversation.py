@@ -16,6 +16,7 @@ from memoryd.model.trust import Trust
 from memoryd.model.validation import check_id, check_text
 
 __all__ = [
+    "FirstSaid",
     "Message",
     "Role",
     "Session",
@@ -91,6 +92,20 @@ def place_of(key: str) -> tuple[str, int]:
     """Return the thread and the seq of a message key."""
     thread_id, _, seq = key.rpartition("\x1f")
     return thread_id, int(seq)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSaid:
+    """The first message of a thread past some number, of all threads that have one."""
+
+    owner: Owner
+    thread_id: str
+    seq: int
+    create_time: datetime
+    last_number: int
+    """The number of the last message that was looked at in the thread."""
+    count: int
+    """How many were."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

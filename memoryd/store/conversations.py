@@ -14,7 +14,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memoryd.model.change import Applied, Head, Snapshot
-from memoryd.model.conversation import Message, Session, SessionState, Thread, WorkingMemory
+from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.scope import Owner, Visibility
 
 if TYPE_CHECKING:
@@ -173,6 +173,10 @@ class ConversationStore(Protocol):
 
     async def messages_past(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
         """Return at most limit messages, of all owners, by number past the given one; fewer where they are long."""
+        ...
+
+    async def first_said_past(self, after: int, *, limit: int) -> list[FirstSaid]:
+        """Return of the next messages past a number, at most limit, the first of each thread, in their order."""
         ...
 
     async def cursor(self, name: str) -> int | None:

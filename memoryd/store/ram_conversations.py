@@ -23,7 +23,7 @@ from memoryd.model.change import (
     Snapshot,
     Tombstone,
 )
-from memoryd.model.conversation import Message, Session, SessionState, Thread, WorkingMemory
+from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.entity import Entity
 from memoryd.model.limits import how_many_fit
 from memoryd.model.reports import OwnerContents
@@ -303,6 +303,15 @@ class RamConversations:
 
     async def messages_past(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
         return [(number, message) for number, message in sorted(self._said.items()) if number > after][:limit]
+
+    async def first_said_past(self, after: int, *, limit: int) -> list[FirstSaid]:
+        found: dict[object, FirstSaid] = {}
+        for number, one in await self.messages_past(after, limit=limit):
+            first = found.get((one.owner, one.thread_id))
+            seq, time = (one.seq, one.create_time) if first is None else (first.seq, first.create_time)
+            count = 1 if first is None else first.count + 1
+            found[one.owner, one.thread_id] = FirstSaid(one.owner, one.thread_id, seq, time, number, count)
+        return list(found.values())
 
     async def cursor(self, name: str) -> int | None:
         return self._cursors.get(name)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.model.change import Applied, Head, Snapshot
-from memoryd.model.conversation import Message, Session, SessionState, Thread, WorkingMemory
+from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.limits import how_many_fit
-from memoryd.model.scope import Owner, Visibility
+from memoryd.model.scope import Owner, Scope, Visibility
 from memoryd.model.trust import Trust
 from memoryd.store.conversations import Place, thread_name
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.conversation_rows import (
     MESSAGE_COLUMNS,
+    OWNER,
     SESSION_COLUMNS,
     THREAD_COLUMNS,
     message_of,
@@ -331,6 +332,20 @@ class ConversationReads:
                 return [(int(row[0]), message_of(row[1:])) for row in found]
 
         return await self._readers.read(read)
+
+    async def first_said_past(self, after: int, *, limit: int) -> list[FirstSaid]:
+        page = (
+            f"SELECT number, {', '.join(OWNER)}, thread_id, seq, create_time FROM messages"
+            f" WHERE number > ? ORDER BY number LIMIT {int(limit)}"
+        )
+        return await self._conversation_rows(
+            f"SELECT {', '.join(OWNER)}, thread_id, min(seq), arg_min(create_time, seq), max(number), count(*)"
+            f" FROM ({page}) GROUP BY ALL ORDER BY min(number)",
+            [after],
+            lambda row: FirstSaid(
+                Owner(row[0], Scope(row[1], row[2])), row[3], row[4], row[5].replace(tzinfo=UTC), row[6], row[7]
+            ),
+        )
 
     async def cursor(self, name: str) -> int | None:
         found = await self._conversation_rows("SELECT value FROM cursors WHERE name = ?", [name], tuple)
