@@ -77,7 +77,7 @@ async def test_a_run_tells_how_far_it_is_and_is_joined_and_cancelled(ports, cloc
     now = await jobs.find(begun.id)
     assert (begun.id, 1, 2) == (now.id, now.done_count, now.total_count)
     assert begun.id == (await jobs.start("gc")).id  # one at a time
-    cancelled = await jobs.cancel(begun.id[:8])
+    cancelled = await jobs.cancel(begun.id[:12])
     assert (RunState.CANCELLED, {"moved": 1}) == (cancelled.state, dict(cancelled.counts))
     assert RunState.CANCELLED is (await jobs.cancel(begun.id)).state
     work.let.set()

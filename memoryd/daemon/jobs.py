@@ -187,13 +187,14 @@ class Jobs:
 
     async def cancel(self, run_id: str) -> Run:
         """End a run: what it has done stays done, and the next run goes on."""
+        found = await self.find(run_id)
         for run, _, task in self._running.values():
-            if run_id in {run.id, run.id[:LEAST_OF_ID]}:
+            if run.id == found.id:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait([task], timeout=1.0)
                 break
-        return await self.find(run_id)
+        return await self.find(found.id)
 
     async def find(self, run_id: str) -> Run:
         """Return a run as it is now, by its id or the beginning of it; RunNotFound."""
@@ -225,7 +226,8 @@ class Jobs:
         expressions = expressions_of(self._config)
         found = []
         for name, job in self._jobs.items():
-            last = [run for run in await self.runs(job=name, limit=LAST_RUNS) if not run.dry_run][:1]
+            runs = await self.runs(job=name, limit=LAST_RUNS)
+            last = [run for run in runs if not run.dry_run or run.state is RunState.RUNNING][:1]
             last_time = noted.get(name, noted.get(first_seen(name), now))
             found.append(
                 JobStatus(
@@ -283,7 +285,7 @@ class Jobs:
         except asyncio.CancelledError:
             state, counts = RunState.CANCELLED, dict(progress.counts)
         except Exception as fault:  # noqa: BLE001  the daemon serves all the same, and tries again later
-            state, error = RunState.FAILED, _reason(fault)
+            state, counts, error = RunState.FAILED, dict(progress.counts), _reason(fault)
         renewing.cancel()
         done = replace(
             run, state=state, end_time=self._clock(), done_count=progress.done_count,

@@ -8,7 +8,6 @@ scope of its message, and counts against the quota of its grant.
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +30,6 @@ __all__ = [
     "extract_thread",
     "extract_threads",
     "notice",
-    "pass_over",
     "unnoticed",
     "write_work",
 ]
@@ -87,19 +85,6 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
         except Contended:  # another daemon has noted them
             return looked
     return looked
-
-
-async def pass_over(ports: Ports, *, kind: str = EXTRACTION_JOB) -> int:
-    """Let all that was said so far count as looked at, where nobody learns from it; return how many messages it is."""
-    passed = 0
-    while True:
-        known = await ports.store.cursor(_CURSORS[kind])
-        page = await ports.store.first_said_past(known or 0, limit=NOTICED)
-        if not page:
-            return passed
-        with contextlib.suppress(Contended):  # another daemon was faster
-            await ports.store.commit(_moved(page, known, kind))
-            passed += sum(one.count for one in page)
 
 
 def _moved(page: Sequence[FirstSaid], known: int | None, kind: str) -> ChangeSet:

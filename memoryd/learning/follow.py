@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from memoryd.domain.ports import Ports
-from memoryd.learning.extract import at_once, extract_thread, extract_threads, notice, pass_over, unnoticed, write_work
+from memoryd.learning.extract import at_once, extract_thread, extract_threads, notice, unnoticed, write_work
 from memoryd.learning.extractor import Exchange, Extractor, Learnt, NotNow
 from memoryd.model.change import ChangeSet
 from memoryd.model.scope import Owner
@@ -92,10 +92,10 @@ class Learner:
         """Why nothing can be learnt now; empty: it can."""
 
     async def serve(self) -> None:
-        """Learn until it is cancelled; without an extractor pass over what is said, for one that comes later."""
-        while self._extractor is not None or self.kind == EXTRACTION_JOB:
+        """Learn until it is cancelled."""
+        while self._extractor is not None:
             try:
-                await (pass_over(self._ports) if self._extractor is None else self.step())
+                await self.step()
                 self.fault = self.fault if self._is_waiting() else ""
             except Exception as error:  # noqa: BLE001  the store may be busy or full now; the next look comes soon
                 self.fault = type(error).__name__

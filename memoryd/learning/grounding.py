@@ -9,6 +9,7 @@ from memoryd.knowledge.compare.comparison import compare
 from memoryd.knowledge.compare.finding import Relation
 from memoryd.knowledge.language.stems import stem, word_set
 from memoryd.knowledge.language.values import value_of
+from memoryd.knowledge.language.words import NUMBER_WORDS
 from memoryd.knowledge.reading import Reading
 
 __all__ = ["LEAST_OF_SUMMARY", "adds_names_or_figures", "borne", "contradicts", "turns"]
@@ -28,12 +29,16 @@ _DENIES = re.compile(
     re.IGNORECASE,
 )
 _HOW_OFTEN = re.compile(
-    r"\b(?:always|every|all|only|everything|everybody|everyone|immer|nur|alle[sn]?|jede[rsmn]?|toujours|seulement|tou[ts]"
-    r"|toutes?|siempre|sólo|solamente|todos?|todas?|sempre|solo|soltanto|tutt[oiae]|só|apenas|altijd|alleen"
+    r"\b(?:always|every|all|only|everything|everybody|everyone|immer|nur|jede[rsmn]?|toujours|seulement|tou[ts]"
+    r"|toutes?|siempre|sólo|solamente|todos?|todas?|sempre|soltanto|tutt[oiae]|só|apenas|altijd|alleen"
     r"|всегда|только|все)\b|[只总總]|いつも|だけ|항상",
     re.IGNORECASE,
 )
-_COUNTED = re.compile(r"(\d+(?:[.,:]\d+)*) ([^\W\d_]+)")
+_COUNTED = re.compile(r"(?<!\S)(\d+) (?:[^\W\d_]+ ){0,2}?([^\W\d_]{3,})(?=$|[.,;!?]| and | or | at | in | with )")
+_UNITS = frozenset(
+    word_set("years year months month weeks week days day hours hour minutes euros dollars pounds percent")
+)
+"""What is counted for something else: of two spans of years none is wrong by the other."""
 _PRONOUNS = frozenset(word_set("i i'm i've i'd i'll the my our we user"))
 _OF_NO_WEIGHT = frozenset(
     stem(word_set("user speaker person people like likes want have has is am are be named called"))
@@ -61,11 +66,16 @@ def adds_names_or_figures(fact: str, text: str) -> bool:
 
 
 def _counts_otherwise(fact: str, text: str) -> bool:
-    """Whether a fact counts as many of something as a text counts of something else: of "2 kids and 3 dogs" 3 kids."""
+    """Whether a fact counts more or fewer of something than a text does: of "2 kids and 3 dogs" 3 kids."""
     said: dict[str, set[str]] = {}
-    for figure, word in _COUNTED.findall(text.casefold()):
+    for figure, word in _COUNTED.findall(_in_digits(text)):
         said.setdefault(word, set()).add(figure)
-    return any(word in said and figure not in said[word] for figure, word in _COUNTED.findall(fact.casefold()))
+    counted = _COUNTED.findall(_in_digits(fact))
+    return any(word in said and figure not in said[word] for figure, word in counted if word not in _UNITS)
+
+
+def _in_digits(text: str) -> str:
+    return " ".join(NUMBER_WORDS.get(word, word) for word in text.casefold().split())
 
 
 def turns(fact: str, text: str) -> bool:

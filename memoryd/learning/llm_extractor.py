@@ -23,7 +23,7 @@ from memoryd.learning.grounding import adds_names_or_figures, borne, contradicts
 from memoryd.learning.language_model import LanguageModel
 from memoryd.learning.rules import before_of, is_spoken
 from memoryd.llm.endpoint import ChatUnavailable
-from memoryd.llm.replies import SaidInReply, facts_in_reply
+from memoryd.llm.replies import SaidInReply, facts_in_reply, is_json
 from memoryd.model.conversation import Message, Role
 from memoryd.model.recalled_text import without_recalled
 
@@ -34,6 +34,8 @@ MOST_CONFIDENCE = 0.9  # below that of an order, which is sure
 UNSAID_CONFIDENCE = 0.75
 LEAST_BORNE = 0.6  # share of a fact's words that its message must have
 LEAST_WORDS = 3
+MOST_PROSE = 5  # replies in a row that are neither JSON nor borne by a message
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 60.0, 3600.0  # after them
 LETTERS_A_WORD = 2  # of a script without spaces
 _FIRST_PERSON = re.compile(r"(?:i|i'm|i’m|my|we|our)\b", re.IGNORECASE)
 MOST_OF_CONTEXT = 300  # characters of what the assistant said last before a message
@@ -73,6 +75,7 @@ class LlmExtractor:
     def __init__(self, model: LanguageModel) -> None:
         """Take the model."""
         self._model = model
+        self._prose = 0
 
     async def extract(self, exchange: Exchange) -> list[Learnt]:
         """Return what the model says of new messages, as far as they bear it. Raises what keeps the model from it."""
@@ -94,11 +97,23 @@ class LlmExtractor:
         if facts is None:
             raise ReplyRefused("the language model sent a reply that says nothing")
         found = [learnt for fact in facts if (learnt := self._learnt(fact, shown)) is not None]
-        if facts and not found and not any(fact.message or fact.category for fact in facts):
-            raise ReplyRefused(
-                "the language model sent lines that no message bears, and not the JSON that was asked for"
-            )
+        self._look_at_form(reply.text, is_empty=not facts, is_borne=bool(found))
         return found
+
+    def _look_at_form(self, text: str, *, is_empty: bool, is_borne: bool) -> None:
+        """
+        Count the replies in a row that are prose which no message bears; NotNow when they are too many.
+
+        One of them may be a model's way of saying that there is nothing. So many are an endpoint that answers with
+        something else, such as a page for logging in: what it is asked then is not read.
+        """
+        if is_empty or is_borne or is_json(text):
+            self._prose = 0
+            return
+        self._prose += 1
+        if self._prose >= MOST_PROSE:
+            pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (self._prose - MOST_PROSE))
+            raise NotNow("the language model answers with prose that no message bears", for_s=pause_s)
 
     def _learnt(self, said: SaidInReply, shown: Sequence[_Shown]) -> Learnt | None:
         """Return what a fact of the reply teaches; None where no message bears it."""

@@ -13,14 +13,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SaidInReply", "facts_in_reply", "text_in_reply", "verdict_in_reply"]
+__all__ = ["SaidInReply", "facts_in_reply", "is_json", "text_in_reply", "verdict_in_reply"]
 
 MOST_FACTS = 50  # of one reply
 MOST_LINES = 200
 _FENCE = re.compile(r"```(?:json)?\s*(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•–—]+|\(?\d{1,3}[.):])\s+")
-_NOTHING = re.compile(r"^\W*(?:none|null|nothing|n/?a|no (?:new |lasting )?facts?)\b", re.IGNORECASE)
+_NOTHING = re.compile(
+    r"^\W*(?:none|null|nothing|empty|n/?a|(?:there (?:is|are) )?no(?:thing)? (?:\w+ )?(?:facts?|information|details?)"
+    r"|there is nothing)\b",
+    re.IGNORECASE,
+)
 _TALK = re.compile(
     r"^\W*(?:sure|of course|certainly|okay|ok|here (?:are|is)|here's|i(?:'m| am) (?:sorry|unable|not able)|as an ai"
     r"|i (?:can(?:no|')t|cannot|could not|couldn't|found|will|have (?:read|analy[sz]ed|extracted))|the (?:user|"
@@ -56,6 +60,12 @@ def facts_in_reply(text: str) -> list[SaidInReply] | None:
         return []
     lines = [*_lines_of(said)]
     return [SaidInReply(line) for line in lines][:MOST_FACTS] if lines else None
+
+
+def is_json(text: str) -> bool:
+    """Return whether a reply is JSON, or the beginning of it."""
+    said = _THOUGHT.sub("", text).strip()
+    return _json_in(said) is not None or bool([*_objects_in(said)])
 
 
 def verdict_in_reply(text: str, verdicts: frozenset[str]) -> str:

@@ -185,7 +185,7 @@ PREDICATES: tuple[tuple[re.Pattern[str], str, Cardinality], ...] = tuple(
         (r"(?:~became|went|turned|have been|has been|be) (?:\w+ )?(?P<v>~regime)(?: \w+)?", "regime", Cardinality.MANY),
         (r"(?:~be )?(?:follow|follows|on) (?P<v>[\w-]+) diet", "regime", Cardinality.MANY),
         (r"~be (?:now )?on team (?P<v>.+)", "team", Cardinality.ONE),
-        (r"(?:commutes?|(?:go|goes|get|gets|travel|travels) to work) by (?P<v>.+)", "commute", Cardinality.ONE),
+        (r"commute by (?P<v>.+)", "commute", Cardinality.ONE),
         (r"fears? (?P<v>.+)", "fears", Cardinality.MANY),
         (r"~be (?P<v>pregnant)(?:,? .*)?", "pregnancy", Cardinality.ONE),
         (r"~be (?:\w+ly |very )?allergic to (?P<v>.+)", "allergy", Cardinality.MANY),

@@ -66,5 +66,10 @@ HAPPENED = re.compile(
     r"|collaborated|organized|organised|graduated|discovered|performed|played|presented|co-\w+ed)\b",
     re.IGNORECASE,
 )
-ADDING = re.compile(r"\b(?:also|too(?=$|[,.;!?])|as well|another|other|besides|one of my)\b", re.IGNORECASE)
+ADDING = re.compile(
+    r"\b(?:also|as well|another|other|besides|one of my"
+    r"|too(?! (?:much|many|few|little|sweet|salty|greasy|loud|slow|noisy|heavy|rich|bitter|violent|crowded|old|wordy"
+    r"|expensive|boring|hard|painful|stressful|dry)\b))\b",
+    re.IGNORECASE,
+)
 HABITUAL = re.compile(r"\b(?:every|each|daily|weekly|usually|always|often|regularly|normally)\b", re.IGNORECASE)

@@ -59,6 +59,8 @@ class Rewrite:
     plain: str
     example: tuple[str, str]
     """A sentence and what it becomes."""
+    is_sure: bool = True
+    """Whether what it reads may retire an older statement; else it only contests."""
     goes_on: bool = True
     """Whether the rest of the clause stays behind it; else it tells of when, where and why, and goes."""
 
@@ -69,21 +71,27 @@ def _read() -> Iterator[Rewrite]:
     for pattern, plain, example in zip(lines[::3], lines[1::3], lines[2::3], strict=True):
         written = _NAMES.sub(lambda match: _VOCABULARY[match[1]], pattern)
         said, _, becomes = example.removeprefix("> ").partition(" > ")
-        kept = plain.removeprefix("= ")
+        sure, kept = plain.startswith("= "), plain[2:]
         goes_on = not kept.endswith(".")
-        yield Rewrite(re.compile(written, re.IGNORECASE), kept.removesuffix("."), (said, becomes), goes_on)
+        yield Rewrite(re.compile(written, re.IGNORECASE), kept.removesuffix("."), (said, becomes), sure, goes_on)
 
 
 REWRITES: tuple[Rewrite, ...] = tuple(_read())
 
 
-def rewritten(sentence: str) -> str:
-    """Return a sentence with its contractions written out, put plainly; the same where no row has anything to say."""
+def rewritten(sentence: str) -> tuple[str, bool]:
+    """
+    Return a sentence with its contractions written out, put plainly, and whether that is sure.
+
+    It is the same where no row has anything to say.
+    """
     done: set[str] = set()
+    is_sure = True
     for row in REWRITES:
         match = row.pattern.search(sentence) if row.plain not in done else None
         if match is not None:  # what one row has written is not written again by another
             end = match.end() if row.goes_on else _CLAUSE.match(sentence, match.end()).end()  # type: ignore[union-attr]
             sentence = f"{sentence[: match.start()]}{match.expand(row.plain)}{sentence[end:]}"
             done.add(row.plain)
-    return sentence
+            is_sure = is_sure and row.is_sure
+    return sentence, is_sure

@@ -36,6 +36,8 @@ class Statement:
     claims: tuple[Claim, ...]
     meant: str = ""
     """The text as it is put plainly, see `rewrites`; empty: as it is."""
+    is_sure: bool = True
+    """Whether its claims may retire an older statement; else they only contest."""
 
     @cached_property
     def changing(self) -> bool:
@@ -79,7 +81,7 @@ class Statement:
 
 
 _CLAUSE = re.compile(
-    r"(?<=[a-z0-9)])[.!;](?:\s+|$)|: (?=i )|,? but (?=\w)|,? (?:and|so|because) (?=(?:i|my|we|our|user|he|she) )"
+    r"(?<=[a-z0-9)])[.!;](?:\s+|$)|,? but (?=\w)|,? (?:and|so|because) (?=(?:i|my|we|our|user|he|she) )"
     r"|, (?=(?:i|my|we|our|user|the user|it is|they) )|, (?:and )?(?=(?:got|bought|now) )",
     re.IGNORECASE,
 )
@@ -104,7 +106,8 @@ MOST_CLAUSES = 4
 MOST_CLAUSE_CHARACTERS = 240
 
 _LEAD = re.compile(
-    r"^(?:(?:(?!(?:my|i|our|the|we|his|her|your)\b)(?:[\w']+ ){0,2}[\w']+(?=:)|just for context|quick note"
+    r"^(?:(?:(?:one|quick|small|little|another|side|short|last) (?:note|update|thing|one|question)(?=:)"
+    r"|things have changed(?=:)|just for context|quick note"
     r"|quick update|small update|heads up|for the record|you know|look|listen"
     r"|guess what|remember(?: that)?|note(?: that)?|please|actually|oh|hey|so|well|yes|no(?! (?:more|longer)\b)|fyi"
     r"|btw|by the way|update|okay|ok|just fyi"
@@ -186,7 +189,8 @@ _DO_NOT = re.compile(
 )
 _LIMITED = re.compile(
     r"\b(?:when(?!ever)|while|if|unless|until|before|during|today|tonight|tomorrow|yesterday|at night|except"
-    r"|this (?:\w+day|morning|evening|afternoon|weekend|time)|in the (?:morning|evening|afternoon)s?"
+    r"|at the moment|right now|for now|this (?:\w+day|week|month|morning|evening|afternoon|weekend|time)"
+    r"|in the (?:morning|evening|afternoon)s?"
     r"|on (?:weekdays|weekends|\w+days?)|after (?:\d|lunch|dinner|work|dark|midnight|noon)"
     rf"|(?:for|of) (?:my|our|his|her) (?:{RELATION_PATTERN}))\b",
     re.IGNORECASE,
@@ -213,19 +217,24 @@ def statement_of(text: str) -> Statement:
     if len(text) > MOST_CHARACTERS:
         return Statement("", ())
     said = _ASIDE.sub("", plain(text))
-    written = ". ".join(put_plainly(one) for one in _SENTENCE.split(said))
+    plainly = [put_plainly(one) for one in _SENTENCE.split(said)]
+    written = ". ".join(one for one, _ in plainly)
     found: list[Claim] = []
     for clause in _CLAUSE.split(written)[:MOST_CLAUSES]:
         if clause and len(clause) <= MOST_CLAUSE_CHARACTERS:
             found += _claims(clause.strip(" .!,"))
-    return Statement(said, tuple(found), written if written != said else "")
+    return Statement(said, tuple(found), written if written != said else "", all(sure for _, sure in plainly))
 
 
-def put_plainly(sentence: str) -> str:
-    """Return a sentence without what leads it in, as `rewrites` puts it; as it is, where they have nothing to say."""
+def put_plainly(sentence: str) -> tuple[str, bool]:
+    """
+    Return a sentence without what leads it in, as `rewrites` puts it, and whether that is sure.
+
+    It is as it was where they have nothing to say.
+    """
     bare = _LEAD.sub("", sentence, count=1)
-    changed = rewritten(bare)
-    return sentence if changed == bare else changed
+    changed, is_sure = rewritten(bare)
+    return (sentence, True) if changed == bare else (changed, is_sure)
 
 
 def _claims(clause: str) -> list[Claim]:

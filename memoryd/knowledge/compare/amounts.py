@@ -28,7 +28,8 @@ _QUANTITIES = tuple(
 )
 """What somebody has one amount of at a time."""
 _NOT_OF_NOW = re.compile(
-    r"\b(?:was|were|weighed|earned|goal|target|aim|back in|internet|phone|insurance)\b", re.IGNORECASE
+    r"\b(?:was|were|weighed|earned|goal|target|aim|back in|internet|phone|insurance|side|extra|bonus|times)\b",
+    re.IGNORECASE,
 )
 _WHO_SETS_IT = re.compile(r"\b(?:landlord|landlady|they|company|firm|boss|employer)\b", re.IGNORECASE)
 _MONEY = re.compile(r"[$€£¥] ?\d|\d ?(?:dollars|euros?|pounds|bucks|quid|usd|eur|gbp)\b", re.IGNORECASE)

@@ -7,10 +7,10 @@ import re
 from memoryd.knowledge.claims.claim import Cardinality, Claim
 from memoryd.knowledge.claims.statement import Statement
 from memoryd.knowledge.compare.claim_pair import ClaimPair
-from memoryd.knowledge.compare.endings import ends
+from memoryd.knowledge.compare.endings import ends, ends_perhaps
 from memoryd.knowledge.compare.finding import AGREED, APART, SAID, Finding, Relation
 from memoryd.knowledge.compare.rules import Rule, deciding
-from memoryd.knowledge.language.relations import RELATIONS, SEVERAL
+from memoryd.knowledge.language.relations import KIN, RELATIONS, SEVERAL
 
 __all__ = ["ATTRIBUTE_RULES", "by_claims"]
 
@@ -30,6 +30,8 @@ def _same_holder(new: Claim, old: Claim, *, same_subject: bool) -> bool:
         return False
     if new.subject == old.subject:
         return True
+    if new.subject in KIN and old.subject in KIN:
+        return False  # no mother is a father
     if new.subject in _SPEAKERS and old.subject in _SPEAKERS:
         return True
     return same_subject and new.subject not in _SPEAKERS and old.subject not in _SPEAKERS
@@ -46,8 +48,14 @@ def by_claims(said: Statement, known: Statement, *, same_subject: bool) -> Findi
                 finding = _of_attribute(new, old, said)
             elif ends(new, old):
                 finding = Finding(Relation.CHANGED, "ended", f"what it said of {old.attribute!r} has ended")
+            elif ends_perhaps(new, old):
+                finding = Finding(
+                    Relation.DOUBTFUL, "perhaps_ended", f"what it said of {old.attribute!r} may have ended"
+                )
             else:
                 continue
+            if finding.relation is Relation.CHANGED and not (said.is_sure and known.is_sure):
+                finding = Finding(Relation.DOUBTFUL, "perhaps", f"{finding.reason}, as it may be put")
             if finding.relation is Relation.CHANGED and _perhaps_another(new, old, said):
                 finding = Finding(
                     Relation.DOUBTFUL, "perhaps_another", "it may be said of another, or of more than one"
@@ -182,6 +190,12 @@ ATTRIBUTE_RULES: tuple[Rule[ClaimPair], ...] = (
             ("I live in London", "I live in Camden Town"),
             ("I live in Brooklyn", "I live in New York"),
         ),
+    ),
+    Rule(
+        "region",
+        lambda p: p.is_region,
+        lambda p: p.doubtful("region", "{} may be the same, told as the town and as where it lies"),
+        (("I live in San Francisco", "I live in the Bay Area"), ("I live in Leeds", "I live in Yorkshire")),
     ),
     Rule(
         "described",

@@ -15,6 +15,15 @@ __all__ = ["ClaimPair"]
 MEASURES_EQUAL = 0.02
 """Amounts that differ by less are one amount in two units."""
 _CURRENCIES = frozenset(stem(word_set("dollar dollars euro euros pound pounds usd eur gbp bucks quid")))
+_REGIONS = frozenset(
+    stem(
+        word_set(
+            "area valley region county coast midwest province countryside alps riviera highlands lowlands rhineland"
+            " bavaria saxony tuscany provence brittany normandy catalonia andalusia bay south north east west suburbs"
+        )
+    )
+)
+"""Words of places that are larger than a town."""
 _FORMS_OF_FIRMS = frozenset(stem(word_set("inc corp corporation ltd llc gmbh ag company co plc group")))
 
 
@@ -44,7 +53,7 @@ class ClaimPair:
     @property
     def is_inside(self) -> bool:
         """Whether one value says less of the same than the other; of two positions both are said in full."""
-        if self.attribute == "occupation" and self.said.changing:
+        if self.attribute == "occupation" and self.new.value < self.old.value and "promoted" in self.said.text:
             return False
         return bool(self.new.value) and (self.new.value <= self.old.value or self.old.value <= self.new.value)
 
@@ -59,6 +68,15 @@ class ClaimPair:
         """Whether one is a part of the other: Kreuzberg lies in Berlin."""
         new, old = self.new.value, self.old.value
         return self.attribute in PLACES and (is_district_of(new, old) or is_district_of(old, new))
+
+    @property
+    def is_region(self) -> bool:
+        """Whether one is a region, in which the other may lie: the Bay Area, Yorkshire."""
+        regions = [
+            bool(value & _REGIONS) or any(word.endswith("shir") for word in value)
+            for value in (self.new.value, self.old.value)
+        ]
+        return self.attribute in PLACES and regions[0] != regions[1]
 
     @property
     def is_of_another_aspect(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from memoryd.knowledge.claims.attributes import MEAT
@@ -11,7 +11,7 @@ from memoryd.knowledge.claims.things import without_heads
 from memoryd.knowledge.language.relations import MOSTLY_ONE
 from memoryd.knowledge.language.stems import stem, word_set
 
-__all__ = ["ENDING", "ends"]
+__all__ = ["ENDING", "ends", "ends_perhaps"]
 
 _CANCELLED = frozenset(["plans", "trip", "subscriptions"])
 _LEFT = MOSTLY_ONE | frozenset(
@@ -43,7 +43,7 @@ _STUDIES = frozenset(["major", "studies"])
 _STUDENT = frozenset(stem(["student"]))
 _ALONE = frozenset(stem(["single"]))
 _MARRIED, _BETROTHED = frozenset(stem(["married"])), frozenset(["fiancé", "fiancée"])
-_PARTED = _ALONE | frozenset(stem(["divorced", "widowed", "separated"]))
+_PARTED = frozenset(stem(["divorced", "widowed", "separated"]))
 _PARTNERS = frozenset(["wife", "husband", "girlfriend", "boyfriend", "partner", "fiancé", "fiancée"])
 ENDING = frozenset(["*", "partners", "consumes", "diet", "occupation", "marital status", *_PARTNERS])
 """Attributes of claims that may end one of another attribute."""
@@ -99,27 +99,13 @@ _ENDINGS = (
     _Ending(
         "alone",
         lambda new, old: new.attribute == "marital status" and old.attribute in _PARTNERS,
-        lambda new, old: new.affirmed and not new.ended and bool(new.value & _PARTED) and old.subject == new.subject,
+        lambda new, old: new.affirmed and not new.ended and bool(new.value & _ALONE) and old.subject == new.subject,
     ),
     # "I broke up with Anna": whatever Anna was
     _Ending(
         "parted",
         lambda new, _: new.attribute == "partners",
         lambda new, old: old.attribute in _PARTNERS and bool(new.value & old.value),
-    ),
-    # "Theo and I got married": a fiancé
-    _Ending(
-        "married",
-        lambda new, old: new.attribute == "marital status" and old.attribute in _BETROTHED,
-        lambda new, old: new.affirmed and not new.ended and bool(new.value & _MARRIED) and old.subject == new.subject,
-    ),
-    # "I turned vegetarian": meat
-    _Ending(
-        "eats_no_meat",
-        lambda new, old: new.attribute == "diet" and old.attribute == "consumes",
-        lambda new, old: (
-            new.affirmed and not new.ended and bool(new.value & _MEATLESS) and bool(old.value & _MEAT - {"fish"})
-        ),
     ),
     # "I started eating meat": a diet without it
     _Ending(
@@ -148,6 +134,29 @@ _ENDINGS = (
     ),
 )
 
+_PERHAPS = (
+    # "I'm divorced now": the husband, or one before
+    _Ending(
+        "parted_perhaps",
+        lambda new, old: new.attribute == "marital status" and old.attribute in _PARTNERS,
+        lambda new, old: new.affirmed and not new.ended and bool(new.value & _PARTED) and old.subject == new.subject,
+    ),
+    # "Theo and I got married": a fiancé
+    _Ending(
+        "married",
+        lambda new, old: new.attribute == "marital status" and old.attribute in _BETROTHED,
+        lambda new, old: new.affirmed and not new.ended and bool(new.value & _MARRIED) and old.subject == new.subject,
+    ),
+    # "I turned vegetarian": meat
+    _Ending(
+        "eats_no_meat",
+        lambda new, old: new.attribute == "diet" and old.attribute == "consumes",
+        lambda new, old: (
+            new.affirmed and not new.ended and bool(new.value & _MEATLESS) and bool(old.value & _MEAT - {"fish"})
+        ),
+    ),
+)
+
 
 def _is_over(claim: Claim) -> bool:
     return claim.ended and bool(claim.value)
@@ -161,5 +170,14 @@ def ends(new: Claim, old: Claim) -> bool:
     """Whether a claim ends one of another attribute: the first way that applies decides."""
     if old.ended or not old.affirmed:
         return False
-    ending = next((one for one in _ENDINGS if one.applies(new, old)), None)
+    return _first(_ENDINGS, new, old)
+
+
+def ends_perhaps(new: Claim, old: Claim) -> bool:
+    """Whether a claim may end one of another attribute, and may not."""
+    return not old.ended and old.affirmed and _first(_PERHAPS, new, old)
+
+
+def _first(endings: Sequence[_Ending], new: Claim, old: Claim) -> bool:
+    ending = next((one for one in endings if one.applies(new, old)), None)
     return ending is not None and ending.ends(new, old)

@@ -43,6 +43,8 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 """Behind it stands what is beside the thing."""
+_WHOSE = re.compile(r"^(?:My|Our) [\w-]+ [A-Z][\w-]+ ")
+"""Of "my dog Kira is afraid of thunder" who it is of."""
 _SPEAKER = re.compile(r"^(?:User(?:'s)?|I|My|The user(?:'s)?|We|Our)\b")
 _OF = re.compile(
     r"^(?:my|our|the|his|her|user's) (?P<kind>[\w' -]{1,60}?) (?:is|are|was|were|has|goes) ", re.IGNORECASE
@@ -55,16 +57,16 @@ _NOT_HAD = re.compile(
     r"\b(?:(?:do|does) not (?:have|own|use)|have no|has no|have never (?:had|owned))\b", re.IGNORECASE
 )
 _KINDS = tuple(
-    frozenset(stem(words.split()))
-    for words in (
-        "alcohol beer wine gin vodka whisky whiskey rum cider cocktail cocktails champagne prosecco tequila booze",
-        "smoke smoker smoking cigarette cigarettes cigar pack tobacco vape",
-        "meat beef pork chicken lamb steak bacon ham sausage sausages turkey",
-        "pet pets cat dog parrot hamster rabbit kitten puppy budgie tortoise guinea goldfish",
-        "roommate roommates flatmate flatmates housemate housemates",
+    (frozenset(stem(kind.split())), frozenset(stem(members.split())))
+    for kind, members in (
+        ("alcohol booze", "beer wine gin vodka whisky whiskey rum cider cocktail cocktails champagne prosecco tequila"),
+        ("smoking cigarettes", "smoker pack tobacco vape cigar"),
+        ("meat", "beef pork chicken lamb steak bacon ham sausage sausages turkey"),
+        ("pet pets", "cat dog parrot hamster rabbit kitten puppy budgie tortoise goldfish"),
+        ("roommates", "flatmates housemates roommate flatmate housemate"),
     )
 )
-"""Words for one sort of things: who gives up alcohol drinks no beer."""
+"""A kind of things, and some of it: who gives up alcohol drinks no beer, and who has got a dog has a pet."""
 _LIKED = frozenset(stem(word_set("like love enjoy adore prefer hate dislike user try really")))
 _PLAIN = EMPTY | frozenset(
     stem(
@@ -108,11 +110,15 @@ def _turns_of(old: str) -> frozenset[Turn]:
 
 def _is_of(idiom: Idiom, thing: frozenset[str], others: Sequence[frozenset[str]]) -> bool:
     """Whether most of a thing stands near an idiom, or all of something else that says which one it is."""
-    kinds = frozenset[str]().union(*(kind for kind in _KINDS if kind & idiom.near))
+    kinds = frozenset[str]().union(*(_also(idiom.near, *kind) for kind in _KINDS))
     near = idiom.near | kinds
     if thing and len(thing & near) >= MOST_OF_THING * len(thing) and idiom.things & (thing | kinds):
         return True
     return any(words and words <= near and not idiom.things.isdisjoint(words) for words in others)
+
+
+def _also(near: frozenset[str], kind: frozenset[str], members: frozenset[str]) -> frozenset[str]:
+    return kind | members if near & kind else kind if near & members else frozenset()
 
 
 def _parts_of(old: str) -> tuple[frozenset[str], ...]:
@@ -123,7 +129,7 @@ def _parts_of(old: str) -> tuple[frozenset[str], ...]:
     said = said[of.end() :] if of else said
     parts = [words for part in _BESIDE.split(said) if (words := _telling(part))]
     thing, beside, *_ = (*parts, frozenset[str](), frozenset[str]())
-    return thing or value_of(said) - _LIKED, beside, names_of(_SPEAKER.sub("", old)), kind
+    return thing or value_of(said) - _LIKED, beside, names_of(_SPEAKER.sub("", _WHOSE.sub("", old))), kind
 
 
 def _telling(text: str) -> frozenset[str]:

@@ -185,7 +185,7 @@ _YEARLY = re.compile(r"\b(?:birthday|anniversary|bday|b-day|every|each|yearly|an
 _TAIL = re.compile(
     r",? +(?:if (?:that|it|you|anyone|this)\b.*|by the way|btw|fyi|just so you know|tho|though|:\)|;\)"
     r"|believe it or not|actually)$|, (?:if (?:that|it|you|anyone|this)|which (?:is|means|isn't)|used to be|people"
-    r"|you|it(?:['’]s| is| \w+s)|got \d+ of them|i can(?:['’]t| not) stand (?:it|them)) .*$"
+    r"|you|it(?:['’]s| is| \w+s)(?! (?:called|named|name))|got \d+ of them|i can(?:['’]t| not) stand (?:it|them)) .*$"
     r"|[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F\s]+$",
     re.IGNORECASE,
 )
