@@ -79,3 +79,12 @@ def test_without_the_package_spacy_says_how_to_install_it(monkeypatch):
 
 def _not_installed(name):
     raise PackageNotFoundError(name)
+
+
+@pytest.mark.parametrize("text", ["I HATE CILANTRO!!!!!", "I LOVE SUSHI AND RAMEN", "REMEMBER THE MILK"])
+def test_in_capitals_nobody_is_named(text):
+    assert [] == [find.text for find in RegexFinder().find(text) if find.form is Form.NAME]
+
+
+def test_a_name_in_capitals_alone_is_one():
+    assert ["ANNA"] == [find.text for find in RegexFinder().find("ANNA is here") if find.form is Form.NAME]

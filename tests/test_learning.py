@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -166,7 +167,7 @@ async def test_a_thread_that_cannot_be_read_is_tried_again_then_parked_and_keeps
         await broken.step()
         held = await ports.store.work((await memory.thread("bad")).owner, EXTRACTION_JOB, "bad")
         assert attempt == held.attempts
-        assert "OSError" == held.error
+        assert re.fullmatch(r"OSError at test_learning.py:\d+", held.error)
         assert 0 == await broken.step()  # it waits longer each time
         clock.now += timedelta(seconds=30 * 2**attempt + 1)
     assert (WorkState.PARKED, ["I'm vegan"]) == (held.state, await known(memory))

@@ -142,6 +142,8 @@ class RegexFinder:
             return []
         found: list[Find] = []
         self._addresses(text, found)
+        if _is_shouted(text):
+            text = text.lower()  # in capitals alone every word looks like a name
         self._persons(text, found)
         for match in _RELATION_ALONE.finditer(text):
             relation = relation_of(match["relation"])
@@ -189,6 +191,15 @@ class RegexFinder:
                             start = start if owner is None else owner.start()
                         shown = {"relation": relation_of(said), "handle": "@" + said.lstrip("@")}.get(part, said)
                         found.append(Find(start, match.end(part), shown, form, EntityType.PERSON, CERTAIN, group=group))
+
+
+SHOUTED_WORDS, SHOUTED_LETTERS = 2, 3  # a text of capitals has so many words of so many letters
+
+
+def _is_shouted(text: str) -> bool:
+    """Whether a text is written in capitals alone, and is more than a name or two letters."""
+    long = [word for word in text.split() if sum(map(str.isalpha, word)) >= SHOUTED_LETTERS]
+    return text.upper() == text and len(long) >= SHOUTED_WORDS and len(text.lower()) == len(text)
 
 
 _MAY_NAME = re.compile(rf"[{UPPER}@#]|www\.|://|\b(?:my|our|user's)\s+(?:\w+\s+)?(?:{RELATION_PATTERN})\b")

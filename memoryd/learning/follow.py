@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Protocol
 
 from memoryd.domain.ports import Ports
@@ -57,6 +59,13 @@ async def retry_parked(
 
 def _key(work: Work) -> tuple[Owner, str]:
     return work.owner, work.thread_id
+
+
+def _fault_of(error: Exception) -> str:
+    """Return what went wrong and where, without a word of what was said: an error's message may quote it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{where}"
 
 
 class Nobody:
@@ -143,6 +152,8 @@ class Learner:
         await self._notice(0, progress.now)
         waiting = await self._ports.store.work_in([WorkState.WAITING], limit=MOST_WAITING, kind=self.kind)
         progress.total_count = len(waiting)
+        if waiting and self._is_waiting():
+            return {"put_off": len(waiting)}  # the language model is left alone, or has used up its day
         return dict(await self._read_all(waiting, progress))
 
     async def _notice(self, wait_s: float, now: datetime) -> None:
@@ -203,9 +214,10 @@ class Learner:
                 await self._put_off(held, error.reason, may_park=False)
                 return None
             except Exception as error:  # noqa: BLE001  one thread that cannot be read keeps no other from it
-                self._tell(type(error).__name__)
+                fault = _fault_of(error)
+                self._tell(fault)
                 counts["failed"] += 1
-                return await self._after_failure(held, type(error).__name__, counts)
+                return await self._after_failure(held, fault, counts)
             counts += Counter({"messages": done.message_count, **done.outcomes})
             return replace(held, seq=done.seq) if done.goes_on else None  # the next page looks how it stands
 
