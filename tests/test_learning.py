@@ -98,6 +98,19 @@ async def test_without_an_extractor_nothing_waits(ports, clock):
     assert (1, ["I'm vegan"]) == (await learner(ports, clock).step(), await known(memory))  # one that comes later
 
 
+async def test_of_each_thread_the_first_new_message_is_told(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    await memory.append("t", TALK)
+    await memory.append("z", TALK[:2])
+    found = await ports.store.first_said_past(0, limit=100)
+    assert [("t", 1, 6), ("z", 1, 2)] == [(one.thread_id, one.seq, one.count) for one in found]
+    assert [("z", 1)] == [
+        (one.thread_id, one.seq) for one in await ports.store.first_said_past(found[0].last_number, limit=100)
+    ]
+    assert [] == await ports.store.first_said_past(found[1].last_number, limit=100)
+    assert [("t", 4)] == [(one.thread_id, one.count) for one in await ports.store.first_said_past(0, limit=4)]
+
+
 async def test_a_contradiction_supersedes_and_a_repetition_reinforces(ports, clock):
     memory = Local(ports, clock, user_id="alice")
     for text in ("My favorite color is red", "My favorite color is blue", "My favorite color is blue"):
