@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from memoryd.domain.ports import Ports
+from memoryd.errors import MemorydError
 from memoryd.learning.extract import at_once, extract_thread, extract_threads, notice, unnoticed, write_work
 from memoryd.learning.extractor import Exchange, Extractor, Learnt, NotNow
 from memoryd.model.change import ChangeSet
@@ -63,7 +64,7 @@ def _key(work: Work) -> tuple[Owner, str]:
 
 def _fault_of(error: Exception) -> str:
     """Return what went wrong and where, without a word of what was said: an error's message may quote it."""
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = [] if isinstance(error, MemorydError) else traceback.extract_tb(error.__traceback__)  # it says enough
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{where}"
 
