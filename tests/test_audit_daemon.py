@@ -12,7 +12,7 @@ import time
 
 import grpc
 import pytest
-from memory_client import Draft, NotFound, PermissionDenied, Unavailable
+from memory_client import Draft, MessageDraft, NotFound, PermissionDenied, Unavailable
 
 from memoryd.cli.audit import _rpc
 from memoryd.daemon.schedule import JOBS
@@ -65,6 +65,23 @@ def test_every_call_is_there_with_its_outcome_and_no_content(folder):
         assert [sorted(ids), [grant_id]] == [sorted(cleaned[0]), cleaned[1]]
         opened = [r for r in records(path) if r["rpc"] == "OpenSandbox"]
         assert [[grant_id]] == [r["ids"] for r in opened]
+
+
+def test_it_tells_for_whom_the_daemon_learnt(folder):
+    with running(folder, config=f"{NO_MODEL}[learning]\nwait_s = 3600\n") as daemon:
+        for user in ("alice", "bob"):
+            with daemon.client(user) as client:
+                client.append("t", [MessageDraft(content="I'm vegan"), MessageDraft(content="what is new?")])
+        with daemon.client() as host:
+            run = host.run_job("extraction")
+            while host.job_run(run.id).end_time is None:
+                time.sleep(0.05)
+        lines = [one for one in records(folder / "audit.jsonl") if one["rpc"] == "extraction" and one.get("ids")]
+        learnt = {one.get("user_id", ""): one["ids"] for one in lines}
+        with daemon.client("alice") as client:
+            held = [one.id for one in client.page().memories]
+    assert (["alice", "bob"], held) == (sorted(learnt), learnt["alice"])
+    assert "extraction" == _rpc("Extraction")
 
 
 def test_no_log_holds_a_token_or_a_word_of_content(folder):

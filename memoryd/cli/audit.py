@@ -17,6 +17,7 @@ from memory_cli.parser import parse_past
 from memoryd.audit.reading import read_audit
 from memoryd.daemon.schedule import JOBS
 from memoryd.errors import InvalidArgument
+from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB
 from memoryd.service.methods import RULES
 
 __all__ = ["add_audit_command"]
@@ -127,7 +128,7 @@ def add_audit_command(
 def _rpc(text: str) -> str:
     """Return the name of a method, however its letters are cased."""
     served = [path.partition("/")[2] for path in RULES]
-    for name in (*served, *JOBS, "unknown"):
+    for name in (*served, *JOBS, EXTRACTION_JOB, LLM_EXTRACTION_JOB, "reembedding", "unknown"):
         if name.lower() == text.lower():
             return name
     near = get_close_matches(text, served, 1)

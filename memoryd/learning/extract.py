@@ -8,6 +8,8 @@ scope of its message, and counts against the quota of its grant.
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +22,10 @@ from memoryd.errors import Contended
 from memoryd.learning.extractor import Exchange, Extractor, Learnt
 from memoryd.learning.review import proposed
 from memoryd.learning.writing import embedded, judged, offered, quota_locks
+from memoryd.model.call_context import CallContext, in_call
 from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import FirstSaid, Message, Thread
+from memoryd.model.scope import Owner
 from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, Work, WorkState
 
 __all__ = [
@@ -317,7 +321,21 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
 
     threads = [thread_lock(owner, step.work.thread_id) for step in steps]
     locks = [owner, *threads, *quota_locks([offer for _, offer in offers], ports)]
-    return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
+    with in_call(_call_for(owner, steps[0].work.kind, now)) if offers else contextlib.nullcontext():
+        return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
+
+
+def _call_for(owner: Owner, kind: str, now: datetime) -> CallContext:
+    """Return what the audit says of facts that the daemon writes by itself: for whom it does."""
+    return CallContext(
+        time=now,
+        call=secrets.token_hex(6),
+        rpc=kind,
+        door="daemon",
+        agent_id=owner.agent_id,
+        user_id=owner.scope.user_id or "",
+        chat_id=owner.scope.chat_id or "",
+    )
 
 
 async def _still(step: _Step, ports: Ports) -> Work | None:
