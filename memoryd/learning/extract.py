@@ -9,7 +9,6 @@ scope of its message, and counts against the quota of its grant.
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,6 +42,7 @@ AT_ONCE = {EXTRACTION_JOB: 128, LLM_EXTRACTION_JOB: 32}
 MOST_CHARACTERS = {EXTRACTION_JOB: 64_000, LLM_EXTRACTION_JOB: 16_000}
 """Of them, but for one that is longer; a question to a model has room for no more."""
 ALONE = 2  # failures in a row from which messages are read one by one
+CALL_ID = 12  # characters by which a line of the audit is known
 WRITTEN_AT_ONCE = 64  # facts, but for those of one message; other writes of their owner wait meanwhile
 NOTICED = 2048  # messages that are looked at together for the threads they are of
 _CURSORS = {EXTRACTION_JOB: "learning", LLM_EXTRACTION_JOB: "llm_learning"}
@@ -321,15 +321,19 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
 
     threads = [thread_lock(owner, step.work.thread_id) for step in steps]
     locks = [owner, *threads, *quota_locks([offer for _, offer in offers], ports)]
-    with in_call(_call_for(owner, steps[0].work.kind, now)) if offers else contextlib.nullcontext():
+    with (
+        in_call(_call_for(owner, steps[0].work.kind, ports.new_id()[:CALL_ID], now))
+        if offers
+        else contextlib.nullcontext()
+    ):
         return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
 
 
-def _call_for(owner: Owner, kind: str, now: datetime) -> CallContext:
+def _call_for(owner: Owner, kind: str, call: str, now: datetime) -> CallContext:
     """Return what the audit says of facts that the daemon writes by itself: for whom it does."""
     return CallContext(
         time=now,
-        call=secrets.token_hex(6),
+        call=call,
         rpc=kind,
         door="daemon",
         agent_id=owner.agent_id,
