@@ -219,14 +219,19 @@ async def test_a_reply_that_is_never_one_parks_its_thread_alone(ram_ports, clock
     assert 6 == len(chat.asked)
 
 
-@pytest.mark.parametrize("prose", ["🙃 not json at all", "<html><body>login required</body></html>", "Das geht nicht."])
-async def test_prose_that_no_message_bears_is_no_answer_for_long(ram_ports, clock, chat, prose):
-    memory = Local(ram_ports, clock, user_id="alice")
+async def eight_threads_read(ports, clock, chat, answer):
+    memory = Local(ports, clock, user_id="alice")
     for n in range(8):
         await memory.append(f"t{n}", MessageDraft(content=f"My evening number {n} belongs to the violin"))
-    learner = learner_at(chat, ram_ports, clock)
-    chat.answer = prose
+    learner = learner_at(chat, ports, clock)
+    chat.answer = answer
     await learner.step()
+    return learner
+
+
+@pytest.mark.parametrize("prose", ["🙃 not json at all", "<html><body>login required</body></html>", "Das geht nicht."])
+async def test_prose_that_no_message_bears_is_no_answer_for_long(ram_ports, clock, chat, prose):
+    learner = await eight_threads_read(ram_ports, clock, chat, prose)
     waiting = await ram_ports.store.work_in([WorkState.WAITING], limit=9)
     assert (MOST_PROSE, 8 - MOST_PROSE + 1) == (len(chat.asked), len(waiting))
     assert "prose" in learner.fault
@@ -241,12 +246,7 @@ async def test_prose_that_no_message_bears_is_no_answer_for_long(ram_ports, cloc
     ["There are no facts to remember here.", "No information about the user.", "Empty.", '{"facts": ["It rains"]}'],
 )
 async def test_a_model_may_say_in_its_way_that_there_is_nothing(ram_ports, clock, chat, nothing):
-    memory = Local(ram_ports, clock, user_id="alice")
-    for n in range(8):
-        await memory.append(f"t{n}", MessageDraft(content=f"My evening number {n} belongs to the violin"))
-    learner = learner_at(chat, ram_ports, clock)
-    chat.answer = nothing
-    await learner.step()
+    await eight_threads_read(ram_ports, clock, chat, nothing)
     assert [WorkState.IDLE] * 8 == [one.state for one in await ram_ports.store.work_in([*WorkState], limit=9)]
 
 

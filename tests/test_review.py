@@ -153,6 +153,7 @@ def test_the_operator_decides_by_command(folder):
         assert (0, "", "nothing waits\n") == run("review", "list")
         memory.append("t", [MessageDraft(content="I'm vegan"), MessageDraft(content="I live in Porto\x1b[2J")])
         assert "proposed 2" in run("jobs", "run", "extraction")[1]
+        assert "2 learnt facts wait for approval" in "".join(run("status")[1:])
         code, out, _ = run("review", "list", "--user", "alice")
         assert (0, 2) == (code, len(out.splitlines()))
         assert "\x1b" not in out
@@ -162,5 +163,6 @@ def test_the_operator_decides_by_command(folder):
         code, out, err = run("review", "reject", ids[0], "z" * 26)
         assert (1, f"rejected {ids[0][:8]}\n") == (code, out)
         assert "waits to be approved" in err
+        assert "wait for approval" not in "".join(run("status")[1:])
         assert ["I live in Porto now"] == [one.content for one in memory.page().memories]
         assert 2 == run("review", "approve", *ids, "--as", "x")[0]

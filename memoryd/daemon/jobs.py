@@ -171,9 +171,9 @@ class Jobs:
 
     async def start(self, name: str, *, dry_run: bool = False) -> Run:
         """Begin a run by call, or join the one that is under way; a dry run is over when this returns."""
-        if dry_run and not self.job(name).has_dry_run:
+        job = self.job(name)
+        if dry_run and not job.has_dry_run:
             raise InvalidArgument(f"{name} has no dry run; it changes no memory", field="dry_run")
-        self.job(name)
         if name in self._running:
             held = self._running[name][0]
             if held.dry_run != dry_run:

@@ -18,7 +18,6 @@ from memoryd.learning.llm_extractor import LlmExtractor
 from memoryd.learning.rules import RulesExtractor
 from memoryd.learning.summaries import Summaries
 from memoryd.llm.endpoint import ChatEndpoint, EndpointRefused
-from memoryd.model.limits import MAX_PROPOSALS
 from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, WorkState
 
 __all__ = ["Learners", "make_endpoint", "make_extractor"]
@@ -110,7 +109,7 @@ class Learners:
         parked = sum(count for (_, state), count in counts.items() if state is WorkState.PARKED)
         if parked:
             found.append(f"{parked} threads cannot be learnt from, and are parked; see: memoryd jobs list")
-        proposals = len(await self._ports.store.proposals(limit=MAX_PROPOSALS))
+        proposals = await self._ports.store.proposal_count()
         if proposals:
             found.append(f"{proposals} learnt facts wait for approval; see: memoryd review list")
         return found

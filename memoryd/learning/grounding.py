@@ -12,7 +12,7 @@ from memoryd.knowledge.language.values import value_of
 from memoryd.knowledge.language.words import NUMBER_WORDS
 from memoryd.knowledge.reading import Reading
 
-__all__ = ["LEAST_OF_SUMMARY", "adds_names_or_figures", "borne", "contradicts", "turns"]
+__all__ = ["adds_names_or_figures", "borne", "contradicts", "sums_up", "turns"]
 
 LEAST_OF_SUMMARY = 0.4
 """Share of the words of a summary that what it sums up must have: of one in other words, and of no refusal, half."""
@@ -76,6 +76,11 @@ def _counts_otherwise(fact: str, text: str) -> bool:
 
 def _in_digits(text: str) -> str:
     return " ".join(NUMBER_WORDS.get(word, word) for word in text.casefold().split())
+
+
+def sums_up(summary: str, text: str) -> bool:
+    """Whether a summary tells of a text and of nothing else: with enough of its words, and no other name or figure."""
+    return borne(summary, text) >= LEAST_OF_SUMMARY and not adds_names_or_figures(summary, text)
 
 
 def turns(fact: str, text: str) -> bool:

@@ -20,7 +20,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.writing.session import WriteSession
 from memoryd.errors import InvalidArgument, LimitExceeded, TrustTooLow, Unavailable
 from memoryd.index.analysis import embedded_text
-from memoryd.learning.grounding import LEAST_OF_SUMMARY, adds_names_or_figures, borne
+from memoryd.learning.grounding import sums_up
 from memoryd.learning.language_model import LanguageModel
 from memoryd.llm.replies import text_in_reply
 from memoryd.model.caller import Caller
@@ -127,9 +127,7 @@ async def _by_model(content: str, model: LanguageModel, ports: Ports) -> str:
     except Unavailable:
         return ""
     said = " ".join(text_in_reply(reply.text, "digest").split())
-    if len(said) > MOST_OF_DIGEST or adds_names_or_figures(said, content) or borne(said, content) < LEAST_OF_SUMMARY:
-        return ""
-    if ports.secrets([said]):
+    if len(said) > MOST_OF_DIGEST or not sums_up(said, content) or ports.secrets([said]):
         return ""
     return f"{first}\n{said}"
 

@@ -21,7 +21,7 @@ from memoryd.domain.ports import Ports
 from memoryd.errors import ThreadNotFound, Unavailable
 from memoryd.knowledge.language.fillers import is_filler
 from memoryd.knowledge.language.values import value_of
-from memoryd.learning.grounding import LEAST_OF_SUMMARY, adds_names_or_figures, borne
+from memoryd.learning.grounding import sums_up
 from memoryd.learning.language_model import LanguageModel
 from memoryd.llm.replies import text_in_reply
 from memoryd.model.caller import Caller
@@ -158,7 +158,7 @@ async def _by_model(thread: Thread, turns: Sequence[_Turn], model: LanguageModel
             return ""
         said = text_in_reply(reply.text, "summary")
         read = f"{before}\n{' '.join(f'{turn.speaker} {turn.said}' for turn in part)}"
-        if len(said) > MOST_OF_SUMMARY or adds_names_or_figures(said, read) or borne(said, read) < LEAST_OF_SUMMARY:
+        if len(said) > MOST_OF_SUMMARY or not sums_up(said, read):
             return ""
         before = said
     return before

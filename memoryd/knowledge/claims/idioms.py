@@ -9,7 +9,7 @@ is in doubt.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib import resources
@@ -133,9 +133,16 @@ _FOLLOWS = (
 
 def idioms_in(text: str) -> tuple[Idiom, ...]:
     """Return the idioms in which a speaker tells of an end or a turn of their own; `text` is plain."""
-    sentences = (one for one in _SENTENCE.split(text) if not any(pattern.search(one) for pattern in _NOT_MEANT))
-    found = (idiom for sentence in sentences for idiom in _Sentence(sentence).idioms())
+    found = (idiom for sentence in _SENTENCE.split(text) for idiom in _idioms_of(sentence))
     return tuple(islice(found, MOST_IDIOMS))
+
+
+def _idioms_of(sentence: str) -> Iterator[Idiom]:
+    if any(pattern.search(sentence) for pattern in _NOT_MEANT):
+        return
+    found = [(turn, match) for turn, pattern in _IDIOMS.items() for match in pattern.finditer(sentence)]
+    if found:
+        yield from _Sentence(sentence, found).idioms()
 
 
 def another_in(sentence: str) -> re.Match[str] | None:
@@ -155,19 +162,17 @@ class _Word(NamedTuple):
 
 
 class _Sentence:
-    """A sentence, its words and its clauses."""
+    """A sentence in which idioms were found, its words and its clauses."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, found: Sequence[tuple[Turn, re.Match[str]]]) -> None:
+        self.text, self._found = text, found
         self._words = [_Word(match[0].lower(), *match.span()) for match in _WORD.finditer(text)]
         self._stems = stem((words_in(word.text) or [""])[0] for word in self._words)
         self._ends = [match.start() for match in _CLAUSE_ENDS.finditer(text)]
-        self._found = [(turn, match) for turn, pattern in _IDIOMS.items() for match in pattern.finditer(text)]
-        self._starts = {match.start() for _, match in self._found}
-        another, lead = another_in(text), LED.match(text)
+        self._starts = {match.start() for _, match in found}
+        another = another_in(text)
         self._subject = another.span("who") if another else (0, len(text))
-        said = lead.end() if lead else 0
-        self._first_end = min((end for end in self._ends if end > said), default=len(text))
+        self._first_end = min((end for end in self._ends if end > self._subject[0]), default=len(text))
 
     def idioms(self) -> Iterator[Idiom]:
         """Yield its idioms, but for those that are limited to a time or a part, or are not so."""

@@ -47,7 +47,7 @@ _VOCABULARY = {
     ),
     "profession_pattern": PROFESSION_PATTERN,
 }
-_CLAUSE = re.compile(r"[^,.;!?]*")
+_REST_OF_CLAUSE = "[^,.;!?]*"
 _NAMES = re.compile(rf"~({'|'.join(sorted(_VOCABULARY, key=len, reverse=True))})")
 
 
@@ -61,8 +61,6 @@ class Rewrite:
     """A sentence and what it becomes."""
     is_sure: bool = True
     """Whether what it reads may retire an older statement; else it only contests."""
-    goes_on: bool = True
-    """Whether the rest of the clause stays behind it; else it tells of when, where and why, and goes."""
 
 
 def _read() -> Iterator[Rewrite]:
@@ -72,8 +70,9 @@ def _read() -> Iterator[Rewrite]:
         written = _NAMES.sub(lambda match: _VOCABULARY[match[1]], pattern)
         said, _, becomes = example.removeprefix("> ").partition(" > ")
         sure, kept = plain.startswith("= "), plain[2:]
-        goes_on = not kept.endswith(".")
-        yield Rewrite(re.compile(written, re.IGNORECASE), kept.removesuffix("."), (said, becomes), sure, goes_on)
+        if kept.endswith("."):  # the rest of the clause tells of when, where and why, and goes
+            written = f"(?:{written}){_REST_OF_CLAUSE}"
+        yield Rewrite(re.compile(written, re.IGNORECASE), kept.removesuffix("."), (said, becomes), sure)
 
 
 REWRITES: tuple[Rewrite, ...] = tuple(_read())
@@ -90,8 +89,7 @@ def rewritten(sentence: str) -> tuple[str, bool]:
     for row in REWRITES:
         match = row.pattern.search(sentence) if row.plain not in done else None
         if match is not None:  # what one row has written is not written again by another
-            end = match.end() if row.goes_on else _CLAUSE.match(sentence, match.end()).end()  # type: ignore[union-attr]
-            sentence = f"{sentence[: match.start()]}{match.expand(row.plain)}{sentence[end:]}"
+            sentence = f"{sentence[: match.start()]}{match.expand(row.plain)}{sentence[match.end() :]}"
             done.add(row.plain)
             is_sure = is_sure and row.is_sure
     return sentence, is_sure

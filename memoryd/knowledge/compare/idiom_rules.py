@@ -37,7 +37,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 """What says of a thing that it is not so, or not liked."""
-_BESIDE = re.compile(
+_AFTER_THING = re.compile(
     r"[,.;(]| (?:for|at|in|after|before|every|each|during|because|when|since|most|all day|twice|once|with|on|as"
     r"|by|about) ",
     re.IGNORECASE,
@@ -127,7 +127,7 @@ def _parts_of(old: str) -> tuple[frozenset[str], ...]:
     of = _OF.match(said)
     kind = frozenset[str]() if of is None or _TRAIT.search(of[0]) else value_of(of["kind"]) - _PLAIN
     said = said[of.end() :] if of else said
-    parts = [words for part in _BESIDE.split(said) if (words := _telling(part))]
+    parts = [words for part in _AFTER_THING.split(said) if (words := _telling(part))]
     thing, beside, *_ = (*parts, frozenset[str](), frozenset[str]())
     return thing or value_of(said) - _LIKED, beside, names_of(_SPEAKER.sub("", _WHOSE.sub("", old))), kind
 
