@@ -349,6 +349,7 @@ MUTANTS = [
     ("memoryd/llm/endpoint.py", "if is_known:", "if True:", "tests/test_llm.py"),
     ("memoryd/learning/extract.py", "held is None or held.seq != step.work.seq or", "held is None or", LEARNING),
     ("memoryd/learning/llm_extractor.py", "if self._prose >= MOST_PROSE:", "if False:", "tests/test_llm.py"),
+    ("memoryd/learning/backoff.py", "min(failed_count - 1, MOST_DOUBLINGS)", "(failed_count - 1)", "tests/test_llm.py"),
     ("memoryd/learning/grounding.py", "    if _counts_otherwise(fact, text):", "    if False:", "tests/test_llm.py"),
     ("memoryd/knowledge/compare/attribute_rules.py", "and not (said.is_sure and known.is_sure):", "and False:", PAIRS),
     ("memoryd/knowledge/claims/idioms.py", 'self._subject = another.span("who") if another else (0, len(text))',

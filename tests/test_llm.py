@@ -12,6 +12,7 @@ from memory_client import Kind, MessageDraft, Trust
 
 from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.threads import ThreadKey
+from memoryd.learning.backoff import backoff_s
 from memoryd.learning.follow import Learner
 from memoryd.learning.language_model import prompt_of
 from memoryd.learning.llm_extractor import MOST_PROSE, LlmExtractor
@@ -294,6 +295,30 @@ async def test_it_is_left_alone_for_longer_and_longer_and_as_long_as_it_asks(ram
             await model.ask("judgement.v1", "x")
         assert asked == len(chat.asked)
         clock.now += timedelta(seconds=seconds)
+
+
+async def test_it_may_be_away_for_weeks(ram_ports, clock, chat):
+    learner = learner_at(chat, ram_ports, clock)
+    chat.answer = 503
+    for _ in range(1030):  # two to the power of 1,024 is more than a float holds
+        with pytest.raises(ChatUnavailable):
+            await learner.model.ask("judgement.v1", "x")
+        clock.now += timedelta(minutes=11)
+    await Local(ram_ports, clock, user_id="alice").append("t", MessageDraft(content="The violin belongs to me"))
+    await learner.step()
+    assert [(WorkState.WAITING, 1)] == [
+        (one.state, one.attempts) for one in await ram_ports.store.work_in([*WorkState], limit=9)
+    ]
+    assert "answer" in learner.fault or "503" in learner.fault
+    clock.now += timedelta(minutes=11)
+    chat.answer = facts(("The violin belongs to me", 1))
+    await learner.step()
+    assert ["The violin belongs to me"] == await contents(ram_ports, clock)
+
+
+def test_a_pause_doubles_up_to_the_longest():
+    pauses = [backoff_s(failed, first_s=5.0, longest_s=600.0) for failed in (1, 2, 3, 7, 8, 9, 1025, 10**9)]
+    assert [5, 10, 20, 320, 600, 600, 600, 600] == pauses
 
 
 async def test_a_clock_that_was_wrong_does_not_keep_it_from_being_asked(ram_ports, clock, chat):

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from memoryd.domain.ports import Ports
 from memoryd.errors import MemorydError
+from memoryd.learning.backoff import backoff_s
 from memoryd.learning.extract import at_once, extract_thread, extract_threads, notice, unnoticed, write_work
 from memoryd.learning.extractor import Exchange, Extractor, Learnt, NotNow
 from memoryd.model.change import ChangeSet
@@ -271,7 +272,7 @@ class Learner:
     async def _put_off(self, work: Work, error: str, *, may_park: bool = True) -> None:
         attempts = work.attempts + 1
         parked = may_park and attempts >= self._most_attempts
-        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(attempts - 1, 10))
+        pause_s = backoff_s(attempts, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S)
         later = replace(
             work,
             attempts=attempts,

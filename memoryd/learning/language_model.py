@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from memoryd.learning.backoff import backoff_s
 from memoryd.learning.budget import BudgetSpent, DailyBudget, Spent
 from memoryd.llm.endpoint import ChatEndpoint, ChatUnavailable, QuestionRefused, Reply
 from memoryd.model.validation import text_digest
@@ -123,5 +124,5 @@ class LanguageModel:
         self._failed += 1
         self.failed_count += 1
         self.fault = error.message
-        pause_s = max(error.retry_after_s, min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (self._failed - 1)))
+        pause_s = max(error.retry_after_s, backoff_s(self._failed, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S))
         self._left_alone_until = self._clock() + timedelta(seconds=pause_s)

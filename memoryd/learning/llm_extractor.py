@@ -17,6 +17,7 @@ from memoryd.errors import Unavailable
 from memoryd.knowledge.learning.patterns import CATEGORIES
 from memoryd.knowledge.learning.sentences import own_sentences
 from memoryd.knowledge.learning.stated import stated_sentences
+from memoryd.learning.backoff import backoff_s
 from memoryd.learning.budget import BudgetSpent
 from memoryd.learning.extractor import Exchange, Learnt, NotNow
 from memoryd.learning.grounding import adds_names_or_figures, borne, contradicts, turns
@@ -112,7 +113,7 @@ class LlmExtractor:
             return
         self._prose += 1
         if self._prose >= MOST_PROSE:
-            pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (self._prose - MOST_PROSE))
+            pause_s = backoff_s(self._prose - MOST_PROSE + 1, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S)
             raise NotNow("the language model answers with prose that no message bears", for_s=pause_s)
 
     def _learnt(self, said: SaidInReply, shown: Sequence[_Shown]) -> Learnt | None:
