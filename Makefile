@@ -136,7 +136,7 @@ compare: $(READY)  ## Ask this checkout and another one the same 2,400 questions
 	$(BIN)/python -m tests.compare $(OLD) $(ARGS)
 
 mutants: $(READY)  ## Plant known bugs in a copy and see that the tests kill each (minutes)
-	$(BIN)/python -m tests.mutants
+	$(BIN)/python -m tests.plant_mutants
 
 lock: $(READY)  ## Resolve requirements.lock anew
 	$(BIN)/uv pip compile -q --upgrade --generate-hashes --extra dev --no-header --no-annotate --python-version 3.11 pyproject.toml -o requirements.lock

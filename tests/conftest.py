@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import ports_over, ram_store
 from tests.doors import a_world
 from tests.llm_endpoint import MADE, chat_endpoint
 from tests.support import BIN, Daemon, figures, running, short_folder
@@ -109,6 +110,13 @@ def _unforeseen(reporter) -> set[str]:
     lines = Path(os.environ["MEMORYD_SKIPS"]).read_text().splitlines()
     allowed = {line.partition("#")[0].strip() for line in lines} - {""}
     return {_reason(report) for report in reporter.stats.get("skipped", [])} - allowed
+
+
+@pytest.fixture
+async def ram_ports():
+    """A daemon's ports over a store in memory."""
+    async with ports_over(ram_store()) as made:
+        yield made
 
 
 @pytest.fixture

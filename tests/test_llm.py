@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from datetime import timedelta
@@ -12,30 +11,20 @@ from memory_client import Kind, MessageDraft, Trust
 
 from memoryd.domain.conversation.append import append
 from memoryd.domain.conversation.threads import ThreadKey
-from memoryd.learning.backoff import backoff_s
 from memoryd.learning.follow import Learner
 from memoryd.learning.language_model import prompt_of
 from memoryd.learning.llm_extractor import MOST_PROSE, LlmExtractor
 from memoryd.learning.rules import RulesExtractor
-from memoryd.llm.endpoint import ChatEndpoint, ChatUnavailable, QuestionRefused
 from memoryd.model.caller import Caller
 from memoryd.model.work import LLM_EXTRACTION_JOB, WorkState
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.llm_endpoint import facts, model_at
-
-FORMS = 3  # in which a reply is asked for
 
 
 @pytest.fixture(params=["ram", "duckdb"])
 async def ports(request, folder):
     store = ram_store() if request.param == "ram" else open_duckdb(folder)
     async with ports_over(store) as made:
-        yield made
-
-
-@pytest.fixture
-async def ram_ports():
-    async with ports_over(ram_store()) as made:
         yield made
 
 
@@ -285,95 +274,6 @@ async def test_a_question_that_is_refused_parks_its_thread(ram_ports, clock, cha
         clock.now += timedelta(hours=1)
     parked = await ram_ports.store.work_in([WorkState.PARKED], limit=9)
     assert ["QuestionRefused"] == [one.error for one in parked]
-
-
-async def test_it_is_left_alone_for_longer_and_longer_and_as_long_as_it_asks(ram_ports, clock, chat):
-    model = model_at(chat, ram_ports, clock)
-    chat.answer = 429
-    for asked, seconds in ((1, 6.9), (1, 0.2), (2, 6.9), (2, 3.2), (3, 19)):
-        with pytest.raises(ChatUnavailable):
-            await model.ask("judgement.v1", "x")
-        assert asked == len(chat.asked)
-        clock.now += timedelta(seconds=seconds)
-
-
-async def test_it_may_be_away_for_weeks(ram_ports, clock, chat):
-    learner = learner_at(chat, ram_ports, clock)
-    chat.answer = 503
-    for _ in range(1030):  # two to the power of 1,024 is more than a float holds
-        with pytest.raises(ChatUnavailable):
-            await learner.model.ask("judgement.v1", "x")
-        clock.now += timedelta(minutes=11)
-    await Local(ram_ports, clock, user_id="alice").append("t", MessageDraft(content="The violin belongs to me"))
-    await learner.step()
-    assert [(WorkState.WAITING, 1)] == [
-        (one.state, one.attempts) for one in await ram_ports.store.work_in([*WorkState], limit=9)
-    ]
-    assert "answer" in learner.fault or "503" in learner.fault
-    clock.now += timedelta(minutes=11)
-    chat.answer = facts(("The violin belongs to me", 1))
-    await learner.step()
-    assert ["The violin belongs to me"] == await contents(ram_ports, clock)
-
-
-def test_a_pause_doubles_up_to_the_longest():
-    pauses = [backoff_s(failed, first_s=5.0, longest_s=600.0) for failed in (1, 2, 3, 7, 8, 9, 1025, 10**9)]
-    assert [5, 10, 20, 320, 600, 600, 600, 600] == pauses
-
-
-async def test_a_clock_that_was_wrong_does_not_keep_it_from_being_asked(ram_ports, clock, chat):
-    model = model_at(chat, ram_ports, clock)
-    clock.now += timedelta(days=400)
-    chat.answer = 503
-    with pytest.raises(ChatUnavailable):
-        await model.ask("judgement.v1", "x")
-    clock.now -= timedelta(days=400)
-    chat.answer = "both"
-    assert "both" == (await model.ask("judgement.v1", "x")).text
-
-
-async def test_so_many_questions_are_under_way_at_once(ram_ports, clock, chat):
-    model = model_at(chat, ram_ports, clock)
-    most, now = 0, 0
-
-    def answer(_):
-        nonlocal most, now
-        now += 1
-        most = max(most, now)
-        time.sleep(0.05)
-        now -= 1
-        return "both"
-
-    chat.answer = answer
-    await asyncio.gather(*(model.ask("judgement.v1", "x") for _ in range(8)))
-    assert 2 == most
-
-
-async def test_an_endpoint_that_knows_no_schemas_is_asked_without(ram_ports, clock, chat):
-    endpoint = ChatEndpoint(chat.url, "m", api_key="k")
-
-    def answer(body):
-        form = body.get("response_format", {}).get("type")
-        return {"json_schema": 422, "json_object": 400}.get(form, "both")
-
-    chat.answer = answer
-    for asked in (FORMS, FORMS + 1):
-        assert "both" == (await endpoint.ask("s", "q", {"type": "object"})).text
-        assert asked == len(chat.asked)
-    assert ["json_schema", "json_object", None, None] == [
-        asked.get("response_format", {}).get("type") for asked in chat.asked
-    ]
-    assert {"Bearer k"} == {asked["key"] for asked in chat.asked}
-    chat.answer = lambda body: 500 if "response_format" in body else "both"
-    other = ChatEndpoint(chat.url, "m", api_key="k")
-    for _ in range(2):  # that it fails tells nothing of the form
-        await other.ask("s", "q", {"type": "object"})
-    assert 2 == sum(body.get("response_format", {}).get("type") == "json_schema" for body in chat.asked[-6:])
-    await other.close()
-    chat.answer = 422
-    with pytest.raises(QuestionRefused):
-        await endpoint.ask("s", "q", {"type": "object"})
-    await endpoint.close()
 
 
 async def test_an_endpoint_that_refuses_everything_is_left_alone(ram_ports, clock, chat):

@@ -28,12 +28,6 @@ async def ports(request, folder):
         yield made
 
 
-@pytest.fixture
-async def ram_ports():
-    async with ports_over(ram_store()) as made:
-        yield made
-
-
 async def test_the_days_budget_is_kept_over_restarts_and_the_next_day_opens_anew(ports, clock, chat):
     clock.now = clock.now.replace(hour=22, minute=0)
     chat.usage = {"prompt_tokens": 900, "completion_tokens": 100}

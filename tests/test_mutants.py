@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import MUTANTS, ROOT
+from tests.mutants import MUTANTS
+from tests.plant_mutants import ROOT
 
 
 @pytest.mark.parametrize(("name", "old", "new", "tests"), MUTANTS, ids=range(len(MUTANTS)))
