@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm crash attack mutants lock wheel clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-contradiction crash attack mutants lock wheel clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -123,6 +123,14 @@ compare-others: $(READY) .venv-others/.ready  ## Search and add beside chromadb,
 
 test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language model on loopback (builds llama.cpp: minutes)
 	$(BIN)/python -m pytest -s tests/llm/real_model.py
+
+.venv-train/.ready: tests/contradiction/requirements.lock
+	$(PYTHON) -m venv .venv-train
+	.venv-train/bin/pip install -q --require-hashes --no-deps -r tests/contradiction/requirements.lock
+	@touch $@
+
+train-contradiction: .venv-train/.ready  ## Tune the model that reads an older and a newer statement together (about 20 minutes)
+	.venv-train/bin/python -m tests.contradiction.train
 
 crash: $(READY)  ## Kill the daemon 500 times and look for what it lost (about 20 minutes)
 	MEMORYD_KILLS=500 MEMORYD_TALK_KILLS=50 MEMORYD_LEARNING_KILLS=15 $(BIN)/python -m pytest tests/test_crash.py tests/test_talk_crash.py tests/test_learning_crash.py

@@ -10,6 +10,7 @@ BEHAVIOUR, STORE, INDEX = (
 TWO, PAIRS, LEARNING = "tests/test_two_daemons.py", "tests/knowledge/test_compare.py", "tests/test_learning.py"
 TALK, IDEMPOTENCY = "tests/conformance/test_conversations.py tests/test_two_daemons.py", "tests/test_idempotency.py"
 ACCESS, ORDER = "tests/test_access.py tests/test_access_order.py", "tests/test_order.py"
+CONTRADICTIONS = "tests/test_contradictions.py"
 KNOWLEDGE, PEOPLE = (
     "tests/conformance/test_knowledge.py tests/conformance/test_fading.py",
     "tests/conformance/test_people.py tests/conformance/test_forgetting_people.py",
@@ -248,7 +249,7 @@ MUTANTS = [
     ("memoryd/domain/reading/pairs.py", "return 0 <= gap <= CLOSE * known[older].place and not words.of_older_alone(",
      "return not words.of_older_alone(", ORDER),
     ("memoryd/domain/reading/ranking.py", "weights.trust_step * (BEST_TRUST", "0 * (BEST_TRUST", ORDER),
-    ("memoryd/domain/writing/judge.py", "KEPT_FOR_EQUALS = 2", "KEPT_FOR_EQUALS = 0",
+    ("memoryd/domain/writing/contest.py", "KEPT_FOR_EQUALS = 2", "KEPT_FOR_EQUALS = 0",
      "tests/test_grants.py tests/test_trust.py"),
     ("memoryd/domain/people/forget.py", "caller, ports, known_as)\n    members",
      "caller, ports, lambda n, d: d.first_named([n.lower()]))\n    members",
@@ -337,6 +338,17 @@ MUTANTS = [
     ("memoryd/learning/llm_extractor.py", "if self._prose >= MOST_PROSE:", "if False:", "tests/test_llm.py"),
     ("memoryd/learning/backoff.py", "min(failed_count - 1, MOST_DOUBLINGS)", "(failed_count - 1)",
      "tests/test_language_model.py"),
+    ("memoryd/learning/contradictions.py", "self._clock()) - AGAIN", "self._clock())", CONTRADICTIONS),
+    ("memoryd/learning/contradictions.py", "and (beside.same_subject or (", "and (True or (", CONTRADICTIONS),
+    ("memoryd/learning/contradictions.py", "        and not (older.key and newer.key)\n", "", CONTRADICTIONS),
+    ("memoryd/learning/contradictions.py", "== (KEPT, other.id)", "== (KEPT, '')", CONTRADICTIONS),
+    ("memoryd/learning/contradictions.py", "for one, entry in entries.items() if entry.memory.state_at(now) is State.LIVE}",
+     "for one, entry in entries.items()}", CONTRADICTIONS),
+    ("memoryd/learning/contradictions.py", "            await self._model.scores([PLAIN])", "            pass", CONTRADICTIONS),
+    ("memoryd/learning/contradictions.py", "self._waiting[owner] = self._waiting.pop(owner)", "pass", CONTRADICTIONS),
+    ("memoryd/domain/writing/contest.py", "[: max(0, free)]", "", CONTRADICTIONS),
+    ("memoryd/index/neighbours.py", "    if until is not None:", "    if False:", CONTRADICTIONS),
+    ("memoryd/embedding/contradiction.py", "0 < len(ids) <= MOST_PIECES", "0 < len(ids)", CONTRADICTIONS),
     ("memoryd/learning/grounding.py", "    if _counts_otherwise(fact, text):", "    if False:", "tests/test_llm.py"),
     ("memoryd/knowledge/compare/attribute_rules.py", "and not (said.is_sure and known.is_sure):", "and False:", PAIRS),
     ("memoryd/knowledge/claims/idioms.py", 'self._subject = another.span("who") if another else (0, len(text))',

@@ -28,14 +28,19 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "tea", "gold", "silver", "one", "tw
 GOLD = WORDS.index("gold")
 
 
-def model_in(folder: Path, *, logits: int = 1) -> Path:
-    """A model whose logit is 4 · (how often the text says "gold") − 2."""
-    tokenizer = tokenizers.Tokenizer(WordLevel({word: n for n, word in enumerate(WORDS)}, unk_token="[UNK]"))  # noqa: S106  no password
-    tokenizer.pre_tokenizer = Whitespace()
-    tokenizer.post_processor = TemplateProcessing(
+def tokenizer_of_words() -> tokenizers.Tokenizer:
+    """Whole words, and pairs as BERT has them."""
+    made = tokenizers.Tokenizer(WordLevel({word: n for n, word in enumerate(WORDS)}, unk_token="[UNK]"))  # noqa: S106  no password
+    made.pre_tokenizer = Whitespace()
+    made.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    tokenizer.save(str(folder / "tokenizer.json"))
+    return made
+
+
+def model_in(folder: Path, *, logits: int = 1) -> Path:
+    """A model whose logit is 4 · (how often the text says "gold") − 2."""
+    tokenizer_of_words().save(str(folder / "tokenizer.json"))
     constants = {"gold": np.array(GOLD), "four": np.full(logits, 4, np.float32), "two": np.full(logits, 2, np.float32)}
     nodes = [
         helper.make_node("Equal", ["input_ids", "gold"], ["is_gold"]),

@@ -175,6 +175,11 @@ class LearningConfig:
     extractor: str = key_of(
         "rules", "name", "rules, openai (beside the rules), host (an agent of yours), none, or one that a package adds"
     )
+    contradictions: str = key_of(
+        "builtin",
+        "name or path",
+        "the model that contests what the rules do not read: builtin, none, a directory",
+    )
     judge: str = key_of("none", "name", "who decides what the rules left contested", one_of=("none", "openai"))
     writer: str = key_of(
         "rules", "name", "who writes weekly digests and summaries of long threads", one_of=("rules", "openai", "none")

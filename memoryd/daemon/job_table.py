@@ -17,6 +17,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.writing.reembed import Reembedder
 from memoryd.identity.issuer import GrantIssuer
 from memoryd.learning.consolidation import end_learnt_sessions
+from memoryd.learning.contradictions import CONTRADICTION_JOB
 from memoryd.learning.judgement import judge_contested
 from memoryd.learning.reflection import DAYS, LEAST_NEW, reflect
 from memoryd.model.work import LLM_EXTRACTION_JOB
@@ -47,6 +48,7 @@ class JobTable:
                 "learn from all that waits, and end the sessions that were learnt from",
                 self.consolidation,
             ),
+            *self._of_contradictions(),
             *self._of_the_model(),
             Job("decay", "forget what has faded", self.decay),
             Job("gc", "erase what is past its grace", self.gc),
@@ -60,6 +62,16 @@ class JobTable:
             Job("reembedding", "give every memory a vector of the model in use", self.reembedding),
         )
         return {job.name: job for job in jobs}
+
+    def _of_contradictions(self) -> Iterator[Job]:
+        """Yield the job of the model that reads two statements together, if there is one."""
+        if self._ports.contradictions is not None:
+            meaning = "read what is new beside what is near it, and contest what it changes"
+            yield Job(CONTRADICTION_JOB, meaning, self.contradictions)
+
+    async def contradictions(self, progress: Progress) -> Mapping[str, int]:
+        """Look for changes that the rules do not read."""
+        return await self._learners.contradictions.everything(progress)
 
     def _of_the_model(self) -> Iterator[Job]:
         """Yield the jobs of the language model, as far as it is used."""
@@ -76,7 +88,8 @@ class JobTable:
         """Have the language model decide what is contested."""
         judge = self._learners.judge
         assert judge is not None  # noqa: S101  the job is listed where there is one
-        return await judge_contested(self._ports, judge, now=progress.now, dry_run=progress.dry_run)
+        until = await self._learners.contradictions.read_until()
+        return await judge_contested(self._ports, judge, now=progress.now, until=until, dry_run=progress.dry_run)
 
     async def enrichment(self, progress: Progress) -> Mapping[str, int]:
         """Look again for names in facts."""

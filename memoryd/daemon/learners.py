@@ -11,6 +11,7 @@ import structlog
 from memoryd.daemon.config import Config
 from memoryd.domain.ports import Ports
 from memoryd.learning.budget import DailyBudget, Limits
+from memoryd.learning.contradictions import Contradictions
 from memoryd.learning.extractor import Extractor, load_extractor
 from memoryd.learning.follow import Learner
 from memoryd.learning.language_model import LanguageModel
@@ -82,6 +83,9 @@ class Learners:
             most_attempts=learning.max_attempts,
             kind=LLM_EXTRACTION_JOB,
         )
+        self.contradictions = Contradictions(
+            ports, ports.contradictions, clock, lambda fault: log.warning("contradictions_not_read", fault=fault)
+        )
         self.kinds = (EXTRACTION_JOB,) if reader is None else (EXTRACTION_JOB, LLM_EXTRACTION_JOB)
         """The kinds of extraction that a session is done after."""
         self.writes = learning.writer != "none"
@@ -95,6 +99,7 @@ class Learners:
         """Return what is to run until the daemon stops."""
         yield self.rules.serve()
         yield self.llm.serve()
+        yield self.contradictions.serve()
         if self._summaries is not None:
             yield self._summaries.serve()
 
@@ -105,6 +110,8 @@ class Learners:
             found.append(f"nothing is learnt from messages now: {self.rules.fault}")
         if self.model is not None and (fault := self.llm.fault or self.model.fault):
             found.append(f"the language model is not used now: {fault}")
+        if self.contradictions.fault:
+            found.append(f"no model looks for contradictions: {self.contradictions.fault}")
         counts = await self._ports.store.work_counts()
         parked = sum(count for (_, state), count in counts.items() if state is WorkState.PARKED)
         if parked:

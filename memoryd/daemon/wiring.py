@@ -23,7 +23,8 @@ from memoryd.domain.policy import ContextPolicy, ConversationPolicy, Policy
 from memoryd.domain.ports import GrantCheck, LastThreads, NoGrants, Ports
 from memoryd.domain.rules import Rules
 from memoryd.domain.tokens import Measure, no_tokenizer
-from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder, Reranker
+from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder, PairReader, Reranker
+from memoryd.embedding.contradiction import builtin_reader, directory_reader
 from memoryd.embedding.directory import directory_encoder
 from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.packaged import builtin_encoder
@@ -127,6 +128,14 @@ def make_reranker(config: Config) -> Reranker | None:
     return CrossEncoder(Path(config.search.rerank).expanduser(), budget_s=config.search.rerank_budget_s)
 
 
+def make_contradictions(config: Config) -> PairReader | None:
+    """Return what reads two statements together, if anything does; ModelRefused if a directory cannot be used."""
+    wanted = config.learning.contradictions
+    if wanted == "none" or config.embedding.provider == "none":  # without vectors nothing is near
+        return None
+    return builtin_reader() if wanted == "builtin" else directory_reader(Path(wanted).expanduser())
+
+
 async def make_grants(store: Store) -> Grants:
     """Return the grants that the store holds."""
     known = await store.grants(), await store.token_keys()
@@ -218,6 +227,7 @@ async def make_ports(
         episodes=episodes,
         embedder=embedder,
         reranker=await asyncio.to_thread(make_reranker, config),
+        contradictions=await asyncio.to_thread(make_contradictions, config),
         new_id=new_id,
         secret=info.secret,
         policy=replace(policy_of(config), agents={name: policy_of(config.of_agent(name)) for name in config.agents}),

@@ -20,7 +20,7 @@ from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
 from memoryd.domain.policy import Policy
 from memoryd.domain.tokens import Measure, no_tokenizer
-from memoryd.embedding.base import Embedder, Reranker
+from memoryd.embedding.base import Embedder, PairReader, Reranker
 from memoryd.entities.finders import Finder, RegexFinder
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.scope import ScopeIndex
@@ -236,6 +236,8 @@ class Ports:
     recalls: Recalls = field(default_factory=Recalls)
     reranker: Reranker | None = None
     """What reads the best hits with the question; None: their order stands."""
+    contradictions: PairReader | None = None
+    """What reads two statements together, in the background; None: the rules alone notice a change."""
     finders: Sequence[Finder] = (RegexFinder(),)
     """What finds names in a statement before its answer."""
     accurate_finders: Sequence[Finder] = ()
@@ -270,8 +272,9 @@ class Ports:
     def close(self) -> None:
         """End the threads that are its own; what waits for them is dropped."""
         self.preparing.shutdown(wait=False, cancel_futures=True)
-        if self.reranker is not None:
-            self.reranker.close()
+        for reader in (self.reranker, self.contradictions):
+            if reader is not None:
+                reader.close()
 
     def follow(self, applied: Applied) -> None:
         """Drop the ids of what a commit has purged, and bring the queue of victims up to it."""

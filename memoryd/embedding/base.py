@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from memoryd.errors import EXIT_LATER, StartupError
 from memoryd.model.embedding import Embedded
 
-__all__ = ["Embedder", "Encoder", "ModelRefused", "ModelUnavailable", "NoEmbedder", "Reranker", "TokenEncoder"]
+__all__ = [
+    "Embedder",
+    "Encoder",
+    "ModelRefused",
+    "ModelUnavailable",
+    "NoEmbedder",
+    "PairReader",
+    "Reranker",
+    "TokenEncoder",
+]
 
 Vector = NDArray[np.float32]
 
@@ -109,6 +118,18 @@ class Reranker(Protocol):
 
     async def scores(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return how well each text answers, 0–1, of as many as there was time for, from the first on."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+class PairReader(Protocol):
+    """What reads an older and a newer statement together; see `embedding.contradiction`."""
+
+    async def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return how sure it is, 0–1, that the newer statement of each pair makes the older one untrue."""
         ...
 
     def close(self) -> None:

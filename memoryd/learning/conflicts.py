@@ -21,7 +21,7 @@ from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.learnt import MemoryConflict, Resolution, Stands
-from memoryd.model.memory import Judgement, Memory
+from memoryd.model.memory import KEPT, Judgement, Memory
 from memoryd.model.validation import check_count, check_text
 
 __all__ = ["detect_conflicts", "resolve_conflict"]
@@ -102,7 +102,13 @@ async def resolve_conflict(
         entries = {entry.memory.id: entry for entry in await ports.store.entries(kept.owner, [kept.id, other.id])}
         changed = {kept.id: without_contested(kept, other.id), other.id: without_contested(other, kept.id)}
         freed: list[Entry] = []
-        if resolution is Resolution.SUPERSEDE:
+        if resolution is Resolution.KEEP_BOTH:
+            why = Judgement(KEPT, said or "it was decided that both hold")
+            changed = {
+                kept.id: replace(changed[kept.id], judgement=replace(why, evidence=other.id)),
+                other.id: replace(changed[other.id], judgement=replace(why, evidence=kept.id)),
+            }
+        else:
             why = Judgement("resolved", said or "it was decided between the two", kept.id)
             changed[other.id] = retired(other, kept.id, why, now, trust=caller.trust)
             supersedes = tuple(dict.fromkeys((*kept.supersedes, other.id)))

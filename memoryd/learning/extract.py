@@ -20,11 +20,10 @@ from memoryd.domain.writing.session import Recorded
 from memoryd.errors import Contended
 from memoryd.learning.extractor import Exchange, Extractor, Learnt
 from memoryd.learning.review import proposed
-from memoryd.learning.writing import embedded, judged, offered, quota_locks
-from memoryd.model.call_context import CallContext, in_call
+from memoryd.learning.writing import daemon_call, embedded, judged, offered, quota_locks
+from memoryd.model.call_context import in_call
 from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import FirstSaid, Message, Thread
-from memoryd.model.scope import Owner
 from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, Work, WorkState
 
 __all__ = [
@@ -42,7 +41,6 @@ AT_ONCE = {EXTRACTION_JOB: 128, LLM_EXTRACTION_JOB: 32}
 MOST_CHARACTERS = {EXTRACTION_JOB: 64_000, LLM_EXTRACTION_JOB: 16_000}
 """Of them, but for one that is longer; a question to a model has room for no more."""
 ALONE = 2  # failures in a row from which messages are read one by one
-CALL_ID = 12  # characters by which a line of the audit is known
 WRITTEN_AT_ONCE = 64  # facts, but for those of one message; other writes of their owner wait meanwhile
 NOTICED = 2048  # messages that are looked at together for the threads they are of
 _CURSORS = {EXTRACTION_JOB: "learning", LLM_EXTRACTION_JOB: "llm_learning"}
@@ -321,25 +319,8 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
 
     threads = [thread_lock(owner, step.work.thread_id) for step in steps]
     locks = [owner, *threads, *quota_locks([offer for _, offer in offers], ports)]
-    with (
-        in_call(_call_for(owner, steps[0].work.kind, ports.new_id()[:CALL_ID], now))
-        if offers
-        else contextlib.nullcontext()
-    ):
+    with in_call(daemon_call(owner, steps[0].work.kind, ports, now)) if offers else contextlib.nullcontext():
         return await decide_and_commit(locks, decide, ports, now=now, grant_id="")
-
-
-def _call_for(owner: Owner, kind: str, call: str, now: datetime) -> CallContext:
-    """Return what the audit says of facts that the daemon writes by itself: for whom it does."""
-    return CallContext(
-        time=now,
-        call=call,
-        rpc=kind,
-        door="daemon",
-        agent_id=owner.agent_id,
-        user_id=owner.scope.user_id or "",
-        chat_id=owner.scope.chat_id or "",
-    )
 
 
 async def _still(step: _Step, ports: Ports) -> Work | None:

@@ -42,15 +42,20 @@ SCHEMA: Mapping[str, Any] = {
 }
 
 
-async def judge_contested(ports: Ports, model: LanguageModel, *, now: datetime, dry_run: bool = False) -> Counter[str]:
+async def judge_contested(
+    ports: Ports, model: LanguageModel, *, now: datetime, until: datetime | None = None, dry_run: bool = False
+) -> Counter[str]:
     """
     Ask about each pair that contests each other and was not asked about; return how many there were of each verdict.
+
+    With `until`, only of what was stored by then: what came later may yet be contested by what is read in between.
 
     Raises what keeps the model from answering; the next run goes on there. With dry_run it only counts.
     """
     counts: Counter[str] = Counter()
     done = await ports.store.cursor(CURSOR)
-    for at, pairs in groupby(await _pairs(ports, done or 0, now), key=lambda pair: to_us(pair[0].create_time)):
+    asked = await _pairs(ports, done or 0, now if until is None else min(now, until))
+    for at, pairs in groupby(asked, key=lambda pair: to_us(pair[0].create_time)):
         for newer, older in pairs:
             counts["pairs"] += 1
             if not dry_run:

@@ -13,6 +13,7 @@ from memoryd.domain.writing.session import Recorded, WriteSession
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.index.analysis import embedded_text
 from memoryd.learning.extractor import Learnt
+from memoryd.model.call_context import CallContext
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.conversation import Message
@@ -23,8 +24,9 @@ from memoryd.model.message_draft import MASK
 from memoryd.model.scope import Owner
 from memoryd.turns import in_turns
 
-__all__ = ["EMBEDDING_LINE", "Judged", "Offered", "embedded", "judged", "offered", "quota_locks"]
+__all__ = ["EMBEDDING_LINE", "Judged", "Offered", "daemon_call", "embedded", "judged", "offered", "quota_locks"]
 
+CALL_ID = 12  # characters by which a line of the audit is known
 EMBEDDING_LINE = "learning"  # the caller by whose name the texts wait
 Offered = tuple[Draft, Message]
 """A statement, and the message whose trust and speaker hold for it."""
@@ -144,4 +146,17 @@ def speaker_of(message: Message) -> Caller:
         chat_id=message.scope.chat_id,
         trust=message.trust,
         grant_id=message.grant_id,
+    )
+
+
+def daemon_call(owner: Owner, kind: str, ports: Ports, now: datetime) -> CallContext:
+    """Return what the audit says of what the daemon writes by itself: for whom it does."""
+    return CallContext(
+        time=now,
+        call=ports.new_id()[:CALL_ID],
+        rpc=kind,
+        door="daemon",
+        agent_id=owner.agent_id,
+        user_id=owner.scope.user_id or "",
+        chat_id=owner.scope.chat_id or "",
     )

@@ -29,6 +29,7 @@ __all__ = [
     "AT_ONCE_US",
     "DECAYED",
     "HAPPENED",
+    "KEPT",
     "NO_STATEMENTS",
     "UNKNOWN",
     "USER_WORDS",
@@ -68,6 +69,10 @@ NO_STATEMENTS = frozenset({Kind.EPISODE, Kind.REFLECTION})  # kinds that are not
 
 HAPPENED = frozenset({Kind.EPISODE, Kind.EVENT})
 """The kinds of what happens at a time, and is no lasting statement."""
+
+
+KEPT = "kept"
+"""The rule of a judgement where somebody decided that two statements both hold."""
 
 
 class State(OpenEnum):

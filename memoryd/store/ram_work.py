@@ -9,6 +9,8 @@ from datetime import datetime
 
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.learnt import Proposal
+from memoryd.model.memory import Memory
+from memoryd.model.query import STATEMENTS
 from memoryd.model.scope import Owner
 from memoryd.model.work import Run, Work, WorkState
 from memoryd.store.work import MOST_RUNS
@@ -95,6 +97,12 @@ class RamWork:
 
     async def work_counts(self) -> dict[tuple[str, WorkState], int]:
         return dict(Counter((one.kind, one.state) for one in self._work.values()))
+
+    async def live_since(self, after: datetime, until: datetime, *, limit: int) -> list[Memory]:
+        live = (entry.memory for entry in self._entries.values() if STATEMENTS.admits(entry.memory, until))
+        since = [one for one in live if after < one.create_time <= until]
+        found = sorted(since, key=lambda one: (one.create_time, one.id))
+        return [one for one in found if one.create_time <= found[:limit][-1].create_time]
 
     async def owners_since(self, time: datetime, *, least: int) -> list[Owner]:
         memories = (entry.memory for entry in self._entries.values())

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from memoryd.model.learnt import Proposal
+from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
 from memoryd.model.work import Run, Work, WorkState
 
@@ -36,6 +37,14 @@ class WorkStore(Protocol):
 
     async def owners_since(self, time: datetime, *, least: int) -> list[Owner]:
         """Return the owners of whom at least so many memories that are not deleted were stored since a time."""
+        ...
+
+    async def live_since(self, after: datetime, until: datetime, *, limit: int) -> list[Memory]:
+        """
+        Return live statements, of all owners, created after a time and at the latest at another, oldest first.
+
+        They are `limit` at most, and with the last one all of its time.
+        """
         ...
 
     async def proposals(

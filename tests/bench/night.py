@@ -20,7 +20,7 @@ from tests.support import Daemon
 
 USERS, A_THREAD, A_BATCH = 100, 100, 50
 CONFIG = "[learning]\nwait_s = 86400\n[memory]\nauto_gc = false\n"
-JOBS = ("extraction", "consolidation", "enrichment", "decay", "gc")
+JOBS = ("extraction", "contradictions", "consolidation", "enrichment", "decay", "gc")
 WEEKLY = ("reflection", "compaction")
 TELLING = (
     "I live in {place} and I work from home on Mondays",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from memoryd.model.change import ChangeSet, ConversationChange
+from memoryd.model.change import ChangeSet, ConversationChange, Entry
 from memoryd.model.conversation import Thread
+from memoryd.model.memory import Kind
 from memoryd.model.scope import Owner
 from memoryd.model.work import Run, RunState, Work, WorkState
 from memoryd.store.work import MOST_RUNS
-from tests.builders import ALICE, BOB, NOW, TEAM
+from tests.builders import ALICE, BOB, NOW, TEAM, entry, memory
+from tests.conformance.store_helpers import put
 
 OWNERS = [Owner("default", scope) for scope in (ALICE, BOB, TEAM)]
 
@@ -70,3 +72,34 @@ async def test_runs_are_told_latest_first_and_the_last_of_each_job_are_kept(stor
     assert [run(MOST_RUNS + 2), run(MOST_RUNS + 1)] == await store.runs(limit=2)
     assert [run(5)] == await store.runs(job="gc", limit=1, before=NOW + timedelta(minutes=6))
     assert [first] == await store.runs(job="decay", limit=9)
+
+
+async def test_statements_since_a_time_are_live_and_come_with_all_of_the_last_time(store):
+    def said(n: int, minutes: int, **more) -> Entry:
+        time = NOW + timedelta(minutes=minutes)
+        return entry(memory(f"statement {n}", id=f"m{n}", create_time=time, event_time=time, **more))
+
+    later = NOW + timedelta(minutes=9)
+    rows = [
+        said(0, 0),
+        said(1, 1),
+        said(2, 2, scope=BOB),
+        said(3, 2, agent_id="other"),
+        said(4, 2, kind=Kind.EPISODE),
+        said(5, 3, delete_time=later),
+        said(6, 3, supersede_time=later, superseded_by="m1"),
+        said(7, 3, expire_time=later),
+        said(8, 4, scope=TEAM),
+        said(9, 5),
+    ]
+    await put(store, *rows)
+
+    async def since(minutes: int, until: int, limit: int) -> list[str]:
+        after, last = NOW + timedelta(minutes=minutes), NOW + timedelta(minutes=until)
+        return [one.id for one in await store.live_since(after, last, limit=limit)]
+
+    assert ["m1", "m2", "m3"] == await since(0, 60, 2)
+    assert ["m1"] == await since(0, 60, 1)
+    assert ["m2", "m3", "m8", "m9"] == await since(1, 60, 9)
+    assert ["m7", "m8"] == await since(2, 4, 9)  # what expires later is live until then
+    assert [] == await since(5, 60, 9)

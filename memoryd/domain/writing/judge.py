@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.domain.rules import Rules
+from memoryd.domain.writing.contest import marked_by, with_room
 from memoryd.domain.writing.retiring import may_retire
 from memoryd.errors import TrustTooLow
 from memoryd.knowledge.compare.comparison import compare, speaks_of_itself
@@ -225,20 +226,7 @@ async def contested_by(
         finding = _finding(newer, older, one, reader, rules)
         if _is_doubt(finding, one):
             found.append((held, Judgement(finding.rule, finding.reason, held.id)))
-    return _with_room(found, back)
-
-
-KEPT_FOR_EQUALS = 2  # of the memories that one contests, so that lower trust cannot take up all of them
-
-
-def _with_room(contested: Sequence[tuple[Memory, Judgement]], by: Memory) -> list[tuple[Memory, Judgement]]:
-    """Return those that are marked: five at the most, and none that contests five others already."""
-
-    def has_room(held: Memory) -> bool:
-        kept = KEPT_FOR_EQUALS if held.trust.outranks(by.trust) else 0
-        return len(held.contested_with) < limits.MAX_CONTESTED - kept
-
-    return [(held, why) for held, why in contested if has_room(held)][: limits.MAX_CONTESTED]
+    return with_room(found, back)
 
 
 def _with_corrected(verdict: Verdict, old: Memory, why: Judgement, now: datetime) -> Verdict:
@@ -259,14 +247,14 @@ def _replaced(
 ) -> Verdict:
     """Return what is written where a new statement retires some and contests others."""
     demoted = retired if rules.demote else ()
-    linked = {held.id: why for held, why in _with_room([*contested, *demoted], new)}
+    linked = {held.id: why for held, why in with_room([*contested, *demoted], new)}
     ends = () if rules.demote else tuple(held.id for held, _ in retired)
     if not linked and not ends and not demoted:
         return Verdict(Outcome.INSERTED, new)
     gone = [] if rules.demote else [_retired(held, new, why, now) for held, why in retired]
-    marked = [_contested(held, new.id, why) for held, why in contested if held.id in linked]
+    marked = [marked_by(held, new.id, why) for held, why in contested if held.id in linked]
     for held, why in demoted:
-        mark = _contested(held, new.id, why) if held.id in linked else held
+        mark = marked_by(held, new.id, why) if held.id in linked else held
         reason = why if held.id in linked else replace(why, evidence="")
         marked.append(replace(mark, confidence=min(DEMOTED, held.confidence), judgement=reason))
     contests = tuple(linked)
@@ -277,10 +265,6 @@ def _replaced(
         judgement=replace(linked[contests[0]], evidence=contests[0]) if contests else None,
     )
     return Verdict(Outcome.SUPERSEDED if ends else Outcome.INSERTED, heir, (*gone, *marked), ends)
-
-
-def _contested(held: Memory, by: str, why: Judgement) -> Memory:
-    return replace(held, contested_with=(*held.contested_with, by), judgement=held.judgement or why)
 
 
 def _retired(held: Memory, heir: Memory, why: Judgement, now: datetime) -> Memory:

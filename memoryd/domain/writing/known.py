@@ -75,11 +75,17 @@ class KnownStatements:
         index = self._indexes[owner]
         return self._reader if index is None else index.reader
 
-    async def neighbours(self, new: Memory, vector: Vector | None) -> list[Neighbour]:
-        """Return the statements that a new one is compared with."""
+    async def neighbours(
+        self, new: Memory, vector: Vector | None, *, floor: float = LEAST_SIMILARITY, until: datetime | None = None
+    ) -> list[Neighbour]:
+        """
+        Return the statements that a new one is compared with: near it by `floor`, or of one attribute.
+
+        With `until`, what was stored later takes no place; where a scope is too large for memory it does.
+        """
         people = self.people(new.owner)
         about, named = _roots(new, people, about=True), _roots(new, people, about=False)
-        found = await self._near(new, vector)
+        found = await self._near(new, vector, floor, until)
         known = [(memory, near) for memory, near in found if memory.id not in self._pending]
         known += self._near_pending(new, vector)
         for memory, near in found:
@@ -89,7 +95,9 @@ class KnownStatements:
         known = [(memory, near) for memory, near in known if memory.state_at(self._now) is State.LIVE]
         return [_compared(memory, near, new, about, named, people) for memory, near in known]
 
-    async def _near(self, new: Memory, vector: Vector | None) -> list[tuple[Memory, float]]:
+    async def _near(
+        self, new: Memory, vector: Vector | None, floor: float, until: datetime | None
+    ) -> list[tuple[Memory, float]]:
         """Return stored statements that are near, or speak of an attribute of the same entity; and their cosines."""
         owner = new.owner
         index = self._indexes[owner]
@@ -97,7 +105,7 @@ class KnownStatements:
             people = index.people
             subjects = {m for one in _roots(new, people, about=True) for m in people.members(one)} or {""}
             claims = [(claim, one) for claim in new.claims for one in sorted(subjects)]
-            return neighbours(index, vector, claims, self._now, limit=NEAREST, floor=LEAST_SIMILARITY)
+            return neighbours(index, vector, claims, self._now, limit=NEAREST, floor=floor, until=until)
         if vector is None:
             return []
         visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)

@@ -8,10 +8,12 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from memoryd.model.learnt import Proposal
+from memoryd.model.memory import Memory
+from memoryd.model.query import STATEMENTS
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us
 from memoryd.model.work import Run, RunState, Work, WorkState
-from memoryd.store.duckdb import rows
+from memoryd.store.duckdb import queries, rows
 from memoryd.store.duckdb.proposals import COLUMNS, proposal_of
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.work_writes import work_name
@@ -83,6 +85,16 @@ class WorkReads:
     async def work_counts(self) -> dict[tuple[str, WorkState], int]:
         found = await self._work_rows("SELECT kind, state, count(*) FROM work GROUP BY ALL", [], tuple)
         return {(kind, WorkState(state)): int(count) for kind, state, count in found}
+
+    async def live_since(self, after: datetime, until: datetime, *, limit: int) -> list[Memory]:
+        live, params = queries.admitted(STATEMENTS, until)
+        where = f"create_time > ? AND create_time <= ? AND {live}"
+        window = [rows.naive(after), rows.naive(until), *params]
+        first = f"SELECT create_time FROM memories WHERE {where} ORDER BY 1 LIMIT {int(limit)}"
+        last = f"SELECT max(create_time) FROM ({first})"
+        source = f"(SELECT * FROM memories WHERE {where} AND create_time <= ({last}))"
+        select = queries.select_memories(source) + " ORDER BY m.create_time, m.id"
+        return await self._work_rows(select, [*window, *window], rows.memory_of)
 
     async def owners_since(self, time: datetime, *, least: int) -> list[Owner]:
         found = await self._work_rows(

@@ -1,0 +1,301 @@
+"""
+Changes that the rules do not read: a small model reads what is new beside what is near it, soon after, by itself.
+
+"We handed back the keys" ends "I rent a flat in Leeds", and no rule knows. What the model is sure of is contested, and
+never retired: of two statements it knows no more than their words.
+
+What a commit adds waits in memory and is read in seconds. Once nothing waits, the time is noted as a cursor; at its
+start a daemon reads what was stored since an hour before that, as an earlier one may have ended with something unread.
+To read a pair twice does no harm: what somebody has decided in between stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memoryd.domain.pipeline import Decision, answering, decide_and_commit
+from memoryd.domain.ports import Ports
+from memoryd.domain.writing.contest import contested_both
+from memoryd.domain.writing.judge import Neighbour
+from memoryd.domain.writing.known import KnownStatements
+from memoryd.domain.writing.pending import Pending
+from memoryd.embedding.base import ModelRefused, PairReader
+from memoryd.embedding.contradiction import LEAST_NEAR, SURE
+from memoryd.errors import MemorydError
+from memoryd.index.scope import ScopeIndex
+from memoryd.learning.writing import daemon_call
+from memoryd.model.call_context import in_call
+from memoryd.model.change import Applied, ChangeSet
+from memoryd.model.memory import KEPT, NO_STATEMENTS, Judgement, Memory, State
+from memoryd.model.scope import Owner
+from memoryd.model.times import from_us, to_us
+from memoryd.model.validation import fold
+from memoryd.model.work import Run, RunState
+
+__all__ = ["CONTRADICTION_JOB", "CONTRADICTION_RULE", "Contradictions", "suspects"]
+
+CONTRADICTION_JOB = "contradictions"
+CONTRADICTION_RULE = "model"
+CURSOR = "contradictions_read"  # microseconds since 1970: when nothing waited to be read
+MOST_BESIDE = 4  # statements that a new one is read beside, the nearest
+MOST_CONTESTED = 2  # by one new statement
+LOOK_S = 2.0
+AGAIN = timedelta(hours=1)  # a call may commit so long after the time that it gives
+MOST_WAITING = 10_000  # beyond it the store is looked through
+READ_AT_ONCE = 100
+PLAIN = ("I have a cat.", "I like to read.")  # what any model can read
+END_OF_TIME = datetime.max.replace(tzinfo=UTC)  # a clock that was ahead has stored what is still to come
+
+
+class Told(Protocol):
+    """How far a run is."""
+
+    now: datetime
+    dry_run: bool
+    done_count: int
+    total_count: int
+    counts: Counter[str]
+
+
+class Contradictions:
+    """Reads what is new beside what is near it, and marks what the model is sure of."""
+
+    def __init__(
+        self, ports: Ports, model: PairReader | None, clock: Callable[[], datetime], tell: Callable[[str], None]
+    ) -> None:
+        """Follow the commits of the store from here on; without a model nothing is ever read."""
+        self._ports, self._model, self._clock, self._tell = ports, model, clock, tell
+        self._turn = asyncio.Lock()  # the daemon's own reading and a job may be at it at once
+        self._waiting: dict[Owner, dict[str, None]] = {}
+        """What was stored and not read yet: ids by owner, who take turns."""
+        self._waiting_count = 0
+        self._is_behind = True
+        """Whether more may be unread than what waits: of an earlier daemon, or more than may wait."""
+        self.fault = ""
+        """Why nothing can be read until the next start; empty: it can."""
+        if model is not None:
+            ports.store.on_commit(self._follow)
+
+    def _follow(self, applied: Applied) -> None:
+        for entry in applied.change.inserts:
+            if entry.memory.kind in NO_STATEMENTS:
+                continue
+            if self._waiting_count >= MOST_WAITING:
+                self._is_behind = True
+                return
+            self._waiting.setdefault(entry.memory.owner, {})[entry.memory.id] = None
+            self._waiting_count += 1
+
+    async def serve(self) -> None:
+        """Read what is new until it is cancelled."""
+        while self._model is not None and not self.fault:
+            try:
+                await self.step()
+            except ModelRefused as error:
+                self.fault = str(error)
+                self._tell(self.fault)
+            except Exception as error:  # noqa: BLE001  the store may be busy or full now; the next look comes soon
+                self._tell(type(error).__name__)
+            await asyncio.sleep(LOOK_S)
+
+    async def read_until(self) -> datetime | None:
+        """Return until when all that was stored has been read; None where nothing reads."""
+        noted = None if self._model is None or self.fault else await self._ports.store.cursor(CURSOR)
+        return None if noted is None else from_us(noted)
+
+    async def step(self) -> Counter[str]:
+        """Read what is new, as one run of the job; return what came of it."""
+        began, is_new = self._clock(), self._is_behind or bool(self._waiting)
+        counts = await self._read_all(Counter())
+        run = Run(
+            id=self._ports.new_id(),
+            job=CONTRADICTION_JOB,
+            state=RunState.DONE,
+            start_time=began,
+            end_time=self._clock(),
+            trigger="memories",
+            done_count=counts["statements"],
+            total_count=counts["statements"],
+            counts=dict(counts),
+        )
+        if is_new:
+            await self._note((run,) if counts["pairs"] else ())
+        return counts
+
+    async def everything(self, progress: Told) -> dict[str, int]:
+        """Read what is new; with dry_run only count it."""
+        if self._model is None:
+            return {}
+        if progress.dry_run:
+            unread = {one for ids in self._waiting.values() for one in ids}
+            if self._is_behind:
+                async for page in self._left():
+                    unread |= {memory.id for memory in page}
+            return {"statements": len(unread)}
+        counts = await self._read_all(progress.counts, progress)
+        await self._note()
+        return dict(counts)
+
+    async def _note(self, runs: tuple[Run, ...] = ()) -> None:
+        """Note that nothing waits now, unless something does."""
+        is_done = not self._waiting and not self._is_behind
+        await self._ports.store.commit(ChangeSet(cursors={CURSOR: to_us(self._clock())} if is_done else {}, runs=runs))
+
+    async def _left(self) -> AsyncIterator[list[Memory]]:
+        """Yield in pages what an earlier daemon may have left, or what could not wait."""
+        noted = await self._ports.store.cursor(CURSOR)
+        if noted is None:  # what was stored before there was a model is not read
+            return
+        after = min(from_us(noted), self._clock()) - AGAIN
+        while page := await self._ports.store.live_since(after, END_OF_TIME, limit=READ_AT_ONCE):
+            yield page
+            after = page[-1].create_time
+
+    async def _read_all(self, counts: Counter[str], progress: Told | None = None) -> Counter[str]:
+        async with self._turn:
+            if self._is_behind:
+                self._is_behind = False
+                try:
+                    await self._read_left(counts, progress)
+                except BaseException:
+                    self._is_behind = True
+                    raise
+            while self._waiting:
+                owner, waiting = next(iter(self._waiting.items()))
+                await self._read_of(owner, list(waiting)[:READ_AT_ONCE], counts, progress)
+                if owner in self._waiting:  # its turn is over
+                    self._waiting[owner] = self._waiting.pop(owner)
+        return counts
+
+    async def _read_left(self, counts: Counter[str], progress: Told | None) -> None:
+        async for page in self._left():
+            owners: dict[Owner, list[str]] = {}
+            for memory in page:
+                owners.setdefault(memory.owner, []).append(memory.id)
+            for owner, ids in owners.items():
+                await self._read_of(owner, ids, counts, progress)
+
+    async def _read_of(self, owner: Owner, ids: Collection[str], counts: Counter[str], progress: Told | None) -> None:
+        """Read some statements of an owner that are live, which then wait no more."""
+        now = self._clock()
+        entries = await self._ports.store.entries(owner, ids)
+        live = [entry.memory for entry in entries if entry.memory.state_at(now) is State.LIVE]
+        if live:
+            counts += await self._read_or_pass(live)
+        waiting = self._waiting.get(owner, {})
+        self._waiting_count -= len([one for one in ids if waiting.pop(one, one) is None])
+        if not waiting:
+            self._waiting.pop(owner, None)
+        if progress is not None:
+            progress.done_count += len(ids)
+            progress.total_count = progress.done_count + self._waiting_count
+
+    async def _read_or_pass(self, statements: Sequence[Memory]) -> Counter[str]:
+        """Read statements of one owner; what cannot be read keeps no other from it."""
+        assert self._model is not None  # noqa: S101  the callers ask
+        try:
+            return await self._read(statements, self._model)
+        except (MemorydError, ModelRefused):  # the store, or the model, and not the statements
+            raise
+        except Exception as error:  # noqa: BLE001  whatever a text brings about
+            self._tell(type(error).__name__)
+        if len(statements) == 1:
+            await self._model.scores([PLAIN])  # else it is the model
+            return Counter(statements=1, failed=1)
+        counts: Counter[str] = Counter()
+        for one in statements:
+            counts += await self._read_or_pass([one])
+        return counts
+
+    async def _read(self, statements: Sequence[Memory], model: PairReader) -> Counter[str]:
+        """Read statements of one owner, each beside what is near it, and contest what the model is sure of."""
+        counts = Counter({"statements": len(statements)})
+        beside = await suspects(statements, self._ports, now=self._clock())
+        pairs = [(older, newer) for newer, others in beside for older in others]
+        counts["pairs"] = len(pairs)
+        scores = await model.scores([(older.content, newer.content) for older, newer in pairs])
+        sure: dict[str, list[tuple[float, Memory]]] = {}
+        for (older, newer), score in zip(pairs, scores, strict=True):
+            if score >= SURE:
+                sure.setdefault(newer.id, []).append((score, older))
+        for newer, _ in beside:
+            surest = sorted(sure.get(newer.id, []), key=lambda pair: -pair[0])[:MOST_CONTESTED]
+            if surest:
+                counts["contested"] += await self._contest(newer, [older for _, older in surest])
+        return counts
+
+    async def _contest(self, newer: Memory, others: Sequence[Memory]) -> int:
+        """Mark statements as contested by a newer one, as they are now; return how many are."""
+        ports, now = self._ports, self._clock()
+
+        async def decide() -> Decision[int]:
+            entries = {entry.memory.id: entry for entry in await ports.entries_of([newer, *others])}
+            live = {one: entry.memory for one, entry in entries.items() if entry.memory.state_at(now) is State.LIVE}
+            known = live.pop(newer.id, None)
+            if known is None:
+                return Decision(None, answering(0))
+            why = Judgement(CONTRADICTION_RULE, "a model reads the newer one as a change of it", newer.id)
+            marked, rivals = contested_both(known, [(one, why) for one in live.values() if _is_open(known, one)])
+            updates = tuple(replace(entries[one.id], memory=one) for one in (marked, *rivals))
+            return Decision(ChangeSet(updates=updates) if rivals else None, answering(len(rivals)))
+
+        with in_call(daemon_call(newer.owner, CONTRADICTION_JOB, ports, now)):
+            return await decide_and_commit([newer.owner], decide, ports, now=now, grant_id="")
+
+
+def _is_open(newer: Memory, older: Memory) -> bool:
+    """Whether nobody has decided between two statements, or said the older one again since."""
+    if older.id in newer.contested_with or (older.reinforce_time and older.reinforce_time >= newer.create_time):
+        return False
+    return not any(
+        one.judgement is not None and (one.judgement.rule, one.judgement.evidence) == (KEPT, other.id)
+        for one, other in ((newer, older), (older, newer))
+    )
+
+
+async def suspects(statements: Sequence[Memory], ports: Ports, *, now: datetime) -> list[tuple[Memory, list[Memory]]]:
+    """Return statements of one owner, each with the older ones that it may be a change of, the nearest first."""
+    owner = statements[0].owner
+    index = await ports.indexes.get(owner)
+    known, found = KnownStatements(ports, {owner: index}, Pending(now), now), []
+    for newer in statements:
+        vector = await _vector_of(newer, index, ports)
+        if vector is None:
+            continue
+        beside = await known.neighbours(newer, vector, floor=LEAST_NEAR, until=newer.create_time)
+        others = [one.memory for one in sorted(beside, key=lambda one: -one.similarity) if _may_be_of(newer, one)]
+        found.append((newer, others[:MOST_BESIDE]))
+        await asyncio.sleep(0)
+    return found
+
+
+async def _vector_of(memory: Memory, index: ScopeIndex | None, ports: Ports) -> NDArray[np.float32] | None:
+    """Return the vector of a statement by the model in use; None where it has none."""
+    row = None if index is None else index.row_of(memory.id)
+    if index is not None and row is not None and index.vectors is not None:
+        return index.vectors.row(row) if index.vectors.has(row) else None
+    entry = await ports.store.entry(memory)
+    return None if entry is None or entry.fingerprint != ports.embedder.fingerprint else entry.vector
+
+
+def _may_be_of(newer: Memory, beside: Neighbour) -> bool:
+    """Whether a statement may be a change of one that is beside it."""
+    older = beside.memory
+    are_of_two = all(any(mention.about for mention in one.mentions) for one in (newer, older))
+    return (
+        (older.create_time, older.id) < (newer.create_time, newer.id)
+        and (beside.same_subject or (beside.same_people and not are_of_two))
+        and beside.similarity >= LEAST_NEAR
+        and fold(older.narrator) == fold(newer.narrator)
+        and not (older.key and newer.key)
+        and "?" not in newer.content  # what asks states nothing
+        and _is_open(newer, older)
+    )

@@ -1,0 +1,71 @@
+"""
+`python -m tests.contradiction.measure`: how many changes are noticed, and how many others are taken for one.
+
+By the rules alone, by the packaged model alone, and by both, on sets that nothing was trained with; pairs that are too
+far from each other to be read count as not noticed. `--directory` measures a model of your own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from memoryd.embedding.contradiction import LEAST_NEAR, SURE, ContradictionReader, builtin_reader, directory_reader
+from memoryd.embedding.packaged import builtin_encoder
+from memoryd.knowledge.compare.comparison import compare
+from memoryd.knowledge.compare.finding import Relation
+from memoryd.knowledge.reading import Reader
+from tests.contradiction.pairs import Pair, groups_apart, held_apart, pairs_of, strangers_pairs, unread_pairs
+
+AT_ONCE = 64
+NOTICED = {Relation.CHANGED, Relation.DOUBTFUL}
+
+
+def measured(pairs: Sequence[Pair], reader: ContradictionReader) -> dict[str, np.ndarray]:
+    """Return for each pair whether it is noticed: by rules, by the model, by both."""
+    encoder, knowledge = builtin_encoder(), Reader()
+    texts = [text for pair in pairs for text in (pair.old, pair.new)]
+    cut = (texts[n : n + AT_ONCE] for n in range(0, len(texts), AT_ONCE))
+    vectors = np.concatenate([np.asarray(encoder.encode(some, query=False)) for some in cut])
+    near = np.einsum("nd,nd->n", vectors[::2], vectors[1::2])
+    rules = np.zeros(len(pairs), bool)
+    for n, pair in enumerate(pairs):
+        new, old = knowledge.read(pair.new), knowledge.read(pair.old)
+        rules[n] = compare(new, old, similarity=float(near[n]), same_subject=True).relation in NOTICED
+    scores = np.array(asyncio.run(reader.scores([(pair.old, pair.new) for pair in pairs])))
+    model = (scores >= SURE) & (near >= LEAST_NEAR)
+    return {"rules": rules, "model": model, "both": rules | model}
+
+
+def main() -> int:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--directory", type=Path, help="a model for natural language inference, instead")
+    directory = parser.parse_args().directory
+    reader = builtin_reader() if directory is None else directory_reader(directory)
+    sets = {
+        "held apart": list(pairs_of(held_apart())),
+        "all true together": groups_apart(),
+        "unread": unread_pairs(),
+        **{f"strangers, {name}": pairs for name, pairs in strangers_pairs().items()},
+    }
+    print(f"{'set':24} {'pairs':>6}  {'':8}" + "  ".join(f"{name:>14}" for name in ("rules", "model", "both")))
+    for name, pairs in sets.items():
+        is_change = np.array([pair.is_change for pair in pairs])
+        found = measured(pairs, reader)
+        for label, of in (("changes", is_change), ("others", ~is_change)):
+            if not of.any():
+                continue
+            shares = "  ".join(f"{one[of].mean():14.3f}" for one in found.values())
+            print(f"{name:24} {of.sum():6}  {label:8}{shares}")
+    reader.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,399 @@
+"""Changes that no rule reads are contested soon after by a small model, which retires nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from memoryd.daemon.config import Config, LearningConfig
+from memoryd.daemon.jobs import Progress
+from memoryd.daemon.wiring import make_contradictions
+from memoryd.domain.writing.contest import contested_both
+from memoryd.embedding import contradiction
+from memoryd.embedding.base import ModelRefused
+from memoryd.embedding.contradiction import AT_ONCE, MOST_PIECES, SURE, builtin_reader, directory_reader
+from memoryd.embedding.packaged import builtin_encoder
+from memoryd.learning import contradictions
+from memoryd.learning.conflicts import resolve_conflict
+from memoryd.learning.contradictions import CONTRADICTION_JOB, Contradictions, suspects
+from memoryd.model.call_context import current_call
+from memoryd.model.caller import Caller
+from memoryd.model.learnt import Resolution
+from memoryd.model.limits import MAX_CONTESTED
+from memoryd.model.memory import Judgement, State
+from memoryd.model.trust import Trust
+from tests.builders import Local, open_duckdb, ports_over, ram_store
+from tests.builders import memory as memory_of
+from tests.contradiction.pairs import groups_apart, strangers_pairs
+from tests.shared_store import StoreView
+from tests.support import BIN, Daemon
+from tests.test_reranker import GOLD, tokenizer_of_words
+
+OLD, NEW = "I rent a flat in Leeds", "We handed back the keys of the flat in Leeds on Friday"
+BESIDE = ["My sister likes Leeds", "I have a cat called Miso", "I stopped eating sugar"]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return builtin_encoder()
+
+
+@pytest.fixture(params=["ram", "duckdb"])
+async def ports(request, folder, encoder):
+    store = ram_store() if request.param == "ram" else open_duckdb(folder)
+    async with ports_over(store, encoder=encoder) as made:
+        yield made
+
+
+@pytest.fixture
+async def in_ram(encoder):
+    async with ports_over(ram_store(), encoder=encoder) as made:
+        yield made
+
+
+def reading(ports, clock) -> Contradictions:
+    return Contradictions(ports, ports.contradictions, clock, pytest.fail)
+
+
+async def said(memory: Local, clock, *texts: str, **more) -> list[str]:
+    """Add statements a minute apart; return their ids."""
+    ids = []
+    for text in texts:
+        ids.append((await memory.add(text, **more)).memory.id)
+        clock.now += timedelta(minutes=1)
+    return ids
+
+
+async def test_a_change_that_no_rule_reads_is_contested_and_nothing_beside_it(ports, clock):
+    memory, reader = Local(ports, clock, user_id="alice"), reading(ports, clock)
+    assert {} == await reader.step()
+    old, *others = await said(memory, clock, OLD, *BESIDE)
+    (new,) = await said(memory, clock, NEW)
+    assert () == (await memory.get(old)).contested_with  # no rule reads it
+    counts = await reader.step()
+    assert (5, 1) == (counts["statements"], counts["contested"])
+    older, newer = await memory.get(old), await memory.get(new)
+    assert ((new,), (old,)) == (older.contested_with, newer.contested_with)
+    assert ("model", new, State.LIVE) == (older.judgement.rule, older.judgement.evidence, older.state_at(clock()))
+    assert ("model", old) == (newer.judgement.rule, newer.judgement.evidence)
+    assert [()] * 3 == [(await memory.get(one)).contested_with for one in others]
+    (run,) = await ports.store.runs(job=CONTRADICTION_JOB, limit=9)
+    assert (5, dict(counts)) == (run.done_count, dict(run.counts))
+    assert {} == await reader.step()
+
+
+async def test_what_a_daemon_left_the_next_one_reads_also_after_a_wrong_clock(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    await reading(ports, clock).step()
+    old, _ = await said(memory, clock, OLD, NEW)  # it ended before it read them
+    assert 1 == (await reading(ports, clock).step())["contested"]
+    assert 0 == (await reading(ports, clock).step())["contested"]
+    clock.now += timedelta(days=400)
+    ahead = reading(ports, clock)
+    other = Local(ports, clock, user_id="bob")
+    await said(other, clock, OLD)
+    assert 3 == (await ahead.step())["statements"]  # with those of the hour before the last step
+    clock.now -= timedelta(days=400)
+    late = reading(ports, clock)
+    await late.step()
+    await said(other, clock, NEW)
+    assert (1, 1) == ((counts := await late.step())["statements"], counts["contested"])
+    assert 1 == len((await memory.get(old)).contested_with)
+
+
+async def test_of_two_daemons_one_contests(in_ram, clock, encoder):
+    one, other = StoreView(in_ram.store), StoreView(in_ram.store)
+    async with (
+        ports_over(one, encoder=encoder, close=False) as mine,
+        ports_over(other, encoder=encoder, close=False) as theirs,
+    ):
+        await reading(mine, clock).step()
+        await said(Local(mine, clock, user_id="alice"), clock, OLD, NEW)
+        counts = await asyncio.gather(reading(mine, clock).step(), reading(theirs, clock).step())
+        assert [2, 2] == [count["statements"] for count in counts]
+        assert 1 == sum(count["contested"] for count in counts)
+
+
+async def test_nothing_is_contested_for_another_speaker_owner_key_or_what_is_gone(in_ram, clock):
+    reader = reading(in_ram, clock)
+    asking = Local(in_ram, clock, user_id="frank")
+    await said(asking, clock, OLD, f"{NEW}, right?")
+    for user_id, older, newer in (
+        ("alice", {"key": "home"}, {"key": "flat"}),
+        ("bob", {"subjects": ["Tom"]}, {"subjects": ["Anna"]}),
+    ):
+        memory = Local(in_ram, clock, user_id=user_id)
+        await said(memory, clock, OLD, **older)
+        await said(memory, clock, NEW, **newer)
+    await said(Local(in_ram, clock, user_id="carol"), clock, OLD)
+    await said(Local(in_ram, clock, user_id="dave"), clock, NEW)
+    gone = Local(in_ram, clock, user_id="erin")
+    (old,) = await said(gone, clock, OLD)
+    await gone.delete(old)
+    await said(gone, clock, NEW)
+    counts = await reader.step()
+    assert (9, 0) == (counts["statements"], counts["contested"])
+
+
+async def test_what_somebody_decided_stands(in_ram, clock):
+    memory, reader = Local(in_ram, clock, user_id="alice"), reading(in_ram, clock)
+    old, new = await said(memory, clock, OLD, NEW)
+    assert 1 == (await reader.step())["contested"]
+    caller = Caller(user_id="alice")
+    await resolve_conflict(new, old, Resolution.KEEP_BOTH, caller, in_ram, now=clock(), reason="two flats")
+    kept = await memory.get(old)
+    assert ("kept", "two flats", new) == (kept.judgement.rule, kept.judgement.reason, kept.judgement.evidence)
+    assert 0 == (await reading(in_ram, clock).step())["contested"]
+    other = Local(in_ram, clock, user_id="bob")
+    await said(other, clock, OLD, NEW, OLD)  # it is said again
+    assert 0 == (await reader.step())["contested"]
+
+
+async def test_the_audit_tells_what_was_contested_and_for_whom(in_ram, clock):
+    calls = []
+    in_ram.store.on_commit(lambda applied: calls.append((current_call(), applied.change.updates)))
+    reader = reading(in_ram, clock)
+    ids = await said(Local(in_ram, clock, chat_id="team"), clock, OLD, NEW, shared=True)
+    await reader.step()
+    ((call, updates),) = [(call, updates) for call, updates in calls if updates]
+    assert ("daemon", CONTRADICTION_JOB, "team") == (call.door, call.rpc, call.chat_id)
+    assert {*ids} == {entry.memory.id for entry in updates}
+
+
+async def test_a_statement_that_is_deleted_while_it_is_read_stays_so(in_ram, clock):
+    memory, reader = Local(in_ram, clock, user_id="alice"), reading(in_ram, clock)
+    old, new = await said(memory, clock, OLD, NEW)
+    scores = in_ram.contradictions.scores
+
+    async def slowly(pairs):
+        await memory.delete(old)
+        return await scores(pairs)
+
+    in_ram.contradictions.scores = slowly
+    counts = await reader.step()
+    assert (1, 0) == (counts["pairs"], counts["contested"])
+    assert () == (await memory.get(new)).contested_with
+
+
+async def test_a_text_that_cannot_be_read_keeps_no_other_from_it(in_ram, clock):
+    told: list[str] = []
+    memory = Local(in_ram, clock, user_id="alice")
+    reader = Contradictions(in_ram, in_ram.contradictions, clock, told.append)
+    await said(memory, clock, "The bees are in the garden", "The bees in the garden are bad", OLD, NEW)
+    scores = in_ram.contradictions.scores
+
+    async def breaking(pairs):
+        if any("bad" in newer for _, newer in pairs):
+            raise ValueError("bad")
+        return await scores(pairs)
+
+    in_ram.contradictions.scores = breaking
+    counts = await reader.step()
+    assert (4, 1, 1) == (counts["statements"], counts["failed"], counts["contested"])
+    assert {"ValueError"} == {*told}
+    assert {} == await reader.step()
+
+
+async def test_a_model_that_fails_for_a_while_loses_no_statement(in_ram, clock):
+    memory = Local(in_ram, clock, user_id="alice")
+    reader = Contradictions(in_ram, in_ram.contradictions, clock, lambda _: None)
+    await said(memory, clock, OLD, NEW)
+    scores = in_ram.contradictions.scores
+
+    async def failing(pairs):
+        raise MemoryError
+
+    in_ram.contradictions.scores = failing
+    with pytest.raises(MemoryError):
+        await reader.step()
+    in_ram.contradictions.scores = scores
+    assert 1 == (await reader.step())["contested"]
+
+
+def test_a_statement_contests_as_many_as_there_is_room_for():
+    why = Judgement("model", "because")
+    new = replace(memory_of("new"), contested_with=("a", "b", "c"))
+    full = replace(memory_of("full"), contested_with=tuple("abcde"))
+    host = replace(memory_of("host"), trust=Trust.HOST, contested_with=tuple("abc"))
+    sandbox = replace(new, trust=Trust.SANDBOX, contested_with=())
+    free = [memory_of(f"free {n}") for n in range(9)]
+    marked, rivals = contested_both(new, [(one, why) for one in (full, *free)])
+    assert MAX_CONTESTED == len(marked.contested_with)
+    assert [one.content for one in free[:2]] == [one.content for one in rivals]
+    assert all((new.id,) == one.contested_with for one in rivals)
+    assert (sandbox, []) == contested_both(sandbox, [(host, why)])
+
+
+async def test_a_job_reads_at_once_and_a_dry_run_counts(in_ram, clock):
+    memory, reader = Local(in_ram, clock, user_id="alice"), reading(in_ram, clock)
+    old, _ = await said(memory, clock, OLD, NEW)
+    assert {"statements": 2} == await reader.everything(Progress(clock(), dry_run=True))
+    assert () == (await memory.get(old)).contested_with
+    progress = Progress(clock())
+    assert 1 == (await reader.everything(progress))["contested"]
+    assert (2, 2) == (progress.done_count, progress.total_count)
+    assert {} == await reader.everything(Progress(clock()))
+
+
+async def test_what_cannot_wait_is_looked_for_and_owners_take_turns(in_ram, clock, monkeypatch):
+    monkeypatch.setattr(contradictions, "MOST_WAITING", 1)
+    monkeypatch.setattr(contradictions, "READ_AT_ONCE", 1)
+    reader = reading(in_ram, clock)
+    await reader.step()
+    await said(Local(in_ram, clock, user_id="alice"), clock, OLD, NEW)
+    await said(Local(in_ram, clock, user_id="bob"), clock, OLD, NEW)
+    assert 2 == (await reader.step())["contested"]
+    monkeypatch.setattr(contradictions, "MOST_WAITING", 99)
+    await said(Local(in_ram, clock, user_id="alice"), clock, *(f"I keep {n} bees" for n in (5, 6, 7)))
+    await said(Local(in_ram, clock, user_id="bob"), clock, "I keep bees")
+    asked: list[str] = []
+    entries = in_ram.store.entries
+
+    async def noted(owner, ids):
+        asked.append(owner.scope.user_id)
+        return await entries(owner, ids)
+
+    monkeypatch.setattr(in_ram.store, "entries", noted)
+    await reader.step()
+    assert ["alice", "bob", "alice", "alice"] == asked
+
+
+async def test_a_statement_is_read_beside_what_is_near_it_however_much_came_after_it(in_ram, clock):
+    memory = Local(in_ram, clock, user_id="alice")
+    hives = await said(
+        memory, clock, *(f"I keep bee hive number {n} in the garden" for n in range(9)), "Prague is a city"
+    )
+    dead = await said(memory, clock, "The bees in the garden died this winter")
+    await said(memory, clock, *(f"The bees in the garden died in winter {n}" for n in range(1990, 2020)))
+    ((newer, others),) = await suspects([await memory.get(dead[0])], in_ram, now=clock())
+    assert (dead[0], contradictions.MOST_BESIDE) == (newer.id, len(others))
+    assert {one.id for one in others} <= {*hives}
+
+
+def test_a_daemon_that_is_killed_before_it_has_read_reads_after_its_start(folder):
+    daemon = Daemon(folder)
+    daemon.start()
+
+    def run(*words: str) -> str:
+        command = [BIN / "memoryd", *words, "--socket", daemon.endpoint.removeprefix("unix:")]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    run("jobs", "run", "contradictions")
+    with daemon.client() as memory:
+        old, new = memory.add(OLD).memory.id, memory.add(NEW).memory.id
+    daemon.kill()
+    daemon.start()
+    with daemon.client() as memory:
+        run("jobs", "run", "contradictions")
+        assert (new,) == tuple(memory.get(old).contested_with)
+        assert "contradictions" in run("jobs", "list")
+        found = json.loads(run("jobs", "show", "contradictions", "--json"))
+        assert 1 == sum(int(one.get("counts", {}).get("contested", 0)) for one in found["runs"])
+    daemon.stop()
+
+
+async def test_a_model_that_cannot_be_loaded_is_told_of_and_keeps_nothing_else(in_ram, clock, monkeypatch):
+    for n, found in enumerate((b"", b"PK" + bytes(99))):
+        monkeypatch.setattr(contradiction, "data_file", lambda _, data=found: data)
+        told: list[str] = []
+        reader = Contradictions(in_ram, builtin_reader(), clock, told.append)
+        await said(Local(in_ram, clock, user_id=f"u{n}"), clock, OLD, NEW)
+        await asyncio.wait_for(reader.serve(), timeout=30)
+        assert "cannot be read" in reader.fault
+        assert [reader.fault] == told
+        assert await reader.read_until() is None
+
+
+# --- the models ---
+
+
+async def test_the_packaged_model_reads_changes_of_any_words_and_lets_others_be():
+    reader = builtin_reader()
+    strangers = [pair for pairs in strangers_pairs().values() for pair in pairs]
+    assert 0.6 <= await share(reader, [pair for pair in strangers if pair.is_change])
+    assert 0.04 >= await share(reader, [pair for pair in strangers if not pair.is_change])
+    assert 0.02 >= await share(reader, groups_apart()[::2])
+    reader.close()
+
+
+async def share(reader, pairs) -> float:
+    """Which share of some pairs the model is sure of."""
+    scores = await reader.scores([(pair.old, pair.new) for pair in pairs])
+    return sum(score >= SURE for score in scores) / len(pairs)
+
+
+async def test_a_pair_has_one_score_in_any_company_and_a_long_or_empty_one_none():
+    reader = builtin_reader()
+    (alone,) = await reader.scores([(OLD, NEW)])
+    long = "word " * (MOST_PIECES + 1)
+    pairs = [(OLD, NEW), (long, NEW), (OLD, long), ("", NEW), (OLD, "x" * 8192), ("\u202e\U0001f600" * 9, "\x00")]
+    scores = await reader.scores(pairs * AT_ONCE)
+    assert [pytest.approx(alone, abs=1e-6), 0, 0, 0, 0] == scores[:5]
+    assert all(0 <= score <= 1 for score in scores)
+    reader.close()
+
+
+def a_directory(folder, labels: dict[str, str], *, logits: int = 3):
+    """A model that is the surer of label 2 the oftener a pair says "gold"."""
+    tokenizer_of_words().save(str(folder / "tokenizer.json"))
+    (folder / "config.json").write_text(json.dumps({"id2label": labels}))
+    constants = {"gold": np.array(GOLD), "axis": np.array([1]), "much": np.array([[0, 0, 4][:logits]], np.float32)}
+    nodes = [
+        helper.make_node("Equal", ["input_ids", "gold"], ["is_gold"]),
+        helper.make_node("Cast", ["is_gold"], ["golds"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceSum", ["golds", "axis"], ["count"], keepdims=1),
+        helper.make_node("MatMul", ["count", "much"], ["logits"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "nli",
+        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["n", "length"])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", logits])],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    made.ir_version = 9
+    onnx.save(made, folder / "model.onnx")
+    return folder
+
+
+LABELS = {"0": "entailment", "1": "neutral", "2": "CONTRADICTION"}
+
+
+async def test_a_model_of_your_own_is_read_by_the_label_that_it_names(folder):
+    config = Config(learning=LearningConfig(contradictions=str(a_directory(folder, LABELS))))
+    reader = make_contradictions(config)
+    one, two, none, long = await reader.scores(
+        [("tea", "gold"), ("gold", "gold one"), ("tea", "tea"), ("gold " * MOST_PIECES * 2, "gold")]
+    )
+    reader.close()
+    assert pytest.approx([np.exp(4) / (2 + np.exp(4)), np.exp(8) / (2 + np.exp(8)), 1 / 3]) == [one, two, none]
+    assert 0 == long
+
+
+def test_a_directory_without_what_it_takes_is_refused(folder):
+    with pytest.raises(ModelRefused, match="neither"):
+        make_contradictions(Config(learning=LearningConfig(contradictions=str(folder))))
+    with pytest.raises(ModelRefused, match='no label "contradiction"'):
+        directory_reader(a_directory(folder, {"0": "yes", "1": "no"}))
+    with pytest.raises(ModelRefused, match="no logits for the labels"):
+        directory_reader(a_directory(folder, LABELS, logits=2))
+    (folder / "config.json").write_text("[]")
+    with pytest.raises(ModelRefused, match=r"config\.json"):
+        directory_reader(folder)
+    (folder / "config.json").write_text(json.dumps({"id2label": LABELS}))
+    (folder / "tokenizer.json").write_text("{")
+    with pytest.raises(ModelRefused, match="tokenizer"):
+        directory_reader(folder)
+
+
+def test_none_is_none():
+    assert make_contradictions(Config(learning=LearningConfig(contradictions="none"))) is None
