@@ -104,7 +104,7 @@ ablate: $(READY)  ## What each leg of the ranking is worth: make ablate DATA=fol
 	@test -n "$(DATA)" || { echo "usage: make ablate DATA=<folder that holds eval_retrieval.py>"; exit 2; }
 	$(BIN)/python -m tests.eval.ablate $(DATA) $(ARGS)
 
-tune: $(READY)  ## Try other weights of the ranking on all sets together (about 20 minutes)
+tune: $(READY)  ## Try other weights of the ranking on all sets together (about half an hour)
 	@test -n "$(DATA)" || { echo "usage: make tune DATA=<folder that holds eval_retrieval.py>"; exit 2; }
 	$(BIN)/python -m tests.eval.tune $(DATA) $(ARGS)
 

@@ -8,18 +8,13 @@ import subprocess
 from dataclasses import replace
 from datetime import timedelta
 
-import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
-from memoryd.daemon.config import Config, LearningConfig
 from memoryd.daemon.jobs import Progress
-from memoryd.daemon.wiring import make_contradictions
+from memoryd.domain.writing.add import add
 from memoryd.domain.writing.contest import contested_both
 from memoryd.embedding import contradiction
-from memoryd.embedding.base import ModelRefused
-from memoryd.embedding.contradiction import AT_ONCE, MOST_PIECES, SURE, builtin_reader, directory_reader
+from memoryd.embedding.contradiction import builtin_reader
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.learning import contradictions
 from memoryd.learning.conflicts import resolve_conflict
@@ -28,14 +23,12 @@ from memoryd.model.call_context import current_call
 from memoryd.model.caller import Caller
 from memoryd.model.learnt import Resolution
 from memoryd.model.limits import MAX_CONTESTED
-from memoryd.model.memory import Judgement, State
+from memoryd.model.memory import Draft, Judgement, State
 from memoryd.model.trust import Trust
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.builders import memory as memory_of
-from tests.contradiction.pairs import groups_apart, strangers_pairs
 from tests.shared_store import StoreView
 from tests.support import BIN, Daemon
-from tests.test_reranker import GOLD, tokenizer_of_words
 
 OLD, NEW = "I rent a flat in Leeds", "We handed back the keys of the flat in Leeds on Friday"
 BESIDE = ["My sister likes Leeds", "I have a cat called Miso", "I stopped eating sugar"]
@@ -100,7 +93,7 @@ async def test_what_a_daemon_left_the_next_one_reads_also_after_a_wrong_clock(po
     ahead = reading(ports, clock)
     other = Local(ports, clock, user_id="bob")
     await said(other, clock, OLD)
-    assert 3 == (await ahead.step())["statements"]  # with those of the hour before the last step
+    assert 3 == (await ahead.step())["statements"]  # with those of the minutes before the last step
     clock.now -= timedelta(days=400)
     late = reading(ports, clock)
     await late.step()
@@ -243,16 +236,12 @@ async def test_a_job_reads_at_once_and_a_dry_run_counts(in_ram, clock):
     assert {} == await reader.everything(Progress(clock()))
 
 
-async def test_what_cannot_wait_is_looked_for_and_owners_take_turns(in_ram, clock, monkeypatch):
-    monkeypatch.setattr(contradictions, "MOST_WAITING", 1)
-    monkeypatch.setattr(contradictions, "READ_AT_ONCE", 1)
+async def test_owners_take_turns_and_who_stores_too_fast_is_not_read_to_the_end(in_ram, clock, monkeypatch):
+    monkeypatch.setattr(contradictions, "MOST_WAITING", 3)
+    monkeypatch.setattr(contradictions, "A_TURN", 1)
     reader = reading(in_ram, clock)
     await reader.step()
-    await said(Local(in_ram, clock, user_id="alice"), clock, OLD, NEW)
-    await said(Local(in_ram, clock, user_id="bob"), clock, OLD, NEW)
-    assert 2 == (await reader.step())["contested"]
-    monkeypatch.setattr(contradictions, "MOST_WAITING", 99)
-    await said(Local(in_ram, clock, user_id="alice"), clock, *(f"I keep {n} bees" for n in (5, 6, 7)))
+    await said(Local(in_ram, clock, user_id="alice"), clock, "I like tea", "My desk is of oak", *BESIDE)
     await said(Local(in_ram, clock, user_id="bob"), clock, "I keep bees")
     asked: list[str] = []
     entries = in_ram.store.entries
@@ -264,6 +253,37 @@ async def test_what_cannot_wait_is_looked_for_and_owners_take_turns(in_ram, cloc
     monkeypatch.setattr(in_ram.store, "entries", noted)
     await reader.step()
     assert ["alice", "bob", "alice", "alice"] == asked
+
+
+async def test_to_read_again_adds_no_mark(in_ram, clock):
+    memory = Local(in_ram, clock, user_id="alice")
+    await reading(in_ram, clock).step()
+    await said(memory, clock, OLD, "I live in my flat in Leeds", "My flat in Leeds is home", "I have a flat in Leeds")
+    (new,) = await said(memory, clock, NEW)
+    counts = [(await reading(in_ram, clock).step())["contested"] for _ in range(3)]
+    assert [2, 0, 0] == counts
+    assert 2 == len((await memory.get(new)).contested_with)
+
+
+async def test_a_sandbox_takes_no_mark_from_the_host(in_ram, clock):
+    memory, reader = Local(in_ram, clock, user_id="alice"), reading(in_ram, clock)
+    (old,) = await said(memory, clock, OLD)
+    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g" * 26)
+    for n in range(6):
+        await add(Draft(content=f"The keys of the flat in Leeds hang by door {n}"), sandbox, in_ram, now=clock())
+        clock.now += timedelta(seconds=1)
+    (new,) = await said(memory, clock, NEW)
+    await reader.step()
+    assert old in (await memory.get(new)).contested_with
+
+
+async def test_who_is_named_as_a_successor_tells_nobody_apart(in_ram, clock):
+    memory, reader = Local(in_ram, clock, user_id="alice"), reading(in_ram, clock)
+    old, new = await said(
+        memory, clock, "Priya is our product owner", "Priya said goodbye on Friday, Tom runs the backlog since"
+    )
+    await reader.step()
+    assert (new,) == (await memory.get(old)).contested_with
 
 
 async def test_a_statement_is_read_beside_what_is_near_it_however_much_came_after_it(in_ram, clock):
@@ -310,90 +330,3 @@ async def test_a_model_that_cannot_be_loaded_is_told_of_and_keeps_nothing_else(i
         assert "cannot be read" in reader.fault
         assert [reader.fault] == told
         assert await reader.read_until() is None
-
-
-# --- the models ---
-
-
-async def test_the_packaged_model_reads_changes_of_any_words_and_lets_others_be():
-    reader = builtin_reader()
-    strangers = [pair for pairs in strangers_pairs().values() for pair in pairs]
-    assert 0.6 <= await share(reader, [pair for pair in strangers if pair.is_change])
-    assert 0.04 >= await share(reader, [pair for pair in strangers if not pair.is_change])
-    assert 0.02 >= await share(reader, groups_apart()[::2])
-    reader.close()
-
-
-async def share(reader, pairs) -> float:
-    """Which share of some pairs the model is sure of."""
-    scores = await reader.scores([(pair.old, pair.new) for pair in pairs])
-    return sum(score >= SURE for score in scores) / len(pairs)
-
-
-async def test_a_pair_has_one_score_in_any_company_and_a_long_or_empty_one_none():
-    reader = builtin_reader()
-    (alone,) = await reader.scores([(OLD, NEW)])
-    long = "word " * (MOST_PIECES + 1)
-    pairs = [(OLD, NEW), (long, NEW), (OLD, long), ("", NEW), (OLD, "x" * 8192), ("\u202e\U0001f600" * 9, "\x00")]
-    scores = await reader.scores(pairs * AT_ONCE)
-    assert [pytest.approx(alone, abs=1e-6), 0, 0, 0, 0] == scores[:5]
-    assert all(0 <= score <= 1 for score in scores)
-    reader.close()
-
-
-def a_directory(folder, labels: dict[str, str], *, logits: int = 3):
-    """A model that is the surer of label 2 the oftener a pair says "gold"."""
-    tokenizer_of_words().save(str(folder / "tokenizer.json"))
-    (folder / "config.json").write_text(json.dumps({"id2label": labels}))
-    constants = {"gold": np.array(GOLD), "axis": np.array([1]), "much": np.array([[0, 0, 4][:logits]], np.float32)}
-    nodes = [
-        helper.make_node("Equal", ["input_ids", "gold"], ["is_gold"]),
-        helper.make_node("Cast", ["is_gold"], ["golds"], to=TensorProto.FLOAT),
-        helper.make_node("ReduceSum", ["golds", "axis"], ["count"], keepdims=1),
-        helper.make_node("MatMul", ["count", "much"], ["logits"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "nli",
-        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["n", "length"])],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", logits])],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    made.ir_version = 9
-    onnx.save(made, folder / "model.onnx")
-    return folder
-
-
-LABELS = {"0": "entailment", "1": "neutral", "2": "CONTRADICTION"}
-
-
-async def test_a_model_of_your_own_is_read_by_the_label_that_it_names(folder):
-    config = Config(learning=LearningConfig(contradictions=str(a_directory(folder, LABELS))))
-    reader = make_contradictions(config)
-    one, two, none, long = await reader.scores(
-        [("tea", "gold"), ("gold", "gold one"), ("tea", "tea"), ("gold " * MOST_PIECES * 2, "gold")]
-    )
-    reader.close()
-    assert pytest.approx([np.exp(4) / (2 + np.exp(4)), np.exp(8) / (2 + np.exp(8)), 1 / 3]) == [one, two, none]
-    assert 0 == long
-
-
-def test_a_directory_without_what_it_takes_is_refused(folder):
-    with pytest.raises(ModelRefused, match="neither"):
-        make_contradictions(Config(learning=LearningConfig(contradictions=str(folder))))
-    with pytest.raises(ModelRefused, match='no label "contradiction"'):
-        directory_reader(a_directory(folder, {"0": "yes", "1": "no"}))
-    with pytest.raises(ModelRefused, match="no logits for the labels"):
-        directory_reader(a_directory(folder, LABELS, logits=2))
-    (folder / "config.json").write_text("[]")
-    with pytest.raises(ModelRefused, match=r"config\.json"):
-        directory_reader(folder)
-    (folder / "config.json").write_text(json.dumps({"id2label": LABELS}))
-    (folder / "tokenizer.json").write_text("{")
-    with pytest.raises(ModelRefused, match="tokenizer"):
-        directory_reader(folder)
-
-
-def test_none_is_none():
-    assert make_contradictions(Config(learning=LearningConfig(contradictions="none"))) is None

@@ -133,7 +133,11 @@ def make_contradictions(config: Config) -> PairReader | None:
     wanted = config.learning.contradictions
     if wanted == "none" or config.embedding.provider == "none":  # without vectors nothing is near
         return None
-    return builtin_reader() if wanted == "builtin" else directory_reader(Path(wanted).expanduser())
+    if wanted == "builtin":
+        return builtin_reader()
+    if not (directory := Path(wanted).expanduser()).is_dir():
+        raise ModelRefused(f"learning.contradictions is {wanted!r}; it must be builtin, none, or a model's directory")
+    return directory_reader(directory)
 
 
 async def make_grants(store: Store) -> Grants:

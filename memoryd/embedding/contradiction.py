@@ -41,7 +41,7 @@ __all__ = [
     "pair_ids",
 ]
 
-SURE = 0.85  # from which score on two statements are contested
+SURE = 0.7  # from which score on two statements are contested
 LEAST_NEAR = 0.3  # cosine of two statements that are read together
 MOST_PIECES = 48  # of a statement; longer ones are not read
 MOST_CHARACTERS = 12 * MOST_PIECES  # so that nobody tokenises a book to find that it is too long

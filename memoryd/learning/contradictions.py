@@ -4,16 +4,18 @@ Changes that the rules do not read: a small model reads what is new beside what 
 "We handed back the keys" ends "I rent a flat in Leeds", and no rule knows. What the model is sure of is contested, and
 never retired: of two statements it knows no more than their words.
 
-What a commit adds waits in memory and is read in seconds. Once nothing waits, the time is noted as a cursor; at its
-start a daemon reads what was stored since an hour before that, as an earlier one may have ended with something unread.
-To read a pair twice does no harm: what somebody has decided in between stands.
+What a commit adds waits in memory and is read in seconds; users and chats take turns. Once nothing waits, the time is
+noted as a cursor; at its start a daemon lets wait what was stored since some minutes before that, as an earlier one may
+have ended with something unread. To read a statement twice changes nothing: it is read beside the same ones, and what
+somebody has decided in between stands.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -45,12 +47,14 @@ __all__ = ["CONTRADICTION_JOB", "CONTRADICTION_RULE", "Contradictions", "suspect
 CONTRADICTION_JOB = "contradictions"
 CONTRADICTION_RULE = "model"
 CURSOR = "contradictions_read"  # microseconds since 1970: when nothing waited to be read
-MOST_BESIDE = 4  # statements that a new one is read beside, the nearest
-MOST_CONTESTED = 2  # by one new statement
+NEAREST = 100  # statements of any speaker among which those are that a new one is read beside
+MOST_BESIDE = 4  # statements that a new one is read beside, the nearest; of lower trust half as many
+MOST_CONTESTED = 2  # by one new statement; of lower trust half as many
 LOOK_S = 2.0
-AGAIN = timedelta(hours=1)  # a call may commit so long after the time that it gives
-MOST_WAITING = 10_000  # beyond it the store is looked through
-READ_AT_ONCE = 100
+AGAIN = timedelta(minutes=5)  # a call may commit so long after the time that it gives
+MOST_WAITING = 10_000  # statements of one user or chat; what it stores faster than that is not read
+A_PAGE = 1000  # statements of an earlier daemon
+A_TURN = 25  # statements of one user or chat
 PLAIN = ("I have a cat.", "I like to read.")  # what any model can read
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)  # a clock that was ahead has stored what is still to come
 
@@ -76,9 +80,8 @@ class Contradictions:
         self._turn = asyncio.Lock()  # the daemon's own reading and a job may be at it at once
         self._waiting: dict[Owner, dict[str, None]] = {}
         """What was stored and not read yet: ids by owner, who take turns."""
-        self._waiting_count = 0
         self._is_behind = True
-        """Whether more may be unread than what waits: of an earlier daemon, or more than may wait."""
+        """Whether an earlier daemon may have left something."""
         self.fault = ""
         """Why nothing can be read until the next start; empty: it can."""
         if model is not None:
@@ -86,13 +89,16 @@ class Contradictions:
 
     def _follow(self, applied: Applied) -> None:
         for entry in applied.change.inserts:
-            if entry.memory.kind in NO_STATEMENTS:
-                continue
-            if self._waiting_count >= MOST_WAITING:
-                self._is_behind = True
-                return
-            self._waiting.setdefault(entry.memory.owner, {})[entry.memory.id] = None
-            self._waiting_count += 1
+            self._add(entry.memory)
+
+    def _add(self, memory: Memory) -> None:
+        if memory.kind not in NO_STATEMENTS:
+            waiting = self._waiting.setdefault(memory.owner, {})
+            if len(waiting) < MOST_WAITING:
+                waiting[memory.id] = None
+
+    def _count(self) -> int:
+        return sum(map(len, self._waiting.values()))
 
     async def serve(self) -> None:
         """Read what is new until it is cancelled."""
@@ -134,12 +140,9 @@ class Contradictions:
         """Read what is new; with dry_run only count it."""
         if self._model is None:
             return {}
+        await self._find_left()
         if progress.dry_run:
-            unread = {one for ids in self._waiting.values() for one in ids}
-            if self._is_behind:
-                async for page in self._left():
-                    unread |= {memory.id for memory in page}
-            return {"statements": len(unread)}
+            return {"statements": self._count()}
         counts = await self._read_all(progress.counts, progress)
         await self._note()
         return dict(counts)
@@ -149,54 +152,42 @@ class Contradictions:
         is_done = not self._waiting and not self._is_behind
         await self._ports.store.commit(ChangeSet(cursors={CURSOR: to_us(self._clock())} if is_done else {}, runs=runs))
 
-    async def _left(self) -> AsyncIterator[list[Memory]]:
-        """Yield in pages what an earlier daemon may have left, or what could not wait."""
-        noted = await self._ports.store.cursor(CURSOR)
-        if noted is None:  # what was stored before there was a model is not read
-            return
-        after = min(from_us(noted), self._clock()) - AGAIN
-        while page := await self._ports.store.live_since(after, END_OF_TIME, limit=READ_AT_ONCE):
-            yield page
-            after = page[-1].create_time
+    async def _find_left(self) -> None:
+        """Let wait what an earlier daemon may have left; what was stored before there was a model is not read."""
+        noted = await self._ports.store.cursor(CURSOR) if self._is_behind else None
+        if noted is not None:
+            after = min(from_us(noted), self._clock()) - AGAIN
+            while page := await self._ports.store.live_since(after, END_OF_TIME, limit=A_PAGE):
+                for memory in page:
+                    self._add(memory)
+                after = page[-1].create_time
+        self._is_behind = False
 
     async def _read_all(self, counts: Counter[str], progress: Told | None = None) -> Counter[str]:
         async with self._turn:
-            if self._is_behind:
-                self._is_behind = False
-                try:
-                    await self._read_left(counts, progress)
-                except BaseException:
-                    self._is_behind = True
-                    raise
+            await self._find_left()
             while self._waiting:
                 owner, waiting = next(iter(self._waiting.items()))
-                await self._read_of(owner, list(waiting)[:READ_AT_ONCE], counts, progress)
+                await self._read_of(owner, list(waiting)[:A_TURN], counts)
                 if owner in self._waiting:  # its turn is over
                     self._waiting[owner] = self._waiting.pop(owner)
+                if progress is not None:
+                    progress.done_count = counts["statements"]
+                    progress.total_count = progress.done_count + self._count()
         return counts
 
-    async def _read_left(self, counts: Counter[str], progress: Told | None) -> None:
-        async for page in self._left():
-            owners: dict[Owner, list[str]] = {}
-            for memory in page:
-                owners.setdefault(memory.owner, []).append(memory.id)
-            for owner, ids in owners.items():
-                await self._read_of(owner, ids, counts, progress)
-
-    async def _read_of(self, owner: Owner, ids: Collection[str], counts: Counter[str], progress: Told | None) -> None:
+    async def _read_of(self, owner: Owner, ids: Collection[str], counts: Counter[str]) -> None:
         """Read some statements of an owner that are live, which then wait no more."""
         now = self._clock()
         entries = await self._ports.store.entries(owner, ids)
         live = [entry.memory for entry in entries if entry.memory.state_at(now) is State.LIVE]
         if live:
             counts += await self._read_or_pass(live)
-        waiting = self._waiting.get(owner, {})
-        self._waiting_count -= len([one for one in ids if waiting.pop(one, one) is None])
+        waiting = self._waiting[owner]
+        for one in ids:
+            waiting.pop(one, None)
         if not waiting:
-            self._waiting.pop(owner, None)
-        if progress is not None:
-            progress.done_count += len(ids)
-            progress.total_count = progress.done_count + self._waiting_count
+            del self._waiting[owner]
 
     async def _read_or_pass(self, statements: Sequence[Memory]) -> Counter[str]:
         """Read statements of one owner; what cannot be read keeps no other from it."""
@@ -227,9 +218,10 @@ class Contradictions:
             if score >= SURE:
                 sure.setdefault(newer.id, []).append((score, older))
         for newer, _ in beside:
-            surest = sorted(sure.get(newer.id, []), key=lambda pair: -pair[0])[:MOST_CONTESTED]
-            if surest:
-                counts["contested"] += await self._contest(newer, [older for _, older in surest])
+            surest = sorted(sure.get(newer.id, []), key=lambda pair: -pair[0])
+            chosen = _with_equals(newer, [older for _, older in surest], MOST_CONTESTED)
+            if chosen:
+                counts["contested"] += await self._contest(newer, chosen)
         return counts
 
     async def _contest(self, newer: Memory, others: Sequence[Memory]) -> int:
@@ -270,9 +262,9 @@ async def suspects(statements: Sequence[Memory], ports: Ports, *, now: datetime)
         vector = await _vector_of(newer, index, ports)
         if vector is None:
             continue
-        beside = await known.neighbours(newer, vector, floor=LEAST_NEAR, until=newer.create_time)
+        beside = await known.neighbours(newer, vector, limit=NEAREST, floor=LEAST_NEAR, until=newer.create_time)
         others = [one.memory for one in sorted(beside, key=lambda one: -one.similarity) if _may_be_of(newer, one)]
-        found.append((newer, others[:MOST_BESIDE]))
+        found.append((newer, _with_equals(newer, others, MOST_BESIDE)))
         await asyncio.sleep(0)
     return found
 
@@ -286,16 +278,31 @@ async def _vector_of(memory: Memory, index: ScopeIndex | None, ports: Ports) -> 
     return None if entry is None or entry.fingerprint != ports.embedder.fingerprint else entry.vector
 
 
+def _with_equals(newer: Memory, others: Sequence[Memory], most: int) -> list[Memory]:
+    """Return the first of some statements, so that those of lower trust take half of the places at the most."""
+    lower = [one for one in others if newer.trust.outranks(one.trust)]
+    barred = {one.id for one in lower[most // 2 :]}
+    return [one for one in others if one.id not in barred][:most]
+
+
 def _may_be_of(newer: Memory, beside: Neighbour) -> bool:
     """Whether a statement may be a change of one that is beside it."""
     older = beside.memory
-    are_of_two = all(any(mention.about for mention in one.mentions) for one in (newer, older))
     return (
         (older.create_time, older.id) < (newer.create_time, newer.id)
-        and (beside.same_subject or (beside.same_people and not are_of_two))
         and beside.similarity >= LEAST_NEAR
         and fold(older.narrator) == fold(newer.narrator)
         and not (older.key and newer.key)
         and "?" not in newer.content  # what asks states nothing
-        and _is_open(newer, older)
+        and _is_of_same(newer, beside)
     )
+
+
+def _is_of_same(newer: Memory, beside: Neighbour) -> bool:
+    """Whether both are about somebody in common, or nobody tells them apart; a successor's name does not."""
+    if beside.same_subject:
+        return True
+    about = [mention.text for mention in beside.memory.mentions if mention.about]
+    if about and any(re.search(rf"\b{re.escape(name)}\b", newer.content, re.IGNORECASE) for name in about):
+        return True
+    return beside.same_people and not (about and any(mention.about for mention in newer.mentions))

@@ -76,16 +76,22 @@ class KnownStatements:
         return self._reader if index is None else index.reader
 
     async def neighbours(
-        self, new: Memory, vector: Vector | None, *, floor: float = LEAST_SIMILARITY, until: datetime | None = None
+        self,
+        new: Memory,
+        vector: Vector | None,
+        *,
+        limit: int = NEAREST,
+        floor: float = LEAST_SIMILARITY,
+        until: datetime | None = None,
     ) -> list[Neighbour]:
         """
-        Return the statements that a new one is compared with: near it by `floor`, or of one attribute.
+        Return the statements that a new one is compared with: the nearest not below `floor`, or of one attribute.
 
         With `until`, what was stored later takes no place; where a scope is too large for memory it does.
         """
         people = self.people(new.owner)
         about, named = _roots(new, people, about=True), _roots(new, people, about=False)
-        found = await self._near(new, vector, floor, until)
+        found = await self._near(new, vector, limit, floor, until)
         known = [(memory, near) for memory, near in found if memory.id not in self._pending]
         known += self._near_pending(new, vector)
         for memory, near in found:
@@ -96,7 +102,7 @@ class KnownStatements:
         return [_compared(memory, near, new, about, named, people) for memory, near in known]
 
     async def _near(
-        self, new: Memory, vector: Vector | None, floor: float, until: datetime | None
+        self, new: Memory, vector: Vector | None, limit: int, floor: float, until: datetime | None
     ) -> list[tuple[Memory, float]]:
         """Return stored statements that are near, or speak of an attribute of the same entity; and their cosines."""
         owner = new.owner
@@ -105,12 +111,12 @@ class KnownStatements:
             people = index.people
             subjects = {m for one in _roots(new, people, about=True) for m in people.members(one)} or {""}
             claims = [(claim, one) for claim in new.claims for one in sorted(subjects)]
-            return neighbours(index, vector, claims, self._now, limit=NEAREST, floor=floor, until=until)
+            return neighbours(index, vector, claims, self._now, limit=limit, floor=floor, until=until)
         if vector is None:
             return []
         visible = Visibility(owner.agent_id, owner.scope.user_id, owner.scope.chat_id)
         fingerprint = self._ports.embedder.fingerprint
-        return await self._ports.store.nearest(visible, vector, fingerprint, STATEMENTS, now=self._now, limit=NEAREST)
+        return await self._ports.store.nearest(visible, vector, fingerprint, STATEMENTS, now=self._now, limit=limit)
 
     def _near_pending(self, new: Memory, vector: Vector | None) -> list[tuple[Memory, float]]:
         """Return the same of the statements that this call has added before."""

@@ -1,0 +1,105 @@
+"""The models that read two statements together: the packaged one, and one of your own."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from memoryd.daemon.config import Config, LearningConfig
+from memoryd.daemon.wiring import make_contradictions
+from memoryd.embedding.base import ModelRefused
+from memoryd.embedding.contradiction import AT_ONCE, MOST_PIECES, SURE, builtin_reader, directory_reader
+from tests.contradiction.pairs import groups_apart, strangers_pairs
+from tests.test_reranker import GOLD, tokenizer_of_words
+
+OLD, NEW = "I rent a flat in Leeds", "We handed back the keys of the flat in Leeds on Friday"
+
+
+async def test_the_packaged_model_reads_changes_of_any_words_and_lets_others_be():
+    reader = builtin_reader()
+    strangers = [pair for pairs in strangers_pairs().values() for pair in pairs]
+    assert 0.7 <= await share(reader, [pair for pair in strangers if pair.is_change])
+    assert 0.06 >= await share(reader, [pair for pair in strangers if not pair.is_change])
+    assert 0.02 >= await share(reader, groups_apart()[::2])
+    reader.close()
+
+
+async def share(reader, pairs) -> float:
+    """Which share of some pairs the model is sure of."""
+    scores = await reader.scores([(pair.old, pair.new) for pair in pairs])
+    return sum(score >= SURE for score in scores) / len(pairs)
+
+
+async def test_a_pair_has_one_score_in_any_company_and_a_long_or_empty_one_none():
+    reader = builtin_reader()
+    (alone,) = await reader.scores([(OLD, NEW)])
+    long = "word " * (MOST_PIECES + 1)
+    pairs = [(OLD, NEW), (long, NEW), (OLD, long), ("", NEW), (OLD, "x" * 8192), ("\u202e\U0001f600" * 9, "\x00")]
+    scores = await reader.scores(pairs * AT_ONCE)
+    assert [pytest.approx(alone, abs=1e-6), 0, 0, 0, 0] == scores[:5]
+    assert all(0 <= score <= 1 for score in scores)
+    reader.close()
+
+
+def a_directory(folder, labels: dict[str, str], *, logits: int = 3):
+    """A model that is the surer of label 2 the oftener a pair says "gold"."""
+    tokenizer_of_words().save(str(folder / "tokenizer.json"))
+    (folder / "config.json").write_text(json.dumps({"id2label": labels}))
+    constants = {"gold": np.array(GOLD), "axis": np.array([1]), "much": np.array([[0, 0, 4][:logits]], np.float32)}
+    nodes = [
+        helper.make_node("Equal", ["input_ids", "gold"], ["is_gold"]),
+        helper.make_node("Cast", ["is_gold"], ["golds"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceSum", ["golds", "axis"], ["count"], keepdims=1),
+        helper.make_node("MatMul", ["count", "much"], ["logits"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "nli",
+        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["n", "length"])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", logits])],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    made.ir_version = 9
+    onnx.save(made, folder / "model.onnx")
+    return folder
+
+
+LABELS = {"0": "entailment", "1": "neutral", "2": "CONTRADICTION"}
+
+
+async def test_a_model_of_your_own_is_read_by_the_label_that_it_names(folder):
+    config = Config(learning=LearningConfig(contradictions=str(a_directory(folder, LABELS))))
+    reader = make_contradictions(config)
+    one, two, none, long = await reader.scores(
+        [("tea", "gold"), ("gold", "gold one"), ("tea", "tea"), ("gold " * MOST_PIECES * 2, "gold")]
+    )
+    reader.close()
+    assert pytest.approx([np.exp(4) / (2 + np.exp(4)), np.exp(8) / (2 + np.exp(8)), 1 / 3]) == [one, two, none]
+    assert 0 == long
+
+
+def test_a_directory_without_what_it_takes_is_refused(folder):
+    with pytest.raises(ModelRefused, match="builtin, none, or"):
+        make_contradictions(Config(learning=LearningConfig(contradictions="off")))
+    with pytest.raises(ModelRefused, match="neither"):
+        make_contradictions(Config(learning=LearningConfig(contradictions=str(folder))))
+    with pytest.raises(ModelRefused, match='no label "contradiction"'):
+        directory_reader(a_directory(folder, {"0": "yes", "1": "no"}))
+    with pytest.raises(ModelRefused, match="no logits for the labels"):
+        directory_reader(a_directory(folder, LABELS, logits=2))
+    (folder / "config.json").write_text("[]")
+    with pytest.raises(ModelRefused, match=r"config\.json"):
+        directory_reader(folder)
+    (folder / "config.json").write_text(json.dumps({"id2label": LABELS}))
+    (folder / "tokenizer.json").write_text("{")
+    with pytest.raises(ModelRefused, match="tokenizer"):
+        directory_reader(folder)
+
+
+def test_none_is_none():
+    assert make_contradictions(Config(learning=LearningConfig(contradictions="none"))) is None
