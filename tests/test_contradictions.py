@@ -286,7 +286,8 @@ async def test_who_is_named_as_a_successor_tells_nobody_apart(in_ram, clock):
     assert (new,) == (await memory.get(old)).contested_with
 
 
-async def test_a_statement_is_read_beside_what_is_near_it_however_much_came_after_it(in_ram, clock):
+async def test_a_statement_is_read_beside_what_is_near_it_however_much_came_after_it(in_ram, clock, monkeypatch):
+    monkeypatch.setattr(contradictions, "NEAREST", 20)
     memory = Local(in_ram, clock, user_id="alice")
     hives = await said(
         memory, clock, *(f"I keep bee hive number {n} in the garden" for n in range(9)), "Prague is a city"
