@@ -255,6 +255,21 @@ async def test_owners_take_turns_and_who_stores_too_fast_is_not_read_to_the_end(
     assert ["alice", "bob", "alice", "alice"] == asked
 
 
+async def test_it_gives_way_while_messages_are_read_and_a_job_does_not(in_ram, clock):
+    busy = [True]
+    memory = Local(in_ram, clock, user_id="alice")
+    reader = Contradictions(in_ram, in_ram.contradictions, clock, pytest.fail, is_busy=lambda: busy[0])
+    old, new = await said(memory, clock, OLD, NEW)
+    assert {} == await reader.step()
+    assert await reader.read_until() is None  # it is not done
+    busy[0] = False
+    assert 1 == (await reader.step())["contested"]
+    busy[0] = True
+    await said(Local(in_ram, clock, user_id="bob"), clock, OLD, NEW)
+    assert 1 == (await reader.everything(Progress(clock())))["contested"]
+    assert (new,) == (await memory.get(old)).contested_with
+
+
 async def test_to_read_again_adds_no_mark(in_ram, clock):
     memory = Local(in_ram, clock, user_id="alice")
     await reading(in_ram, clock).step()

@@ -84,7 +84,11 @@ class Learners:
             kind=LLM_EXTRACTION_JOB,
         )
         self.contradictions = Contradictions(
-            ports, ports.contradictions, clock, lambda fault: log.warning("contradictions_not_read", fault=fault)
+            ports,
+            ports.contradictions,
+            clock,
+            lambda fault: log.warning("contradictions_not_read", fault=fault),
+            is_busy=lambda: self.rules.is_reading,
         )
         self.kinds = (EXTRACTION_JOB,) if reader is None else (EXTRACTION_JOB, LLM_EXTRACTION_JOB)
         """The kinds of extraction that a session is done after."""

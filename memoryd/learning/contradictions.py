@@ -73,10 +73,20 @@ class Contradictions:
     """Reads what is new beside what is near it, and marks what the model is sure of."""
 
     def __init__(
-        self, ports: Ports, model: PairReader | None, clock: Callable[[], datetime], tell: Callable[[str], None]
+        self,
+        ports: Ports,
+        model: PairReader | None,
+        clock: Callable[[], datetime],
+        tell: Callable[[str], None],
+        *,
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Follow the commits of the store from here on; without a model nothing is ever read."""
-        self._ports, self._model, self._clock, self._tell = ports, model, clock, tell
+        """
+        Follow the commits of the store from here on; without a model nothing is ever read.
+
+        While `is_busy`, nothing is read but by a job: what is learnt from many messages at once is read after them.
+        """
+        self._ports, self._model, self._clock, self._tell, self._is_busy = ports, model, clock, tell, is_busy
         self._turn = asyncio.Lock()  # the daemon's own reading and a job may be at it at once
         self._waiting: dict[Owner, dict[str, None]] = {}
         """What was stored and not read yet: ids by owner, who take turns."""
@@ -166,7 +176,7 @@ class Contradictions:
     async def _read_all(self, counts: Counter[str], progress: Told | None = None) -> Counter[str]:
         async with self._turn:
             await self._find_left()
-            while self._waiting:
+            while self._waiting and not (progress is None and self._is_busy()):
                 owner, waiting = next(iter(self._waiting.items()))
                 await self._read_of(owner, list(waiting)[:A_TURN], counts)
                 if owner in self._waiting:  # its turn is over

@@ -99,8 +99,14 @@ class Learner:
         self._wait_s, self._most_attempts, self.kind = wait_s, most_attempts, kind
         self._not_before: datetime | None = None
         self._turn = asyncio.Lock()  # the daemon's own learning and a job may be at it at once
+        self._reading_count = 0
         self.fault = ""
         """Why nothing can be learnt now; empty: it can."""
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether threads are being read now."""
+        return self._reading_count > 0
 
     async def serve(self) -> None:
         """Learn until it is cancelled."""
@@ -166,6 +172,13 @@ class Learner:
 
     async def _read_all(self, works: Sequence[Work], progress: Told | None = None) -> Counter[str]:
         """Read threads in their order, of each owner a page in turn, so that nobody waits for one who says much."""
+        self._reading_count += 1
+        try:
+            return await self._read_in_turn(works, progress)
+        finally:
+            self._reading_count -= 1
+
+    async def _read_in_turn(self, works: Sequence[Work], progress: Told | None) -> Counter[str]:
         counts: Counter[str] = Counter() if progress is None else progress.counts
         queues: dict[Owner, deque[Work]] = {}
         for work in works:
