@@ -104,7 +104,7 @@ ablate: $(READY)  ## What each leg of the ranking is worth: make ablate DATA=fol
 	@test -n "$(DATA)" || { echo "usage: make ablate DATA=<folder that holds eval_retrieval.py>"; exit 2; }
 	$(BIN)/python -m tests.eval.ablate $(DATA) $(ARGS)
 
-tune: $(READY)  ## Try other weights of the ranking on all sets together (about half an hour)
+tune: $(READY)  ## Try other weights of the ranking on all sets together (about 20 minutes)
 	@test -n "$(DATA)" || { echo "usage: make tune DATA=<folder that holds eval_retrieval.py>"; exit 2; }
 	$(BIN)/python -m tests.eval.tune $(DATA) $(ARGS)
 
@@ -129,7 +129,7 @@ test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language mo
 	.venv-train/bin/pip install -q --require-hashes --no-deps -r tests/contradiction/requirements.lock
 	@touch $@
 
-train-contradiction: .venv-train/.ready  ## Tune the model that reads an older and a newer statement together (about 20 minutes)
+train-contradiction: .venv-train/.ready  ## Tune the model that reads an older and a newer statement together (about half an hour)
 	.venv-train/bin/python -m tests.contradiction.train
 
 crash: $(READY)  ## Kill the daemon 500 times and look for what it lost (about 20 minutes)

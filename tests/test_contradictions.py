@@ -29,6 +29,7 @@ from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.builders import memory as memory_of
 from tests.shared_store import StoreView
 from tests.support import BIN, Daemon
+from tests.test_instances import SHAPES, instance
 
 OLD, NEW = "I rent a flat in Leeds", "We handed back the keys of the flat in Leeds on Friday"
 BESIDE = ["My sister likes Leeds", "I have a cat called Miso", "I stopped eating sugar"]
@@ -292,6 +293,15 @@ async def test_a_sandbox_takes_no_mark_from_the_host(in_ram, clock):
     assert old in (await memory.get(new)).contested_with
 
 
+async def test_statements_of_one_shape_do_not_contest_each_other(in_ram, clock):
+    reader = reading(in_ram, clock)
+    for shape, (statement, _) in SHAPES.items():
+        memory = Local(in_ram, clock, user_id=shape)
+        await said(memory, clock, *(instance(n, statement) for n in range(12)))
+    counts = await reader.step()
+    assert (12 * len(SHAPES), 0) == (counts["statements"], counts["contested"])
+
+
 async def test_who_is_named_as_a_successor_tells_nobody_apart(in_ram, clock):
     memory, reader = Local(in_ram, clock, user_id="alice"), reading(in_ram, clock)
     old, new = await said(
@@ -343,6 +353,8 @@ async def test_a_model_that_cannot_be_loaded_is_told_of_and_keeps_nothing_else(i
         reader = Contradictions(in_ram, builtin_reader(), clock, told.append)
         await said(Local(in_ram, clock, user_id=f"u{n}"), clock, OLD, NEW)
         await asyncio.wait_for(reader.serve(), timeout=30)
+        await said(Local(in_ram, clock, user_id=f"u{n}"), clock, "It goes on")
+        assert {"statements": 0} == await reader.everything(Progress(clock(), dry_run=True))  # nothing piles up
         assert "cannot be read" in reader.fault
         assert [reader.fault] == told
         assert await reader.read_until() is None

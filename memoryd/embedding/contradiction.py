@@ -39,6 +39,7 @@ __all__ = [
     "builtin_reader",
     "directory_reader",
     "pair_ids",
+    "whole_texts",
 ]
 
 SURE = 0.7  # from which score on two statements are contested
@@ -120,6 +121,13 @@ def _pieces(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[list[
     return [ids if 0 < len(ids) <= MOST_PIECES else None for ids in found]
 
 
+def whole_texts(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """Return a tokenizer that neither pads nor cuts."""
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
 def pair_ids(tokenizer: tokenizers.Tokenizer, pairs: Sequence[Pair]) -> list[list[int] | None]:
     """Return the token ids of pairs as one text: [CLS] older [SEP] newer [SEP]; None where one is too long."""
     begin, end = tokenizer.encode("").ids
@@ -171,9 +179,7 @@ def _load_builtin() -> Callable[[Sequence[Pair]], list[float]]:
         raise ModelRefused("data/contradiction.npz is of another model; install memoryd again")
     if graph is None:
         raise ModelRefused("this processor does not multiply integers exactly; set learning.contradictions to none")
-    tokenizer = tokenizers.Tokenizer.from_str(packaged_tokenizer().decode())
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
+    tokenizer = whole_texts(tokenizers.Tokenizer.from_str(packaged_tokenizer().decode()))
 
     def read(pairs: Sequence[Pair]) -> list[float]:
         ids = pair_ids(tokenizer, pairs)
@@ -192,8 +198,7 @@ def directory_reader(directory: Path) -> ContradictionReader:
         tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer_path))
     except Exception as error:  # noqa: BLE001  it raises what it likes
         raise ModelRefused(f"{tokenizer_path} cannot be loaded: {error}") from None
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
+    whole_texts(tokenizer)
     session = open_session(model)
     inputs = inputs_of(session)
 

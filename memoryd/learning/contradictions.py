@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +32,7 @@ from memoryd.embedding.base import ModelRefused, PairReader
 from memoryd.embedding.contradiction import LEAST_NEAR, SURE
 from memoryd.errors import MemorydError
 from memoryd.index.scope import ScopeIndex
+from memoryd.learning.follow import Told
 from memoryd.learning.writing import daemon_call
 from memoryd.model.call_context import in_call
 from memoryd.model.change import Applied, ChangeSet
@@ -57,16 +57,6 @@ A_PAGE = 1000  # statements of an earlier daemon
 A_TURN = 25  # statements of one user or chat
 PLAIN = ("I have a cat.", "I like to read.")  # what any model can read
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)  # a clock that was ahead has stored what is still to come
-
-
-class Told(Protocol):
-    """How far a run is."""
-
-    now: datetime
-    dry_run: bool
-    done_count: int
-    total_count: int
-    counts: Counter[str]
 
 
 class Contradictions:
@@ -98,7 +88,7 @@ class Contradictions:
             ports.store.on_commit(self._follow)
 
     def _follow(self, applied: Applied) -> None:
-        for entry in applied.change.inserts:
+        for entry in () if self.fault else applied.change.inserts:
             self._add(entry.memory)
 
     def _add(self, memory: Memory) -> None:
@@ -118,6 +108,7 @@ class Contradictions:
             except ModelRefused as error:
                 self.fault = str(error)
                 self._tell(self.fault)
+                self._waiting.clear()  # the next start finds it by the cursor
             except Exception as error:  # noqa: BLE001  the store may be busy or full now; the next look comes soon
                 self._tell(type(error).__name__)
             await asyncio.sleep(LOOK_S)
@@ -129,7 +120,9 @@ class Contradictions:
 
     async def step(self) -> Counter[str]:
         """Read what is new, as one run of the job; return what came of it."""
-        began, is_new = self._clock(), self._is_behind or bool(self._waiting)
+        if not self._is_behind and not self._waiting:
+            return Counter()
+        began = self._clock()
         counts = await self._read_all(Counter())
         run = Run(
             id=self._ports.new_id(),
@@ -142,16 +135,15 @@ class Contradictions:
             total_count=counts["statements"],
             counts=dict(counts),
         )
-        if is_new:
-            await self._note((run,) if counts["pairs"] else ())
+        await self._note((run,) if counts["pairs"] else ())
         return counts
 
     async def everything(self, progress: Told) -> dict[str, int]:
         """Read what is new; with dry_run only count it."""
         if self._model is None:
             return {}
-        await self._find_left()
         if progress.dry_run:
+            await self._find_left()
             return {"statements": self._count()}
         counts = await self._read_all(progress.counts, progress)
         await self._note()
@@ -159,8 +151,9 @@ class Contradictions:
 
     async def _note(self, runs: tuple[Run, ...] = ()) -> None:
         """Note that nothing waits now, unless something does."""
-        is_done = not self._waiting and not self._is_behind
-        await self._ports.store.commit(ChangeSet(cursors={CURSOR: to_us(self._clock())} if is_done else {}, runs=runs))
+        cursors = {} if self._waiting or self._is_behind else {CURSOR: to_us(self._clock())}
+        if cursors or runs:
+            await self._ports.store.commit(ChangeSet(cursors=cursors, runs=runs))
 
     async def _find_left(self) -> None:
         """Let wait what an earlier daemon may have left; what was stored before there was a model is not read."""
@@ -268,12 +261,18 @@ async def suspects(statements: Sequence[Memory], ports: Ports, *, now: datetime)
     owner = statements[0].owner
     index = await ports.indexes.get(owner)
     known, found = KnownStatements(ports, {owner: index}, Pending(now), now), []
+    reader = known.reader(owner)
     for newer in statements:
         vector = await _vector_of(newer, index, ports)
         if vector is None:
             continue
         beside = await known.neighbours(newer, vector, limit=NEAREST, floor=LEAST_NEAR, until=newer.create_time)
-        others = [one.memory for one in sorted(beside, key=lambda one: -one.similarity) if _may_be_of(newer, one)]
+        content = reader.read(newer.content).words.content
+        others = [
+            one.memory
+            for one in sorted(beside, key=lambda one: -one.similarity)
+            if _may_be_of(newer, one) and reader.read(one.memory.content).words.content != content
+        ]  # in one frame, what fills it tells them apart: the rules have judged that
         found.append((newer, _with_equals(newer, others, MOST_BESIDE)))
         await asyncio.sleep(0)
     return found

@@ -23,7 +23,7 @@ import numpy as np
 import optax
 import tokenizers
 
-from memoryd.embedding.contradiction import LAYERS, PARTS, pair_ids
+from memoryd.embedding.contradiction import LAYERS, PARTS, pair_ids, whole_texts
 from memoryd.embedding.packaged import (
     MODEL_SHA256,
     array_of,
@@ -143,9 +143,7 @@ def batches(ids: Sequence[Sequence[int]], order: np.ndarray, chance: np.random.G
 
 
 def _ids(pairs: Sequence[Pair]) -> list[list[int]]:
-    tokenizer = tokenizers.Tokenizer.from_str(packaged_tokenizer().decode())
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
+    tokenizer = whole_texts(tokenizers.Tokenizer.from_str(packaged_tokenizer().decode()))
     found = pair_ids(tokenizer, [(pair.old, pair.new) for pair in pairs])
     return [ids for ids in found if ids is not None]
 
