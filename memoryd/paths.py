@@ -13,6 +13,7 @@ __all__ = [
     "Places",
     "config_file",
     "data_dir",
+    "expanded",
     "find_socket",
     "owner_of",
     "socket_candidates",
@@ -38,20 +39,35 @@ def _home(env: Mapping[str, str]) -> Path:
     return Path(home)
 
 
+def _xdg(env: Mapping[str, str], name: str) -> Path | None:
+    """Return an XDG directory; None where it is unset or not absolute, which the specification says to ignore."""
+    value = env.get(name, "")
+    return Path(value) if value.startswith("/") else None
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path with `~` or `~user` at its beginning replaced; ValueError where that home is not known."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{str(path)!r} begins with a home directory that is not known; write the whole path") from None
+
+
 def data_dir(env: Mapping[str, str]) -> Path:
     """Return $STATE_DIRECTORY, else $XDG_DATA_HOME/memoryd, else ~/.local/share/memoryd."""
     if env.get("STATE_DIRECTORY"):
         return Path(env["STATE_DIRECTORY"].split(":")[0])
-    return Path(env.get("XDG_DATA_HOME") or _home(env) / ".local" / "share") / "memoryd"
+    return (_xdg(env, "XDG_DATA_HOME") or _home(env) / ".local" / "share") / "memoryd"
 
 
 def socket_path(env: Mapping[str, str]) -> Path:
     """Return the admin socket in $RUNTIME_DIRECTORY, else $XDG_RUNTIME_DIR/memoryd, else ~/.local/state/memoryd."""
     if env.get("RUNTIME_DIRECTORY"):
         return Path(env["RUNTIME_DIRECTORY"].split(":")[0]) / SOCKET_NAME
-    if env.get("XDG_RUNTIME_DIR"):
-        return Path(env["XDG_RUNTIME_DIR"]) / "memoryd" / SOCKET_NAME
-    return Path(env.get("XDG_STATE_HOME") or _home(env) / ".local" / "state") / "memoryd" / SOCKET_NAME
+    runtime = _xdg(env, "XDG_RUNTIME_DIR")
+    if runtime is not None:
+        return runtime / "memoryd" / SOCKET_NAME
+    return (_xdg(env, "XDG_STATE_HOME") or _home(env) / ".local" / "state") / "memoryd" / SOCKET_NAME
 
 
 def socket_candidates(env: Mapping[str, str]) -> tuple[Path, ...]:
@@ -97,7 +113,7 @@ def config_file(env: Mapping[str, str]) -> Path | None:
         path = Path(env["CONFIGURATION_DIRECTORY"].split(":")[0]) / "memoryd.toml"
     else:
         try:
-            path = Path(env.get("XDG_CONFIG_HOME") or _home(env) / ".config") / "memoryd" / "memoryd.toml"
+            path = (_xdg(env, "XDG_CONFIG_HOME") or _home(env) / ".config") / "memoryd" / "memoryd.toml"
         except NoHomeError:
             path = SYSTEM_CONFIG
     return next((found for found in (path, SYSTEM_CONFIG) if found.is_file()), None)

@@ -96,3 +96,14 @@ def test_an_agent_has_limits_of_its_own(folder):
 def test_a_mistake_about_an_agent_is_named(folder, text, named):
     with pytest.raises(ConfigError, match=named):
         load(folder, text)
+
+
+def test_a_home_in_a_path_is_replaced_or_refused_and_never_a_folder_called_tilde(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    text = '[store]\npath = "~/m/x.duckdb"\n[embedding]\nprovider = "~/model"\n[audit]\npath = "{data_dir}/~audit"\n'
+    config = load(folder, text, MEMORYD_DAEMON_SOCKET="~/s")
+    assert (f"{folder}/m/x.duckdb", f"{folder}/model", "{data_dir}/~audit", f"{folder}/s") == (
+        config.store.path, config.embedding.provider, config.audit.path, config.daemon.socket
+    )  # fmt: skip
+    with pytest.raises(ConfigError, match=r"store.path: '~nobody-here/x' begins with a home directory that is not"):
+        load(folder, '[store]\npath = "~nobody-here/x"\n')

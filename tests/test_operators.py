@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from memory_cli.output import as_json, list_json, one_line, shortest_ids, size
 from memory_cli.parser import make_parser, parse_past
-from memory_client import MemoryClient, PermissionDenied
+from memory_client import Credentials, InvalidArgument, MemoryClient, PermissionDenied
 
 from memoryd.paths import NoHomeError, data_dir, find_socket, socket_candidates
 from tests.support import Daemon, running, short_folder
@@ -316,3 +316,20 @@ def test_the_container_takes_the_servers_packages_alone_in_the_versions_that_are
     recipe = (ROOT / "deploy" / "Containerfile").read_text()
     for line in re.findall(r"^COPY (?!--from)(.+) \S+$", recipe, re.MULTILINE):
         assert all((ROOT / name).exists() for name in line.split())
+
+
+def test_a_home_in_an_argument_or_variable_is_replaced_or_refused(folder):
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "XDG_DATA_HOME": "~/data", "XDG_STATE_HOME": "state",
+           "MEMORYD_EMBEDDING_PROVIDER": "none"}  # fmt: skip
+    asked = [sys.executable, "-m", "memoryd", "check", "--json"]
+    done = subprocess.run([*asked, "--data-dir=~/there"], env=env, capture_output=True, text=True, check=True)
+    assert f"{folder}/there/memory.duckdb" in done.stdout
+    default = subprocess.run(asked, env=env, capture_output=True, text=True, check=True, cwd=folder)
+    assert f"{folder}/.local/share/memoryd/memory.duckdb" in default.stdout  # XDG: a path that is not absolute is ignored
+    refused = subprocess.run([*asked, "--data-dir=~nobody-here/x"], env=env, capture_output=True, text=True, check=False)
+    assert (2, True) == (refused.returncode, "'~nobody-here/x' begins with a home directory" in refused.stderr)
+    assert [] == [*folder.glob("**/~*")]
+    with pytest.raises(InvalidArgument, match="home directory that is not known"):
+        MemoryClient("unix://~nobody-here/s", user_id="u")
+    with pytest.raises(InvalidArgument, match="token_file: .* home directory"):
+        Credentials(token_file="~nobody-here/t")  # noqa: S106  a file

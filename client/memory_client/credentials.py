@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 
 from memoryd.errors import InvalidArgument, Unauthenticated
+from memoryd.paths import expanded
 
 __all__ = ["Credentials", "TokenSource", "channel_credentials"]
 
@@ -29,6 +30,15 @@ class Credentials:
     ca_file: str = ""
     certificate_file: str = ""
     key_file: str = ""
+
+    def __post_init__(self) -> None:
+        """Replace a `~` that a file begins with; InvalidArgument where that home is not known."""
+        for name in ("token_file", "ca_file", "certificate_file", "key_file"):
+            if getattr(self, name).startswith("~"):
+                try:
+                    object.__setattr__(self, name, str(expanded(getattr(self, name))))
+                except ValueError as error:
+                    raise InvalidArgument(f"{name}: {error}", field=name) from None
 
     def __repr__(self) -> str:
         """Leave the token out of every trace."""

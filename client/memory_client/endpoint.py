@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memoryd.errors import InvalidArgument, PermissionDenied
 from memoryd.model.limits import MAX_MESSAGE_BYTES
-from memoryd.paths import SOCKET_NAME, find_socket, owner_of, socket_candidates
+from memoryd.paths import SOCKET_NAME, expanded, find_socket, owner_of, socket_candidates
 
 __all__ = ["CHANNEL_OPTIONS", "Identity", "check_timeout", "is_admin", "resolve_endpoint"]
 
@@ -64,6 +64,10 @@ def resolve_endpoint(endpoint: str | None, env: Mapping[str, str]) -> str:
     if given.startswith("unix:"):
         path = given.removeprefix("unix:")
         path = path.removeprefix("//") if path.startswith("//") else path
+        try:
+            path = str(expanded(path)) if path.startswith("~") else path
+        except ValueError as error:
+            raise InvalidArgument(f"endpoint {given!r}: {error}", field="endpoint") from None
         if not path.startswith("/"):
             raise InvalidArgument(f"endpoint {given!r} must be unix:///absolute/path", field="endpoint")
         if len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:

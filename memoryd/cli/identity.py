@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from memory_cli.common import path_of
 from memory_client import (
     MemoryClient,
 )
@@ -108,7 +108,7 @@ def _add_token(token: Any, add: AddCommand, with_client: WithClient) -> None:
     parser.add_argument(
         "--via", metavar="DOOR", default="", help="only through: shared, tcp, or the grant's own socket"
     )
-    parser.add_argument("--out", metavar="FILE", type=Path, help="put it there, readable for its owner alone")
+    parser.add_argument("--out", metavar="FILE", type=path_of, help="put it there, readable for its owner alone")
     parser = add(
         token,
         "attenuate",
@@ -125,7 +125,7 @@ def _add_token(token: Any, add: AddCommand, with_client: WithClient) -> None:
     parser.add_argument(
         "--via", metavar="DOOR", default="", help="only through: shared, tcp, or the grant's own socket"
     )
-    parser.add_argument("--out", metavar="FILE", type=Path, help="put it there, readable for its owner alone")
+    parser.add_argument("--out", metavar="FILE", type=path_of, help="put it there, readable for its owner alone")
     parser = add(token, "inspect", with_client(inspect_token), "tell what a token allows and whether it counts")
     _add_token_file(parser)
     parser = add(token, "revoke", with_client(revoke_tokens), "end grants, and with them every token of theirs")

@@ -18,6 +18,7 @@ from memoryd.cli.specs import many, spec_of
 from memoryd.errors import InvalidArgument, Unauthenticated
 from memoryd.model import limits
 from memoryd.model.token import parse_token
+from memoryd.paths import expanded
 
 __all__ = ["attenuate_token", "inspect_token", "issue_token", "revoke_tokens", "rotate_keys"]
 
@@ -78,11 +79,13 @@ def _given(args: argparse.Namespace) -> str:
     """Return the token of a file, of standard input, or of the environment."""
     name = args.token_file or os.environ.get("MEMORY_TOKEN_FILE", "")
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="ascii") if name else ""
+        text = sys.stdin.read() if name == "-" else expanded(name).read_text(encoding="ascii") if name else ""
     except OSError as error:
         raise InvalidArgument(f"{name} cannot be read: {error.strerror}", field="token_file") from None
     except UnicodeDecodeError:
         raise InvalidArgument(f"{name} holds no token", field="token_file") from None
+    except ValueError as error:
+        raise InvalidArgument(str(error), field="token_file") from None
     if not text.strip():
         raise InvalidArgument("there is no token; name --token-file, or - for standard input", field="token_file")
     return text.strip()

@@ -122,7 +122,7 @@ class EmbeddingConfig:
     """What turns text into vectors."""
 
     provider: str = key_of(
-        "builtin", "name", "builtin, builtin-float, openai, none, or a directory in the Hugging Face layout"
+        "builtin", "name or path", "builtin, builtin-float, openai, none, or a directory in the Hugging Face layout"
     )
     dimensions: int = key_of(0, "numbers", "length of a vector; 0: the model's")
     reembed: bool = key_of(default=True, unit="", meaning="after a change of model, re-embed in the background")

@@ -6,8 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memoryd.errors import StartupError
+from memoryd.paths import expanded
 
 __all__ = ["ConfigError", "Key", "key_of"]
+
+
+PATHS = frozenset({"path", "name or path"})  # units of keys that may begin with a home
 
 
 class ConfigError(StartupError):
@@ -70,7 +74,16 @@ class Key:
             raise ConfigError(
                 f"{where}: {self.section}.{self.name} is {value!r}; it must be one of {', '.join(self.one_of)}"
             )
-        return value
+        return self._placed(value, where) if self.unit in PATHS else value
+
+    def _placed(self, path: str, where: str) -> str:
+        """Return a path whose `~` is replaced; ConfigError where it is a home that is not known."""
+        if not path.startswith("~"):
+            return path
+        try:
+            return str(expanded(path))
+        except ValueError as error:
+            raise ConfigError(f"{where}: {self.section}.{self.name}: {error}") from None
 
     def parse(self, text: str) -> Any:
         """Return the value that an environment variable says."""

@@ -125,7 +125,7 @@ def make_reranker(config: Config) -> Reranker | None:
     """Return the cross-encoder that the configuration names, if any; ModelRefused if it cannot be used."""
     if not config.search.rerank:
         return None
-    return CrossEncoder(Path(config.search.rerank).expanduser(), budget_s=config.search.rerank_budget_s)
+    return CrossEncoder(Path(config.search.rerank), budget_s=config.search.rerank_budget_s)
 
 
 def make_contradictions(config: Config) -> PairReader | None:
@@ -135,7 +135,7 @@ def make_contradictions(config: Config) -> PairReader | None:
         return None
     if wanted == "builtin":
         return builtin_reader()
-    if not (directory := Path(wanted).expanduser()).is_dir():
+    if not (directory := Path(wanted)).is_dir():
         raise ModelRefused(f"learning.contradictions is {wanted!r}; it must be builtin, none, or a model's directory")
     return directory_reader(directory)
 

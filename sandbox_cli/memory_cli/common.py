@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+from memoryd.paths import expanded
 
 __all__ = [
     "PAGE",
@@ -15,6 +18,7 @@ __all__ = [
     "at_least_one",
     "count_of",
     "erased_counts",
+    "path_of",
     "tell_backups",
     "text_of",
 ]
@@ -43,6 +47,14 @@ def at_least_one(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
     return int(text)
+
+
+def path_of(text: str) -> Path:
+    """Return an argument as a path, with its `~` replaced."""
+    try:
+        return expanded(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def text_of(words: Sequence[str]) -> str:
