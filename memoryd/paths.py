@@ -50,7 +50,7 @@ def expanded(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise ValueError(f"{str(path)!r} begins with a home directory that is not known; write the whole path") from None
+        raise ValueError(f"{str(path)!r} begins with a home directory that is not known; write it whole") from None
 
 
 def data_dir(env: Mapping[str, str]) -> Path:

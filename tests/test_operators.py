@@ -325,8 +325,9 @@ def test_a_home_in_an_argument_or_variable_is_replaced_or_refused(folder):
     done = subprocess.run([*asked, "--data-dir=~/there"], env=env, capture_output=True, text=True, check=True)
     assert f"{folder}/there/memory.duckdb" in done.stdout
     default = subprocess.run(asked, env=env, capture_output=True, text=True, check=True, cwd=folder)
-    assert f"{folder}/.local/share/memoryd/memory.duckdb" in default.stdout  # XDG: a path that is not absolute is ignored
-    refused = subprocess.run([*asked, "--data-dir=~nobody-here/x"], env=env, capture_output=True, text=True, check=False)
+    assert f"{folder}/.local/share/memoryd/memory.duckdb" in default.stdout  # as XDG says
+    wrong = [*asked, "--data-dir=~nobody-here/x"]
+    refused = subprocess.run(wrong, env=env, capture_output=True, text=True, check=False)
     assert (2, True) == (refused.returncode, "'~nobody-here/x' begins with a home directory" in refused.stderr)
     assert [] == [*folder.glob("**/~*")]
     with pytest.raises(InvalidArgument, match="home directory that is not known"):

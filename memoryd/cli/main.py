@@ -59,7 +59,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"memoryd {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--config", metavar="FILE", type=path_of, help="TOML file (default: memoryd.toml where XDG says)")
+    common.add_argument(
+        "--config", metavar="FILE", type=path_of, help="TOML file (default: memoryd.toml where XDG says)"
+    )
     common.add_argument("--data-dir", metavar="DIR", type=path_of, help="where the database is")
     common.add_argument("--socket", metavar="PATH", type=path_of, help="the admin socket")
     serving = commands.add_parser("serve", parents=[common], help="run the daemon in the foreground")
