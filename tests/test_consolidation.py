@@ -170,6 +170,17 @@ async def test_conflicts_are_found_and_decided(ports, clock):
     assert [] == await detect_conflicts(new.id, caller, ports, now=clock())
 
 
+async def test_no_decision_between_two_ends_a_memory_with_a_key(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    held = (await memory.add("I am a nurse", key="job")).memory
+    other = (await memory.add("I am a writer")).memory
+    caller = Caller(user_id="alice")
+    with pytest.raises(InvalidArgument, match="has the key 'job'"):
+        await resolve_conflict(other.id, held.id, Resolution.SUPERSEDE, caller, ports, now=clock())
+    kept, _ = await resolve_conflict(held.id, other.id, Resolution.SUPERSEDE, caller, ports, now=clock())
+    assert (held.id, ["I am a nurse"]) == (kept.id, [one.content for one in (await memory.page()).memories])
+
+
 async def test_the_night_ends_sessions_that_the_rules_have_read_and_no_others(ports, clock):
     from memoryd.learning.follow import Learner
     from memoryd.learning.rules import RulesExtractor

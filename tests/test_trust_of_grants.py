@@ -43,6 +43,7 @@ def test_a_sandbox_that_repeats_the_host_changes_nothing_of_it(world):
         with world.inside(world.sandbox(user_id="uma", chat_ids=())) as inside:
             said = inside.add("The door code is secret.", tags=["b"], subjects=["Mallory"], metadata={"k": "v"})
         assert Outcome.REINFORCED is said.outcome
+        assert ("tags", "subjects", "metadata") == said.untaken_fields
         now = host.get(kept.id)
         assert replace(kept, reinforce_time=now.reinforce_time) == now
 
@@ -243,7 +244,7 @@ def test_a_request_id_of_a_sandbox_says_nothing_of_the_hosts(world):
 def test_what_the_host_says_again_is_the_hosts_from_then_on(world):
     sandbox = world.sandbox(user_id="wim", chat_ids=())
     with world.inside(sandbox) as inside, world.admin("wim") as host:
-        theirs = inside.add("wim likes cheese", tags=["x"], key="cheese").memory
+        theirs = inside.add("wim likes cheese", tags=["x"]).memory
         said = host.add("Wim likes cheese")
         assert (Outcome.SUPERSEDED, (theirs.id,)) == (said.outcome, said.superseded_ids)
         assert (Trust.HOST, "", (), "") == (

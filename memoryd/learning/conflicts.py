@@ -99,6 +99,12 @@ async def resolve_conflict(
             return Decision(None, lambda: _shown(kept, other, caller, ports, now))
         check_changeable(kept, caller, now)
         check_changeable(other, caller, now)
+        if resolution is Resolution.SUPERSEDE and other.key:
+            raise InvalidArgument(
+                f"the other memory has the key {other.key!r}; store what holds now under that key, or correct or delete"
+                " it",
+                field="other_id",
+            )
         entries = {entry.memory.id: entry for entry in await ports.store.entries(kept.owner, [kept.id, other.id])}
         changed = {kept.id: without_contested(kept, other.id), other.id: without_contested(other, kept.id)}
         freed: list[Entry] = []

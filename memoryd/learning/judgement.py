@@ -114,7 +114,7 @@ async def _verdict(newer: Memory, older: Memory, model: LanguageModel) -> str:
 
 def _may_end(newer: Memory, older: Memory) -> bool:
     """Whether one statement may end another one because a model says so: as much as by the rules, and no more."""
-    if older.trust.outranks(newer.trust) or (older.protected and not newer.protected):
+    if older.key or older.trust.outranks(newer.trust) or (older.protected and not newer.protected):
         return False
     is_of_one = (newer.grant_id, newer.narrator) == (older.grant_id, older.narrator)
     return newer.trust.outranks(older.trust) or (is_of_one and newer.confidence >= older.confidence)

@@ -117,10 +117,10 @@ async def approve(proposal_id: str, content: str, ports: Ports, *, now: datetime
 
         async def answer() -> AddResult:
             if outcome is None or outcome is Outcome.REJECTED:
-                return AddResult(Outcome.REJECTED, None, rejection="".join(details))
+                return AddResult.of(Outcome.REJECTED, None, details)
             memory = done.session.memory(memory_id)
             caller = Caller(one.agent_id, one.scope.user_id, one.scope.chat_id)
-            return AddResult(outcome, await present_one(memory, caller, ports, now), details, memory.contested_with)
+            return AddResult.of(outcome, await present_one(memory, caller, ports, now), details, memory.contested_with)
 
         return Decision(replace(done.change, decided=decided), answer)
 

@@ -284,13 +284,13 @@ class _SaveFacts(Write[list[AddResult]]):
     async def _result(self, recorded: Any, done: Judged | None) -> AddResult:
         memory_id, outcome, details = recorded
         if outcome is None or outcome is Outcome.REJECTED:
-            return AddResult(Outcome.REJECTED, None, rejection="".join(details))
+            return AddResult.of(Outcome.REJECTED, None, details)
         if done is not None:
             memory = done.session.memory(memory_id)
         else:
             known = await memory_now(self.ports, self.caller.visibility, memory_id, self.now)
             if known is None:
-                return AddResult(outcome, None, details)
+                return AddResult.of(outcome, None, details)
             memory = known
         shown = await present_one(memory, self.caller, self.ports, self.now)
-        return AddResult(outcome, shown, details, memory.contested_with)
+        return AddResult.of(outcome, shown, details, memory.contested_with)

@@ -769,6 +769,7 @@ class AddResult(google.protobuf.message.Message):
     SUPERSEDED_IDS_FIELD_NUMBER: builtins.int
     CONTESTED_IDS_FIELD_NUMBER: builtins.int
     REJECTION_FIELD_NUMBER: builtins.int
+    UNTAKEN_FIELDS_FIELD_NUMBER: builtins.int
     outcome: Global___Outcome.ValueType
     """What became of it."""
     rejection: builtins.str
@@ -785,6 +786,12 @@ class AddResult(google.protobuf.message.Message):
     def contested_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """The live memories that may contradict it."""
 
+    @property
+    def untaken_fields(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Of a REINFORCED one: the fields that came with the repetition and were not taken, because the memory is of higher
+        trust or came through another grant: "expire_time", "kind", "metadata" and so on. Empty: all were.
+        """
+
     def __init__(
         self,
         *,
@@ -793,10 +800,11 @@ class AddResult(google.protobuf.message.Message):
         superseded_ids: collections.abc.Iterable[builtins.str] | None = ...,
         contested_ids: collections.abc.Iterable[builtins.str] | None = ...,
         rejection: builtins.str = ...,
+        untaken_fields: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["memory", b"memory"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["contested_ids", b"contested_ids", "memory", b"memory", "outcome", b"outcome", "rejection", b"rejection", "superseded_ids", b"superseded_ids"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["contested_ids", b"contested_ids", "memory", b"memory", "outcome", b"outcome", "rejection", b"rejection", "superseded_ids", b"superseded_ids", "untaken_fields", b"untaken_fields"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___AddResult: typing_extensions.TypeAlias = AddResult

@@ -347,6 +347,7 @@ def result_to_pb(result: AddResult) -> memory_pb2.AddResult:
         memory=None if result.memory is None else memory_to_pb(result.memory),
         superseded_ids=result.superseded_ids,
         contested_ids=result.contested_ids,
+        untaken_fields=result.untaken_fields,
         rejection=result.rejection,
     )
 
@@ -359,6 +360,7 @@ def result_from_pb(message: memory_pb2.AddResult) -> AddResult:
         tuple(message.superseded_ids),
         tuple(message.contested_ids),
         message.rejection,
+        tuple(message.untaken_fields),
     )
 
 

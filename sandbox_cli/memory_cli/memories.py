@@ -101,6 +101,8 @@ def _outcome(result: Any) -> str:
         line += f" (replaces {', '.join(known[item] for item in result.superseded_ids)})"
     if result.contested_ids:
         line += f" (contests {', '.join(known[item] for item in result.contested_ids)}: memory history tells why)"
+    if result.untaken_fields:
+        line += f" (kept as it was, as you may not change it: {', '.join(result.untaken_fields)})"
     return line
 
 

@@ -134,7 +134,7 @@ async def test_a_repeated_statement_reinforces_the_one_that_is_known(memory, clo
     )  # fmt: skip
     assert (Outcome.REINFORCED, first.memory.id) == (second.outcome, second.memory.id)
     kept = await memory.get(first.memory.id)
-    assert (0.6, ("a", "b"), ("Me", "You"), {"k": "1", "l": "3"}, Kind.FACT, "I like tea.") == (
+    assert (0.6, ("a", "b"), ("Me", "You"), {"k": "2", "l": "3"}, Kind.PREFERENCE, "I like tea.") == (
         kept.confidence, kept.tags, kept.subjects, dict(kept.metadata), kept.kind, kept.content,
     )  # fmt: skip
     assert (clock.now, clock.now + timedelta(days=3)) == (kept.reinforce_time, kept.expire_time)
@@ -162,14 +162,34 @@ async def test_the_same_key_with_other_content_supersedes(memory):
     assert (Outcome.REINFORCED, blue.memory.id) == (again.outcome, again.memory.id)
 
 
-async def test_a_statement_that_was_known_without_the_key_takes_it_over(memory):
+async def test_a_text_under_a_key_is_no_repetition_of_one_without(memory):
     known = await memory.add("A thing")
     other = await memory.add("B thing", key="k")
     taken = await memory.add("a thing.", key="k")
-    assert (Outcome.SUPERSEDED, known.memory.id, (other.memory.id,), "k") == (
-        taken.outcome, taken.memory.id, taken.superseded_ids, taken.memory.key
-    )  # fmt: skip
-    assert ["A thing"] == await listed(memory)
+    assert (Outcome.SUPERSEDED, (other.memory.id,), "k") == (taken.outcome, taken.superseded_ids, taken.memory.key)
+    again = await memory.add("A thing")
+    assert (Outcome.REINFORCED, known.memory.id) == (again.outcome, again.memory.id)
+    assert ["a thing.", "A thing"] == await listed(memory)
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ("My favorite color is red", "My favorite color is blue"),
+        ("I live in Oslo", "I live in Porto"),
+        ("I like tea", "I no longer like tea"),
+        ("My car is a Volvo", "My car is a Kia"),
+    ],
+)
+async def test_a_memory_with_a_key_is_ended_by_its_key_a_correction_or_a_delete_alone(memory, kept, said):
+    held = (await memory.add(kept, key="prefs/one")).memory
+    other = await memory.add(said)
+    assert (Outcome.INSERTED, (held.id,)) == (other.outcome, other.contested_ids)
+    assert State.LIVE is (await memory.get(held.id)).state
+    await memory.confirm(other.memory.id)
+    assert State.LIVE is (await memory.get(held.id)).state
+    assert (held.id,) == (await memory.correct(held.id, said)).superseded_ids
+    assert "prefs/one" == (await memory.page()).memories[0].key
 
 
 async def test_a_key_belongs_to_its_scope_and_agent(memory):
@@ -183,10 +203,29 @@ async def test_a_key_belongs_to_its_scope_and_agent(memory):
     assert [Outcome.INSERTED] * 4 == [result.outcome for result in outcomes]
 
 
-async def test_two_keys_are_two_memories_whatever_they_say(memory):
-    assert Outcome.INSERTED is (await memory.add("yes", key="a")).outcome
-    assert Outcome.INSERTED is (await memory.add("yes", key="b")).outcome
-    assert Outcome.REINFORCED is (await memory.add("yes")).outcome
+async def test_two_keys_and_none_are_three_memories_whatever_they_say(memory):
+    for key in ("a", "b", ""):
+        assert Outcome.INSERTED is (await memory.add("yes", key=key)).outcome
+    for key in ("a", "b", ""):
+        assert Outcome.REINFORCED is (await memory.add("yes", key=key)).outcome
+
+
+async def test_what_comes_with_a_repetition_is_taken(memory, clock):
+    known = (await memory.add("the pool is closed", metadata={"by": "Ann", "at": "gate"}, category="work")).memory
+    clock.pass_days(1)
+    end, when = clock.now + timedelta(days=14), clock.now - timedelta(days=3)
+    again = await memory.add(
+        "The pool is closed.", expire_time=end, kind=Kind.EVENT, event_time=when, category="other", decay_rate=0.5,
+        metadata={"by": "Bob"},
+    )  # fmt: skip
+    assert (Outcome.REINFORCED, known.id, ()) == (again.outcome, again.memory.id, again.untaken_fields)
+    held = await memory.get(known.id)
+    assert (end, Kind.EVENT, when, "other", 0.5, {"by": "Bob", "at": "gate"}) == (
+        held.expire_time, held.kind, held.event_time, held.category, held.decay_rate, dict(held.metadata)
+    )  # fmt: skip
+    sooner = await memory.add("the pool is closed", expires_days=1)
+    assert clock.now + timedelta(days=1) == sooner.memory.expire_time
+    assert None is (await memory.add("the pool is closed")).memory.expire_time  # said without an end
 
 
 async def test_what_is_hidden_is_no_duplicate_of_anything(memory, clock):

@@ -173,13 +173,13 @@ class _Statements(Write[list[AddResult]]):
         """
         memory_id, outcome, details = recorded
         if outcome is None or outcome is Outcome.REJECTED:
-            return AddResult(Outcome.REJECTED, None, rejection="".join(details))
+            return AddResult.of(Outcome.REJECTED, None, details)
         memory = memory_of(memory_id)
         if memory is None:
-            return AddResult(outcome, None, details)
+            return AddResult.of(outcome, None, details)
         later_ids = {one for one, _, _ in later}
         contested = tuple(one for one in memory.contested_with if one not in later_ids)
-        return AddResult(outcome, await present_one(memory, self.caller, self.ports, self.now), details, contested)
+        return AddResult.of(outcome, await present_one(memory, self.caller, self.ports, self.now), details, contested)
 
     def _each(self, check: Callable[[Draft], T]) -> list[T]:
         """Return what a check returns for each draft; its error names the item."""

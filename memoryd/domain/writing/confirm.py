@@ -1,4 +1,4 @@
-"""Confirming by hand: a memory is true, and what contests it is replaced."""
+"""Confirming by hand: a memory is true, and what contests it is replaced, unless it has a key of its own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ async def confirm(memory_id: str, caller: Caller, ports: Ports, *, protect: bool
         rivals = [
             entry
             for entry in await ports.store.entries(memory.owner, memory.contested_with)
-            if entry.memory.state_at(now) is State.LIVE and not entry.memory.trust.outranks(caller.trust)
+            if entry.memory.state_at(now) is State.LIVE
+            and not entry.memory.trust.outranks(caller.trust)
+            and not entry.memory.key  # that is ended under its key
         ]
         ids = tuple(rival.memory.id for rival in rivals)
         confirmed = _confirmed(memory, ids, now, protect=protect)

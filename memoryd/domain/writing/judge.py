@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from memoryd.domain.decay import EXTRACTION
 from memoryd.domain.rules import Rules
 from memoryd.domain.writing.contest import marked_by, with_room
 from memoryd.domain.writing.retiring import may_retire
@@ -21,7 +22,7 @@ from memoryd.knowledge.compare.finding import Finding, Relation
 from memoryd.knowledge.reading import Reader
 from memoryd.model import limits
 from memoryd.model.entity import Mention
-from memoryd.model.memory import Draft, Judgement, Memory, Outcome
+from memoryd.model.memory import NO_STATEMENTS, Draft, Judgement, Kind, Memory, Outcome
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_metadata, check_subjects, check_tags, fold, text_digest
@@ -39,6 +40,7 @@ __all__ = [
     "reinforced",
     "retired",
     "unread",
+    "untaken",
 ]
 
 REINFORCEMENT = 0.1  # added to the confidence each time that a statement is repeated; the cap is 1
@@ -88,6 +90,8 @@ class Verdict:
     new: Memory | None = None
     changed: tuple[Memory, ...] = ()
     superseded_ids: tuple[str, ...] = ()
+    untaken: tuple[str, ...] = ()
+    """The fields that came with a repetition and were not taken."""
 
     @property
     def memory(self) -> Memory:
@@ -130,30 +134,22 @@ def _by_key(offer: Offer, known: Known, now: datetime) -> Verdict | None:
             field="key",
         )
     ids = tuple(held.id for held in known.of_key)
-    # it was said before, without the key
-    unnamed = next((held for held in known.same_text if not held.key and _may_change(held, new)), None)
-    heir = new if unnamed is None else reinforced(unnamed, draft, new, now)
-    heir = replace(heir, supersedes=(*heir.supersedes, *ids))
+    heir = replace(new, supersedes=(*new.supersedes, *ids))
     why = Judgement("same_key", f"another statement was stored under the key {draft.key!r}", heir.id)
-    retired = tuple(_retired(held, heir, why, now) for held in known.of_key)
-    if unnamed is None:
-        return Verdict(Outcome.SUPERSEDED, heir, retired, ids)
-    return Verdict(Outcome.SUPERSEDED, None, (heir, *retired), ids)
+    return Verdict(Outcome.SUPERSEDED, heir, tuple(_retired(held, heir, why, now) for held in known.of_key), ids)
 
 
 def _by_text(offer: Offer, known: Known, reader: Reader, now: datetime) -> Verdict | None:
     """What the exact text decides: it strengthens whatever says it already."""
     draft, new = offer.draft, offer.new
-    if offer.corrects is not None:
-        return None  # a correction is a statement of its own
+    if offer.corrects is not None or draft.key:
+        return None  # a correction is a statement of its own, and so is what has a key
     # equals and betters first
     for held in sorted(known.same_text, key=lambda memory: new.trust.outranks(memory.trust)):
         if speaks_of_itself(reader.read(new.content)) and not _same_speaker(held, new):
             continue  # "I like tea", said by another
-        if _ends_first(held, new):
-            continue
-        if draft.key and (held.key or not (_may_change(held, new) or new.trust.outranks(held.trust))):
-            continue  # two keys are two memories, whatever they say; and nobody names what is another's
+        if held.key or _ends_first(held, new):
+            continue  # what has a key is stated again under that key alone
         return _said_again(held, draft, new, now)
     return None
 
@@ -170,11 +166,14 @@ async def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime,
         held = neighbour.memory
         finding = _finding(new, held, neighbour, reader, rules)
         if finding.relation is Relation.SAME:
-            if neighbour.same_subject and offer.corrects is None and not new.key and not _ends_first(held, new):
+            has_key = new.key or held.key
+            if neighbour.same_subject and offer.corrects is None and not has_key and not _ends_first(held, new):
                 return _said_again(held, offer.draft, new, now)
         elif finding.relation is Relation.CHANGED and neighbour.same_subject:
             why = Judgement(finding.rule, finding.reason, new.id)
-            (retired if may_retire(new, held, offer.said_time, now, rules) else contested).append((held, why))
+            (retired if not held.key and may_retire(new, held, offer.said_time, now, rules) else contested).append(
+                (held, why)
+            )
         elif _is_doubt(finding, neighbour):
             contested.append((held, Judgement(finding.rule, finding.reason, new.id)))
     if offer.corrects is not None:
@@ -299,7 +298,8 @@ def _said_again(known: Memory, draft: Draft, new: Memory, now: datetime) -> Verd
     of it goes with the sandbox's memories and nothing that a sandbox wrote gains trust.
     """
     if not new.trust.outranks(known.trust):
-        return Verdict(Outcome.REINFORCED, changed=(reinforced(known, draft, new, now),))
+        stronger = reinforced(known, draft, new, now)
+        return Verdict(Outcome.REINFORCED, changed=(stronger,), untaken=untaken(stronger, draft, new))
     heir = replace(new, supersedes=(known.id,))
     why = Judgement("higher_trust", f"the same was stated with trust {new.trust.value!r}", heir.id)
     return Verdict(Outcome.SUPERSEDED, heir, (_retired(known, heir, why, now),), (known.id,))
@@ -333,8 +333,16 @@ def _united(known: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
     return (*known, *(value for value in added if fold(value) not in seen))
 
 
-def _later(known: datetime | None, added: datetime | None) -> datetime | None:
-    return None if known is None or added is None else max(known, added)
+def _expiry(known: Memory, draft: Draft, new: Memory) -> datetime | None:
+    """
+    Return until when a repeated statement holds: as was said last.
+
+    Without an end it holds for ever. What extraction reads sets no nearer end to what somebody confirmed.
+    """
+    said = new.expire_time
+    if draft.source.channel == EXTRACTION and known.protected and said is not None:
+        return known.expire_time and max(known.expire_time, said)
+    return said
 
 
 def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memory:
@@ -342,15 +350,17 @@ def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memor
     Return a known memory after it was stated again.
 
     Confidence rises by 0.1 to at most 1; tags, subjects and mentions are united, mentions of MAX_MENTIONS entities at
-    most; metadata keys are added, none overwritten; the later expiry holds, and none beats any; the kind stays.
+    most. What was said last holds: of a metadata key the value, the category, the kind unless it is the default, the
+    event time and the decay rate where one is given, and the expiry; a repetition without one holds for ever.
     LimitExceeded if that is more than one memory may hold. A repetition through another door or grant is only noted and
-    changes nothing else, so that nothing is left of a grant once its memories are removed.
+    changes nothing else, so that nothing is left of a grant once its memories are removed; see `untaken`.
     """
     if known.trust.outranks(new.trust):
         return known  # lower trust does not keep it from fading
     if not _may_change(known, new):
         return replace(known, reinforce_time=now)
-    metadata: Mapping[str, str] = {**draft.metadata, **known.metadata}
+    metadata: Mapping[str, str] = {**known.metadata, **draft.metadata}
+    learnt = draft.source.channel == EXTRACTION  # what is told again of an event is no other time of it
     return replace(
         known,
         confidence=min(1.0, known.confidence + REINFORCEMENT),
@@ -358,11 +368,33 @@ def reinforced(known: Memory, draft: Draft, new: Memory, now: datetime) -> Memor
         subjects=check_subjects(_united(known.subjects, draft.subjects)),
         tags=check_tags(tuple(dict.fromkeys((*known.tags, *draft.tags)))),
         metadata=check_metadata(metadata),
-        category=known.category or draft.category,
-        key=known.key or draft.key,
-        expire_time=_later(known.expire_time, new.expire_time),
+        kind=draft.kind if _takes_kind(known, draft) else known.kind,
+        category=draft.category or known.category,
+        event_time=known.event_time if draft.event_time is None or learnt else draft.event_time,
+        decay_rate=known.decay_rate if draft.decay_rate is None else draft.decay_rate,
+        expire_time=_expiry(known, draft, new),
         mentions=_with_mentions(known.mentions, new.mentions, draft.subjects),
     )
+
+
+def _takes_kind(known: Memory, draft: Draft) -> bool:
+    """Whether a repetition changes the kind: the default says nothing, and a statement stays one."""
+    return draft.kind is not Kind.FACT and known.kind not in NO_STATEMENTS and draft.kind not in NO_STATEMENTS
+
+
+def untaken(held: Memory, draft: Draft, new: Memory) -> tuple[str, ...]:
+    """Return the fields that a repetition brought and that the memory, as it is after it, does not have."""
+    taken = {
+        "kind": draft.kind in (Kind.FACT, held.kind),
+        "tags": {*map(fold, draft.tags)} <= {*map(fold, held.tags)},
+        "subjects": {*map(fold, draft.subjects)} <= {*map(fold, held.subjects)},
+        "category": draft.category in ("", held.category),
+        "metadata": draft.metadata.items() <= held.metadata.items(),
+        "event_time": draft.event_time in (None, held.event_time),
+        "decay_rate": draft.decay_rate in (None, held.decay_rate),
+        "expire_time": new.expire_time in (None, held.expire_time),
+    }
+    return tuple(name for name, is_taken in taken.items() if not is_taken)
 
 
 def _with_mentions(known: Sequence[Mention], new: Sequence[Mention], subjects: Iterable[str]) -> tuple[Mention, ...]:

@@ -36,7 +36,11 @@ from memoryd.model.validation import text_digest
 __all__ = ["INLINE_CHARACTERS", "WriteSession"]
 
 Recorded = tuple[str, Outcome | None, tuple[str, ...]]
-"""The id of the memory that says a statement, the outcome, and the ids it superseded; of a rejected one the reason."""
+"""
+The id of the memory that says a statement, the outcome, and the ids it superseded.
+
+Of a rejected one the third is the reason, of a reinforced one the fields that were not taken.
+"""
 INLINE_CHARACTERS = 8_000  # of text that is analysed on the loop (≤ 1 ms); more goes to a thread
 
 
@@ -112,7 +116,7 @@ class WriteSession:
                 self._provisional.append((people, verdict.new))
         if draft.source.channel != EXTRACTION:
             self._lifted += lifted
-        return verdict.memory.id, verdict.outcome, verdict.superseded_ids
+        return verdict.memory.id, verdict.outcome, verdict.superseded_ids or verdict.untaken
 
     def _next_time(self) -> datetime:
         """Return a create time after all that the owners have, also when the wall clock steps back."""

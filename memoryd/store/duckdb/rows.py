@@ -62,8 +62,8 @@ MEMORY_COLUMNS = (
 """What is read back; `uses` adds recall_time, recall_count and trusted_recall_time."""
 
 UPDATED_COLUMNS = (
-    "kind", "key", "facets", "details", "traits", "expire_time", "supersede_time", "delete_time", "purge_time", "terms",
-    "text_bytes", "commit_seq",
+    "kind", "key", "facets", "details", "traits", "event_time", "expire_time", "supersede_time", "delete_time",
+    "purge_time", "terms", "text_bytes", "commit_seq",
 )  # fmt: skip
 """What an update may change: all but the id, the owner, the statement and its vector. No list is among them, so that
 DuckDB updates in place."""
