@@ -8,13 +8,13 @@ The gate runs every method that writes this way; below it, only what may be give
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from memoryd.model.call_context import current_call
 
-__all__ = ["abandonable", "mark_begun", "raise_if_abandoned", "run_to_completion"]
+__all__ = ["abandonable", "is_abandoned", "mark_begun", "raise_if_abandoned", "run_to_completion"]
 
 T = TypeVar("T")
 
@@ -65,9 +65,14 @@ def _done(task: asyncio.Task[Any]) -> None:
 
 def raise_if_abandoned() -> None:
     """Raise CancelledError if the caller of this write has gone and nothing of it is committed yet."""
-    run = _current.get()
-    if run is not None and run.abandoned and not run.begun:
+    if is_abandoned()():
         raise asyncio.CancelledError
+
+
+def is_abandoned() -> Callable[[], bool]:
+    """Return what tells, in any thread, whether the caller of this write has gone and nothing of it is committed."""
+    run = _current.get()
+    return lambda: run is not None and run.abandoned and not run.begun
 
 
 def mark_begun() -> None:

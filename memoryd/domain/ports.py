@@ -28,6 +28,7 @@ from memoryd.model.change import Applied, ChangeSet, Entry, Recalled
 from memoryd.model.conversation import Session, Thread
 from memoryd.model.grant import NO_LIMITS, Quota
 from memoryd.model.memory import Memory
+from memoryd.model.message_draft import Masker
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.base import Store
@@ -207,6 +208,16 @@ class GrantCheck(Protocol):
         ...
 
 
+class NothingMasked:
+    """Where nobody looks for credentials."""
+
+    def mask(self, text: str) -> str:
+        """Return it as it is."""
+        return text
+
+    mask_json = mask
+
+
 class NoGrants:
     """Where everybody is the host."""
 
@@ -246,10 +257,8 @@ class Ports:
     """Whether one of some texts holds a credential."""
     is_token: Callable[[str], bool] = lambda _name: False
     """Whether a name or an id is a credential."""
-    mask: Callable[[str], str] = lambda text: text
-    """Takes credentials out of a text."""
-    mask_json: Callable[[str], str] = lambda text: text
-    """Takes credentials out of JSON."""
+    masker: Callable[[int, Callable[[], bool]], Masker] = lambda _characters, _is_gone: NothingMasked()
+    """What takes credentials out of the texts of a call, by how many characters they have and whether it is over."""
     tokenizer: Callable[[str], Measure] = field(default=no_tokenizer)
     """What counts tokens, by the name of a tokenizer that is installed; it reads a file."""
     preparing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(PREPARING, "prepare"))

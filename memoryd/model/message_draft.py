@@ -7,17 +7,29 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
 from memoryd.model.conversation import Role, ToolCall
 from memoryd.model.validation import check_id, check_text, check_time
 
-__all__ = ["MASK", "MessageDraft"]
+__all__ = ["MASK", "Masker", "MessageDraft"]
 
 MASK = "[masked]"  # what stands in place of a credential
 CHARACTERS_A_CALL = 64  # what the name and the id of a tool call count as
+
+
+class Masker(Protocol):
+    """Takes credentials out of the texts of one call."""
+
+    def mask(self, text: str) -> str:
+        """Return a text with MASK in place of each credential."""
+        ...
+
+    def mask_json(self, text: str) -> str:
+        """Return JSON likewise."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +72,7 @@ class MessageDraft:
         calls = sum(len(call.arguments) + CHARACTERS_A_CALL for call in self.tool_calls)
         return len(self.content) + len(self.metadata) + calls
 
-    def masked(
-        self, mask: Callable[[str], str], mask_json: Callable[[str], str], is_token: Callable[[str], bool]
-    ) -> MessageDraft:
+    def masked(self, masker: Masker, is_token: Callable[[str], bool]) -> MessageDraft:
         """
         Return it without credentials; a text may be longer then, and is kept all the same.
 
@@ -76,9 +86,11 @@ class MessageDraft:
         put = object.__setattr__
         for name in ("name", "tool_call_id", "input_source"):
             put(done, name, name_of(getattr(self, name)))
-        put(done, "content", mask(self.content))
-        put(done, "metadata", mask_json(self.metadata))
-        calls = (ToolCall(name_of(one.name), mask_json(one.arguments), name_of(one.id)) for one in self.tool_calls)
+        put(done, "content", masker.mask(self.content))
+        put(done, "metadata", masker.mask_json(self.metadata))
+        calls = (
+            ToolCall(name_of(one.name), masker.mask_json(one.arguments), name_of(one.id)) for one in self.tool_calls
+        )
         put(done, "tool_calls", tuple(calls))
         return done
 

@@ -13,21 +13,16 @@ import os
 import random
 import shlex
 import shutil
-import statistics
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 from memory_client import (
     Conflict,
     Draft,
     Filter,
-    GrantStatus,
     InvalidArgument,
     MemoryClient,
     MemorydError,
@@ -36,30 +31,15 @@ from memory_client import (
 )
 
 from tests.attack import cage
+from tests.attack.victim import FULL, undisturbed
 from tests.doors import World, a_world
 from tests.support import figures, short_folder
 
-FULL = os.environ.get("MEMORYD_ATTACK") == "full"
 CANARY_CALLS = 10_000 if FULL else 1_500
 USERS = 50
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 caged = pytest.mark.skipif(bool(cage.why_not()), reason=cage.why_not() or "can be caged")
-
-
-@pytest.fixture(scope="module")
-def world():
-    """A daemon with its model: an attack on the embedding is one too."""
-    with short_folder() as place, a_world(place, config="[sandbox]\nconnections = 16\n") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def victim(world) -> GrantStatus:
-    sandbox = world.sandbox(user_id="victim", chat_ids=("theirs",), quota={"calls_per_second": 0})
-    with world.inside(sandbox) as inside:
-        inside.add_batch([Draft(content=f"{name} is a secret of mine") for name in ("violet", "indigo", "azure")])
-    return sandbox
 
 
 def attack(name: str, directory: str, **facts) -> dict:
@@ -68,54 +48,6 @@ def attack(name: str, directory: str, **facts) -> dict:
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, cwd=ROOT)
     assert 0 == done.returncode, done.stderr
     return json.loads(done.stdout)
-
-
-@contextmanager
-def undisturbed(world: World, victim: GrantStatus, name: str):
-    """The victim goes on meanwhile: nothing of it may fail. Reports its p99 beside that in peace."""
-    times: list[float] = []
-    failed: list[str] = []
-    over = threading.Event()
-
-    def live() -> None:
-        with world.inside(victim) as inside:
-            n = 0
-            while not over.is_set():
-                began = time.perf_counter()
-                try:
-                    if not inside.search(f"violet secret {name} {n}").hits:
-                        failed.append("found nothing")
-                except MemorydError as error:
-                    failed.append(f"{error.reason}: {error.message}")
-                times.append((time.perf_counter() - began) * 1e3)
-                n += 1
-                time.sleep(0.002)
-
-    @contextmanager
-    def living():
-        times.clear()
-        over.clear()
-        thread = threading.Thread(target=live)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
-
-    with living():
-        time.sleep(5.0 if FULL else 0.5)
-    quiet = sorted(times)
-    with living():
-        yield
-    loud = sorted(times)
-    assert [] == failed
-    assert len(loud) > 10
-    p99 = [values[int(len(values) * 0.99)] for values in (quiet, loud)]
-    figures.append(
-        f"{name}: the victim's search p50 {statistics.median(quiet):.1f} → {statistics.median(loud):.1f} ms,"
-        f" p99 {p99[0]:.1f} → {p99[1]:.1f} ms ({p99[1] / p99[0]:.1f} ×), {len(loud)} searches, none failed"
-    )
 
 
 @caged

@@ -18,7 +18,7 @@ from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.browse import find
 from memoryd.domain.reading.presentation import present_one
-from memoryd.domain.writing.session import INLINE_CHARACTERS, Recorded, WriteSession
+from memoryd.domain.writing.session import Recorded, WriteSession
 from memoryd.errors import Conflict, InvalidArgument, MemorydError, TrustTooLow
 from memoryd.index.analysis import embedded_text
 from memoryd.model.caller import Caller
@@ -31,6 +31,8 @@ from memoryd.model.scope import Owner
 from memoryd.turns import in_turns
 
 __all__ = ["add", "add_batch", "check_changeable", "correct", "texts_of"]
+
+LOOKED_AT_INLINE = 2_000  # characters in which credentials are looked for on the loop (1 µs each at the worst)
 
 T = TypeVar("T")
 Vector = NDArray[np.float32]
@@ -95,7 +97,7 @@ class _Statements(Write[list[AddResult]]):
         def positions() -> list[int]:
             return [n for n, draft in enumerate(self.drafts) if _holds_secret(draft, self.ports)]
 
-        if sum(len(text) for draft in self.drafts for text in texts_of(draft)) > INLINE_CHARACTERS:
+        if sum(len(text) for draft in self.drafts for text in texts_of(draft)) > LOOKED_AT_INLINE:
             return await asyncio.to_thread(positions)
         return positions()
 

@@ -33,7 +33,7 @@ from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
 
-__all__ = ["INLINE_CHARACTERS", "WriteSession"]
+__all__ = ["WriteSession"]
 
 Recorded = tuple[str, Outcome | None, tuple[str, ...]]
 """

@@ -35,22 +35,22 @@ _FORMS = tuple(
     for form in (
         (
             rf"\b(?:instead of|rather than|in place of|as opposed to) (?:my |the |an? |being |taking "
-            rf"|having )*{_THING}{_STOP}"
+            rf"|having ){{0,4}}{_THING}{_STOP}"
         ),
-        rf"\b(?:no longer|not any ?more)(?: \w+)?(?: (?:my|the|an?|in|at|on|with|for|as|to|of))* {_THING}{_STOP}",
+        rf"\b(?:no longer|not any ?more)(?: \w+)?(?: (?:my|the|an?|in|at|on|with|for|as|to|of)){{0,4}} {_THING}{_STOP}",
         (
             rf"\b(?:do|does|am|is|are|can|have) not(?: (?:\w+))?(?: (?:my|the|an?|in|at|on|with|for|as|to"
-            rf"|of))* {_THING} (?:any ?more|any longer)\b"
+            rf"|of)){{0,4}} {_THING} (?:any ?more|any longer)\b"
         ),
-        rf"\b{_ENDED} (?:my |the |an? |our |being |working as |work as )*{_THING}{_STOP}",
+        rf"\b{_ENDED} (?:my |the |an? |our |being |working as |work as ){{0,4}}{_THING}{_STOP}",
         (
-            rf"\b(?:that |my |the |our )*{_THING} (?:is|are|was|were|has been) (?:now )?(?:history|gone|over|done"
+            rf"\b(?:that |my |the |our ){{0,4}}{_THING} (?:is|are|was|were|has been) (?:now )?(?:history|gone|over|done"
             rf"|finished|behind me|no more|in the past|not for me)\b"
         ),
         rf"\b(?:overtaken|replaced|dethroned|beaten) (?:my )?{_THING}(?: as | on | in |$|[,.;!])",
         (
             rf"\b(?:i |it |that |this )?(?:used to|was|were)(?: (?:be|have|like|love|dislike|hate|drink|eat|go|use"
-            rf"|work as|live in|my|an?|the))* {_THING}(?:,| until recently| but| and)(?: \w+){{0,3}} (?:now|over"
+            rf"|work as|live in|my|an?|the)){{0,4}} {_THING}(?:,| until recently| but| and)(?: \w+){{0,3}} (?:now|over"
             rf"|these days)\b"
         ),
         rf"^(?:my |our )?{_THING} (?:has |have )?(?:just |recently )?(?:died|passed away|been put (?:down|to sleep))\b",

@@ -7,6 +7,7 @@ and the numbers of payment cards, by their issuers' ranges (ISO/IEC 7812) and th
 documentation puts in their place is none (`placeholders`).
 """
 
-from memoryd.knowledge.secrets.detector import SecretDetector, passes_luhn
+from memoryd.knowledge.secrets.detector import Masker, SecretDetector, passes_luhn
+from memoryd.knowledge.secrets.masking import Given, Looks
 
-__all__ = ["SecretDetector", "passes_luhn"]
+__all__ = ["Given", "Looks", "Masker", "SecretDetector", "passes_luhn"]

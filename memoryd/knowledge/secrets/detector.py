@@ -7,12 +7,13 @@ import pkgutil
 import re
 import unicodedata
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 from memoryd.knowledge.secrets.json_masking import mask_json
-from memoryd.knowledge.secrets.masking import mask_text
+from memoryd.knowledge.secrets.masking import Looks, mask_text
 from memoryd.knowledge.secrets.placeholders import (
     is_placeholder,
     is_sample,
@@ -20,9 +21,9 @@ from memoryd.knowledge.secrets.placeholders import (
     is_sample_key,
     is_template,
 )
-from memoryd.knowledge.secrets.told import is_told
+from memoryd.knowledge.secrets.told import is_told, names_credential
 
-__all__ = ["SecretDetector", "passes_luhn"]
+__all__ = ["Masker", "SecretDetector", "passes_luhn"]
 
 _SKIPPED = frozenset({
     "high_entropy_strings", "keyword",  # they guess, by entropy or by the word beside: too often wrong in sentences
@@ -146,6 +147,26 @@ def passes_luhn(digits: str) -> bool:
     return total % 10 == 0
 
 
+def _names_credential(name: str) -> bool:
+    """Whether a name may make a credential of what stands beside it; a few more than do."""
+    return names_credential(unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)))
+
+
+@dataclass(frozen=True, slots=True)
+class Masker:
+    """Takes credentials out of the texts of one call."""
+
+    looks: Looks
+
+    def mask(self, text: str) -> str:
+        """Return a text with `[masked]` in place of each credential."""
+        return mask_text(text, self.looks)
+
+    def mask_json(self, text: str) -> str:
+        """Return JSON, or a text, likewise; what holds no credential stays as it stands."""
+        return mask_json(text, self.looks)
+
+
 class SecretDetector:
     """Tells whether a text holds a credential."""
 
@@ -173,11 +194,15 @@ class SecretDetector:
 
     def mask(self, text: str) -> str:
         """Return a text with `[masked]` in place of each credential."""
-        return mask_text(text, self.find)
+        return self.masker(len(text)).mask(text)
 
     def mask_json(self, text: str) -> str:
         """Return JSON, or a text, likewise; what holds no credential stays as it stands."""
-        return mask_json(text, self.find)
+        return self.masker(len(text)).mask_json(text)
+
+    def masker(self, characters: int, is_gone: Callable[[], bool] = lambda: False) -> Masker:
+        """Return what masks the texts of a call, which have so many characters; see `Looks`."""
+        return Masker(Looks(self.find, characters, _names_credential, is_gone))
 
     def find(self, text: str) -> str:
         """Return what sort of credential a text holds; "" for none."""

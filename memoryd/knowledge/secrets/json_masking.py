@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
-from memoryd.knowledge.secrets.masking import MASK, mask_text
+from memoryd.knowledge.secrets.masking import MASK, Looks, mask_text
 
 __all__ = ["mask_json"]
 
-Find = Callable[[str], object]
 _PIECE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _NAMES = frozenset({"key", "name", "label", "field", "title", "variable", "env"})
 _VALUES = frozenset({"value", "val", "text", "content"})
+MOST_NAME = 128  # characters at the beginning of a name, by which it says what stands beside it
+FEWEST_OF_A_CARD = 13  # figures
 MOST_LAYERS = 4  # of JSON within strings of JSON; what lies deeper is looked at as text
 
 
@@ -45,12 +44,12 @@ class _Place:
         return tuple(name for name in (self.key, told, within) if name)
 
 
-def mask_json(text: str, find: Find) -> str:
+def mask_json(text: str, find: Looks) -> str:
     """Return JSON without credentials; what is no JSON is masked as text."""
-    return _mask(text, lru_cache(maxsize=512)(find), 0)
+    return _mask(text, find, 0)
 
 
-def _mask(text: str, find: Find, layer: int) -> str:
+def _mask(text: str, find: Looks, layer: int) -> str:
     if not text:
         return text
     try:
@@ -66,7 +65,7 @@ def _mask(text: str, find: Find, layer: int) -> str:
     return "".join((*parts, text[at:]))
 
 
-def _masked_piece(piece: str, places: list[_Place], find: Find, layer: int) -> str:
+def _masked_piece(piece: str, places: list[_Place], find: Looks, layer: int) -> str:
     """Return a piece of JSON as it is kept, and note what it says of those after it."""
     place = places[-1] if places else _Place(is_object=False)
     if piece in "{[":
@@ -83,24 +82,31 @@ def _masked_piece(piece: str, places: list[_Place], find: Find, layer: int) -> s
         place.awaits_key = False
     elif piece[0] == '"':
         return _masked_string(piece, place, find, layer)
-    elif piece[0] in "-0123456789" and any(find(f"{name}: {piece}") for name in place.meanings()):
+    elif piece[0] in "-0123456789" and _is_told_number(place.meanings(), piece, find):
         return json.dumps(MASK)
     return piece
 
 
-def _masked_string(piece: str, place: _Place, find: Find, layer: int) -> str:
+def _is_told_number(names: tuple[str, ...], number: str, find: Looks) -> bool:
+    """Whether a number is a credential, by itself or by what it is the value of."""
+    if len(number) >= FEWEST_OF_A_CARD and names and find(f"{names[0]}: {number}"):
+        return True
+    return find.are_used_up or any(find(f"{name}: {number}") for name in find.telling(names))
+
+
+def _masked_string(piece: str, place: _Place, find: Looks, layer: int) -> str:
     value: str = json.loads(piece)
     if place.is_object and place.awaits_key:
-        place.key = value
+        place.key = value[:MOST_NAME]
         masked = mask_text(value, find)
     else:
         masked = _masked_value(value, place.meanings(), find, layer)
         if not place.is_object or place.key.lower() in _NAMES:
-            place.named = value
+            place.named = value[:MOST_NAME]
     return piece if masked == value else _dumped(masked)
 
 
-def _masked_value(value: str, names: tuple[str, ...], find: Find, layer: int) -> str:
+def _masked_value(value: str, names: tuple[str, ...], find: Looks, layer: int) -> str:
     """Return a value without credentials; it is looked at by itself and together with what it is the value of."""
     if value.lstrip()[:1] in ("{", "[", '"') and len(value) > 1 and layer < MOST_LAYERS:  # as the arguments of tools
         inner = _mask(value, find, layer + 1)
@@ -110,10 +116,12 @@ def _masked_value(value: str, names: tuple[str, ...], find: Find, layer: int) ->
     return MASK if masked and _is_told(names, masked, find) else masked
 
 
-def _is_told(names: tuple[str, ...], value: str, find: Find) -> bool:
+def _is_told(names: tuple[str, ...], value: str, find: Looks) -> bool:
     """Whether a value is a credential by what it is the value of."""
     left = value.replace(MASK, "").strip()
-    return bool(left) and any(find(json.dumps({name: left}, ensure_ascii=False)) for name in names)
+    if not left:
+        return False
+    return any(find(json.dumps({name: left}, ensure_ascii=False)) for name in find.telling(names))
 
 
 def _dumped(text: str) -> str:

@@ -9,23 +9,76 @@ text in which something is still found after that is masked as a whole: nothing 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from memoryd.model.message_draft import MASK
 
-__all__ = ["MASK", "mask_text"]
+__all__ = ["MASK", "Find", "Given", "Looks", "mask_text"]
 
 MOST_MASKED = 20  # credentials in one line; with more the line is masked
 _KEY_BLOCK = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*-----|\Z)", re.DOTALL
 )
 _MADE_UP = re.compile(r"(?=.*\d)(?=.*[^\W\d_])")
+LOOKS_A_CALL = 10  # how often each character of a call is looked at, at the most
+A_LOOK = 16  # characters that take as long as beginning to look
 LOOKS, LEAST_LOOKS = 8, 1 << 15  # how often each character is looked at, at the most, to tell where a credential is
-WIDTHS = (2, 4, 8)  # lines, blank ones too, over which a credential may go
+WIDTHS = (2, 4, 8)  # lines, blank ones too, over which a credential may go …
+BLOCK = 2 * WIDTHS[-1]  # … among so many
 LONG_LINE = 1000  # characters; what is longer is looked at in parts
 _WORDS = re.compile(r"\s+|\S+")
 
 Find = Callable[[str], object]
+
+
+class Given(Exception):
+    """Nobody waits any more for what was looked for."""
+
+
+@dataclass(slots=True)
+class Looks:
+    """
+    `find` over all texts of one call, so that the cost of a call is linear in its bytes.
+
+    Where the call has looked at LOOKS_A_CALL times its characters, what is left counts as a credential without a look:
+    it is masked whole. Given is raised once `is_gone` says that nobody waits.
+    """
+
+    find: Callable[[str], object]
+    characters: int
+    """Of all texts of the call."""
+    names_credential: Callable[[str], object] = bool
+    """Whether a name may say of what stands beside it that it is a credential."""
+    is_gone: Callable[[], bool] = lambda: False
+    _left: int = field(init=False)
+    _names: dict[str, bool] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Begin with the whole budget."""
+        self._left = LOOKS_A_CALL * self.characters + LEAST_LOOKS
+
+    def __call__(self, text: str) -> object:
+        """Look at a text."""
+        if self.is_gone():
+            raise Given
+        self._left -= len(text) + A_LOOK
+        return self._left < 0 or self.find(text)
+
+    @property
+    def are_used_up(self) -> bool:
+        """Whether everything that follows is masked whole."""
+        return self._left < 0
+
+    def telling(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield of some names, of each its beginning, those that may say what stands beside them."""
+        for name in names:
+            known = self._names.get(name)
+            if known is None:
+                self._left -= len(name) + A_LOOK
+                known = self._names[name] = bool(self.names_credential(name))
+            if known:
+                yield name
 
 
 class _Counted:
@@ -48,12 +101,18 @@ def mask_text(text: str, find: Find) -> str:
     """Return a text without credentials; `find` says, by something true, that a text holds one."""
     if not text or not find(text):
         return text
+    if isinstance(find, Looks) and find.are_used_up:
+        return MASK
     counted = _Counted(find, text)
     pieces = [_mask_run(piece, counted) if find(piece) else piece for piece in _pieces(_KEY_BLOCK.sub(MASK, text))]
     masked = "".join(pieces)
     if find(masked):  # it goes over several pieces
-        for width in WIDTHS:
-            pieces = _masked_together(pieces, width, counted)
+        for first in range(0, len(pieces), BLOCK // 2):  # whatever goes over half as many lies within one of these
+            block = pieces[first : first + BLOCK]
+            if counted.plain("".join(block)):
+                for width in WIDTHS:
+                    block = _masked_together(block, width, counted)
+                pieces[first : first + BLOCK] = block
         masked = "".join(pieces)
     return MASK if find(masked) else masked
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from memoryd.knowledge.language.stems import word_set
 from memoryd.knowledge.secrets.placeholders import is_placeholder, is_template
 
-__all__ = ["is_told"]
+__all__ = ["is_told", "names_credential"]
 
 WINDOW = 200  # characters after the word in which its value begins and ends
 BEFORE = 60  # characters before the word that are looked at
@@ -77,6 +77,8 @@ _SEED = re.compile(
     r"(?:[:=]|\bis\b|\bare\b)\s*['\"“]?(?P<words>(?:[a-z]{3,8},? +){11,23}[a-z]{3,8})\b",
     re.IGNORECASE,
 )
+_OTHER_NAMES = re.compile(r"seed|recovery|backup|wallet|secret|mnemonic|identified|ssn|social security", re.IGNORECASE)
+"""Words for what is a credential by more than the word: a phrase of many words, a number in its groups."""
 _NO_SEED = frozenset({"the", "and", "for", "was", "are", "not", "has", "had", "his", "her", "its", "our", "from"})
 """Words of sentences that are none of BIP-39's 2,048, of which phrases of 12 to 24 words are made."""
 _SETTING = re.compile(r"^[A-Z_ ]+$|--?$|[\w ]=[^;=]*;\s*$")
@@ -140,6 +142,11 @@ class _Told:
     setting: bool  # it is set outside of code, where no expression can stand
     spoken: bool  # in a sentence
     prose: bool = False  # a sentence goes on after it
+
+
+def names_credential(name: str) -> bool:
+    """Return whether a name may make a credential of what stands beside it; a few more than do."""
+    return bool(_WORD.search(name) or _OTHER_NAMES.search(name))
 
 
 def is_told(text: str) -> bool:
