@@ -16,6 +16,8 @@ from memoryd.model.validation import check_id, check_text, check_time
 
 __all__ = ["MASK", "Masker", "MessageDraft"]
 
+ROLES = {"developer": "system", "function": "tool", "human": "user", "ai": "assistant", "model": "assistant"}
+"""What the APIs of models call a role that has another name here."""
 MASK = "[masked]"  # what stands in place of a credential
 CHARACTERS_A_CALL = 64  # what the name and the id of a tool call count as
 
@@ -53,15 +55,16 @@ class MessageDraft:
         """Check every field; InvalidArgument or LimitExceeded names the first that is wrong."""
         put = object.__setattr__
         try:
-            put(self, "role", Role[Role(self.role).name])
+            put(self, "role", Role[Role(ROLES.get(self.role, self.role)).name])
         except (ValueError, KeyError):
             known = ", ".join(role.value for role in Role)
             raise InvalidArgument(f"role is {self.role!r}; it must be one of {known}", field="role") from None
         put(self, "content", check_text(self.content, "content", limit=limits.MAX_MESSAGE_CONTENT_BYTES))
         for name in ("name", "tool_call_id", "input_source", "id"):
             put(self, name, check_id(getattr(self, name), name))
-        put(self, "tool_calls", _checked_calls(self.tool_calls))
-        put(self, "metadata", _checked_metadata(self.metadata))
+        calls, more = _checked_calls(self.tool_calls)
+        put(self, "tool_calls", calls)
+        put(self, "metadata", _checked_metadata(self.metadata, more))
         put(self, "create_time", check_time(self.create_time, "create_time"))
         if not self.content.strip() and not self.tool_calls:
             raise InvalidArgument("content is empty; say something, or name a tool call", field="content")
@@ -95,7 +98,8 @@ class MessageDraft:
         return done
 
 
-def _checked_calls(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+def _checked_calls(calls: Sequence[ToolCall]) -> tuple[tuple[ToolCall, ...], list[dict[str, Any]]]:
+    """Return tool calls, checked, and of each what else the API of a model says of it."""
     if isinstance(calls, str | Mapping | ToolCall) or not isinstance(calls, Sequence):
         raise InvalidArgument("tool_calls must be a list of ToolCall", field="tool_calls")
     if len(calls) > limits.MAX_TOOL_CALLS:
@@ -104,39 +108,60 @@ def _checked_calls(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
             field="tool_calls",
             limit="tool_calls",
         )
-    return tuple(_tool_call(call, f"tool_calls[{n}]").checked(f"tool_calls[{n}]") for n, call in enumerate(calls))
+    read = [_tool_call(call, f"tool_calls[{n}]") for n, call in enumerate(calls)]
+    return tuple(call.checked(f"tool_calls[{n}]") for n, (call, _) in enumerate(read)), [more for _, more in read]
 
 
-def _tool_call(value: object, name: str) -> ToolCall:
+def _tool_call(value: object, name: str) -> tuple[ToolCall, dict[str, Any]]:
     """
-    Return a tool call; of a mapping as the APIs of models have it.
+    Return a tool call, of a mapping as the APIs of models have it, and what else that says of it.
 
-    Known are {"id", "function": {"name", "arguments"}} and flat ones with "arguments", "input" or "args" and with "id",
-    "call_id" or "toolUseId". InvalidArgument for any other, so that nothing is lost.
+    Known are {"id", "function": {"name", "arguments"}} and flat ones with "arguments", "input" or "args" and with
+    "call_id", "id" or "toolUseId". Where there are both, "call_id" is what the result names (OpenAI's Responses).
+    InvalidArgument for a field that is not known, so that nothing is lost.
     """
     if isinstance(value, ToolCall):
-        return value
+        return value, {}
     if not isinstance(value, Mapping):
         raise InvalidArgument(f"{name} must be a ToolCall, or a mapping with its name and arguments", field=name)
     told = next((value[key] for key in _NESTED if isinstance(value.get(key), Mapping)), value)
     found: dict[str, Any] = {key: one[key] for one in (value, told) for key in one if key not in _NESTED}
-    unknown = found.keys() - {"name", "type", *_ARGUMENTS, *_CALL_IDS}
+    unknown = found.keys() - {"name", "type", *_ARGUMENTS, *_CALL_IDS, *_MORE}
     if unknown or not found.get("name"):
         what = f"holds {min(unknown)!r}, which is not known here" if unknown else "has no name"
         raise InvalidArgument(f"{name} {what}; give a ToolCall with name, arguments and id", field=name)
     arguments = next((found[key] for key in _ARGUMENTS if found.get(key) is not None), "")
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    return ToolCall(found["name"], arguments, next((found[key] for key in _CALL_IDS if found.get(key)), ""))
+    named = [key for key in _CALL_IDS if found.get(key)]
+    more = {key: found[key] for key in (*named[1:], *_MORE) if found.get(key) is not None}
+    return ToolCall(found["name"], arguments, found[named[0]] if named else ""), more
 
 
 _NESTED = ("function", "functionCall", "toolUse")
 _ARGUMENTS = ("arguments", "input", "args")
-_CALL_IDS = ("id", "call_id", "toolUseId")
+_CALL_IDS = ("call_id", "toolUseId", "id")
+_MORE = (
+    "status", "index", "caller", "namespace", "created_by", "parsed_arguments",  # OpenAI
+    "cache_control", "signature",  # Anthropic
+    "thought_signature", "thoughtSignature", "extra_content", "extras",  # Gemini, and LangChain's form of it
+)  # fmt: skip
+"""Fields of tool calls that are kept in the metadata of the message, under MORE_OF_CALLS."""
+MORE_OF_CALLS = "tool_call_fields"
 
 
-def _checked_metadata(text: str | Mapping[str, Any]) -> str:
-    """Return a JSON object as it stands; InvalidArgument for anything else."""
+def _checked_metadata(text: str | Mapping[str, Any], of_calls: Sequence[Mapping[str, Any]]) -> str:
+    """Return a JSON object as it stands, with what is to be kept of tool calls; InvalidArgument for anything else."""
+    text = _checked_object(text)
+    if not any(of_calls):
+        return text
+    held = json.dumps({MORE_OF_CALLS: [*of_calls]}, ensure_ascii=False)
+    if text and MORE_OF_CALLS in json.loads(text):
+        raise InvalidArgument(f"metadata has a key {MORE_OF_CALLS!r}, which is what tool calls fill", field="metadata")
+    return _checked_object(f"{text.rstrip()[:-1]}, {held[1:]}" if text else held)
+
+
+def _checked_object(text: str | Mapping[str, Any]) -> str:
     if isinstance(text, Mapping):
         try:
             text = json.dumps(dict(text), ensure_ascii=False, allow_nan=False)

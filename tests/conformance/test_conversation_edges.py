@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from memory_client import Conflict, InvalidArgument, MessageDraft, MessageSearch, ToolCall
 
@@ -81,6 +83,31 @@ async def test_a_credential_is_masked_wherever_a_message_holds_text_and_names_no
 )
 def test_tool_calls_are_taken_in_the_shapes_of_many_apis(call):
     assert (ToolCall("buy", '{"a": 1}', "c1"),) == MessageDraft(content="x", tool_calls=[call]).tool_calls
+
+
+async def test_a_call_of_the_responses_api_keeps_the_id_that_its_result_names(memory):
+    call = {
+        "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "buy", "arguments": "{}",
+        "status": "completed", "caller": {"type": "direct"},
+    }  # fmt: skip
+    streamed = {"index": 0, "id": "call_2", "type": "function", "function": {"name": "buy", "arguments": "{}"}}
+    plain = {"id": "call_3", "name": "buy", "input": {}}
+    draft = MessageDraft(role="ai", tool_calls=[call, streamed, plain], metadata='{"n": 1.0e2}')
+    await memory.append("t", [draft, MessageDraft(role="function", content="done", tool_call_id="call_1")])
+    asked, done = (await memory.messages("t")).messages
+    assert ["call_1", "call_2", "call_3"] == [one.id for one in asked.tool_calls]
+    assert "call_1" == done.tool_call_id
+    kept = [{"id": "fc_1", "status": "completed", "caller": {"type": "direct"}}, {"index": 0}, {}]
+    assert f'{{"n": 1.0e2, "tool_call_fields": {json.dumps(kept)}}}' == asked.metadata
+    with pytest.raises(InvalidArgument, match="tool_call_fields"):
+        MessageDraft(tool_calls=[call], metadata={"tool_call_fields": 1})
+
+
+def test_the_roles_of_other_apis_are_taken():
+    said = {"developer": "system", "function": "tool", "human": "user", "ai": "assistant", "model": "assistant"}
+    assert said == {role: MessageDraft(role=role, content="x").role.value for role in said}
+    with pytest.raises(InvalidArgument, match="must be one of user, assistant"):
+        MessageDraft(role="robot", content="x")
 
 
 @pytest.mark.parametrize(
