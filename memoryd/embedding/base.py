@@ -81,9 +81,9 @@ class Embedder(Protocol):
         """Length of a vector; 0 where there is none."""
         ...
 
-    async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Embedded | None:
+    async def queries(self, texts: Sequence[str], *, owner: Hashable, caller: Hashable = None) -> list[Embedded | None]:
         """
-        Return a query as the model sees it; None where there is no model.
+        Return queries of one call as the model sees them, in order; None where there is no model.
 
         What an owner asked before is remembered for that owner alone. Callers (by default owners) take turns. Raises
         Unavailable.
@@ -144,9 +144,15 @@ class NoEmbedder:
     fingerprint = ""
     dimensions = 0
 
-    async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Embedded | None:  # noqa: ARG002
-        """There is no vector."""
-        return None
+    async def queries(
+        self,
+        texts: Sequence[str],
+        *,
+        owner: Hashable,  # noqa: ARG002
+        caller: Hashable = None,  # noqa: ARG002
+    ) -> list[Embedded | None]:
+        """There are no vectors."""
+        return [None] * len(texts)
 
     async def documents(
         self,

@@ -113,15 +113,20 @@ class ScheduledEmbedder:
         return self._encoder.dimensions
 
     async def query(self, text: str, *, owner: Hashable, caller: Hashable = None) -> Embedded | None:
-        """Return a query as the model sees it; see Embedder.query."""
-        known = self._remembered.get((owner, text))
-        if known is not None:
-            return known
-        found = (await self._submit([text], self._queries, caller or owner))[0]
-        if found is not None:
-            with contextlib.suppress(ValueError):  # larger than all that is kept
-                self._remembered[owner, text] = found
-        return found
+        """Return one query as the model sees it; see Embedder.queries."""
+        return (await self.queries([text], owner=owner, caller=caller))[0]
+
+    async def queries(self, texts: Sequence[str], *, owner: Hashable, caller: Hashable = None) -> list[Embedded | None]:
+        """Return queries of one call as the model sees them; see Embedder.queries."""
+        found = {text: self._remembered.get((owner, text)) for text in texts}
+        new = [text for text, known in found.items() if known is None]
+        if new:
+            for text, made in zip(new, await self._submit(new, self._queries, caller or owner), strict=True):
+                found[text] = made
+                if made is not None:
+                    with contextlib.suppress(ValueError):  # larger than all that is kept
+                        self._remembered[owner, text] = made
+        return [found[text] for text in texts]
 
     def forget_queries(self) -> None:
         """Drop the queries whose vectors are kept."""

@@ -96,7 +96,7 @@ class Gatherer:
 
     async def _find(self, wanted: Filter, limit: int, scopes: Scopes, *, kept: int | None = None) -> Sequence[Hit]:
         """Return what answers the prompt, above the floor; a prompt that says nothing is answered by nothing."""
-        if self._embedded is None or is_filler(self._embedded.text):
+        if self._embedded is None or not self._embedded.asks:
             return ()
         least = self._request.min_score
         query = Query(

@@ -18,7 +18,7 @@ __all__ = ["why_not"]
 
 async def why_not(
     query: Query,
-    asked: Asked,
+    asked: Sequence[Asked],
     found: Sequence[Found],
     indexes: Sequence[ScopeIndex],
     caller: Caller,
@@ -26,12 +26,17 @@ async def why_not(
     *,
     now: datetime,
 ) -> Miss:
-    """Return what became of a memory that the caller sees; MemoryNotFound for any other."""
+    """
+    Return what became of a memory that the caller sees; MemoryNotFound for any other.
+
+    Of several questions the one counts for which it scores best.
+    """
     memory = await browse.find(query.why_not, caller, scopes.ports, deleted=True)
     if memory.delete_time is not None and not any(index.memory(memory.id) for index in indexes):
         return Miss(memory.id, 0, 0.0, ("deleted",))
     refused = query.filter.refusals(memory, now)
-    place, score, below, legs = await scopes.of.run(indexes, lambda: place_of(indexes, asked, memory.id))
+    places = await scopes.of.run(indexes, lambda: [place_of(indexes, one, memory.id) for one in asked])
+    place, score, below, legs = max(places, key=lambda one: one[1])
     reasons = list(refused)
     at = next((n for n, hit in enumerate(found, 1) if hit.memory.id == memory.id), 0)
     if at:

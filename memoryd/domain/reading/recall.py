@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Self
@@ -21,7 +21,7 @@ from memoryd.domain.reading.presentation import present
 from memoryd.domain.reading.question import read_question
 from memoryd.domain.reading.rerank import MOST_READ as MOST_RERANKED
 from memoryd.domain.reading.rerank import reranked
-from memoryd.domain.reading.search import Asked, Found, search
+from memoryd.domain.reading.search import Asked, Found, search_each
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import resolve_subjects
 from memoryd.entities.finders import find_entities
@@ -30,6 +30,7 @@ from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.index.analysis import analyse_query
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
+from memoryd.knowledge.language.sentence_ends import asked_sentences
 from memoryd.knowledge.language.words import telling_words
 from memoryd.model.caller import Caller
 from memoryd.model.change import Entry, Recalled
@@ -63,14 +64,21 @@ async def write_recalls(recalls: Mapping[Owner, Mapping[str, Recalled]], ports: 
 
 
 class Prompt:
-    """A text that searches share, embedded once from now on."""
+    """A text that searches share, its sentences embedded once from now on."""
 
     def __init__(self, text: str, caller: Caller, ports: Ports) -> None:
         self.text = text
-        self._task = asyncio.ensure_future(_embedded(text, caller, ports))
+        sentences: tuple[str, ...] = (text,)
+        with ports.faults.spared("reading the query"):
+            sentences = asked_sentences(text)
+        self.asks = bool(sentences)
+        """Whether any of it is more than courtesy."""
+        self.sentences = sentences or (text,)
+        """What is asked, each by itself: a question between four other sentences is found as if it stood alone."""
+        self._task = asyncio.ensure_future(_embedded(self.sentences, caller, ports))
 
-    async def embedded(self) -> tuple[Embedded | None, float]:
-        """Return it as the model sees it, None where there is nothing in time, and the seconds that it took."""
+    async def embedded(self) -> tuple[list[Embedded | None], float]:
+        """Return its sentences as the model sees them, None where there is nothing in time, and the seconds for it."""
         return await self._task
 
     def __enter__(self) -> Self:
@@ -101,14 +109,12 @@ async def find(
     query = _by_policy(replace(query, filter=await resolve_subjects(query.filter, caller, scopes)), caller, ports, now)
     seen = query.filter.as_of or now
     indexes = [await scopes.index(owner) for owner in scopes.seen_by(caller)]
-    telling: list[str] = []
-    with ports.faults.spared("reading the query"):
-        telling = analyse_query(" ".join(telling_words(query.text)))
     embedded, embedding_s = await prompt.embedded()
     names = await _names(query.text, caller, scopes)
     ready = [index for index in indexes if index is not None]
-    missing = [Leg.VECTOR] if embedded is None or any(index.lacks_vectors for index in ready) else []
-    if embedded is not None and embedded.tokens and not all(index.with_tokens and index.is_whole for index in ready):
+    are_seen = None not in embedded
+    missing = [] if are_seen and not any(index.lacks_vectors for index in ready) else [Leg.VECTOR]
+    if are_seen and embedded[0] and embedded[0].tokens and not all(one.with_tokens and one.is_whole for one in ready):
         missing.append(Leg.TOKENS)
     miss: Miss | None = None
     if len(ready) < len(indexes):  # a scope larger than the memory budget: the store answers, without its words
@@ -118,10 +124,12 @@ async def find(
             miss = Miss((await browse.find(query.why_not, caller, ports, deleted=True)).id, 0, 0.0, ("not_compared",))
     else:
         ready += await _faded(query, caller, scopes)
-        question = read_question(
-            query.text, embedded, query.filter, seen, ready, entity_ids=names | query.filter.entity_ids
-        )
-        asked = _asked(query, question, telling, kept)
+        asked = []
+        for sentence, vectors in zip(prompt.sentences, embedded, strict=True):
+            question = read_question(
+                sentence, vectors, query.filter, seen, ready, entity_ids=names | query.filter.entity_ids
+            )
+            asked.append(_asked(query, sentence, question, _telling(sentence, ports), kept))
         async with _turn(caller, ready, ports):
             found = await _ordered(query, asked, ready, scopes, missing)
             if query.why_not:
@@ -134,18 +142,25 @@ async def find(
     return SearchResult(tuple(hits), tuple(missing), miss, embedding_s)
 
 
+def _telling(sentence: str, ports: Ports) -> list[str]:
+    """Return the terms of a sentence that tell instances of one shape apart."""
+    with ports.faults.spared("reading the query"):
+        return analyse_query(" ".join(telling_words(sentence)))
+    return []
+
+
 async def _ordered(
-    query: Query, asked: Asked, indexes: list[ScopeIndex], scopes: Scopes, missing: list[Leg]
+    query: Query, asked: Sequence[Asked], indexes: list[ScopeIndex], scopes: Scopes, missing: list[Leg]
 ) -> list[Found]:
     """Return the hits among what is in memory, in the order of the model that reads them with the query, if any."""
     ports = scopes.ports
     depth = query.limit if ports.reranker is None else max(query.limit, MOST_RERANKED)
-    deep = replace(asked, limit=depth)
-    found = await scopes.of.run(indexes, lambda: search(indexes, deep, explain=query.explain))
+    deep = [replace(one, limit=depth) for one in asked]
+    found = await scopes.of.run(indexes, lambda: search_each(indexes, deep, explain=query.explain))
     if ports.reranker is None:
         return found
     with ports.faults.spared("reranking"):
-        return await reranked(query.text, found, ports.reranker, deep, asked.limit, explain=query.explain)
+        return await reranked(query.text, found, ports.reranker, deep[0], query.limit, explain=query.explain)
     missing.append(Leg.RERANK)
     return found[: query.limit]
 
@@ -210,34 +225,40 @@ async def _names(text: str, caller: Caller, scopes: Scopes) -> frozenset[str]:
     return frozenset(named)
 
 
-def _asked(query: Query, question: Question, telling: list[str], kept: int | None) -> Asked:
+def _asked(query: Query, sentence: str, question: Question, telling: list[str], kept: int | None) -> Asked:
     """Return what is searched for; `kept` places are for higher trust, unset: a fifth."""
     share = -(-query.limit // KEPT) if query.limit > 1 else 0
     places = share if kept is None else min(kept, query.limit)
-    digest = text_digest(query.text)
+    digest = text_digest(sentence)
     return Asked(question, query.limit, query.min_score, digest, tuple(telling), places, strict=query.strict)
 
 
-async def _embedded(text: str, caller: Caller, ports: Ports) -> tuple[Embedded | None, float]:
-    """Return a text as the model sees it, None where there is nothing in time, and the seconds that it took."""
+async def _embedded(sentences: Sequence[str], caller: Caller, ports: Ports) -> tuple[list[Embedded | None], float]:
+    """Return sentences as the model sees them, None where there is nothing in time, and the seconds that it took."""
     began = time.perf_counter()
     try:
         async with asyncio.timeout(EMBEDDING_PATIENCE_S):
-            embedded = await ports.embedder.query(text, owner=caller, caller=caller.turn)
+            embedded = await ports.embedder.queries(sentences, owner=caller, caller=caller.turn)
     except (Unavailable, TimeoutError):
-        embedded = None
+        embedded = [None] * len(sentences)
     return embedded, time.perf_counter() - began
 
 
 async def _from_store(
-    query: Query, caller: Caller, scopes: Scopes, embedded: Embedded | None, now: datetime
+    query: Query, caller: Caller, scopes: Scopes, embedded: Sequence[Embedded | None], now: datetime
 ) -> list[Found]:
     """Return what is most similar, of scopes that are too large for memory: without words, names and tokens."""
-    if embedded is None:
+    vectors = [one.vector for one in embedded if one is not None]
+    if not vectors:
         raise Unavailable(
             "the scope is larger than index.memory_bytes and there are no vectors to search it by; raise that limit"
         )
-    near = await scopes.nearest(caller.visibility, embedded.vector, query.filter, now, query.limit)
+    closest: dict[str, tuple[Memory, float]] = {}
+    for vector in vectors:
+        for memory, similarity in await scopes.nearest(caller.visibility, vector, query.filter, now, query.limit):
+            if memory.id not in closest or similarity > closest[memory.id][1]:
+                closest[memory.id] = memory, similarity
+    near = sorted(closest.values(), key=lambda one: -one[1])[: query.limit]
     found = [
         Found(
             round(VECTOR_ALONE * max(0.0, similarity), 6),

@@ -19,7 +19,7 @@ from memoryd.model.memory import Memory
 from memoryd.model.results import Leg, LegScore
 from memoryd.model.trust import Trust
 
-__all__ = ["Asked", "Found", "hits_of", "place_of", "search", "with_kept"]
+__all__ = ["Asked", "Found", "hits_of", "place_of", "search", "search_each", "with_kept"]
 
 DEPTH = 30  # candidates of a search at the least, so that a newer statement is there to be told from the older one
 SPARE = 10  # candidates more than are wanted, as some say the same …
@@ -60,6 +60,30 @@ class Found:
     said_by_other: bool = False
     """Whether the question names a speaker who did not say it, and nothing that this speaker said answers as well."""
     legs: tuple[LegScore, ...] = ()
+
+
+def search_each(
+    indexes: Sequence[ScopeIndex], asked: Sequence[Asked], *, explain: bool = False, weights: Weights = WEIGHTS
+) -> list[Found]:
+    """
+    Return the best of several questions together; of a hit that answers two of them the better one counts.
+
+    A hit stands by its score, but never before one that its own question found better.
+    """
+    if len(asked) == 1:
+        return search(indexes, asked[0], explain=explain, weights=weights)
+    best: dict[str, tuple[float, Found]] = {}
+    for one in asked:
+        least = 1.0
+        for hit in search(indexes, one, explain=explain, weights=weights):
+            least = min(least, hit.score)
+            known = best.get(hit.memory.id)
+            if known is None or least > known[0]:
+                best[hit.memory.id] = least, hit
+    ordered = [hit for _, hit in sorted(best.values(), key=lambda held: -held[0])]
+    same = {memory_id for hit in ordered for memory_id in hit.same_ids}
+    ordered = [hit for hit in ordered if hit.memory.id not in same or hit.same_ids]
+    return with_kept(ordered[: asked[0].limit], ordered, asked[0].kept, asked[0].limit)
 
 
 def search(

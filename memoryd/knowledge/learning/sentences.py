@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from memoryd.knowledge.language.sentence_ends import sentences_of
+
 __all__ = ["MOST_CHARACTERS", "own_sentences", "tidy"]
 
 MOST_CHARACTERS = 3000  # of a message that are read; what is longer was pasted
 MOST_OF_SENTENCE = 600  # characters; nobody says so much without a full stop
-SHORTENED = 12  # characters at the end of a piece, in which an abbreviation is looked for
 MOST_SENTENCES = 60  # of a message
 _SPACES = re.compile(r"[^\S\n]+")
 _RUN = re.compile(r"([^\w\s])\1{3,}")
@@ -73,11 +74,6 @@ _WRITES = re.compile(
     re.IGNORECASE,
 )
 """A task for the assistant: what it says is wanted, and not true."""
-_END = re.compile(r"(?<=[.!?…。！？])[\"”')]*\s+(?=\S)|\n+")  # noqa: RUF001  full-width marks
-_NO_END = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|prof|st|e\.g|i\.e|etc|vs|approx|no|a\.m|p\.m|u\.s|inc|ltd|jr|sr|co)\.|\b[A-Z]\.)$",
-    re.IGNORECASE,
-)
 _QUOTE_MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
@@ -125,13 +121,7 @@ def _short_quote(match: re.Match[str]) -> str:
 
 
 def _sentences(line: str) -> Iterator[str]:
-    begin = 0
-    for end in [*(match for match in _END.finditer(line)), None]:
-        stop = len(line) if end is None else end.start()
-        piece = line[begin:stop].strip()
-        if end is not None and _NO_END.search(piece[-SHORTENED:]):
-            continue
-        begin = len(line) if end is None else end.end()
-        piece = re.sub(r"^(?:[-*•–]|\d+[.)])\s+", "", piece)
+    for sentence in sentences_of(line):
+        piece = re.sub(r"^(?:[-*•–]|\d+[.)])\s+", "", sentence)
         if piece and not _WRITES.match(piece):
             yield piece
