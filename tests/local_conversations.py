@@ -18,8 +18,9 @@ class LocalConversations:
             session_id=session_id, request_id=request_id,
         )  # fmt: skip
 
-    async def messages(self, thread_id, *, shared=False, **more):
-        return await reading.list_messages(ThreadKey(thread_id, shared), self._caller, self.ports, **more)
+    async def messages(self, thread_id, *, shared=False, whole_turns=False, **more):
+        key = ThreadKey(thread_id, shared)
+        return await reading.list_messages(key, self._caller, self.ports, whole=whole_turns, **more)
 
     async def thread(self, thread_id, *, shared=False):
         return await threads.get_thread(ThreadKey(thread_id, shared), self._caller, self.ports)

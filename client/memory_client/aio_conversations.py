@@ -130,11 +130,13 @@ class AsyncConversations:
         session_id: str = "",
         in_view: bool = False,
         message_ids: Sequence[str] = (),
+        whole_turns: bool = False,
     ) -> MessagePage:
         """
         Return the last messages of a thread in order, or with a page_token those before them; 0 means 10.
 
-        With message_ids only those, such as `memory.source.message_ids`.
+        With message_ids only those, such as `memory.source.message_ids`. With whole_turns no tool's result stands
+        without its call, and one message that is larger than max_tokens is cut, as the APIs of models need it.
         """
         call = conversation_calls.messages(
             self.identity,
@@ -145,6 +147,7 @@ class AsyncConversations:
             session_id=session_id,
             in_view=in_view,
             message_ids=message_ids,
+            whole_turns=whole_turns,
         )
         return await self._send(call)
 
@@ -334,10 +337,15 @@ class AsyncConversation:
         return await self.say(conversation_calls.draft("tool", content, {"name": name, **more}))
 
     async def recent(self, *, page_size: int = 0, max_tokens: int = 0) -> list[Message]:
-        """Return the last messages that have not left the prompts, within the budget; none of a new thread."""
+        """Return the last messages that have not left the prompts, in whole turns; none of a new thread."""
         try:
             page = await self._client.messages(
-                self.thread_id, shared=self._shared, page_size=page_size, max_tokens=max_tokens, in_view=True
+                self.thread_id,
+                shared=self._shared,
+                page_size=page_size,
+                max_tokens=max_tokens,
+                in_view=True,
+                whole_turns=True,
             )
         except ThreadNotFound:
             return []

@@ -92,6 +92,7 @@ def messages(  # noqa: PLR0913  one argument for each field of the contract
     session_id: str,
     in_view: bool,
     message_ids: Sequence[str],
+    whole_turns: bool,
 ) -> Call[MessagePage]:
     """ListMessages."""
 
@@ -105,6 +106,7 @@ def messages(  # noqa: PLR0913  one argument for each field of the contract
             session_id=session_id,
             in_view=in_view,
             message_ids=message_ids,
+            whole_turns=whole_turns,
         )
 
     def parse(answer: Any) -> MessagePage:

@@ -72,6 +72,7 @@ class ConversationService:
             max_tokens=request.max_tokens,
             session_id=request.session_id,
             in_view=request.in_view,
+            whole=request.whole_turns,
             message_ids=check_ids(request.message_ids, "message_ids", limit=limits.MAX_SOURCE_MESSAGES),
         )
         call.touched([message.id for message in page.messages])

@@ -224,6 +224,7 @@ class ListMessagesRequest(google.protobuf.message.Message):
     SESSION_ID_FIELD_NUMBER: builtins.int
     IN_VIEW_FIELD_NUMBER: builtins.int
     MESSAGE_IDS_FIELD_NUMBER: builtins.int
+    WHOLE_TURNS_FIELD_NUMBER: builtins.int
     agent_id: builtins.str
     """The agent that it is about. Empty: "default"."""
     user_id: builtins.str
@@ -246,6 +247,11 @@ class ListMessagesRequest(google.protobuf.message.Message):
     """Only messages of this session. Empty: of all."""
     in_view: builtins.bool
     """Whether to leave out what has left the prompts by a compaction."""
+    whole_turns: builtins.bool
+    """Whether the page is one that the API of a model takes: no tool's result without its call before it. Results whose
+    call lies before the page go to the next one; where nothing else is left, the page begins with the call, and may
+    be longer than page_size. A last message that is larger than max_tokens by itself is cut and ends with "…".
+    """
     @property
     def message_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Only these messages, by id, at most 100, such as those that a memory came from; then nothing but max_tokens limits
@@ -266,8 +272,9 @@ class ListMessagesRequest(google.protobuf.message.Message):
         session_id: builtins.str = ...,
         in_view: builtins.bool = ...,
         message_ids: collections.abc.Iterable[builtins.str] | None = ...,
+        whole_turns: builtins.bool = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "in_view", b"in_view", "max_tokens", b"max_tokens", "message_ids", b"message_ids", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id", "shared", b"shared", "thread_id", b"thread_id", "user_id", b"user_id"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "in_view", b"in_view", "max_tokens", b"max_tokens", "message_ids", b"message_ids", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id", "shared", b"shared", "thread_id", b"thread_id", "user_id", b"user_id", "whole_turns", b"whole_turns"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___ListMessagesRequest: typing_extensions.TypeAlias = ListMessagesRequest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from memoryd.domain.conversation.threads import ThreadKey, bound_to, known_thread
+from memoryd.domain.conversation.whole_turns import MOST_OF_A_TURN, whole_turns
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.page_token import number_after, read_number
 from memoryd.domain.tokens import Count, token_count
@@ -28,6 +29,7 @@ async def list_messages(  # noqa: PLR0913  one argument for each field of the co
     session_id: str = "",
     in_view: bool = False,
     message_ids: Collection[str] = (),
+    whole: bool = False,
 ) -> MessagePage:
     """Return the last messages of a thread, or those before a page; see ListMessages in the contract."""
     size = check_count(
@@ -43,18 +45,20 @@ async def list_messages(  # noqa: PLR0913  one argument for each field of the co
     if message_ids:
         named = await ports.store.messages_of_ids(owner, thread.id, message_ids)
         return MessagePage(tuple(last_within(named, tokens)), "")
-    bound = bound_to("messages", caller, key, session_id, in_view)
+    bound = bound_to("messages", caller, key, session_id, in_view, *([whole] if whole else []))
     before = read_number(page_token, ports.secret, bound) if page_token else 0
     found = await ports.store.messages(
         owner,
         thread.id,
-        limit=size + 1,
+        limit=size + (MOST_OF_A_TURN if whole else 1),
         before=before or thread.last_seq + 1,
         after=thread.view_seq if in_view else 0,
         session_id=session_id,
         most_bytes=limits.MAX_PAGE_BYTES,
     )
     kept = last_within(found[-size:], tokens)
+    if whole:
+        kept = whole_turns(found, len(found) - len(kept), tokens, token_count)
     # the last one is too long for the budget by itself: it is left out, and the next page begins before it
     first = kept[0] if kept else found[-1] if found else None
     token = number_after(first.seq, ports.secret, bound) if first is not None and max(len(kept), 1) < len(found) else ""
