@@ -55,7 +55,7 @@ class MessageDraft:
         """Check every field; InvalidArgument or LimitExceeded names the first that is wrong."""
         put = object.__setattr__
         try:
-            put(self, "role", Role[Role(ROLES.get(self.role, self.role)).name])
+            put(self, "role", Role[Role(ROLES.get(str(self.role), self.role)).name])
         except (ValueError, KeyError):
             known = ", ".join(role.value for role in Role)
             raise InvalidArgument(f"role is {self.role!r}; it must be one of {known}", field="role") from None
