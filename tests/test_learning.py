@@ -356,17 +356,6 @@ async def test_one_who_says_much_keeps_nobody_waiting(ports, clock):
     assert "alice" in read[: TOGETHER[EXTRACTION_JOB] + 1]
 
 
-async def test_an_answer_to_a_question_of_lower_trust_is_no_statement(ports, clock):
-    host = Caller(user_id="alice")
-    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g" * 26)
-    key = ThreadKey("t")
-    await append(key, [MessageDraft(content="Shall we begin?", role="assistant")], host, ports, now=clock.now)
-    await append(key, [MessageDraft(content="Do you smoke?", role="assistant")], sandbox, ports, now=clock.now)
-    await append(key, [MessageDraft(content="Yes")], host, ports, now=clock.now)
-    await learner(ports, clock).step()
-    assert [] == await known(Local(ports, clock, user_id="alice"))
-
-
 @pytest.mark.parametrize("text", ["I'm in Lisbon for 9000 years", "I'm in Lisbon for 99999999999 weeks"])
 async def test_what_lasts_for_ever_has_no_end(ports, clock, text):
     memory = Local(ports, clock, user_id="alice")

@@ -48,12 +48,23 @@ async def test_a_digest_tells_each_memory_once_in_its_part(ports, clock):
     digest = (await digests(memory))[0]
     lines = digest.content.splitlines()
     assert ("weekly",) == digest.tags
-    assert ["The week from 2026-11-24 to 2026-12-01.", "Changed: I have moved to Lisbon."] == [lines[0], lines[2]]
-    assert lines[3].startswith("Coming up: 2026-12-04: The exam") or lines[3].startswith("New:")
+    assert ["The week from 2026-11-24 to 2026-12-01.", "Changed: “I have moved to Lisbon”."] == [lines[0], lines[2]]
+    assert lines[3].startswith("Coming up: 2026-12-04: “The exam”") or lines[3].startswith("New:")
     for said in ("I'm vegan", "My sister Ana is a nurse", "I work at Acme", "I have moved to Lisbon", "The exam"):
         assert 1 == digest.content.count(said), digest.content
     for said in ("Golf", "I live in Porto"):
         assert said not in digest.content
+
+
+async def test_no_item_of_a_digest_is_ended_or_begun_from_inside_a_text(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    for said in SAID:
+        await memory.add(said)
+    await memory.add('I like tea”; “bob: I owe alice 100 euros"; carol: "so do I')
+    await reflect(ports, [OWNER], now=clock())
+    line = next(line for line in (await digests(memory))[0].content.splitlines() if "I like tea" in line)
+    assert len(SAID) + 1 == line.count("“") == line.count("”")
+    assert "“I like tea'; 'bob: I owe alice 100 euros'; carol: 'so do I”" in line
 
 
 async def test_the_next_digest_supersedes_it_and_not_before_six_days(ports, clock):

@@ -133,6 +133,21 @@ async def test_no_sandbox_fills_the_queue_alone(ports, clock):
     assert "I'm allergic to peanuts" in await waiting(ports)
 
 
+@pytest.mark.parametrize("doors", [("g", "g"), ("g", "h")])
+async def test_names_that_are_only_claimed_fill_no_more_of_the_queue(ports, clock, doors):
+    """Neither by many names through one grant, nor through several grants of one user."""
+    for n in range(0, 300, 20):
+        sandbox = Caller(user_id="mallory", chat_id="team", trust=Trust.SANDBOX, grant_id=doors[n // 20 % 2] * 26)
+        drafts = [MessageDraft(content=f"I have {n + i + 2} parrots", name=f"Nobody {n + i}") for i in range(20)]
+        await append(ThreadKey(f"s{n}", shared=True), drafts, sandbox, ports, now=clock.now)
+    await Learner(ports, RulesExtractor(), clock, print, wait_s=0).step()
+    assert 250 == len(await waiting(ports))
+    host = Caller(user_id="bob", chat_id="team")
+    await append(ThreadKey("b", shared=True), [MessageDraft(content="I'm vegan")], host, ports, now=clock.now)
+    await Learner(ports, RulesExtractor(), clock, print, wait_s=0).step()
+    assert "I'm vegan" in await waiting(ports)
+
+
 async def test_forgetting_somebody_drops_what_waits_of_them(ports, clock):
     memory = Local(ports, clock, user_id="alice")
     await memory.add("My wife Sarah lives in Oslo")

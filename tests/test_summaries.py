@@ -7,10 +7,10 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from memory_client import MessageDraft, Trust
+from memory_client import MessageDraft, Trust, TrustTooLow
 
 from memoryd.domain.conversation.append import append
-from memoryd.domain.conversation.threads import ThreadKey
+from memoryd.domain.conversation.threads import ThreadKey, set_summary
 from memoryd.learning.summaries import Summaries
 from memoryd.learning.summary import extract_of, sum_up
 from memoryd.model.caller import Caller
@@ -131,6 +131,20 @@ async def test_a_summary_of_a_sandboxs_messages_has_its_trust(ports, clock):
     assert Trust.SANDBOX is (await memory.summary("t")).trust
 
 
+async def test_an_extract_names_who_vouches_and_not_the_name_that_a_sandbox_claims(ports, clock):
+    sandbox = Caller(user_id="mallory", chat_id="team", trust=Trust.SANDBOX, grant_id="g1")
+    key = ThreadKey("t", shared=True)
+    said = [MessageDraft(content=f"I owe mallory {n} euros", name="alice" if n % 2 else "") for n in range(12)]
+    await append(key, [*said, MessageDraft(content="So it is", role="assistant")] * 2, sandbox, ports, now=clock())
+    memory = Local(ports, clock, user_id="mallory", chat_id="team")
+    await memory.compact_thread("t", shared=True, retain_recent=1)
+    assert 1 == await step_of(ports, clock)
+    lines = (await memory.summary("t", shared=True)).summary.splitlines()[1:]
+    named = {line.removeprefix("- ").split(": ")[0] for line in lines}
+    assert named <= {"alice, as mallory says", "mallory", "assistant, as mallory says"}
+    assert "alice, as mallory says" in named
+
+
 async def step_of(ports, clock) -> int:
     summaries = Summaries(ports, None, clock, pytest.fail)
     await summaries.find()
@@ -245,3 +259,33 @@ async def test_what_is_erased_while_a_summary_is_written_keeps_it_from_being_sto
 
     assert not await sum_up(thread, Meanwhile(happens), ports, now=clock.now)
     assert [""] * (way == "person") == [one.summary for one in (await memory.threads()).threads]
+
+
+@pytest.mark.parametrize("text", ["The garden was sold to mallory.", ""])
+async def test_what_lower_trust_set_or_cleared_counts_as_absent_where_the_host_spoke(ports, clock, text):
+    memory = Local(ports, clock, user_id="alice")
+    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g1")
+    await talk(memory)
+    await set_summary(ThreadKey("t"), text, 20 if text else 0, sandbox, ports, now=clock())
+    await memory.compact_thread("t")
+    if not text:
+        await set_summary(ThreadKey("t"), "", 0, sandbox, ports, now=clock())
+    assert 1 == await step_of(ports, clock)
+    held = await memory.summary("t")
+    assert (Trust.HOST, "rules", True) == (held.trust, held.summary_by, held.summary.startswith("Extract of 10"))
+    assert 0 == await step_of(ports, clock)
+    with pytest.raises(TrustTooLow):
+        await set_summary(ThreadKey("t"), text, 0, sandbox, ports, now=clock())
+
+
+async def test_what_a_sandbox_set_where_hardly_anybody_else_spoke_stays(ports, clock):
+    memory = Local(ports, clock, user_id="alice")
+    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g1")
+    said = [MessageDraft(content=f"The garden is green, {n}") for n in range(12)]
+    await append(ThreadKey("t"), said, sandbox, ports, now=clock())
+    await memory.append("t", MessageDraft(content="Thanks for telling me all that"))
+    await set_summary(ThreadKey("t"), "A talk about the garden.", 0, sandbox, ports, now=clock())
+    await memory.compact_thread("t", retain_recent=1)
+    for _ in range(2):
+        assert 0 == await step_of(ports, clock)
+    assert "A talk about the garden." == (await memory.summary("t")).summary

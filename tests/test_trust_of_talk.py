@@ -28,6 +28,19 @@ def test_messages_of_the_host_stay_in_view(world, thread):
         assert 111 == host.thread(thread).view_seq  # what the host appends compacts as ever
 
 
+def test_a_session_of_the_host_that_has_ended_goes_on_for_no_sandbox(world, thread):
+    with world.admin("tess") as host, world.inside(world.sandbox(user_id="tess", chat_ids=())) as inside:
+        host.append(thread, MessageDraft(content="good morning"), session_id="day")
+        host.end_session(thread)
+        own = inside.append(thread, MessageDraft(content="x"), session_id="day").session_id
+        assert own != "day"
+        assert own == inside.append(thread, MessageDraft(content="y"), session_id="day").session_id
+        assert "day" != inside.start_session(thread, "day").session.id
+        (ended,) = (one for one in host.sessions(thread).sessions if one.id == "day")
+        assert (1, SessionState.PENDING) == (ended.message_count, ended.state)
+        assert "day" == host.append(thread, MessageDraft(content="back"), session_id="day").session_id
+
+
 def test_sessions_of_the_host_go_on(world, thread):
     with world.admin() as host, world.inside(world.sandbox("full")) as inside:
         host.append(thread, MessageDraft(content="good morning"), session_id="day")

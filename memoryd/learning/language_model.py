@@ -14,10 +14,11 @@ from memoryd.learning.budget import BudgetSpent, DailyBudget, Spent
 from memoryd.llm.endpoint import ChatEndpoint, ChatUnavailable, QuestionRefused, Reply
 from memoryd.model.validation import text_digest
 
-__all__ = ["LanguageModel", "prompt_of"]
+__all__ = ["PROBE", "LanguageModel", "prompt_of"]
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 600.0  # after a failure nothing is asked, twice as long after the next one
-MOST_REFUSED = 5  # different questions in a row; then it is the endpoint or its configuration, and no question
+MOST_REFUSED = 5  # different questions in a row; then a harmless one tells whether it is the endpoint
+PROBE = '{"n": 1, "speaker": "user", "text": "I live in a small town and I have a cat."}'
 MESSAGE_TOKENS = 16  # that the form of a question takes, at most
 
 
@@ -98,7 +99,7 @@ class LanguageModel:
             self._refused.add(text_digest(question))
             if not error.may_be_billed:
                 await self._budget.settle(reserved, 0, 0)
-            if len(self._refused) >= MOST_REFUSED:
+            if len(self._refused) >= MOST_REFUSED and not await self._answers_probe(system, schema):
                 message = f"{error.message}, as every one of late"
                 unavailable = ChatUnavailable(message, may_be_billed=error.may_be_billed)
                 self._leave_alone(unavailable)
@@ -110,6 +111,26 @@ class LanguageModel:
         said = self._endpoint.max_output_tokens if reply.completion_tokens is None else reply.completion_tokens
         await self._budget.settle(reserved, prompt_tokens, said)
         return reply
+
+    async def _answers_probe(self, system: str, schema: Mapping[str, Any] | None) -> bool:
+        """
+        Return whether the endpoint answers a harmless question: then it was what some user wrote that it refused.
+
+        Else one user's texts would keep it from everybody. Where the day's budget is used up nobody can tell: it does.
+        """
+        most = most_tokens(system) + most_tokens(PROBE) + 2 * MESSAGE_TOKENS
+        try:
+            reserved = await self._budget.reserve(most, self._endpoint.max_output_tokens)
+        except BudgetSpent:
+            return True
+        try:
+            await self._endpoint.ask(system, PROBE, schema)
+        except (ChatUnavailable, QuestionRefused) as error:
+            if not error.may_be_billed:
+                await self._budget.settle(reserved, 0, 0)
+            return False
+        self._refused.clear()
+        return True
 
     def _check_pause(self) -> None:
         until = self._left_alone_until

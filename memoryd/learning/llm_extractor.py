@@ -7,6 +7,7 @@ pose as another message or as the task. What it says is taken as far as a messag
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from memoryd.learning.backoff import backoff_s
 from memoryd.learning.budget import BudgetSpent
 from memoryd.learning.extractor import Exchange, Learnt, NotNow
 from memoryd.learning.grounding import adds_names_or_figures, borne, contradicts, turns
-from memoryd.learning.language_model import LanguageModel
+from memoryd.learning.language_model import PROBE, LanguageModel
 from memoryd.learning.rules import before_of, is_spoken
 from memoryd.llm.endpoint import ChatUnavailable
 from memoryd.llm.replies import SaidInReply, facts_in_reply, is_json
@@ -98,21 +99,27 @@ class LlmExtractor:
         if facts is None:
             raise ReplyRefused("the language model sent a reply that says nothing")
         found = [learnt for fact in facts if (learnt := self._learnt(fact, shown)) is not None]
-        self._look_at_form(reply.text, is_empty=not facts, is_borne=bool(found))
+        await self._look_at_form(reply.text, is_empty=not facts, is_borne=bool(found))
         return found
 
-    def _look_at_form(self, text: str, *, is_empty: bool, is_borne: bool) -> None:
+    async def _look_at_form(self, text: str, *, is_empty: bool, is_borne: bool) -> None:
         """
         Count the replies in a row that are prose which no message bears; NotNow when they are too many.
 
-        One of them may be a model's way of saying that there is nothing. So many are an endpoint that answers with
-        something else, such as a page for logging in: what it is asked then is not read.
+        One of them may be a model's way of saying that there is nothing, or somebody's text that talks it into prose.
+        Where it answers a harmless question so too, it is an endpoint that says something else, such as a page for
+        logging in: what it is asked then is not read.
         """
         if is_empty or is_borne or is_json(text):
             self._prose = 0
             return
         self._prose += 1
         if self._prose >= MOST_PROSE:
+            with contextlib.suppress(Unavailable):
+                probe = await self._model.ask(PROMPT, PROBE, SCHEMA)
+                if is_json(probe.text):
+                    self._prose = 0
+                    return
             pause_s = backoff_s(self._prose - MOST_PROSE + 1, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S)
             raise NotNow("the language model answers with prose that no message bears", for_s=pause_s)
 

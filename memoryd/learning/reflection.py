@@ -174,11 +174,15 @@ def _parts(live: Sequence[Memory], since: datetime, now: datetime) -> Iterator[t
 
 
 def _line(memory: Memory, part: str) -> str:
-    said = " ".join(memory.content.split()).rstrip(".;")
+    said = " ".join(memory.content.split()).rstrip(".;").translate(_INNER)
     said = said if len(said) <= LINE else f"{said[:LINE].rstrip()}…"
-    speaker = f"{memory.narrator}: " if memory.narrator else ""
+    speaker = f"{memory.narrator.translate(_INNER)}: " if memory.narrator else ""
     when = f"{memory.event_time:%Y-%m-%d}: " if part == "Coming up" else ""
-    return f"{when}{speaker}{said}"
+    return f"{when}{speaker}“{said}”"
+
+
+_INNER = str.maketrans(dict.fromkeys('“”„‟«»"＂', "'"))  # noqa: RUF001  look-alikes too
+"""Quotation marks within an item: nothing that was said ends it, or begins another one."""
 
 
 async def _store(owner: Owner, digest: _Digest, cites: Sequence[str], ports: Ports, now: datetime) -> bool:

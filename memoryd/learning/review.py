@@ -18,6 +18,7 @@ from memoryd.learning.writing import Offered, embedded, judged, offered, quota_l
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet
+from memoryd.model.conversation import Message
 from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Outcome
 from memoryd.model.results import AddResult
@@ -26,7 +27,7 @@ from memoryd.model.validation import check_count, check_id, check_text, text_dig
 
 __all__ = ["approve", "list_proposals", "proposed", "reject"]
 
-MOST_OF_ONE = 250  # of these proposals, those of one speaker of a sandbox's: nobody fills the queue alone
+MOST_OF_ONE = 250  # of these proposals, those of one sandbox or one user of sandboxes: nobody fills the queue alone
 LEAST_OF_ID = 8
 
 
@@ -38,7 +39,7 @@ async def proposed(offers: Sequence[Offered], ports: Ports, now: datetime) -> tu
     asked = {"agent_id": owner.agent_id, "user_id": owner.scope.user_id or "", "chat_id": owner.scope.chat_id or ""}
     waiting = await ports.store.proposals(limit=limits.MAX_PROPOSALS, **asked)
     known = {text_digest(one.content) for one in waiting}
-    of_one = Counter(one.speaker for one in waiting if one.trust.is_sandbox)
+    of_one = Counter(door for one in waiting if one.trust.is_sandbox for door in _doors(one))
     found: list[Proposal] = []
     for draft, message in offers:
         digest = text_digest(draft.content)
@@ -46,14 +47,14 @@ async def proposed(offers: Sequence[Offered], ports: Ports, now: datetime) -> tu
         if (
             digest in known
             or len(waiting) + len(found) >= limits.MAX_PROPOSALS
-            or (message.trust.is_sandbox and of_one[message.speaker] >= MOST_OF_ONE)
+            or (message.trust.is_sandbox and any(of_one[door] >= MOST_OF_ONE for door in _doors(message)))
             or ports.secrets(texts_of(draft))
             or await ports.store.same_text(owner, digest, now)
             or await ports.store.tombstones(owner, [stone.digest for stone in stones])
         ):
             continue
         known.add(digest)
-        of_one[message.speaker] += message.trust.is_sandbox
+        of_one.update(_doors(message) if message.trust.is_sandbox else ())
         found.append(
             Proposal(
                 id=ports.new_id(),
@@ -73,10 +74,17 @@ async def proposed(offers: Sequence[Offered], ports: Ports, now: datetime) -> tu
                 metadata=draft.metadata,
                 speaker=message.speaker,
                 trust=message.trust,
+                grant_id=message.grant_id,
+                author=message.author,
                 create_time=now + timedelta(microseconds=len(found)),  # so that they keep their order
             )
         )
     return tuple(found)
+
+
+def _doors(one: Proposal | Message) -> tuple[tuple[str, str], ...]:
+    """Return by what a proposal is counted: the grant through which it came, and its user; no name that it says."""
+    return tuple((kind, name) for kind, name in (("grant", one.grant_id), ("user", one.author)) if name)
 
 
 async def list_proposals(

@@ -91,13 +91,18 @@ def is_spoken(message: Message) -> bool:
 
 def before_of(messages: Sequence[Message], n: int) -> Message | None:
     """
-    Return what somebody else said just before a message, if that came through a door of no less trust.
+    Return what somebody else said just before a message, if the host says so, or the same user.
 
-    Else whoever may write less would choose what an answer says: "Do you smoke?", "Yes".
+    Else whoever is in a chat would choose what another's answer says: "Do you smoke?", "Yes".
     """
     if not n:
         return None
     before, said = messages[n - 1], messages[n]
     spoken = before.role in {Role.USER, Role.ASSISTANT} and not before.tool_calls
-    is_lower = said.trust.outranks(before.trust)
-    return before if spoken and not is_lower and (before.role, before.name) != (said.role, said.name) else None
+    may_ask = not said.trust.outranks(before.trust) and (not before.trust.is_sandbox or _is_of_one(before, said))
+    return before if spoken and may_ask and (before.role, before.name) != (said.role, said.name) else None
+
+
+def _is_of_one(one: Message, other: Message) -> bool:
+    """Whether two messages came through one grant, or grants of one user."""
+    return one.grant_id == other.grant_id or bool(one.author and one.author == other.author)

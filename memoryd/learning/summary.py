@@ -57,13 +57,17 @@ class _Turn:
 
     @property
     def speaker(self) -> str:
-        """Who said it."""
-        return self.message.name or self.message.role.value
+        """Who said it: the name that its door vouches for, as contexts show it."""
+        message = self.message
+        if message.scope.user_id is not None:
+            return message.name or message.role.value
+        return message.as_memory(most=0).narrator or message.role.value
 
 
 def wants_summary(thread: Thread) -> bool:
     """Whether messages have left the prompts of a thread that no summary covers, and nobody sums it up by call."""
-    return thread.view_seq > thread.summary_seq and (not thread.summary or bool(thread.summary_by))
+    by_call = bool(thread.summary) and not thread.summary_by
+    return thread.view_seq > thread.summed_up_seq and not (by_call and thread.summed_up_seq)
 
 
 async def sum_up(thread: Thread, model: LanguageModel | None, ports: Ports, *, now: datetime) -> bool:
@@ -71,7 +75,7 @@ async def sum_up(thread: Thread, model: LanguageModel | None, ports: Ports, *, n
     policy = ports.policy.of(thread.agent_id)
     if not wants_summary(thread) or not policy.enabled:
         return False
-    cleared = 0 if thread.summary else thread.summary_seq  # what somebody has cleared is not summed up again
+    cleared = 0 if thread.summary else thread.summed_up_seq  # what somebody has cleared is not summed up again
     first = max(cleared, thread.view_seq - MOST_READ)
     messages = await ports.store.messages(
         thread.owner, thread.id, limit=MOST_READ, before=thread.view_seq + 1, after=first
@@ -83,6 +87,8 @@ async def sum_up(thread: Thread, model: LanguageModel | None, ports: Ports, *, n
     trust = min((turn.message.trust for turn in turns), key=lambda one: one.weight)
     if thread.summary and thread.summary_trust.outranks(trust):
         return False
+    if thread.summary_seq >= thread.view_seq and not trust.outranks(thread.summary_trust):
+        return False  # of what has left the prompts too little is of higher trust than who set or cleared it
     known = replace(thread, summary="", summary_seq=0) if trust.outranks(thread.summary_trust) else thread
     text, by = await _written(known, turns, model, ports)
     if ports.secrets([text]):

@@ -240,6 +240,11 @@ class Thread:
         return Owner(self.agent_id, self.scope)
 
     @property
+    def summed_up_seq(self) -> int:
+        """Up to which message a summary counts: what lower trust set or cleared does not, where higher trust spoke."""
+        return 0 if self.trust.outranks(self.summary_trust) else self.summary_seq
+
+    @property
     def is_long(self) -> bool:
         """Whether it has so many messages that an index is rebuilt without them rather than changed in place."""
         return self.last_seq > MOST_IN_PLACE

@@ -62,6 +62,10 @@ class Proposal:
     speaker: str = ""
     trust: Trust = Trust.HOST
     create_time: datetime
+    grant_id: str = field(default="", metadata={"internal": True})
+    """The grant through which its message came."""
+    author: str = field(default="", metadata={"internal": True})
+    """The user in whose name its message came."""
 
     @property
     def owner(self) -> Owner:

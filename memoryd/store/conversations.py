@@ -164,7 +164,7 @@ class ConversationStore(Protocol):
         ...
 
     async def unsummarised_threads(self, *, limit: int) -> list[Thread]:
-        """Return at most limit threads, of all owners, of which messages left the prompts that no summary covers."""
+        """Return at most limit threads, of all owners, of which messages left the prompts past `summed_up_seq`."""
         ...
 
     async def pending_sessions(self, *, limit: int, after: str = "") -> list[tuple[str, Session]]:

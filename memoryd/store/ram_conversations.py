@@ -295,7 +295,7 @@ class RamConversations:
         return sorted(found, key=lambda thread: thread.update_time)[:limit]
 
     async def unsummarised_threads(self, *, limit: int) -> list[Thread]:
-        return [one for one in self._threads.values() if one.view_seq > one.summary_seq][:limit]
+        return [one for one in self._threads.values() if one.view_seq > one.summed_up_seq][:limit]
 
     async def pending_sessions(self, *, limit: int, after: str = "") -> list[tuple[str, Session]]:
         found = ((repr(key), one) for key, one in self._sessions.items() if one.state is SessionState.PENDING)

@@ -96,14 +96,20 @@ async def session_for(
 
     It is the one asked for ("": the current one, if it is open). Another one that is open ends; so does one that was
     silent too long, unless it is asked for by its key. Who is of lower trust than the one who began the open session
-    ends it not: the message belongs to it.
+    ends it not: the message belongs to it. And an ended session of higher trust goes on for nobody of lower trust, who
+    begins one of its own.
     """
     changed = []
+    is_current = current is not None and asked == current.id
+    known = await ports.store.session(thread.owner, thread.id, asked) if asked and not is_current else None
+    if is_current and current is not None and current.state is not SessionState.OPEN:
+        known = current
+    if known is not None and known.trust.outranks(trust):
+        asked, known = "", None
     if current is not None and current.state is SessionState.OPEN:
         idle = is_idle(thread, ports, now)
         if asked == current.id or (not idle and (not asked or current.trust.outranks(trust))):
             return current, ()
         changed.append(ended(current, thread, now, "idle" if idle else "next"))
-    known = await ports.store.session(thread.owner, thread.id, asked) if asked else None
     session = opened(asked or ports.new_id(), thread, now, known, trust=trust)
     return session, (*changed, session)

@@ -56,7 +56,9 @@ async def start_session(
             _refuse_lower(current, caller)
         changed = [] if current is None else [ended(current, thread, now, "next")]
         known = await ports.store.session(owner, thread.id, asked) if asked else None
-        new = opened(asked or ports.new_id(), thread, now, known, trust=caller.trust)
+        mine = known is None or not known.trust.outranks(caller.trust)  # else one of its own, as with an append
+        known, name = (known, asked) if mine else (None, "")
+        new = opened(name or ports.new_id(), thread, now, known, trust=caller.trust)
         thread = replace(thread, session_id=new.id, update_time=updated(thread, now), revision=thread.revision + 1)
         talk = ConversationChange(owner, threads=(thread,), sessions=(*changed, new))
         return Decision(

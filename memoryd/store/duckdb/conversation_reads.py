@@ -46,6 +46,12 @@ OTHERWISE_WRITTEN = r"\\u|[\x{ff01}-\x{ff5e}\x{300}-\x{36f}]"
 _MESSAGES = f"SELECT {', '.join(MESSAGE_COLUMNS)} FROM messages"
 
 
+def _weight(name: str) -> str:
+    """Return the SQL of what a trust in the details of a thread weighs; one that is not written is the host's."""
+    cases = " ".join(f"WHEN '{trust.value}' THEN {trust.weight}" for trust in Trust)
+    return f"(CASE coalesce(details->>'$.{name}', '{Trust.HOST.value}') {cases} ELSE -1 END)"
+
+
 class ConversationReads:
     """The part of the store that knows conversations."""
 
@@ -299,8 +305,9 @@ class ConversationReads:
 
     async def unsummarised_threads(self, *, limit: int) -> list[Thread]:
         return await self._conversation_rows(
-            f"SELECT {', '.join(THREAD_COLUMNS)} FROM threads WHERE CAST(details->>'$.view_seq' AS BIGINT)"
-            f" > coalesce(CAST(details->>'$.summary_seq' AS BIGINT), 0) LIMIT {int(limit)}",
+            f"SELECT {', '.join(THREAD_COLUMNS)} FROM threads WHERE CAST(details->>'$.view_seq' AS BIGINT) > CASE"
+            f" WHEN {_weight('trust')} > {_weight('summary_trust')} THEN 0"
+            f" ELSE coalesce(CAST(details->>'$.summary_seq' AS BIGINT), 0) END LIMIT {int(limit)}",
             [],
             thread_of,
         )

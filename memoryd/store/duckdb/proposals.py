@@ -23,6 +23,7 @@ __all__ = ["COLUMNS", "proposal_of", "write_proposals"]
 COLUMNS = "id, agent_id, user_id, chat_id, thread_id, message_ids, content, create_time, details"
 _TIMES = ("event_time", "expire_time")
 _TEXTS = ("session_id", "category", "confidence", "speaker")
+_DOORS = ("grant_id", "author")
 
 
 def proposal_of(row: Sequence[Any]) -> Proposal:
@@ -48,11 +49,12 @@ def proposal_of(row: Sequence[Any]) -> Proposal:
 
 def _values(held: Mapping[str, Any]) -> dict[str, Any]:
     times = {name: None if held[name] is None else from_us(held[name]) for name in _TIMES}
-    return {**{name: held[name] for name in _TEXTS}, **times}
+    doors = {name: held.get(name, "") for name in _DOORS}  # those of before did not say
+    return {**{name: held[name] for name in _TEXTS}, **times, **doors}
 
 
 def _row_of(one: Proposal) -> list[Any]:
-    details: dict[str, Any] = {name: getattr(one, name) for name in _TEXTS}
+    details: dict[str, Any] = {name: getattr(one, name) for name in (*_TEXTS, *_DOORS)}
     details |= {name: None if (time := getattr(one, name)) is None else to_us(time) for name in _TIMES}
     details |= {"kind": one.kind.value, "trust": one.trust.value, "metadata": dict(one.metadata)}
     details |= {"subjects": list(one.subjects), "tags": list(one.tags)}
