@@ -10,7 +10,7 @@ from memory_client import Memory, MemoryClient
 
 from memoryd.daemon.servers import SERVICES
 from tests.doors import World, socket_of
-from tests.support import reason_of
+from tests.support import PATIENCE_S, reason_of
 
 METHODS = {f"{service.name}/{method.name}": (service, method) for service in SERVICES for method in service.methods}
 
@@ -39,7 +39,7 @@ def ask(channel: grpc.Channel, name: str, fields: dict, token: str = "") -> tupl
 def ask_raw(channel: grpc.Channel, path: str, raw: bytes, token: str = "") -> tuple[str, str]:
     metadata = (("authorization", f"Bearer {token}"),) if token else ()
     try:
-        channel.unary_unary(path)(raw, timeout=20, metadata=metadata)
+        channel.unary_unary(path)(raw, timeout=PATIENCE_S, metadata=metadata)
     except grpc.RpcError as error:
         return error.code().name, reason_of(error)
     return OK

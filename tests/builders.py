@@ -46,6 +46,7 @@ from memoryd.store.duckdb import DuckDBStore
 from memoryd.store.ram import RamStore
 from tests.local_conversations import LocalConversations
 from tests.shared_store import InTurns, StoreView
+from tests.support import PATIENCE_S
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
@@ -288,7 +289,7 @@ async def backend(kind: str, folder: Path, clock, config: Config | None = None):
         socket = folder / "s"
         server.add_insecure_port(f"unix:{socket}")
         await server.start()
-        client = AsyncMemoryClient(f"unix://{socket}", user_id="alice", chat_id="", agent_id="")
+        client = AsyncMemoryClient(f"unix://{socket}", user_id="alice", chat_id="", agent_id="", timeout_s=PATIENCE_S)
         try:
             yield client
         finally:

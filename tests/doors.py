@@ -11,7 +11,7 @@ import grpc
 import trustme
 from memory_client import Credentials, GrantSpec, GrantStatus, MemoryClient, check_permissions
 
-from tests.support import Daemon, running
+from tests.support import PATIENCE_S, Daemon, running
 
 NO_MODEL = '[embedding]\nprovider = "none"\n'
 
@@ -48,7 +48,7 @@ class World:
 
     def client(self, endpoint: str, token: str = "", **identity) -> MemoryClient:
         """A client as a sandbox has it, which says nothing of who it is unless it is told to."""
-        said = {"user_id": "", "chat_id": "", "agent_id": "", **identity}
+        said = {"user_id": "", "chat_id": "", "agent_id": "", "timeout_s": PATIENCE_S, **identity}
         shown = Credentials(token=token, ca_file=self.ca_file)
         return MemoryClient(endpoint, credentials=shown, wait_for_ready=False, **said)
 

@@ -8,17 +8,28 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 from memory_client import MemoryClient
 
 BIN = Path(sys.executable).parent
-START_S = 60
+PATIENCE_S = 60 * float(os.environ.get("MEMORYD_PATIENCE", "1"))
+"""How long anything is waited for, in seconds: on a slower machine set MEMORYD_PATIENCE, by which it is multiplied."""
+T = TypeVar("T")
 figures: list[str] = []  # what was measured in passing; printed at the end of a run
+
+
+def until(look: Callable[[], T], pause_s: float = 0.05) -> T:
+    """Return what a look says once it is true, or its last word when patience has ended."""
+    end = time.monotonic() + PATIENCE_S
+    while not (found := look()) and time.monotonic() < end:
+        time.sleep(pause_s)
+    return found
 
 
 @contextmanager
@@ -60,19 +71,19 @@ class Daemon:
         """Start it and return the seconds until a call was answered."""
         began = time.perf_counter()
         process = self.spawn()
-        while time.perf_counter() - began < START_S:
+        while time.perf_counter() - began < PATIENCE_S:
             if process.poll() is not None:
                 raise AssertionError(f"memoryd ended with {process.returncode}: {self.log.read_text()}")
             if self.socket.exists():
                 try:
-                    with MemoryClient(self.endpoint, timeout_s=5) as client:
+                    with MemoryClient(self.endpoint, timeout_s=PATIENCE_S) as client:
                         client.server_info()
                 except Exception:  # noqa: BLE001, S110  it is not there yet; the deadline is above
                     pass
                 else:
                     return time.perf_counter() - began
             time.sleep(0.005)
-        raise AssertionError(f"memoryd did not start in {START_S} s: {self.log.read_text()}")
+        raise AssertionError(f"memoryd did not start in {PATIENCE_S} s: {self.log.read_text()}")
 
     def kill(self) -> None:
         assert self.process is not None
@@ -83,10 +94,12 @@ class Daemon:
         if self.process is None or self.process.poll() is not None:
             return 0 if self.process is None else self.process.returncode
         self.process.terminate()
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=PATIENCE_S)
 
     def client(self, user_id: str = "alice", chat_id: str = "", **more) -> MemoryClient:
-        return MemoryClient(self.endpoint, user_id=user_id, chat_id=chat_id, agent_id="", **more)
+        return MemoryClient(
+            self.endpoint, user_id=user_id, chat_id=chat_id, agent_id="", **{"timeout_s": PATIENCE_S, **more}
+        )
 
     def channel(self) -> grpc.Channel:
         return grpc.insecure_channel(f"unix:{self.socket}")

@@ -17,6 +17,7 @@ from memoryd.service.methods import RULES, Rule, UnguardedMethod, methods_of
 from memoryd.v1 import admin_service_pb2, error_reason_pb2
 from tests.access_helpers import ABSENT, DENIED, METHODS, MISMATCH, NOBODY, OK, ask, own
 from tests.doors import World, socket_of
+from tests.support import PATIENCE_S
 
 # What each method asks for, said a second time: by the contract, not by the table under test.
 NEEDS = {
@@ -201,7 +202,7 @@ def over(world: World) -> tuple[dict, str]:
 
 def waiting(world: World) -> str:
     """Something that was learnt, and waits to be approved: of the agent of whom that is asked."""
-    said, until = f"I have {next(NUMBERS) + 2} brothers", time.monotonic() + 30
+    said, until = f"I have {next(NUMBERS) + 2} brothers", time.monotonic() + PATIENCE_S
     with world.admin() as host, host.acting_for(user_id="alice", agent_id="reviewed") as reviewed:
         reviewed.append("talk", MessageDraft(content=said))
         while time.monotonic() < until:  # a run may find that the daemon itself is at it

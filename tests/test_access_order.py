@@ -18,6 +18,7 @@ from memoryd.service.methods import count_fields
 from memoryd.v1 import memory_service_pb2
 from tests.access_helpers import ABSENT, DENIED, METHODS, MISMATCH, NOBODY, OK, ask, ask_raw
 from tests.doors import a_world, socket_of
+from tests.support import PATIENCE_S
 
 
 def test_authenticate_then_authorise_then_quota_then_validate(world):
@@ -116,7 +117,7 @@ def test_calls_of_one_grant_under_way_are_bounded_at_every_door(world):
         silent.wait(20)
         yield b""
 
-    calls = [channel.stream_unary(path).future(nothing(), metadata=metadata, timeout=20) for _ in range(64)]
+    calls = [channel.stream_unary(path).future(nothing(), metadata=metadata, timeout=PATIENCE_S) for _ in range(64)]
     full, deadline = OK, time.monotonic() + 8
     while full == OK and time.monotonic() < deadline:  # until all of them have arrived
         full = ask(world.channel(world.shared), "IdentityService/WhoAmI", {}, token)
@@ -140,7 +141,7 @@ def test_who_has_no_token_holds_no_call_open(world):
         yield b""
 
     method = channel.stream_unary("/memoryd.v1.IdentityService/WhoAmI")
-    calls = [method.future(nothing(), timeout=30) for _ in range(50)]
+    calls = [method.future(nothing(), timeout=PATIENCE_S) for _ in range(50)]
     codes = {(call.code(), call.details()) for call in calls}  # none waited for its message, which takes 30 s
     never.set()
     channel.close()
@@ -183,7 +184,7 @@ def test_somebody_elses_id_is_not_found_in_the_same_words(world):
             service, method = METHODS[f"MemoryService/{name}"]
             raw = message_factory.GetMessageClass(method.input_type)(id=memory_id).SerializeToString()
             with pytest.raises(grpc.RpcError) as caught:
-                channel.unary_unary(f"/{service.full_name}/{name}")(raw, timeout=9)
+                channel.unary_unary(f"/{service.full_name}/{name}")(raw, timeout=PATIENCE_S)
             texts.append((caught.value.code().name, caught.value.details().replace(memory_id, "ID")))
     assert {("NOT_FOUND", "there is no memory ID")} == set(texts)
 

@@ -19,7 +19,7 @@ from memoryd.daemon.schedule import JOBS
 from memoryd.daemon.servers import SERVICES
 from tests.audit_helpers import records
 from tests.doors import a_world
-from tests.support import Daemon, running
+from tests.support import PATIENCE_S, Daemon, running
 from tests.test_cli import BIN
 
 NO_MODEL = '[embedding]\nprovider = "none"\n'
@@ -39,7 +39,7 @@ def test_every_call_is_there_with_its_outcome_and_no_content(folder):
             with pytest.raises(PermissionDenied):
                 inside.page()
         with pytest.raises(grpc.RpcError):
-            world.channel(world.shared).unary_unary("/memoryd.v1.MemoryService/GetMemory")(b"", timeout=9)
+            world.channel(world.shared).unary_unary("/memoryd.v1.MemoryService/GetMemory")(b"", timeout=PATIENCE_S)
         path = folder / "audit.jsonl"
         text = path.read_text()
         found = [(r["rpc"], r["outcome"], r.get("ids", [])) for r in records(path) if r.get("grant_id") == grant_id]
@@ -117,7 +117,7 @@ def test_nothing_acknowledged_is_missing_from_it_after_a_kill(folder):
     for thread in threads:
         thread.start()
     time.sleep(1.5)
-    patience = time.monotonic() + 30  # on a busy machine
+    patience = time.monotonic() + PATIENCE_S  # on a busy machine
     while len(acknowledged) <= 50 and time.monotonic() < patience:
         time.sleep(0.05)
     daemon.kill()

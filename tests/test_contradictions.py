@@ -28,7 +28,7 @@ from memoryd.model.trust import Trust
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.builders import memory as memory_of
 from tests.shared_store import StoreView
-from tests.support import BIN, Daemon
+from tests.support import BIN, PATIENCE_S, Daemon
 from tests.test_instances import SHAPES, instance
 
 OLD, NEW = "I rent a flat in Leeds", "We handed back the keys of the flat in Leeds on Friday"
@@ -352,7 +352,7 @@ async def test_a_model_that_cannot_be_loaded_is_told_of_and_keeps_nothing_else(i
         told: list[str] = []
         reader = Contradictions(in_ram, builtin_reader(), clock, told.append)
         await said(Local(in_ram, clock, user_id=f"u{n}"), clock, OLD, NEW)
-        await asyncio.wait_for(reader.serve(), timeout=30)
+        await asyncio.wait_for(reader.serve(), timeout=PATIENCE_S)
         await said(Local(in_ram, clock, user_id=f"u{n}"), clock, "It goes on")
         assert {"statements": 0} == await reader.everything(Progress(clock(), dry_run=True))  # nothing piles up
         assert "cannot be read" in reader.fault

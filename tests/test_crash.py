@@ -16,7 +16,7 @@ from pathlib import Path
 
 from memory_client import Draft, MemorydError
 
-from tests.support import Daemon
+from tests.support import PATIENCE_S, Daemon
 
 KILLS = int(os.environ.get("MEMORYD_KILLS", "24"))
 AT_ONCE = 3  # daemons that are killed beside each other
@@ -29,7 +29,7 @@ class Writer(threading.Thread):
     def __init__(self, daemon: Daemon, user: str, seed: int) -> None:
         super().__init__()
         self.user = user
-        self._client = daemon.client(user, timeout_s=20, wait_for_ready=False)
+        self._client = daemon.client(user, timeout_s=PATIENCE_S, wait_for_ready=False)
         self._random = random.Random(seed)
         self.acknowledged: dict[str, str] = {}
         self.deleted: set[str] = set()

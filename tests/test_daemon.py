@@ -17,6 +17,7 @@ from memory_client import Draft
 from memoryd.model import limits
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.v1 import memory_service_pb2_grpc
+from tests.support import PATIENCE_S, until
 
 
 def stub_of(channel):
@@ -53,9 +54,8 @@ def test_a_recall_is_counted_in_the_background(daemon, user):
         made = memory.add("counted apple").memory
         memory.search("apple")
         memory.context("apple")
-        deadline = time.monotonic() + 15
-        while (found := memory.get(made.id)).recall_count < 2 and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until(lambda: memory.get(made.id).recall_count == 2)
+        found = memory.get(made.id)
         assert 2 == found.recall_count
         assert found.recall_time is not None
 
@@ -124,15 +124,15 @@ def test_a_malformed_message_is_refused_and_the_daemon_goes_on(daemon, user):
     with daemon.channel() as channel:
         raw = channel.unary_unary("/memoryd.v1.MemoryService/AddMemory")
         for junk in (b"\xff\xff\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x2a\x03\xed\xa0\x80"):  # the last: a surrogate
-            assert ("INVALID_ARGUMENT", "INVALID_FIELD", "") == failure(lambda junk=junk: raw(junk, timeout=5))
+            assert ("INVALID_ARGUMENT", "INVALID_FIELD", "") == failure(lambda junk=junk: raw(junk, timeout=PATIENCE_S))
         with pytest.raises(grpc.RpcError) as caught:
-            raw(b"\x2a" + b"x" * (limits.MAX_MESSAGE_BYTES + 1), timeout=5)
+            raw(b"\x2a" + b"x" * (limits.MAX_MESSAGE_BYTES + 1), timeout=PATIENCE_S)
         assert grpc.StatusCode.RESOURCE_EXHAUSTED is caught.value.code()
         with pytest.raises(grpc.RpcError) as caught:
-            channel.unary_unary("/memoryd.v1.MemoryService/DropEverything")(b"", timeout=5)
+            channel.unary_unary("/memoryd.v1.MemoryService/DropEverything")(b"", timeout=PATIENCE_S)
         assert grpc.StatusCode.UNIMPLEMENTED is caught.value.code()
         with pytest.raises(grpc.RpcError):
-            raw(b"", metadata=(("x-large", "y" * 100_000),), timeout=5)
+            raw(b"", metadata=(("x-large", "y" * 100_000),), timeout=PATIENCE_S)
     with daemon.client(user) as memory:
         assert memory.add("still here").memory
 

@@ -19,7 +19,7 @@ from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.reserve import MOST_BYTES, Reserve
 from tests.builders import MEMORY_LIMIT, NOW, entry, open_duckdb, open_store, run
 from tests.conformance.store_helpers import grant
-from tests.support import Daemon
+from tests.support import PATIENCE_S, Daemon
 
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
 HEADERS = 3 * 4096  # of a DuckDB file, before its first block
@@ -86,7 +86,7 @@ def test_every_damaged_block_is_told_as_damage(whole, folder):
             assert f"{database} is damaged" in daemon.log.read_text()
             continue
         served += 1
-        with daemon.client(timeout_s=20) as memory:
+        with daemon.client(timeout_s=PATIENCE_S) as memory:
             failed = []
             for call in (lambda: list(memory.pages()), lambda: memory.search("statement 7"), memory.stats):
                 try:
@@ -115,7 +115,7 @@ def test_a_write_that_meets_damage_ends_the_daemon_for_good(whole, folder):
         except AssertionError:
             assert "is damaged" in daemon.log.read_text()
             continue
-        with daemon.client("bob", timeout_s=20, wait_for_ready=False) as memory:
+        with daemon.client("bob", timeout_s=PATIENCE_S, wait_for_ready=False) as memory:
             try:
                 memory.add("one more")
             except StoreDamaged:
@@ -209,7 +209,7 @@ def test_a_really_full_disk_takes_deletes_and_nothing_more(folder):
     daemon.spawn = lambda: _spawned(daemon, list(map(str, script)))
     daemon.start()
     try:
-        with daemon.client(timeout_s=20) as memory:
+        with daemon.client(timeout_s=PATIENCE_S) as memory:
             ids = [r.memory.id for r in memory.add_batch([Draft(content=f"statement {n}") for n in range(60)])]
             inside = Path(f"/proc/{daemon.process.pid}/root{disk}")
             fill(inside / "filler")

@@ -31,7 +31,7 @@ from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.v1 import memory_service_pb2_grpc
 from tests.doors import a_world, socket_of, spec
 from tests.grants_helpers import NO_MODEL, _Server, grant
-from tests.support import Daemon, running
+from tests.support import PATIENCE_S, Daemon, running
 
 
 def test_tcp_is_tls_or_nothing(world):
@@ -131,7 +131,7 @@ def test_a_renewed_certificate_is_taken_up_without_a_restart(folder):
 )
 def test_a_door_that_cannot_be_opened_is_refused_in_one_line(folder, config, says):
     daemon = Daemon(folder, config=NO_MODEL + config)
-    ended = subprocess.run(daemon.command("serve"), capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(daemon.command("serve"), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert 78 == ended.returncode
     lines = [line for line in ended.stderr.splitlines() if line.startswith("memoryd:")]
     assert 1 == len(lines)
@@ -155,7 +155,7 @@ def test_the_token_file_is_read_again_when_it_changes(world, folder):
 def test_the_commands_give_take_and_clean_up(world, folder):
     def memoryd(*words: str, **more):
         command = world.daemon.command(*words)
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, **more)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, **more)
 
     opened = memoryd(
         "sandbox", "open", "--user", "eve", "--chat", "e1", "--allow", "search,add", "--ttl", "8h", "--json"

@@ -29,7 +29,7 @@ from tests.builders import (
     run,
 )
 from tests.forgotten_helpers import CONFIG, NEST, _held_by
-from tests.support import Daemon, running
+from tests.support import PATIENCE_S, Daemon, running
 
 
 def raw(daemon: Daemon) -> bytes:
@@ -75,7 +75,7 @@ def test_the_command_says_what_is_left_by_its_exit_code(folder):
 
 
 def test_calls_go_on_while_the_database_is_written_anew(folder):
-    with running(folder, config=CONFIG) as daemon, daemon.client(timeout_s=30) as memory:
+    with running(folder, config=CONFIG) as daemon, daemon.client(timeout_s=PATIENCE_S) as memory:
         for n in range(20):
             memory.add_batch([Draft(content=f"number{n}x{m} of topic{n}y{m}") for m in range(100)])
         added: list[str] = []
@@ -83,12 +83,12 @@ def test_calls_go_on_while_the_database_is_written_anew(folder):
         stop = threading.Event()
 
         def write():
-            with daemon.client(timeout_s=30) as mine:
+            with daemon.client(timeout_s=PATIENCE_S) as mine:
                 while not stop.is_set():
                     added.append(mine.add(f"meanwhile{len(added)} about something{len(added)}").memory.id)
 
         def read():
-            with daemon.client(timeout_s=30) as mine:
+            with daemon.client(timeout_s=PATIENCE_S) as mine:
                 while not stop.is_set():
                     found.append(len(mine.page(page_size=50).memories))
 
@@ -112,12 +112,12 @@ def test_killed_while_it_compacts_it_loses_nothing(folder, seed):
     dice = random.Random(seed)
     daemon = Daemon(folder, config=CONFIG)
     daemon.start()
-    with daemon.client(timeout_s=30) as memory:
+    with daemon.client(timeout_s=PATIENCE_S) as memory:
         ids = {r.memory.id for r in memory.add_batch([Draft(content=f"number{n} of topic{n}") for n in range(100)])}
 
         def compact():
             try:
-                with daemon.client(timeout_s=30, wait_for_ready=False) as mine:
+                with daemon.client(timeout_s=PATIENCE_S, wait_for_ready=False) as mine:
                     for _ in range(20):
                         mine.compact_store()
             except MemorydError:

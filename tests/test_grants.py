@@ -35,7 +35,7 @@ from memoryd.model.grant import Quota
 from tests.builders import NOW, ports_over, ram_store
 from tests.doors import socket_of, spec
 from tests.grants_helpers import NO_MODEL, _Server, grant
-from tests.support import Daemon
+from tests.support import Daemon, until
 
 
 def test_what_is_over_the_stored_quota_is_rejected_item_by_item_and_said_again_the_same(world):
@@ -237,9 +237,7 @@ def test_an_expired_grant_serves_nobody_and_its_socket_goes(world):
         time.sleep(max(0.0, (end - datetime.now(UTC)).total_seconds()) + 0.01)
         with pytest.raises((Unauthenticated, Unavailable)):
             inside.whoami()
-        deadline = time.monotonic() + 10
-        while os.path.exists(sandbox.directory) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: not os.path.exists(sandbox.directory))
     assert not os.path.exists(sandbox.directory)
     with world.admin() as host, pytest.raises(Exception, match="expired"):
         host.issue_token(sandbox.grant.id)
@@ -251,9 +249,7 @@ def test_a_listener_without_descriptors_for_it_is_refused_and_leaves_nothing(fol
     command = [sys.executable, "-c", limited, *daemon.command("serve")[3:]]
     with daemon.log.open("ab") as log:
         daemon.process = subprocess.Popen(command, stdout=log, stderr=log)
-    deadline = time.monotonic() + 30
-    while not daemon.socket.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(daemon.socket.exists)
     try:
         with daemon.client() as host:
             wide = spec(user_id="alice", quota={"connections": 200})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from memory_client import Draft, Outcome
 
+from tests.support import PATIENCE_S
+
 
 def words(text: str) -> list[str]:
     return text.split()
@@ -95,7 +97,7 @@ def test_the_vocabularies_tell_every_instance_apart():
 def test_a_hundred_instances_of_one_shape_are_each_found_first(daemon, shape):
     statement, question = SHAPES[shape]
     texts = [instance(n, statement) for n in range(COUNT)]
-    with daemon.client(f"instances-{shape}", timeout_s=60) as memory:
+    with daemon.client(f"instances-{shape}", timeout_s=PATIENCE_S) as memory:
         results = memory.add_batch([Draft(content=text) for text in texts])
         assert [(Outcome.INSERTED, ())] * COUNT == [(result.outcome, result.contested_ids) for result in results]
         for asked in (texts, [instance(n, question) for n in range(COUNT)]):

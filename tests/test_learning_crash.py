@@ -8,7 +8,7 @@ import time
 
 from memory_client import Filter, MemorydError, MessageDraft
 
-from tests.support import Daemon
+from tests.support import PATIENCE_S, Daemon
 
 KILLS = int(os.environ.get("MEMORYD_LEARNING_KILLS", "2"))
 LEARNING = '[embedding]\nprovider = "none"\n[store]\nmin_free_bytes = 0\n[learning]\nwait_s = 0\n'
@@ -51,7 +51,7 @@ def tell(daemon: Daemon, user: str, rng: random.Random | None = None, kills: set
             time.sleep(rng.uniform(0, 0.6))
             daemon.kill()
             daemon.start()
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE_S
         while True:
             try:
                 with daemon.client(user_id=user, timeout_s=5) as memory:

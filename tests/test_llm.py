@@ -19,6 +19,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.work import LLM_EXTRACTION_JOB, WorkState
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.llm_endpoint import facts, model_at
+from tests.support import PATIENCE_S
 
 
 @pytest.fixture(params=["ram", "duckdb"])
@@ -180,7 +181,7 @@ async def test_whatever_the_endpoint_does_nothing_is_lost_and_it_is_seen(ram_por
     for _ in range(8):  # more often than a thread that cannot be read is tried
         began = time.monotonic()
         await learner.step()
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < PATIENCE_S
         clock.now += timedelta(hours=1)
     assert FAULTS[way] in learner.fault
     assert FAULTS[way] in learner.told[0]

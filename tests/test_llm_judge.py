@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from datetime import timedelta
 
@@ -19,7 +18,7 @@ from memoryd.model.memory import Draft
 from memoryd.model.scope import Owner
 from tests.builders import ALICE, Local, open_duckdb, ports_over, ram_store
 from tests.llm_endpoint import facts, model_at
-from tests.support import running
+from tests.support import running, until
 
 OWNER = Owner("default", ALICE)
 
@@ -125,27 +124,20 @@ writer = "openai"\n[llm]\nurl = "{chat.url}"\nmodel = "m"\ntimeout_s = 0.5\n"""
     chat.answer = facts(("My evenings belong to the violin", 1))
     with running(folder, config=config) as daemon, daemon.client() as memory:
         memory.append("t", MessageDraft(content="My evenings belong to the violin"))
-        deadline = time.monotonic() + 30
-        while not memory.page().memories and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until(lambda: memory.page().memories)
         assert ["My evenings belong to the violin"] == [one.content for one in memory.page().memories]
         jobs = {job.name: job for job in memory.jobs()}
         assert {"inserted": 1, "messages": 1, "threads": 1} == dict(jobs["llm_extraction"].last_run.counts)
         assert "judgement" in jobs
         chat.answer = "hang"
         memory.append("t", MessageDraft(content="The garden belongs to my sister"))
-        took = []
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            began = time.monotonic()
-            memory.search("violin")
-            took.append(time.monotonic() - began)
-            warnings = memory.server_info().warnings
-            if warnings:
-                break
-            time.sleep(0.05)
+
+        def warned():
+            memory.search("violin")  # it is answered, however long the model hangs
+            return memory.server_info().warnings
+
+        warnings = until(warned)
         assert ["the language model is not used now: the language model gave no answer within 0.5 s"] == [*warnings]
-        assert max(took) < 5  # that of a search is measured by `make bench`
         assert 1 == {job.name: job for job in memory.jobs()}["llm_extraction"].waiting_count
     assert "garden" not in daemon.log.read_text()
 

@@ -15,17 +15,15 @@ from memoryd.model.memory import Draft
 from memoryd.model.results import Leg
 from tests.builders import open_duckdb
 from tests.index_helpers import OWNER
-from tests.support import Daemon, running
+from tests.support import PATIENCE_S, Daemon, running, until
 from tests.test_reembed import vectors_of
 
 OTHER_MODEL = "[embedding]\ndimensions = 128\n"
 NO_MODEL = '[embedding]\nprovider = "none"\n'
 
 
-def until_embedded(client, deadline_s=60):
-    deadline = time.monotonic() + deadline_s
-    while client.server_info().unembedded_count and time.monotonic() < deadline:
-        time.sleep(0.02)
+def until_embedded(client):
+    until(lambda: not client.server_info().unembedded_count, pause_s=0.02)
     return client.server_info()
 
 
@@ -61,7 +59,7 @@ def test_it_goes_on_after_a_kill_and_each_memory_ends_with_its_vector(folder):
     while left and kills < 20:
         daemon.start()
         with daemon.client() as host:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE_S
             while time.monotonic() < deadline and (found := host.server_info().unembedded_count) == left:
                 time.sleep(0.005)
         daemon.kill()
@@ -80,7 +78,7 @@ def test_it_goes_on_after_a_kill_and_each_memory_ends_with_its_vector(folder):
 
 def test_the_command_shows_begins_and_waits(folder):
     def memoryd(*words):
-        told = subprocess.run(daemon.command(*words), capture_output=True, text=True, check=False, timeout=60)
+        told = subprocess.run(daemon.command(*words), capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         assert "Traceback" not in told.stderr
         return told
 

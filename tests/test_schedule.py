@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -20,7 +19,7 @@ from memoryd.errors import Contended
 from memoryd.model.change import ChangeSet
 from tests.builders import NOW, entry, open_duckdb, ports_over, ram_store
 from tests.shared_store import StoreView
-from tests.support import Daemon
+from tests.support import PATIENCE_S, Daemon, until
 
 UTC_ONLY = Config(schedule=ScheduleConfig(timezone="UTC"))
 SUNDAY = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -141,9 +140,8 @@ def test_the_daemon_runs_what_is_due(folder):
     daemon = Daemon(folder, config=config)
     with daemon.log.open("ab") as log:
         process = subprocess.Popen([sys.executable, "-c", program, *daemon.command("serve")[3:]], stderr=log)
-    deadline = time.monotonic() + 100  # a cron's minute and then some
-    while '"job": "decay"' not in daemon.log.read_text() and time.monotonic() < deadline:
-        time.sleep(0.2)
+    for _ in range(2):  # a cron's minute, and then some
+        until(lambda: '"job": "decay"' in daemon.log.read_text())
     process.terminate()
-    assert 0 == process.wait(timeout=30)
+    assert 0 == process.wait(timeout=PATIENCE_S)
     assert '"job": "decay"' in daemon.log.read_text()

@@ -17,7 +17,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.scope import Owner, Scope
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.llm_endpoint import model_at
-from tests.support import running
+from tests.support import running, until
 
 TOPICS = (
     "The garden needs water in the morning",
@@ -200,15 +200,12 @@ async def test_where_a_model_gives_none_the_rules_write_it(ports, clock, chat, r
 
 
 def test_over_the_wire_a_long_thread_gets_an_extract(folder):
-    import time
 
     config = '[embedding]\nprovider = "none"\n[conversation]\nmax_history = 30\n'
     with running(folder, config=config) as daemon, daemon.client() as memory:
         for n in range(40):
             memory.append("t", MessageDraft(content=f"{TOPICS[n % len(TOPICS)]}, take {n}"))
-        deadline = time.monotonic() + 20
-        while not memory.summary("t").summary and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until(lambda: memory.summary("t").summary)
         held = memory.summary("t")
         assert ("rules", True) == (held.summary_by, held.summary.startswith("Extract of "))
         assert "rules" == memory.thread("t").summary_by

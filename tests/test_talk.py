@@ -23,7 +23,7 @@ from memory_client import (
 
 from memoryd.daemon.config import Config
 from tests.builders import Local, ports_over, ram_store
-from tests.support import BIN
+from tests.support import BIN, PATIENCE_S
 
 HELLO = MessageDraft(content="My cat Tom is allergic to chicken")
 
@@ -190,7 +190,7 @@ def test_the_status_counts_messages_and_those_that_wait_for_a_vector(daemon, use
         before = host.server_info().message_count
         host.append("t", [HELLO] * 3)
         assert before + 3 == host.server_info().message_count
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while host.server_info().unembedded_message_count:
             assert time.monotonic() < deadline
             time.sleep(0.05)

@@ -9,7 +9,7 @@ import time
 
 from memory_client import MemorydError, MessageDraft
 
-from tests.support import Daemon
+from tests.support import PATIENCE_S, Daemon
 
 KILLS = int(os.environ.get("MEMORYD_TALK_KILLS", "2"))
 THREADS, WRITERS = 24, 8
@@ -64,7 +64,7 @@ def test_killed_while_many_write_no_message_is_lost_doubled_or_out_of_order(fold
     try:
         with daemon.client() as memory:
             stored = {thread.id: [*memory.all_messages(thread.id)][::-1] for thread in memory.all_threads()}
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + PATIENCE_S
             while memory.server_info().unembedded_message_count:
                 assert time.monotonic() < deadline
                 time.sleep(0.1)

@@ -34,6 +34,7 @@ from memory_client import Draft, MemoryClient, MemorydError
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.v1 import memory_service_pb2_grpc
 from tests.attack import cage
+from tests.support import PATIENCE_S, until
 
 OWN = f"{cage.MOUNT}/memory.sock"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -82,7 +83,9 @@ def greet(path: str = OWN) -> socket.socket:
 
 
 def client(endpoint: str = f"unix://{OWN}", **options: Any) -> MemoryClient:
-    return MemoryClient(endpoint, wait_for_ready=False, **{"timeout_s": 10, "user_id": "", "chat_id": "", **options})
+    return MemoryClient(
+        endpoint, wait_for_ready=False, **{"timeout_s": PATIENCE_S, "user_id": "", "chat_id": "", **options}
+    )
 
 
 def works() -> str:
@@ -162,7 +165,7 @@ def spoof(facts: dict[str, Any]) -> dict[str, str]:
         lies = (("user_id", victim), ("x-user-id", victim), ("x-forwarded-for", victim), ("grant_id", facts["grant"]))
 
         def search() -> None:
-            answer = stub.SearchMemories(pb.SearchMemoriesRequest(query="secret"), timeout=10, metadata=lies)
+            answer = stub.SearchMemories(pb.SearchMemoriesRequest(query="secret"), timeout=PATIENCE_S, metadata=lies)
             if facts["canary"] in str(answer):
                 raise AssertionError
 
@@ -188,9 +191,7 @@ def connections(facts: dict[str, Any]) -> dict[str, Any]:
     time.sleep(facts["seconds"])
     for made in held:
         made.close()
-    deadline = time.monotonic() + 20
-    while works() != "DONE" and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: works() == "DONE")
     return {"ends": dict(ends), "own afterwards": works()}
 
 
@@ -227,24 +228,26 @@ def oversize(facts: dict[str, Any]) -> dict[str, str]:
 
         def with_metadata(size: int, count: int = 1) -> str:
             data = [(f"x-{n}", "v" * size) for n in range(count)]
-            return outcome(lambda: stub.SearchMemories(search, timeout=10, metadata=data))
+            return outcome(lambda: stub.SearchMemories(search, timeout=PATIENCE_S, metadata=data))
 
         unfolding = pb.AddMemoryRequest(content="a" * facts["bytes"]).SerializeToString()
         return {
             "16 KiB of metadata": with_metadata(16 * 1024),
             "64 KiB of metadata": with_metadata(64 * 1024),
             "2,000 metadata keys": with_metadata(20, 2000),
-            "a long path": outcome(lambda: channel.unary_unary("/memoryd.v1." + "x" * 12_000)(b"", timeout=10)),
-            "a message over the limit": outcome(lambda: raw(b"\x2a" + b"x" * (5 << 20), timeout=10)),
+            "a long path": outcome(lambda: channel.unary_unary("/memoryd.v1." + "x" * 12_000)(b"", timeout=PATIENCE_S)),
+            "a message over the limit": outcome(lambda: raw(b"\x2a" + b"x" * (5 << 20), timeout=PATIENCE_S)),
             "a message that unfolds": outcome(
                 lambda: channel.unary_unary("/memoryd.v1.MemoryService/AddMemory")(
-                    unfolding, timeout=30, compression=grpc.Compression.Gzip
+                    unfolding, timeout=PATIENCE_S, compression=grpc.Compression.Gzip
                 )
             ),
             "an authorization of 12 KiB": outcome(
-                lambda: stub.SearchMemories(search, timeout=10, metadata=[("authorization", "Bearer " + "A" * 12_000)])
+                lambda: stub.SearchMemories(
+                    search, timeout=PATIENCE_S, metadata=[("authorization", "Bearer " + "A" * 12_000)]
+                )
             ),
-            "deep nesting": outcome(lambda: raw(b"\x62\x02" * 50_000, timeout=10)),
+            "deep nesting": outcome(lambda: raw(b"\x62\x02" * 50_000, timeout=PATIENCE_S)),
             "two million items of nothing": outcome(
                 lambda: channel.unary_unary("/memoryd.v1.MemoryService/BatchAddMemories")(
                     b"\x22\x00" * 2_000_000, timeout=10
@@ -285,16 +288,14 @@ def garbage(facts: dict[str, Any]) -> dict[str, Any]:
                 made.recv(100)
 
         ends[outcome(send)] += 1
-    deadline = time.monotonic() + 20
-    while works() != "DONE" and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: works() == "DONE")
     return {"ends": dict(ends), "own afterwards": works()}
 
 
 def flood(facts: dict[str, Any]) -> dict[str, Any]:
     """Offer batches of statements as fast as it can, for so many seconds."""
     ends: Counter[str] = Counter()
-    with client(timeout_s=60) as memory:  # on a busy machine a batch takes its time
+    with client(timeout_s=PATIENCE_S) as memory:
         end = time.monotonic() + facts["seconds"]
         n = 0
         while time.monotonic() < end:

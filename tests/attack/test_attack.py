@@ -33,7 +33,7 @@ from memory_client import (
 from tests.attack import cage
 from tests.attack.victim import FULL, undisturbed
 from tests.doors import World, a_world
-from tests.support import figures, short_folder
+from tests.support import PATIENCE_S, figures, short_folder
 
 CANARY_CALLS = 10_000 if FULL else 1_500
 USERS = 50
@@ -45,7 +45,7 @@ caged = pytest.mark.skipif(bool(cage.why_not()), reason=cage.why_not() or "can b
 def attack(name: str, directory: str, **facts) -> dict:
     """Run an attack in a cage and return what came of it."""
     command = [sys.executable, "-m", "tests.attack.intruder", name, directory, json.dumps(facts)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=ROOT)
     assert 0 == done.returncode, done.stderr
     return json.loads(done.stdout)
 
