@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from memory_client import (
     Draft,
+    MessageDraft,
     Outcome,
     Source,
     State,
@@ -252,3 +253,47 @@ def test_what_the_host_says_again_is_the_hosts_from_then_on(world):
         )  # fmt: skip
         host.delete_grant_memories(sandbox.grant.id, purge=True)
         assert ["Wim likes cheese"] == [memory.content for memory in host.pages()]
+
+
+def test_who_may_delete_and_not_read_is_shown_no_text(world):
+    with world.admin("yan") as host:
+        kept = host.add("The safe of my wife Sarah opens with a blue key", tags=["hush"], metadata={"k": "blue"}).memory
+        box = world.sandbox("delete", user_id="yan", chat_ids=())
+        reader = world.sandbox("delete", "list", user_id="yan", chat_ids=())
+        with world.inside(box) as inside, world.inside(reader) as reading:
+            told = [
+                inside.delete_matching(text="safe", dry_run=True),
+                inside.forget_person("Sarah", dry_run=True),
+                inside.delete(kept.id),
+                inside.restore(kept.id),
+            ]
+            said = " ".join(map(repr, told)).lower()
+            assert [] == [word for word in ("blue", "opens", "wife", "hush") if word in said]
+            assert [kept.id] == [memory.id for memory in told[0].memories] == [told[3].id]
+            assert "blue key" in reading.delete_matching(text="safe", dry_run=True).memories[0].content
+        assert "blue key" in host.get(kept.id).content
+
+
+def test_among_users_of_a_chat_a_sandbox_deletes_and_only_the_host_purges(world):
+    alice, bob = (world.sandbox(user_id=user, chat_ids=("kin",)) for user in ("zed", "zoe"))
+    with (
+        world.inside(alice, chat_id="kin") as mine, world.inside(bob, chat_id="kin") as theirs,
+        world.admin("zed", "kin") as host,
+    ):  # fmt: skip
+        said = theirs.add("Our cousin Ottilie sells boats", shared=True).memory.id
+        theirs.append("boats", MessageDraft(content="Ottilie sells boats"), shared=True)
+        for attempt in (
+            lambda: mine.delete(said, purge=True),
+            lambda: mine.delete_matching(text="sells boats", purge=True),
+            lambda: mine.forget_person("Ottilie"),
+            lambda: mine.delete_thread("boats", shared=True),
+            lambda: mine.delete_thread("boats", shared=True, with_memories=True),
+        ):
+            with pytest.raises(TrustTooLow):
+                attempt()
+        mine.delete(said)
+        assert State.LIVE is theirs.restore(said).state
+        own = mine.add("Ottilie lives in Bergen", shared=True).memory.id
+        assert [own] == list(mine.delete(own, purge=True).deleted_ids)
+        theirs.delete_thread("boats", shared=True)
+        assert [said] == list(host.delete(said, purge=True).deleted_ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Protocol
 
 from memoryd.errors import IdentityMissing, InvalidArgument
 from memoryd.model.grant import NO_LIMITS, Quota
@@ -14,6 +15,19 @@ from memoryd.model.validation import check_id
 __all__ = ["DEFAULT_AGENT", "Caller"]
 
 DEFAULT_AGENT = "default"
+
+
+class _Said(Protocol):
+    """A memory or a message."""
+
+    @property
+    def trust(self) -> Trust: ...
+
+    @property
+    def scope(self) -> Scope: ...
+
+    @property
+    def author(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +57,17 @@ class Caller:
     def visibility(self) -> Visibility:
         """What it may see."""
         return Visibility(self.agent_id, self.user_id, self.chat_id)
+
+    def may_erase(self, one: _Said) -> bool:
+        """
+        Whether it may erase a memory or message for good: nothing of higher trust.
+
+        Among different users of a chat a sandbox deletes, and the host purges: what another user's stored can be
+        restored, whoever deleted it.
+        """
+        if one.trust.outranks(self.trust):
+            return False
+        return not self.trust.is_sandbox or one.scope.user_id is not None or one.author == (self.user_id or "")
 
     def reads_as(self, owner: Owner) -> str:
         """Who reads what an owner has: the user in a chat; in their own memory nobody else is there."""

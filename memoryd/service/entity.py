@@ -11,6 +11,7 @@ from memoryd.model import limits
 from memoryd.model.conversation import Message
 from memoryd.model.grant import Permission
 from memoryd.service.gate import Call
+from memoryd.service.shown import memory_for, profile_for
 from memoryd.turns import in_turns
 from memoryd.v1 import entity_service_pb2 as pb
 from memoryd.wire.conversation import message_to_pb
@@ -73,14 +74,16 @@ class EntityService:
         call.touched([*receipt.purged_ids, *(receipt.message_ids if receipt.with_messages else ())])
         may_read = Permission.READ_MESSAGES in call.session.permissions
         response = pb.ForgetPersonResponse(
-            entity=profile_to_pb(receipt.entity),
+            entity=profile_to_pb(profile_for(receipt.entity, request.name, call)),
             purged_ids=receipt.purged_ids[: limits.MAX_NAMED_IDS],
             purged_count=receipt.purged_count,
             mentioning_ids=receipt.mentioning_ids[: limits.MAX_NAMED_IDS],
             backups=self._ports.store.backups(),
             dry_run=request.dry_run,
-            memories=[memory_to_pb(memory) async for memory in in_turns(receipt.memories)],
-            mentioning_memories=[memory_to_pb(memory) async for memory in in_turns(receipt.mentioning_memories)],
+            memories=[memory_to_pb(memory_for(memory, call)) async for memory in in_turns(receipt.memories)],
+            mentioning_memories=[
+                memory_to_pb(memory_for(memory, call)) async for memory in in_turns(receipt.mentioning_memories)
+            ],
             message_ids=receipt.message_ids,
             message_count=receipt.message_count,
             thread_ids=receipt.thread_ids,

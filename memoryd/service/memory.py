@@ -18,6 +18,7 @@ from memoryd.model.memory import Draft, Kind
 from memoryd.model.query import Query
 from memoryd.model.results import AddResult
 from memoryd.service.gate import Call
+from memoryd.service.shown import memory_for
 from memoryd.turns import in_turns
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.wire.erased import erased_to_pb
@@ -119,7 +120,7 @@ class MemoryService:
             request.id, call.caller, self._ports, now=call.now, request_id=request.request_id
         )
         call.touched([memory.id])
-        return pb.RestoreMemoryResponse(memory=memory_to_pb(memory))
+        return pb.RestoreMemoryResponse(memory=memory_to_pb(memory_for(memory, call)))
 
     async def DeleteMemories(self, request: pb.DeleteMemoriesRequest, call: Call) -> pb.DeleteMemoriesResponse:
         match = sweep.Match(
@@ -142,7 +143,7 @@ class MemoryService:
         response = pb.DeleteMemoriesResponse(
             deleted_ids=gone.deleted_ids[: limits.MAX_NAMED_IDS],
             deleted_count=gone.deleted_count,
-            memories=[memory_to_pb(memory) async for memory in in_turns(gone.memories)],
+            memories=[memory_to_pb(memory_for(memory, call)) async for memory in in_turns(gone.memories)],
             dry_run=request.dry_run,
             backups=self._ports.store.backups() if request.purge and not request.dry_run else [],
         )

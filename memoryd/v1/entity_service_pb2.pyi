@@ -414,7 +414,9 @@ class ForgetPersonResponse(google.protobuf.message.Message):
 
     @property
     def memories(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.Memory]:
-        """The first 100 memories that would be erased, newest first; only in a dry run."""
+        """The first 100 memories that would be erased, newest first; only in a dry run. Who holds neither "list" nor "get" is
+        shown their ids, kinds and times, and none of their texts.
+        """
 
     @property
     def mentioning_memories(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[memoryd.v1.memory_pb2.Memory]:

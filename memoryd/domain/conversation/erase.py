@@ -19,6 +19,8 @@ from memoryd.model.talk import ErasedThread
 
 __all__ = ["erase_thread"]
 
+READ_AT_ONCE = 500  # messages
+
 
 async def erase_thread(
     key: ThreadKey, caller: Caller, ports: Ports, *, now: datetime, with_memories: bool = False, dry_run: bool = False
@@ -32,6 +34,7 @@ async def erase_thread(
     owner = key.owner(caller)
     seen = await known_thread(key, owner, ports)
     _refuse_higher(seen, caller)
+    await _refuse_others(seen, caller, ports)
     memory_ids: tuple[str, ...] = ()
     match = Match(source=Source(thread_id=seen.id), shared=key.shared)
     if with_memories:
@@ -45,6 +48,7 @@ async def erase_thread(
     async def decide() -> Decision[ErasedThread]:
         thread = await known_thread(key, owner, ports)
         _refuse_higher(thread, caller)
+        await _refuse_others(thread, caller, ports)
         ids = tuple(await ports.store.first_message_ids(owner, thread.id, limit=limits.MAX_NAMED_IDS))
         talk = ConversationChange(owner, purge_threads=(thread,), purged_ids=ids[: limits.MAX_AUDITED_IDS])
         receipt = ErasedThread(thread, ids, memory_ids, backups)
@@ -56,6 +60,17 @@ async def erase_thread(
         return erased
     rest = await forget_matching(match, caller, ports, now=now, purge=True)
     return replace(erased, memory_ids=(*erased.memory_ids, *rest.deleted_ids))
+
+
+async def _refuse_others(thread: Thread, caller: Caller, ports: Ports) -> None:
+    """Raise TrustTooLow where a sandbox would erase what other users of a chat said."""
+    if not caller.trust.is_sandbox or thread.scope.user_id is not None:
+        return
+    before = thread.last_seq + 1
+    while found := await ports.store.messages(thread.owner, thread.id, limit=READ_AT_ONCE, before=before):
+        if not all(map(caller.may_erase, found)):
+            raise TrustTooLow("the thread holds messages of other users of the chat; it is not erased from a sandbox")
+        before = found[0].seq
 
 
 def _refuse_higher(thread: Thread, caller: Caller) -> None:

@@ -27,8 +27,9 @@ from memoryd.model.trust import Trust
 from memoryd.store.base import Cursor
 from memoryd.turns import in_turns
 
-__all__ = ["forget", "forget_grant", "forget_slice", "forgetting_change"]
+__all__ = ["KEPT", "forget", "forget_grant", "forget_slice", "forgetting_change"]
 
+KEPT = "it is of higher trust, or of another user of the chat; delete it without purge, so that it can be restored"
 MAX_NAMED = 1000  # ids that an answer names
 
 
@@ -78,8 +79,8 @@ class _Forget(Write[Deleted]):
     async def decide(self, request: IdempotentRequest) -> Decision[Deleted]:
         caller, ports, now = self.caller, self.ports, self.now
         memory = await find(self._found.id if self._found else "", caller, ports, deleted=self._purge)
-        if self._purge and memory.trust.outranks(caller.trust):
-            raise TrustTooLow("the memory is of higher trust; delete it without purge, so that it can be restored")
+        if self._purge and not caller.may_erase(memory):
+            raise TrustTooLow(KEPT)
         due_time = None if self._purge else ports.purge_time(now)
         # of a purge no note is kept: it would keep the id
         noted = None if self._purge else request.record(((memory.id, None, ()),), now)

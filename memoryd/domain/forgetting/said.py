@@ -57,8 +57,11 @@ def joined(each: Sequence[Said]) -> Said:
 
 def refuse_higher(said: Said, caller: Caller) -> None:
     """Raise TrustTooLow where some of it is of higher trust than a caller."""
-    if any(trust.outranks(caller.trust) for trust in said.trusts):
-        raise TrustTooLow("some messages that name this person are of higher trust; nothing was erased")
+    if any(trust.outranks(caller.trust) for trust in said.trusts) or not all(map(caller.may_erase, said.messages)):
+        raise TrustTooLow(
+            "some messages that name this person are of higher trust, or of another user of the chat; nothing was"
+            " erased"
+        )
 
 
 async def said_of(names: Sequence[str], owner: Owner, ports: Ports) -> Said:

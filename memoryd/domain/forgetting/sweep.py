@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from memoryd.domain.batching import READ_AT_ONCE, SLICE
-from memoryd.domain.forgetting.forget import forget_slice
+from memoryd.domain.forgetting.forget import KEPT, forget_slice
 from memoryd.domain.idempotency import idempotent
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.presentation import present
@@ -112,8 +112,8 @@ async def forget_matching(
         if dry_run:
             first = await present(found[: limits.MAX_SHOWN], caller, ports, now)
             return DeletedMany(ids, len(ids), memories=tuple(first), dry_run=True)
-        if purge and any(memory.trust.outranks(caller.trust) for memory in found):
-            raise TrustTooLow("some of it is of higher trust; delete it without purge, so that it can be restored")
+        if purge and not all(map(caller.may_erase, found)):
+            raise TrustTooLow(KEPT)
         noted = None if purge else request.record(tuple((i, None, ()) for i in ids), now)
         for n in range(0, max(1, len(found)), SLICE):
             last = n + SLICE >= len(found)

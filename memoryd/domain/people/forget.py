@@ -128,9 +128,12 @@ async def _forget(name: str, caller: Caller, ports: Ports, *, now: datetime, dry
         ids = {memory.id for memory in erased}
         in_words = await _with_name((profile.name, *profile.aliases), found.owner, ports)
         left = {memory.id: memory for memory in (*found.mentioning, *in_words) if memory.id not in ids}
-        trusts = [memory.trust for memory in found.about] + [row.trust for row in found.rows]
-        if any(trust.outranks(caller.trust) for trust in trusts):
-            raise TrustTooLow("some of what is said of this person is of higher trust; nothing was erased")
+        decided = any(row.trust.outranks(caller.trust) for row in found.rows)
+        if decided or not all(map(caller.may_erase, found.about)):
+            raise TrustTooLow(
+                "some of what is said of this person is of higher trust, or of another user of the chat; nothing was"
+                " erased"
+            )
         receipt = ForgottenPerson(
             profile,
             tuple(memory.id for memory in erased),

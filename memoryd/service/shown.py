@@ -1,0 +1,42 @@
+"""What an answer shows to who may delete but not read: ids, kinds and times, and none of the texts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memoryd.model.entity import Profile
+from memoryd.model.grant import Permission
+from memoryd.model.memory import Memory
+from memoryd.service.gate import Call
+
+__all__ = ["memory_for", "profile_for"]
+
+_READ = frozenset({Permission.LIST, Permission.GET})
+
+
+def _may_read(call: Call) -> bool:
+    return not _READ.isdisjoint(call.session.permissions)
+
+
+def memory_for(memory: Memory, call: Call) -> Memory:
+    """Return a memory as the caller may see it: without "list" and "get" only what it is and when."""
+    if _may_read(call):
+        return memory
+    return Memory(
+        id=memory.id,
+        agent_id=memory.agent_id,
+        scope=memory.scope,
+        content="",
+        kind=memory.kind,
+        state=memory.state,
+        create_time=memory.create_time,
+        event_time=memory.create_time,
+        trust=memory.trust,
+    )
+
+
+def profile_for(profile: Profile, name: str, call: Call) -> Profile:
+    """Return somebody as the caller may see them: without "list" and "get" under the name that was asked for alone."""
+    if _may_read(call):
+        return profile
+    return replace(profile, name=name, aliases=(), relations=(), summary="", merged_ids=())
