@@ -16,6 +16,7 @@ from memoryd.model.trust import Trust
 from memoryd.model.validation import check_id, check_text
 
 __all__ = [
+    "SOURCES",
     "FirstSaid",
     "Message",
     "Role",
@@ -28,6 +29,8 @@ __all__ = [
     "message_key",
     "place_of",
     "shown_id",
+    "source_label",
+    "tool_label",
 ]
 
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
@@ -71,6 +74,27 @@ class ToolCall:
             raise InvalidArgument(f"{name}.name is empty; say which tool is called", field=f"{name}.name")
         arguments = check_text(self.arguments, f"{name}.arguments", limit=limits.MAX_TOOL_ARGUMENT_BYTES)
         return ToolCall(called, arguments, check_id(self.id, f"{name}.id"))
+
+
+SOURCES = frozenset({
+    "web", "file", "document", "email", "mail", "webhook", "cron", "heartbeat", "wakeup", "rss", "log", "voice",
+    "keyboard", "cli", "api", "app", "chat", "sms", "phone", "telegram", "whatsapp", "signal", "slack", "discord",
+    "matrix", "teams", "irc", "mcp", "upload", "clipboard", "calendar", "image", "audio", "video",
+})  # fmt: skip
+"""What an input source may be called to stand as a label; any other name stands in quotation marks."""
+_BRACKETS = str.maketrans('[]"', "()'")
+
+
+def source_label(name: str) -> str:
+    """Return the label of a message's input source, with a space after it: `[web] `, `["the CEO"] `; "" for none."""
+    if not name:
+        return ""
+    return f"[{name}] " if name.lower() in SOURCES else f'["{name.translate(_BRACKETS)}"] '
+
+
+def tool_label(name: str) -> str:
+    """Return the label of a tool, with a space after it: `[tool:search] `; no name of it ends the label."""
+    return f"[tool:{name.translate(_BRACKETS)}] " if name else "[tool] "
 
 
 def message_key(thread_id: str, seq: int) -> str:
@@ -156,10 +180,10 @@ class Message:
     @property
     def shown(self) -> str:
         """What is said, with `[source]` and `[tool:name]` before it, as it is searched and put into prompts."""
-        before = f"[{self.input_source}] " if self.input_source else ""
+        before = source_label(self.input_source)
         if self.role is Role.TOOL:
-            before = f"[tool:{self.name}] {before}" if self.name else f"[tool] {before}"
-        calls = "".join(f"\n[tool:{call.name}] {call.arguments}".rstrip() for call in self.tool_calls)
+            before = f"{tool_label(self.name)}{before}"
+        calls = "".join(f"\n{tool_label(call.name)}{call.arguments}".rstrip() for call in self.tool_calls)
         return f"{before}{self.content}{calls}".strip()
 
     @property

@@ -18,7 +18,7 @@ from memoryd.knowledge.language.names import MOST_NAME_CHARACTERS, MOST_NAME_WOR
 from memoryd.knowledge.language.relative_times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextItem
-from memoryd.model.conversation import Role, place_of
+from memoryd.model.conversation import SOURCES, Role, place_of, source_label, tool_label
 from memoryd.model.memory import VOUCHED, Kind, Memory
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.trust import Trust
@@ -30,8 +30,10 @@ _HIDDEN_LETTERS = frozenset(
 )  # letters and marks that show nothing
 _SPACES = re.compile(r"\s+")
 _FENCE = re.compile(r"[`~]{3,}")
-_MARK = re.compile(r"^(?:\d{1,9}(?=[.)](?:\s|$))|(?=[-+*](?:\s|$)|#{1,6}(?:\s|$)|(?:[-*_] *){3}|[\[|]))")
-"""Where a line begins: what opens a list, a heading, a rule, a label of ours or a table."""
+_MARK = re.compile(
+    r"^(?:\d{1,9}(?=[.)](?:\s|$))|(?=[-+*](?:\s|$)|#{1,6}(?:\s|$)|(?:[-*_] *){3}|[\[|［【〔⟦〚❲⁅﹝｛]))"  # noqa: RUF001
+)
+"""Where a line begins: what opens a list, a heading, a rule, a label of ours or what looks like one, or a table."""
 _NO_NAME = re.compile(r"[^\w '’@&+#-]|_{2,}")
 _MARKS = re.compile(r"^\s*(?:(?:[-+*]|#{1,6}|>)(?:\s+|$))+")
 """What a line of a text of Markdown begins with, where it is no word of it."""
@@ -76,6 +78,12 @@ def _inert(text: str) -> str:
     flat = _FENCE.sub(lambda run: run.group()[:2], flat)
     flat = _MARK.sub(lambda mark: mark.group() + "\\", flat)
     return flat.replace("](", "] (")  # no image that a renderer would fetch
+
+
+def _on_one_line(text: str) -> str:
+    """Return a text of several lines as one, each of them inert, with LINE_BREAK between them."""
+    pieces = _BREAK.split(text.replace("⏎", " ").strip())
+    return LINE_BREAK.join(filter(None, map(_inert, pieces)))
 
 
 def _plain_name(text: str) -> str:
@@ -147,7 +155,7 @@ def memory_line(memory: Memory, zone: tzinfo | None = None) -> Line:
     item = ContextItem(
         memory.id, memory.kind, memory.trust, memory.source.thread_id, 0, memory.said_by, memory.event_time
     )
-    return Line(head, _inert(memory.content), f"{about}{contested}{_mark(memory.trust)}", item)
+    return Line(head, _on_one_line(memory.content), f"{about}{contested}{_mark(memory.trust)}", item)
 
 
 def message_line(
@@ -166,20 +174,20 @@ def message_line(
         told = f"{role} {who}".strip()
     elif role == Role.TOOL.value:
         told = f"{role}:{_plain_name(named)}" if named else role
-        said = said.removeprefix(f"[tool:{named}] " if named else "[tool] ")
+        said = said.removeprefix(tool_label(named))
     else:
         told = f"{role} {_plain_name(named)}".strip()
     if role != Role.USER.value and memory.trust is Trust.SANDBOX and memory.author not in {"", shown.caller.user_id}:
         told += f"{VOUCHED}{_plain_name(memory.author)} says"
     channel = memory.source.channel
-    said = said.removeprefix(f"[{channel}] ") if channel else said
+    said = said.removeprefix(source_label(channel))
     day, today = _date(memory.event_time, shown.zone), _date(shown.now, shown.zone)
     head = _label(told, day if dated or day != today or has_relative_time(said) else "")
     if channel:
-        head += _label(_plain_name(channel))
+        plain = _plain_name(channel)
+        head += _label(plain if plain.lower() in SOURCES else f'"{plain}"')
     thread_id, seq = place_of(memory.key)
-    pieces = _BREAK.split(said[: shown.most_characters].replace("⏎", " ").strip())
-    body = LINE_BREAK.join(filter(None, map(_inert, pieces)))
+    body = _on_one_line(said[: shown.most_characters])
     if len(said) > shown.most_characters:
         body += CUT
     item = ContextItem(memory.source.message_ids[0], memory.kind, memory.trust, thread_id, seq, told, memory.event_time)
