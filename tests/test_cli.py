@@ -85,7 +85,8 @@ def test_json_has_the_names_of_the_contract(memory):
     )  # fmt: skip
     assert "cli" == added["memory"]["source"]["channel"]
     hit = json.loads(memory("search", "--json", "note")[1])["hits"][0]
-    assert {"memory", "score", "similarity", "lexical", "explanation", "same_ids", "said_by_other"} == hit.keys()
+    named = "memory score similarity lexical explanation same_ids said_by_other newer"
+    assert {*named.split()} == hit.keys()
     assert added["memory"]["id"] == json.loads(memory("list", "--json")[1])["memories"][0]["id"]
     assert added["memory"]["id"] == json.loads(memory("get", "--json", added["memory"]["id"])[1])["id"]
     assert "relevant_memory" == json.loads(memory("context", "--json", "note")[1])["sections"][0]["name"]

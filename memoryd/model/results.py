@@ -72,6 +72,8 @@ class Hit:
     """Of memories that say the same, and are left out for it."""
     said_by_other: bool = False
     """Whether the question names somebody who did not say it, and said nothing that answers as well."""
+    newer: Memory | None = None
+    """The newest statement of equal or higher trust that contests it: what it says may be outdated."""
 
     @property
     def strength(self) -> str:

@@ -673,6 +673,7 @@ class SearchHit(google.protobuf.message.Message):
     EXPLANATION_FIELD_NUMBER: builtins.int
     SAME_IDS_FIELD_NUMBER: builtins.int
     SAID_BY_OTHER_FIELD_NUMBER: builtins.int
+    NEWER_FIELD_NUMBER: builtins.int
     score: builtins.float
     """The share of hits of this relevance that answered, on development data, 0 to 1; what min_score compares. From 0.40
     on it is a strong hit, from 0.15 on a likely one.
@@ -695,6 +696,12 @@ class SearchHit(google.protobuf.message.Message):
     def same_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Memories that say the same as this one, and are left out for it."""
 
+    @property
+    def newer(self) -> Global___Memory:
+        """The newest live statement of equal or higher trust that contests this one: what it says may be outdated. It is a
+        remark and no hit, and passes the request's filter. Unset: there is none.
+        """
+
     def __init__(
         self,
         *,
@@ -705,10 +712,11 @@ class SearchHit(google.protobuf.message.Message):
         explanation: collections.abc.Iterable[Global___LegScore] | None = ...,
         same_ids: collections.abc.Iterable[builtins.str] | None = ...,
         said_by_other: builtins.bool = ...,
+        newer: Global___Memory | None = ...,
     ) -> None: ...
-    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["memory", b"memory"]
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["memory", b"memory", "newer", b"newer"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["explanation", b"explanation", "lexical", b"lexical", "memory", b"memory", "said_by_other", b"said_by_other", "same_ids", b"same_ids", "score", b"score", "similarity", b"similarity"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["explanation", b"explanation", "lexical", b"lexical", "memory", b"memory", "newer", b"newer", "said_by_other", b"said_by_other", "same_ids", b"same_ids", "score", b"score", "similarity", b"similarity"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___SearchHit: typing_extensions.TypeAlias = SearchHit

@@ -287,6 +287,7 @@ def hit_to_pb(hit: Hit) -> memory_pb2.SearchHit:
         explanation=_explanation_to_pb(hit.explanation),
         same_ids=hit.same_ids,
         said_by_other=hit.said_by_other,
+        newer=None if hit.newer is None else memory_to_pb(hit.newer),
     )
 
 
@@ -300,6 +301,7 @@ def hit_from_pb(message: memory_pb2.SearchHit) -> Hit:
         _explanation_from_pb(message.explanation),
         tuple(message.same_ids),
         message.said_by_other,
+        memory_from_pb(message.newer) if message.HasField("newer") else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 from itertools import pairwise
@@ -141,7 +141,11 @@ def _statement(memory: Memory) -> str:
 
 def hit_line(hit: Hit, short_id: str) -> str:
     """Return a hit as `[0.87 strong] [Bob, 2026-05-03] text (about Sarah)  id`; the second label only where needed."""
-    text = f"{_label(hit.memory)}{_statement(hit.memory)}{notes_of(hit)}"
+    memory = hit.memory
+    if hit.newer is not None:  # which is told of by its words
+        left = tuple(item for item in memory.contested_with if item != hit.newer.id)
+        memory = replace(memory, contested_with=left)
+    text = f"{_label(memory)}{_statement(memory)}{notes_of(hit)}"
     return f"[{hit.score:.2f} {hit.strength}] {text}  {short_id}"
 
 
@@ -150,6 +154,9 @@ def notes_of(hit: Hit | MessageHit) -> str:
     notes = " [said by the other person]" if hit.said_by_other else ""
     if hit.same_ids:
         notes += f" [and {len(hit.same_ids)} more that say the same]"
+    newer = getattr(hit, "newer", None)
+    if newer is not None:
+        notes += f" [contested by the newer: {one_line(newer.content)}, {newer.id[:8]}, {day(newer.create_time)}]"
     return notes
 
 

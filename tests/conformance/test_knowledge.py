@@ -158,7 +158,8 @@ async def test_a_contest_hides_no_answer(memory):
     assert ["I work as a teacher"] == await found(memory, "teacher", limit=1)
     assert ["I work as a teacher"] == await found(memory, "teacher", min_score=hits[0].score - 1e-4)
     assert ["I work as a plumber"] == await found(memory, "I work as a plumber", limit=1)
-    assert "- I work as a teacher [contested]\n- I work" in (await memory.context("teacher")).text
+    told = "- I work as a teacher [contested by the newer: I work as a plumber, 2026-11-01]\n- I work"
+    assert told in (await memory.context("teacher")).text
 
 
 async def test_a_filter_lets_no_partner_of_a_contest_through(memory):

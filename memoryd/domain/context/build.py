@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -60,6 +60,7 @@ class _Gathered:
 
     people: list[Line] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
+    newer: dict[str, Memory] = field(default_factory=dict)
     most_memories: int = 0
     most_recalled: int = 0
     insight: Memory | None = None
@@ -139,6 +140,7 @@ async def _gather(gatherer: Gatherer, wanted: frozenset[str], tokens: int) -> _G
         found.people = [person_line(root, people) for root, people in await gatherer.people()]
     if RELEVANT_MEMORY in wanted:
         found.memories = await gatherer.memories(len(found.recent))
+        found.newer = gatherer.newer
     if WEEKLY_INSIGHT in wanted:
         found.insight = await gatherer.insight()
     if RECALLED_MESSAGES in wanted:
@@ -164,7 +166,7 @@ def _parts(found: _Gathered, shown: Shown, working_memory_chars: int) -> list[Pa
     recent = tuple(message_line(memory, shown, place=0, dated=False) for memory in found.recent)
     return [
         Part(KNOWN_PEOPLE, tuple(found.people)),
-        Part(RELEVANT_MEMORY, tuple(memory_line(memory, shown.zone) for memory in found.memories), found.most_memories),
+        Part(RELEVANT_MEMORY, tuple(_relevant_lines(found, shown)), found.most_memories),
         Part(WEEKLY_INSIGHT, () if found.insight is None else (memory_line(found.insight, shown.zone),)),
         Part(WORKING_MEMORY, _working_lines(found.working, working_memory_chars)),
         Part(THREAD_SUMMARY, _summary_lines(found.summary)),
@@ -172,6 +174,15 @@ def _parts(found: _Gathered, shown: Shown, working_memory_chars: int) -> list[Pa
         Part(OTHER_THREADS, _recalled_lines(found.others, shown), found.most_recalled),
         Part(RECENT_MESSAGES, recent),
     ]
+
+
+def _relevant_lines(found: _Gathered, shown: Shown) -> Iterator[Line]:
+    """Yield the relevant memories; an outdated one with the newer statement, unless that stands above it."""
+    above: set[str] = set()
+    for memory in found.memories:
+        newer = found.newer.get(memory.id)
+        yield memory_line(memory, shown.zone, None if newer is None or newer.id in above else newer)
+        above.add(memory.id)
 
 
 def _recalled_lines(found: list[Recalled], shown: Shown) -> tuple[Line, ...]:

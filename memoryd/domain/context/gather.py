@@ -74,6 +74,8 @@ class Gatherer:
     ) -> None:
         """Without `embedded` there is no prompt, and nothing is searched."""
         self.legs: dict[Leg, None] = {}
+        self.newer: dict[str, Memory] = {}
+        """By the id of a relevant memory: the newer statement that contests it."""
         self.embedding_s = 0.0
         self._request, self._caller, self._ports, self._embedded, self._now = request, caller, ports, embedded, now
         self._policy: Policy = ports.policy.of(caller.agent_id)
@@ -131,6 +133,12 @@ class Gatherer:
 
     async def _memories(self, most: int) -> list[Memory]:
         hits = await self._find(STATEMENTS, most, self._scopes, kept=for_higher_trust(most))
+        excluded = self._request.exclude_session_ids
+        self.newer |= {
+            hit.memory.id: hit.newer
+            for hit in hits
+            if hit.newer is not None and hit.newer.source.session_id not in excluded
+        }
         return [hit.memory for hit in hits]
 
     @property

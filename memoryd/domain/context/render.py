@@ -41,6 +41,7 @@ _WORD = re.compile(r"\w")
 _BREAK = re.compile(r"\s*[\n\r\u2028\u2029]\s*")
 LINE_BREAK = " ⏎ "  # stands for a line break of a message
 CUT = "…"
+MOST_OF_REMARK = 160  # characters of a newer statement that are shown with the one that it contests
 
 
 def _is_hidden(letter: str) -> bool:
@@ -147,15 +148,25 @@ class Line:
         return replace(self, body=self.body[: max(0, characters - 1)].rstrip("\\ ") + CUT)
 
 
-def memory_line(memory: Memory, zone: tzinfo | None = None) -> Line:
-    """Return a memory, as it is presented, as a line: also whom it is about."""
+def memory_line(memory: Memory, zone: tzinfo | None = None, newer: Memory | None = None) -> Line:
+    """Return a memory, as it is presented, as a line: also whom it is about, and what newer statement contests it."""
     about = f" (about {', '.join(map(_plain_name, memory.subjects))})" if memory.subjects else ""
     contested = " [contested]" if memory.contested_with else ""
+    if newer is not None:
+        contested = f" [contested by the newer: {_remark(newer, zone)}]"
     head = _label(_plain_speaker(memory.said_by), _date(memory.said_time, zone))
     item = ContextItem(
         memory.id, memory.kind, memory.trust, memory.source.thread_id, 0, memory.said_by, memory.event_time
     )
     return Line(head, _on_one_line(memory.content), f"{about}{contested}{_mark(memory.trust)}", item)
+
+
+def _remark(memory: Memory, zone: tzinfo | None) -> str:
+    """Return the beginning of a memory within the line of another one: no bracket of it ends the remark."""
+    said = _inert(_inert(memory.content[: 2 * MOST_OF_REMARK]).replace("[", "(").replace("]", ")"))
+    said = said if len(said) <= MOST_OF_REMARK else said[:MOST_OF_REMARK].rstrip("\\ ") + CUT
+    speaker = _plain_speaker(memory.said_by)
+    return ", ".join(filter(None, (f"{speaker}: {said}" if speaker else said, _date(memory.create_time, zone))))
 
 
 def message_line(

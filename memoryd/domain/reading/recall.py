@@ -17,6 +17,7 @@ from typing import Self
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading import browse
 from memoryd.domain.reading.miss import why_not
+from memoryd.domain.reading.newer import newer_of
 from memoryd.domain.reading.presentation import present
 from memoryd.domain.reading.question import read_question
 from memoryd.domain.reading.rerank import MOST_READ as MOST_RERANKED
@@ -137,8 +138,10 @@ async def find(
         if len(found) > FEW:
             await let_others()
     held = [_as_was(hit.memory, query.filter.as_of) for hit in found]
-    memories = await present(held, caller, ports, seen, scopes=scopes)
-    hits = [_hit(hit, memory) for hit, memory in zip(found, memories, strict=True)]
+    newer = await newer_of(held, query.filter, scopes, now)
+    memories = await present([*held, *newer.values()], caller, ports, seen, scopes=scopes)
+    remarks = dict(zip(newer, memories[len(held) :], strict=True))
+    hits = [_hit(hit, memory, remarks.get(memory.id)) for hit, memory in zip(found, memories[: len(held)], strict=True)]
     return SearchResult(tuple(hits), tuple(missing), miss, embedding_s)
 
 
@@ -272,5 +275,7 @@ async def _from_store(
     return [hit for hit in found if hit.score > 0 and hit.score >= (query.min_score or 0.0)]
 
 
-def _hit(found: Found, memory: Memory) -> Hit:
-    return Hit(memory, found.score, found.similarity, found.lexical, found.legs, found.same_ids, found.said_by_other)
+def _hit(found: Found, memory: Memory, newer: Memory | None) -> Hit:
+    return Hit(
+        memory, found.score, found.similarity, found.lexical, found.legs, found.same_ids, found.said_by_other, newer
+    )
