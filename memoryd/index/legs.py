@@ -266,7 +266,7 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
     count = len(mask)
     if question.least_trust:
         mask &= index.columns.trusts.view(count) >= question.least_trust
-    lexical = index.postings.score(question.terms, stats, count)
+    lexical = index.windows.best(question.terms, stats, index.postings.score(question.terms, stats, count))
     similarity = np.zeros(count, dtype=np.float32)
     similar = None
     bare = np.ones(count, dtype=np.bool_)

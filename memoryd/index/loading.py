@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.entities.directory import Directory
-from memoryd.index import columns, postings, sequences, traits
+from memoryd.index import columns, postings, sequences, traits, windows
 from memoryd.index.lookup import numbers_of
 from memoryd.index.records import pack, unpack_once
 from memoryd.index.vectors import Vectors, packed
@@ -32,6 +32,7 @@ class Loading:
         self.count = 0
         self.columns = columns.Loading()
         self.postings = postings.Loading()
+        self.windows = windows.Loading()
         self.traits = traits.Loading()
         self.sequences = sequences.Loading()
         self.unpack: Callable[[bytes], Memory] = unpack_once
@@ -55,6 +56,7 @@ class Loading:
         kinds = np.fromiter(map(CODES.__getitem__, batch.kinds), dtype=np.uint8, count=size)
         self.columns.add(batch, kinds)
         self.postings.add(batch.terms)
+        self.windows.add(batch.terms)
         self.traits.add(batch, kinds)
         self.sequences.add(batch)
         self.unpack = batch.unpack

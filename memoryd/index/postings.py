@@ -120,8 +120,9 @@ class Loading:
 class Postings:
     """Which documents a term occurs in, and how often."""
 
-    def __init__(self, loading: Loading | None = None) -> None:
-        """Build the base."""
+    def __init__(self, loading: Loading | None = None, *, are_windows: bool = False) -> None:
+        """Build the base. Windows count as no longer than a text is on average: they are cut, and not wordy."""
+        self._are_windows = are_windows
         loading = loading or Loading()
         few = len(loading.numbers) <= FEW_TERMS
         self._terms: dict[str, int] = dict(loading.numbers) if few else {}
@@ -263,6 +264,8 @@ class Postings:
         known = self._kept_norms
         if known is None or known[0] != key:
             lengths = self.lengths.view(count).astype(np.float32)
+            if self._are_windows:
+                lengths = np.minimum(lengths, np.float32(mean_length))
             known = self._kept_norms = (key, lengths * np.float32(K1 * b / mean_length) + np.float32(K1 * (1 - b)))
         return known[1]
 

@@ -27,6 +27,7 @@ from memoryd.index.sequences import Sequences
 from memoryd.index.token_vectors import TokenVectors
 from memoryd.index.traits import Traits, traits_of
 from memoryd.index.vectors import Packed
+from memoryd.index.windows import Windows
 from memoryd.knowledge.reading import Reader
 from memoryd.model import limits
 from memoryd.model.batch import Batch, VectorBatch
@@ -65,8 +66,7 @@ class ScopeIndex:
         self.reader = Reader()
         self.tombstones = set(tombstones)
         self.commit_seq = 0
-        self.dimensions = dimensions
-        self.fingerprint = fingerprint
+        self.dimensions, self.fingerprint = dimensions, fingerprint
         self._former: dict[str, tuple[int, ...]] = {}
         """By id: the documents, dead now, that were the memory before it was updated or deleted."""
         self._former_links: dict[str, frozenset[str]] = {}
@@ -86,6 +86,7 @@ class ScopeIndex:
         """Whether the vectors of tokens are kept: without them it takes a quarter of the memory."""
         self.tokens = TokenVectors(loading.tokens)
         self.postings = Postings(loading.postings)
+        self.windows = Windows(loading.windows)
         self.columns = Columns(loading.columns)
         self.traits = Traits(loading.traits)
         self.listings = Listings(loading.digests)
@@ -129,8 +130,9 @@ class ScopeIndex:
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
-        held = self.postings.nbytes + self.columns.nbytes + self.reader.nbytes + self.people.nbytes
-        held += self.tokens.nbytes + self.sequences.nbytes + self.traits.nbytes + self.listings.nbytes
+        held = self.postings.nbytes + self.windows.nbytes + self.columns.nbytes
+        held += self.reader.nbytes + self.people.nbytes + self.tokens.nbytes
+        held += self.sequences.nbytes + self.traits.nbytes + self.listings.nbytes
         vectors = 0 if self.vectors is None else self.vectors.nbytes
         return vectors + held + self._records.nbytes + self._documents.nbytes
 
@@ -153,6 +155,7 @@ class ScopeIndex:
             self.vectors.append(self._usable(entry))
         self.tokens.append(self._usable_tokens(entry) if self.with_tokens else b"")
         length = self.postings.append(entry.terms)
+        self.windows.append(self.count, entry.terms)
         self._length_sum += length
         self._length_square_sum += length * length
         self.columns.append(row)
@@ -229,7 +232,7 @@ class ScopeIndex:
         """
         Forget memories and every word that only they hold, in all the forms that they ever had here.
 
-        With them goes what others were before they were updated or deleted, where it names those who are erased.
+        With them goes what others were before, where it names those who are erased.
         """
         if not ids:
             return
@@ -249,12 +252,12 @@ class ScopeIndex:
         gone = self._unlist(rows)
         for row in rows:
             self._records.erase(row)
+            self.tokens.put(row, b"")
         if self.vectors is not None:
             self.vectors.erase(gone)
         self.traits.erase(gone)
-        for row in rows:
-            self.tokens.put(row, b"")
         self.postings.erase(gone)
+        self.windows.erase(gone)
 
     def _unlist(self, rows: Collection[int]) -> NDArray[np.int64]:
         """Take documents out of the lists by text, key, claim and term, by what their records say; return them."""
@@ -296,7 +299,6 @@ class ScopeIndex:
             self.columns.recalls.view()[document] += count
 
     # --- asking it ---
-
     def same_text(self, digest: bytes, now: datetime) -> list[Memory]:
         """Return the first 16 live memories of a text digest, oldest first."""
         documents = (document for document in self.listings.of_text(digest) if self.columns.is_live(document, now))

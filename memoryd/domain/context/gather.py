@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memoryd.domain.context.budget import for_higher_trust
+from memoryd.domain.context.excerpt import CUT, excerpt, words_of_prompt
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
@@ -33,6 +35,9 @@ from memoryd.turns import let_others
 __all__ = ["Gatherer", "Recalled"]
 
 MOST_PEOPLE = 20
+EXCERPTED = 1000  # characters of a message from which only the part that answers is shown
+MOST_OF_EXCERPT = limits.MAX_CONTENT_BYTES
+MOST_OF_MEMORY = 2000  # characters of a memory, likewise
 REFLECTIONS = Filter(kinds=frozenset({Kind.REFLECTION}))
 _WORD = re.compile(r"\w+")
 PAGE, MOST_LEFT_OUT = 100, 1000  # messages that are looked at together, and beyond the recent ones
@@ -139,7 +144,15 @@ class Gatherer:
             for hit in hits
             if hit.newer is not None and hit.newer.source.session_id not in excluded
         }
-        return [hit.memory for hit in hits]
+        return [self._excerpted(hit.memory) for hit in hits]
+
+    def _excerpted(self, memory: Memory) -> Memory:
+        """Return a memory, of a long one the part that answers."""
+        if len(memory.content) <= MOST_OF_MEMORY or self._embedded is None:
+            return memory
+        words = words_of_prompt(self._embedded.sentences)
+        text = excerpt(memory.content, words, MOST_OF_MEMORY)[:MOST_OF_MEMORY]
+        return replace(memory, content=text if memory.content.endswith(text) else f"{text.rstrip()}{CUT}")
 
     @property
     def most_memories(self) -> int:
@@ -267,7 +280,7 @@ class Gatherer:
                 place = memory.owner, thread_id, n
                 ordered.setdefault(place)
                 wanted.setdefault(place, key)
-        held = {(memory.owner, *place_of(memory.key)): memory for memory in kept}
+        held = {(memory.owner, *place_of(memory.key)): memory for memory in await self._at_the_answer(kept)}
         held |= await self._messages([place for place in wanted if place not in held])
         groups: dict[tuple[Owner, str], int] = {}
         found = []
@@ -277,6 +290,26 @@ class Gatherer:
                 continue
             found.append(Recalled(said, groups.setdefault(place[:2], len(groups)), wanted[place]))
         return found
+
+    async def _at_the_answer(self, kept: Sequence[Memory]) -> list[Memory]:
+        """Return messages, of long ones what begins a little before the place that answers; an index holds 8 KiB."""
+        long = [memory for memory in kept if len(memory.content) > EXCERPTED]
+        if not long or self._embedded is None:
+            return list(kept)
+        words = words_of_prompt(self._embedded.sentences)
+        whole: dict[Place, str] = {}
+        for owner in dict.fromkeys(memory.owner for memory in long):
+            places = {place_of(memory.key) for memory in long if memory.owner == owner}
+            for message in await self._ports.store.messages_at(owner, places):
+                whole[owner, message.thread_id, message.seq] = message.said
+
+        def shown(memory: Memory) -> Memory:
+            text = whole.get((memory.owner, *place_of(memory.key)))
+            return (
+                memory if text is None else replace(memory, content=excerpt(text, words, EXCERPTED)[:MOST_OF_EXCERPT])
+            )
+
+        return await asyncio.to_thread(lambda: [shown(memory) for memory in kept])
 
     async def _messages(self, places: Sequence[Place]) -> dict[Place, Memory]:
         """Return the messages at some places as memories: from their index, else from the store."""

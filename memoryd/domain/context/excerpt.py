@@ -1,0 +1,60 @@
+"""The part of a long text that answers: it begins a little before the words of the prompt that stand there together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from memoryd.index.analysis import analyse_query
+
+__all__ = ["CUT", "excerpt", "words_of_prompt"]
+
+BEFORE = 80  # characters that are shown before the place
+NEAR = 400  # characters within which words stand together
+MOST_WORDS = 24  # of a prompt, that are looked for
+MOST_PLACES = 200  # of one word
+CUT = "…"
+
+
+def words_of_prompt(sentences: Sequence[str]) -> re.Pattern[str] | None:
+    """Return what finds the words of a prompt in a text, by their stems; None where it has none."""
+    stems = list(dict.fromkeys(stem for one in sentences for stem in analyse_query(one)))[:MOST_WORDS]
+    if not stems:
+        return None
+    each = (re.escape(stem) if not stem.isascii() else rf"\b{re.escape(stem.removesuffix('i'))}" for stem in stems)
+    return re.compile("|".join(f"({one})" for one in each), re.IGNORECASE)
+
+
+def excerpt(text: str, words: re.Pattern[str] | None, size: int) -> str:
+    """
+    Return a text of at most `size` characters as it is, of a longer one what begins before the place that answers.
+
+    A word counts the more the fewer places it has; the place is where most of that stands within NEAR characters.
+    """
+    if len(text) <= size or words is None:
+        return text
+    places: dict[int, list[int]] = {}
+    for match in words.finditer(text):
+        held = places.setdefault(match.lastindex or 0, [])
+        if len(held) < MOST_PLACES:
+            held.append(match.start())
+    found = sorted((at, 1 / len(held)) for held in places.values() for at in held)
+    best, first = 0.0, 0
+    last, total = 0, 0.0
+    for at, weight in found:
+        while last < len(found) and found[last][0] < at + NEAR:
+            total += found[last][1]
+            last += 1
+        if total > best + 1e-9:
+            best, first = total, at
+        total -= weight
+    start = _word_before(text, first - BEFORE)
+    return text if start <= 0 else f"{CUT}{text[start:]}"
+
+
+def _word_before(text: str, at: int) -> int:
+    """Return where a word begins near a place, so that none is cut; 0 near the beginning."""
+    if at <= 0:
+        return 0
+    space = text.find(" ", at, at + BEFORE)
+    return at if space < 0 else space + 1
