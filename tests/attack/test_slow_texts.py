@@ -14,7 +14,7 @@ from memoryd.knowledge.claims.giving_up import gives_up
 from memoryd.knowledge.claims.statement import statement_of
 from memoryd.knowledge.secrets import Given, Looks, SecretDetector
 from memoryd.knowledge.secrets.json_masking import mask_json
-from memoryd.knowledge.secrets.masking import MASK
+from memoryd.knowledge.secrets.masking import MASK, mask_text
 from tests.attack.slow_texts import READERS, growth, texts
 from tests.attack.victim import FULL, undisturbed
 from tests.support import figures
@@ -36,10 +36,17 @@ def detector() -> SecretDetector:
 
 @pytest.mark.parametrize("held", SLOW.values(), ids=SLOW.keys())
 def test_json_is_looked_through_within_a_budget_and_stays_json(detector, held):
-    looked = []
-    looks = Looks(lambda text: looked.append(len(text)) or detector.find(text), characters := len(json.dumps(held)))
+    looked: list[int] = []
+    beside: list[int] = []  # a number, with the beginning of its name
+
+    def find(text: str) -> object:
+        (beside if text[-1:].isdigit() else looked).append(len(text))
+        return detector.find(text)
+
+    looks = Looks(find, characters := len(json.dumps(held)), str.strip)
     assert dict is type(json.loads(mask_json(json.dumps(held), looks)))
-    assert sum(looked) <= 11 * characters
+    assert sum(looked) + sum(beside) <= 11 * characters
+    assert max(beside, default=0) <= 160
 
 
 def test_what_is_over_the_budget_is_masked_whole_and_what_is_within_it_stays(detector):
@@ -48,6 +55,14 @@ def test_what_is_over_the_budget_is_masked_whole_and_what_is_within_it_stays(det
     told = detector.mask(" ".join(f"the password is hunter{n}x, and so on." for n in range(20_000)))
     assert MASK in told
     assert "hunter" not in told
+
+
+def test_a_call_that_has_used_up_its_looks_is_looked_at_no_more():
+    looked: list[str] = []
+    looks = Looks(looked.append, 10)
+    assert "x" * 32_840 == mask_text("x" * 32_840, looks)
+    assert [MASK] * 3 == [mask_text("plain words", looks) for _ in range(4)][1:]
+    assert len(looked) <= 2
 
 
 def test_looking_ends_when_nobody_waits_for_it(detector):

@@ -208,6 +208,8 @@ async def test_two_keys_and_none_are_three_memories_whatever_they_say(memory):
         assert Outcome.INSERTED is (await memory.add("yes", key=key)).outcome
     for key in ("a", "b", ""):
         assert Outcome.REINFORCED is (await memory.add("yes", key=key)).outcome
+    assert Outcome.INSERTED is (await memory.add("no")).outcome
+    assert Outcome.INSERTED is (await memory.add("no", key="c")).outcome
 
 
 async def test_what_comes_with_a_repetition_is_taken(memory, clock):

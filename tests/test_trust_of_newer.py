@@ -1,0 +1,15 @@
+"""What a sandbox says stands as a remark beside nothing that the host has said."""
+
+from __future__ import annotations
+
+
+def test_a_sandbox_that_contests_the_host_is_no_remark_beside_it(world):
+    with world.admin("nia") as host, world.inside(world.sandbox(user_id="nia", chat_ids=())) as inside:
+        kept = host.add("I work as a teacher").memory
+        assert (kept.id,) == inside.add("I work as a plumber").contested_ids
+        hits = {hit.memory.id: hit for hit in host.search("Do I work as a teacher?", min_score=0.0).hits}
+        assert hits[kept.id].newer is None
+        assert "contested by the newer" not in host.context("Do I work as a teacher?").text
+        host.add("I work as a baker")
+        newer = host.search("Do I work as a teacher?", min_score=0.0, limit=1).hits[0].newer
+        assert newer is None or newer.content == "I work as a baker"
