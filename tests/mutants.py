@@ -93,7 +93,7 @@ MUTANTS = [
     ("memoryd/domain/writing/judge.py", "if held.key or _ends_first(held, new):", "if _ends_first(held, new):", BEHAVIOUR),
     ("memoryd/domain/writing/judge.py", "if offer.corrects is not None or draft.key:", "if offer.corrects is not None:",
      BEHAVIOUR),
-    ("memoryd/domain/writing/judge.py", "retired if not held.key and may_retire", "retired if may_retire", BEHAVIOUR),
+    ("memoryd/domain/writing/judge.py", "ends = not held.key and may_retire", "ends = may_retire", BEHAVIOUR),
     ("memoryd/domain/writing/confirm.py", "            and not entry.memory.key  # that is ended under its key\n", "",
      BEHAVIOUR),
     ("memoryd/domain/writing/judge.py", "metadata: Mapping[str, str] = {**known.metadata, **draft.metadata}",

@@ -113,10 +113,7 @@ async def find(
     embedded, embedding_s = await prompt.embedded()
     names = await _names(query.text, caller, scopes)
     ready = [index for index in indexes if index is not None]
-    are_seen = None not in embedded
-    missing = [] if are_seen and not any(index.lacks_vectors for index in ready) else [Leg.VECTOR]
-    if are_seen and embedded[0] and embedded[0].tokens and not all(one.with_tokens and one.is_whole for one in ready):
-        missing.append(Leg.TOKENS)
+    missing = _missing_legs(embedded, ready)
     miss: Miss | None = None
     if len(ready) < len(indexes):  # a scope larger than the memory budget: the store answers, without its words
         missing.append(Leg.KEYWORD)
@@ -143,6 +140,16 @@ async def find(
     remarks = dict(zip(newer, memories[len(held) :], strict=True))
     hits = [_hit(hit, memory, remarks.get(memory.id)) for hit, memory in zip(found, memories[: len(held)], strict=True)]
     return SearchResult(tuple(hits), tuple(missing), miss, embedding_s)
+
+
+def _missing_legs(embedded: Sequence[Embedded | None], indexes: Sequence[ScopeIndex]) -> list[Leg]:
+    """Return the legs of the model that cannot take part."""
+    seen = [one for one in embedded if one is not None]
+    are_seen = len(seen) == len(embedded)
+    missing = [] if are_seen and not any(index.lacks_vectors for index in indexes) else [Leg.VECTOR]
+    if are_seen and seen[0].tokens and not all(index.with_tokens and index.is_whole for index in indexes):
+        missing.append(Leg.TOKENS)
+    return missing
 
 
 def _telling(sentence: str, ports: Ports) -> list[str]:

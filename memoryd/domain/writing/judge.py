@@ -166,14 +166,12 @@ async def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime,
         held = neighbour.memory
         finding = _finding(new, held, neighbour, reader, rules)
         if finding.relation is Relation.SAME:
-            has_key = new.key or held.key
-            if neighbour.same_subject and offer.corrects is None and not has_key and not _ends_first(held, new):
+            if _is_repetition(offer, neighbour):
                 return _said_again(held, offer.draft, new, now)
         elif finding.relation is Relation.CHANGED and neighbour.same_subject:
             why = Judgement(finding.rule, finding.reason, new.id)
-            (retired if not held.key and may_retire(new, held, offer.said_time, now, rules) else contested).append(
-                (held, why)
-            )
+            ends = not held.key and may_retire(new, held, offer.said_time, now, rules)
+            (retired if ends else contested).append((held, why))
         elif _is_doubt(finding, neighbour):
             contested.append((held, Judgement(finding.rule, finding.reason, new.id)))
     if offer.corrects is not None:
@@ -187,6 +185,14 @@ async def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime,
         verdict = _replaced(new, more, contested, now, rules)
         return _with_corrected(verdict, offer.corrects, retired[0][1], now)
     return _replaced(new, retired, contested, now, rules)
+
+
+def _is_repetition(offer: Offer, neighbour: Neighbour) -> bool:
+    """Whether what says the same in other words is stated again: of one subject, and neither has a key."""
+    held, new = neighbour.memory, offer.new
+    if not neighbour.same_subject or offer.corrects is not None:
+        return False
+    return not (new.key or held.key or _ends_first(held, new))
 
 
 def _finding(new: Memory, old: Memory, neighbour: Neighbour, reader: Reader, rules: Rules) -> Finding:
