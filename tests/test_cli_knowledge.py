@@ -26,7 +26,7 @@ def test_a_contested_pair_is_marked_and_decided(memory):
     code, out, _ = memory("add", "I work as a translator")
     assert (0, True) == (code, f"(contests {teacher}: memory history tells why)" in out)
     translator = out.split()[1]
-    assert f"[contested by {translator}]" in memory("search", "teacher")[1]
+    assert f"[contested by the newer: I work as a translator, {translator}, " in memory("search", "teacher")[1]
     assert memory("search", "teacher")[1].splitlines()[0].endswith(f"]  {teacher}")  # the answer, and not its partner
     assert f"confirmed {teacher} (replaces {translator})" in memory("confirm", teacher)[1]
     assert "protected:   yes" in memory("get", teacher)[1]

@@ -211,7 +211,7 @@ async def test_what_another_adds_with_lower_trust_goes_first_here_too(clock):
 
 async def test_an_owner_too_large_for_memory_is_looked_at_again_once_something_is_purged(clock):
     async with daemons(ram_store(), clock) as (one, other):
-        drafts = [Draft(content=f"number{n} apart " + "x" * 200) for n in range(150)]
+        drafts = [Draft(content=f"number{n} apart " + "x" * 200, key=f"k{n}") for n in range(150)]  # none repeats one
         made = [result.memory for result in await one.add_batch(drafts)]
         index = one.ports.indexes.ready(OWNER)
         index.reader.forget()
