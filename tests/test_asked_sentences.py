@@ -84,10 +84,18 @@ COURTESIES = [
     "Hi Anna!", "Good morning, everyone.", "Thanks for reminding me about the dentist.", "Sorry for the late reply.",
     "Have a lovely weekend!", "Take care!", "Quick question:", "How are you doing today?", "See you tomorrow",
     "Hope you are well.", "I apologise for the confusion", "Best regards", "Long time no see!", "Can you help me?",
+    "Thanks in advance!", "Thank you so much, Anna", "Hope this helps", "Nice to hear from you again",
 ]  # fmt: skip
 NONE = [
     "What should I cook?", "I have a sister.", "Sorry, where does Anna live?", "I hope to visit Japan", "I trust Bob",
     "How have you been sleeping?", "Thank you for the recipe, what was in it?", "hello world program",
+    "Thanks for the answer but who is Tom", "Thanks for that can you also tell me when Anna arrives",
+    "Sorry I hate mushrooms",
+    "Thank you for the list, now add milk", "Sorry for the typo: the PIN is 4411", "Sorry about that, it's 5 not 6.",
+    "Sorry for the confusion, I meant Berlin.", "Thanks for telling me the password is hunter2.", "Hi, I'm Peter.",
+    "Hope you remember that I'm gluten free", "I appreciate it when you answer in German.", "Have a good trip to Oslo",
+    "See you next week in Oslo", "Take care of Rex", "Nice to meet you in Lyon",
+    "Sorry about yesterday, I have migraine",
     "Can you help me with my taxes?", "I'm vegan", "No longer", "Question the witness about the knife",
 ]  # fmt: skip
 
