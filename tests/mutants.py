@@ -110,7 +110,7 @@ MUTANTS = [
      "tests/attack/test_slow_texts.py"),
     ("memoryd/knowledge/secrets/json_masking.py", "place.key = value[:MOST_NAME]", "place.key = value",
      "tests/attack/test_slow_texts.py"),
-    ("memoryd/domain/conversation/whole_turns.py", "called < start) or", "False) or", "tests/conformance/test_whole_turns.py"),
+    ("memoryd/domain/conversation/whole_turns.py", "else called < start:", "else False:", "tests/conformance/test_whole_turns.py"),
     ("memoryd/domain/reading/search.py", "least = min(least, hit.score)", "least = 1.0", "tests/test_asked_sentences.py"),
     ("memoryd/index/windows.py", "self._postings.erase(gone)", "pass", "tests/test_long_texts.py"),
     ("memoryd/index/windows.py", "& (of < len(scores))", "", "tests/test_long_texts.py"),

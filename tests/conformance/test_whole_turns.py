@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from memory_client import MessageDraft, Role, ToolCall
@@ -70,6 +71,17 @@ async def test_a_result_that_is_larger_than_the_budget_comes_with_its_call(memor
     page = await memory.messages("t", max_tokens=200, whole_turns=True)
     assert ["assistant", "tool", "tool"] == [message.role.value for message in page.messages]
     assert ([], True) == (orphans(page.messages), sum(len(message.content) for message in page.messages) <= 800)
+
+
+async def test_ids_of_calls_that_begin_anew_with_each_turn_lose_nothing(memory):
+    same = (ToolCall("f", "", "c"),)
+    drafts = [
+        replace(one, tool_call_id=one.tool_call_id and "c", tool_calls=one.tool_calls and same)
+        for n in range(3)
+        for one in turn(n, 1)
+    ]
+    await memory.append("t", drafts)
+    assert 12 == len((await memory.messages("t", page_size=50, whole_turns=True)).messages)
 
 
 async def test_a_result_without_a_known_call_never_leads_a_page(memory):

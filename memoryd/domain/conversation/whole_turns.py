@@ -38,14 +38,16 @@ def whole_turns(messages: Sequence[Message], first: int, max_tokens: int, count:
 
 def _after_orphans(messages: Sequence[Message], first: int) -> int:
     """Return where a page may begin at the earliest, from `first` on: behind each result whose call is before it."""
-    calls = {call.id: n for n, message in enumerate(messages) for call in message.tool_calls if call.id}
+    calls: dict[str, int] = {}
+    """By id the last message so far that called: ids may begin anew with each turn."""
     start = first
-    for n in range(first, len(messages)):
-        if messages[n].role is not Role.TOOL:
+    for n, message in enumerate(messages):
+        calls |= {call.id: n for call in message.tool_calls if call.id}
+        if n < first or message.role is not Role.TOOL:
             continue
-        called = calls.get(messages[n].tool_call_id)
+        called = calls.get(message.tool_call_id)
         leads = all(one.role is Role.TOOL for one in messages[start:n])
-        if (leads if called is None else called < start) or (called is not None and called > n):
+        if leads if called is None else called < start:
             start = n + 1
     return start
 

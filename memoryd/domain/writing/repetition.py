@@ -31,10 +31,10 @@ def _expiry(known: Memory, draft: Draft, new: Memory) -> datetime | None:
     """
     Return until when a repeated statement holds: as was said last.
 
-    Without an end it holds for ever. What extraction reads sets no nearer end to what somebody confirmed.
+    Without an end it holds for ever. What extraction reads, maybe of an older message, only sets a later end.
     """
     said = new.expire_time
-    if draft.source.channel == EXTRACTION and known.protected and said is not None:
+    if draft.source.channel == EXTRACTION and said is not None:
         return known.expire_time and max(known.expire_time, said)
     return said
 
