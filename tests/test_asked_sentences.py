@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from memory_client import Draft
 
+from memoryd.domain.reading.search import Found, said_once
 from memoryd.knowledge.language.sentence_ends import asked_sentences, is_courtesy, sentences_of
+from tests.builders import memory as stated
 
 KNOWN = {
     "I'm allergic to peanuts": "What should I avoid eating?",
@@ -109,3 +111,12 @@ def test_a_repeated_mark_is_split_in_the_time_of_any_text():
     assert 20_000 == len([*sentences_of("so. " * 20_000)])
     asked_sentences("? " * 20_000)
     is_courtesy("hi " * 33)
+
+
+def test_what_several_questions_found_is_said_once_under_the_best():
+    def found(name, score, *same):
+        return Found(score, score, 0.0, stated(name, id=name), same)
+
+    # one question found "a" and collapsed "b" under it, the other the other way round; "c" says the same as "b"
+    hits = [found("b", 0.9, "a"), found("d", 0.8), found("a", 0.7, "b", "c"), found("c", 0.6)]
+    assert [("b", ("a", "c")), ("d", ())] == [(hit.memory.id, hit.same_ids) for hit in said_once(hits)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,11 +15,12 @@ from memoryd.domain.reading.relevance import above_floor, scores_of
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
+from memoryd.model.conversation import shown_id
 from memoryd.model.memory import Memory
 from memoryd.model.results import Leg, LegScore
 from memoryd.model.trust import Trust
 
-__all__ = ["Asked", "Found", "hits_of", "place_of", "search", "search_each", "with_kept"]
+__all__ = ["Asked", "Found", "hits_of", "place_of", "said_once", "search", "search_each", "with_kept"]
 
 DEPTH = 30  # candidates of a search at the least, so that a newer statement is there to be told from the older one
 SPARE = 10  # candidates more than are wanted, as some say the same …
@@ -80,10 +81,26 @@ def search_each(
             known = best.get(hit.memory.id)
             if known is None or least > known[0]:
                 best[hit.memory.id] = least, hit
-    ordered = [hit for _, hit in sorted(best.values(), key=lambda held: -held[0])]
-    same = {memory_id for hit in ordered for memory_id in hit.same_ids}
-    ordered = [hit for hit in ordered if hit.memory.id not in same or hit.same_ids]
-    return with_kept(ordered[: asked[0].limit], ordered, asked[0].kept, asked[0].limit)
+    distinct = said_once([hit for _, hit in sorted(best.values(), key=lambda held: -held[0])])
+    return with_kept(distinct[: asked[0].limit], distinct, asked[0].kept, asked[0].limit)
+
+
+def said_once(ordered: Iterable[Found]) -> list[Found]:
+    """Return hits, best first, without those that say the same as a better one, which takes their ids."""
+    kept: list[Found] = []
+    places: dict[str, int] = {}
+    for hit in ordered:
+        ids = (shown_id(hit.memory), *hit.same_ids)
+        known = next((places[one] for one in ids if one in places), None)
+        if known is None:
+            known = len(kept)
+            kept.append(hit)
+        else:
+            first = kept[known]
+            more = (one for one in ids if one not in first.same_ids and one != shown_id(first.memory))
+            kept[known] = replace(first, same_ids=(*first.same_ids, *more))
+        places |= {one: known for one in ids if one not in places}
+    return kept
 
 
 def search(
