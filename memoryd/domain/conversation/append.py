@@ -8,7 +8,7 @@ what waits stays bounded.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,7 +26,7 @@ from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange, RecordedRequest
 from memoryd.model.conversation import Message, Role, Session, Thread
-from memoryd.model.message_draft import Masker, MessageDraft
+from memoryd.model.message_draft import MessageDraft
 from memoryd.model.scope import Owner
 from memoryd.model.talk import Appended, AppendedMessage
 from memoryd.model.times import from_us, to_us
@@ -104,9 +104,9 @@ class _Append(Write[Appended]):
         if self._said:
             return  # decided again
         size = sum(draft.characters for draft in self._drafts)
-        masker = self.ports.masker(size, is_abandoned())
+        is_gone = is_abandoned()
         if size <= ON_LOOP:
-            self._said = [self._prepared(draft, masker) for draft in self._drafts]
+            self._said = [self._prepared(draft, is_gone) for draft in self._drafts]
             return
         loop, said = asyncio.get_running_loop(), []
         whose = self.caller.grant_id or self._owner
@@ -115,16 +115,18 @@ class _Append(Write[Appended]):
                 raise_if_abandoned()
                 self.ports.grants.check(self.caller.grant_id, self.now)
                 try:
-                    said += await loop.run_in_executor(self.ports.preparing, self._prepared_all, some, masker)
+                    said += await loop.run_in_executor(self.ports.preparing, self._prepared_all, some, is_gone)
                 except Given:
                     raise asyncio.CancelledError from None
         self._said = said
 
-    def _prepared_all(self, drafts: Sequence[MessageDraft], masker: Masker) -> list[tuple[MessageDraft, bool, str]]:
-        return [self._prepared(draft, masker) for draft in drafts]
+    def _prepared_all(
+        self, drafts: Sequence[MessageDraft], is_gone: Callable[[], bool]
+    ) -> list[tuple[MessageDraft, bool, str]]:
+        return [self._prepared(draft, is_gone) for draft in drafts]
 
-    def _prepared(self, draft: MessageDraft, masker: Masker) -> tuple[MessageDraft, bool, str]:
-        clean = draft.masked(masker, self.ports.is_token)
+    def _prepared(self, draft: MessageDraft, is_gone: Callable[[], bool]) -> tuple[MessageDraft, bool, str]:
+        clean = draft.masked(self.ports.masker(draft.characters, is_gone), self.ports.is_token)
         probe = self._message(clean, "", 0, "", draft.create_time or self.now, masked=False)
         return clean, clean != draft, " ".join(analyse(indexed_text(probe.create_time, probe.voice, (), probe.words)))
 

@@ -91,7 +91,7 @@ def _is_told_number(names: tuple[str, ...], number: str, find: Looks) -> bool:
     """Whether a number is a credential, by itself or by what it is the value of."""
     if len(number) >= FEWEST_OF_A_CARD and names and find(f"{names[0]}: {number}"):
         return True
-    return find.are_used_up or any(find(f"{name}: {number}") for name in find.telling(names))
+    return any(find.are_used_up or find(f"{name}: {number}") for name in find.telling(names))
 
 
 def _masked_string(piece: str, place: _Place, find: Looks, layer: int) -> str:
@@ -121,7 +121,7 @@ def _is_told(names: tuple[str, ...], value: str, find: Looks) -> bool:
     left = value.replace(MASK, "").strip()
     if not left:
         return False
-    return any(find(json.dumps({name: left}, ensure_ascii=False)) for name in find.telling(names))
+    return any(find.are_used_up or find(json.dumps({name: left}, ensure_ascii=False)) for name in find.telling(names))
 
 
 def _dumped(text: str) -> str:

@@ -21,7 +21,7 @@ _KEY_BLOCK = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*-----|\Z)", re.DOTALL
 )
 _MADE_UP = re.compile(r"(?=.*\d)(?=.*[^\W\d_])")
-LOOKS_A_CALL = 10  # how often each character of a call is looked at, at the most
+LOOKS_A_MESSAGE = 10  # how often each character of a message is looked at, at the most
 A_LOOK = 16  # characters that take as long as beginning to look
 LOOKS, LEAST_LOOKS = 8, 1 << 15  # how often each character is looked at, at the most, to tell where a credential is
 WIDTHS = (2, 4, 8)  # lines, blank ones too, over which a credential may go …
@@ -39,15 +39,16 @@ class Given(Exception):
 @dataclass(slots=True)
 class Looks:
     """
-    `find` over all texts of one call, so that the cost of a call is linear in its bytes.
+    `find` over all texts of one message, so that the cost of a message is linear in its bytes.
 
-    Where the call has looked at LOOKS_A_CALL times its characters, what is left counts as a credential without a look:
-    it is masked whole. Given is raised once `is_gone` says that nobody waits.
+    Each text is looked at once for certain. Where LOOKS_A_MESSAGE times the characters of the message were looked at,
+    the place of a credential is sought no more: a text that holds one is masked whole, and so is what stands beside a
+    name that may say that it is one. Given is raised once `is_gone` says that nobody waits.
     """
 
     find: Callable[[str], object]
     characters: int
-    """Of all texts of the call."""
+    """Of all texts of the message."""
     names_credential: Callable[[str], object] = bool
     """Whether a name may say of what stands beside it that it is a credential."""
     is_gone: Callable[[], bool] = lambda: False
@@ -56,18 +57,18 @@ class Looks:
 
     def __post_init__(self) -> None:
         """Begin with the whole budget."""
-        self._left = LOOKS_A_CALL * self.characters + LEAST_LOOKS
+        self._left = LOOKS_A_MESSAGE * self.characters + LEAST_LOOKS
 
     def __call__(self, text: str) -> object:
         """Look at a text."""
         if self.is_gone():
             raise Given
         self._left -= len(text) + A_LOOK
-        return self._left < 0 or self.find(text)
+        return self.find(text)
 
     @property
     def are_used_up(self) -> bool:
-        """Whether everything that follows is masked whole."""
+        """Whether what follows is looked at only once."""
         return self._left < 0
 
     def telling(self, names: Iterable[str]) -> Iterator[str]:
