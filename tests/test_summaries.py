@@ -107,6 +107,31 @@ async def test_an_earlier_daemons_threads_are_found_at_the_start(ports, clock):
     assert 0 == await again.step()
 
 
+async def test_threads_that_cannot_be_summed_up_keep_no_other_from_it_and_are_tried_once(ports, clock, monkeypatch):
+    memory = Local(ports, clock, user_id="alice")
+    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g1")
+    for n in range(5):  # what the host cleared, and then only lower trust left the prompts
+        key = ThreadKey(f"{n}", shared=False)
+        await append(key, [MessageDraft(content="We plan the garden")], Caller(user_id="alice"), ports, now=clock())
+        await memory.set_summary(f"{n}", "they plan the garden")
+        said = [MessageDraft(content=f"The garden is green, {m}") for m in range(12)]
+        await append(key, said, sandbox, ports, now=clock())
+        await memory.compact_thread(f"{n}", retain_recent=1)
+    await talk(memory)
+    await memory.compact_thread("t")
+    monkeypatch.setattr("memoryd.learning.summaries.MOST_WAITING", 2)
+    summaries = Summaries(ports, None, clock, pytest.fail)
+    for _ in range(5):
+        await summaries.find()
+        await summaries.step()
+    assert (await memory.summary("t")).summary
+    again = await ports.store.unsummarised_threads(limit=9)
+    assert 9 > len(again) > 0
+    for _, thread in again[:2]:
+        summaries._note(thread)
+    assert {} == summaries._waiting
+
+
 async def test_tools_and_less_trust_stay_out(ports, clock):
     memory = Local(ports, clock, user_id="alice")
     sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g1")

@@ -12,11 +12,12 @@ from memoryd.learning.summary import sum_up, wants_summary
 from memoryd.model.change import Applied
 from memoryd.model.conversation import Thread
 from memoryd.model.scope import Owner
+from memoryd.model.trust import Trust
 
 __all__ = ["Summaries"]
 
 LOOK_S = 2.0
-MOST_WAITING = 10_000  # threads that are noted; the rest are found at the next start
+MOST_WAITING = 10_000  # threads that are noted; the rest are found in the store once these are done
 
 
 class Summaries:
@@ -32,6 +33,10 @@ class Summaries:
         """Follow the commits of the store from here on; without a model it is by rules."""
         self._ports, self._model, self._clock, self._tell = ports, model, clock, tell
         self._waiting: dict[tuple[Owner, str], None] = {}
+        self._behind: str | None = ""
+        """The key of the thread up to which the store was looked through; None: to the end."""
+        self._in_vain: dict[tuple[Owner, str], _Seen] = {}
+        """What was there of threads that could not be summed up: as long as it is the same, they are left alone."""
         ports.store.on_commit(self._follow)
 
     def _follow(self, applied: Applied) -> None:
@@ -41,17 +46,21 @@ class Summaries:
 
     async def serve(self) -> None:
         """Sum up what waits until it is cancelled, that first which an earlier daemon left."""
-        try:
-            await self.find()
-        except Exception as error:  # noqa: BLE001  the store may be busy now; a thread is noted when it next grows
-            self._tell(type(error).__name__)
         while True:
+            try:
+                await self.find()
+            except Exception as error:  # noqa: BLE001  the store may be busy now: it is looked through later
+                self._tell(type(error).__name__)
             await self.step()
             await asyncio.sleep(LOOK_S)
 
     async def find(self) -> None:
-        """Note the threads that an earlier daemon left."""
-        for thread in await self._ports.store.unsummarised_threads(limit=MOST_WAITING):
+        """Note the next threads that an earlier daemon left, or that were too many to note."""
+        if self._behind is None:
+            return
+        found = await self._ports.store.unsummarised_threads(limit=MOST_WAITING, after=self._behind)
+        self._behind = found[-1][0] if len(found) == MOST_WAITING else None
+        for _, thread in found:
             self._note(thread)
 
     async def step(self) -> int:
@@ -63,12 +72,33 @@ class Summaries:
             try:
                 thread = await self._ports.store.thread(owner, thread_id)
                 if thread is not None:
-                    made += await sum_up(thread, self._model, self._ports, now=self._clock())
+                    made += await self._sum_up(thread)
             except Exception as error:  # noqa: BLE001  one thread keeps no other from it
                 self._tell(type(error).__name__)
             await asyncio.sleep(0)
         return made
 
+    async def _sum_up(self, thread: Thread) -> bool:
+        key = thread.owner, thread.id
+        is_made = await sum_up(thread, self._model, self._ports, now=self._clock())
+        self._in_vain.pop(key, None)
+        if not is_made and len(self._in_vain) < MOST_WAITING:
+            self._in_vain[key] = _seen(thread)
+        return is_made
+
     def _note(self, thread: Thread) -> None:
-        if wants_summary(thread) and len(self._waiting) < MOST_WAITING:
-            self._waiting[thread.owner, thread.id] = None
+        key = thread.owner, thread.id
+        if not wants_summary(thread) or self._in_vain.get(key) == _seen(thread):
+            return
+        if len(self._waiting) < MOST_WAITING:
+            self._waiting[key] = None
+        elif self._behind is None:
+            self._behind = ""
+
+
+_Seen = tuple[int, int, Trust]
+"""How far a thread has left its prompts, how far its summary goes, and of which trust that is."""
+
+
+def _seen(thread: Thread) -> _Seen:
+    return thread.view_seq, thread.summary_seq, thread.summary_trust

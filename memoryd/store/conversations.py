@@ -163,8 +163,12 @@ class ConversationStore(Protocol):
         """Return at most limit threads, of all owners, with an open session, changed before one time or after one."""
         ...
 
-    async def unsummarised_threads(self, *, limit: int) -> list[Thread]:
-        """Return at most limit threads, of all owners, of which messages left the prompts past `summed_up_seq`."""
+    async def unsummarised_threads(self, *, limit: int, after: str = "") -> list[tuple[str, Thread]]:
+        """
+        Return at most limit threads, of all owners, of which messages left the prompts past `summed_up_seq`.
+
+        In the order of a key, past the given one.
+        """
         ...
 
     async def pending_sessions(self, *, limit: int, after: str = "") -> list[tuple[str, Session]]:

@@ -294,8 +294,9 @@ class RamConversations:
         found = [one for one in self._threads.values() if one.session_id and not before <= one.update_time <= ahead]
         return sorted(found, key=lambda thread: thread.update_time)[:limit]
 
-    async def unsummarised_threads(self, *, limit: int) -> list[Thread]:
-        return [one for one in self._threads.values() if one.view_seq > one.summed_up_seq][:limit]
+    async def unsummarised_threads(self, *, limit: int, after: str = "") -> list[tuple[str, Thread]]:
+        found = ((repr(key), one) for key, one in self._threads.items() if one.view_seq > one.summed_up_seq)
+        return sorted(((key, one) for key, one in found if key > after), key=lambda held: held[0])[:limit]
 
     async def pending_sessions(self, *, limit: int, after: str = "") -> list[tuple[str, Session]]:
         found = ((repr(key), one) for key, one in self._sessions.items() if one.state is SessionState.PENDING)

@@ -303,13 +303,14 @@ class ConversationReads:
             thread_of,
         )
 
-    async def unsummarised_threads(self, *, limit: int) -> list[Thread]:
+    async def unsummarised_threads(self, *, limit: int, after: str = "") -> list[tuple[str, Thread]]:
         return await self._conversation_rows(
-            f"SELECT {', '.join(THREAD_COLUMNS)} FROM threads WHERE CAST(details->>'$.view_seq' AS BIGINT) > CASE"
+            f"SELECT name, {', '.join(THREAD_COLUMNS)} FROM threads WHERE name > ?"
+            " AND CAST(details->>'$.view_seq' AS BIGINT) > CASE"
             f" WHEN {_weight('trust')} > {_weight('summary_trust')} THEN 0"
-            f" ELSE coalesce(CAST(details->>'$.summary_seq' AS BIGINT), 0) END LIMIT {int(limit)}",
-            [],
-            thread_of,
+            f" ELSE coalesce(CAST(details->>'$.summary_seq' AS BIGINT), 0) END ORDER BY name LIMIT {int(limit)}",
+            [after],
+            lambda row: (str(row[0]), thread_of(row[1:])),
         )
 
     async def pending_sessions(self, *, limit: int, after: str = "") -> list[tuple[str, Session]]:
