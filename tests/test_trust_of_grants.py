@@ -45,6 +45,9 @@ def test_a_sandbox_that_repeats_the_host_changes_nothing_of_it(world):
             said = inside.add("The door code is secret.", tags=["b"], subjects=["Mallory"], metadata={"k": "v"})
         assert Outcome.REINFORCED is said.outcome
         assert ("tags", "subjects", "metadata") == said.untaken_fields
+        with world.inside(world.sandbox("add", user_id="uma", chat_ids=())) as adds:
+            told = adds.add("The door code is secret", tags=["a"])  # whether it has that tag is not for it to know
+        assert (("tags",), kept.id, "") == (told.untaken_fields, told.memory.id, told.memory.content)
         now = host.get(kept.id)
         assert replace(kept, reinforce_time=now.reinforce_time) == now
 

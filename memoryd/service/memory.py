@@ -18,7 +18,7 @@ from memoryd.model.memory import Draft, Kind
 from memoryd.model.query import Query
 from memoryd.model.results import AddResult
 from memoryd.service.gate import Call
-from memoryd.service.shown import memory_for
+from memoryd.service.shown import memory_for, result_for
 from memoryd.turns import in_turns
 from memoryd.v1 import memory_service_pb2 as pb
 from memoryd.wire.erased import erased_to_pb
@@ -49,14 +49,16 @@ class MemoryService:
             draft_from_pb(request), call.caller, self._ports, now=call.now, request_id=request.request_id
         )
         call.touched(_ids([result]))
-        return pb.AddMemoryResponse(result=result_to_pb(result))
+        return pb.AddMemoryResponse(result=result_to_pb(result_for(result, call)))
 
     async def BatchAddMemories(self, request: pb.BatchAddMemoriesRequest, call: Call) -> pb.BatchAddMemoriesResponse:
         results = await add.add_batch(
             _drafts(request), call.caller, self._ports, now=call.now, request_id=request.request_id
         )
         call.touched(_ids(results))
-        return pb.BatchAddMemoriesResponse(results=[result_to_pb(result) async for result in in_turns(results)])
+        return pb.BatchAddMemoriesResponse(
+            results=[result_to_pb(result_for(result, call)) async for result in in_turns(results)]
+        )
 
     async def SearchMemories(self, request: pb.SearchMemoriesRequest, call: Call) -> pb.SearchMemoriesResponse:
         query = Query(

@@ -7,11 +7,13 @@ from dataclasses import replace
 from memoryd.model.entity import Profile
 from memoryd.model.grant import Permission
 from memoryd.model.memory import Memory
+from memoryd.model.results import AddResult
 from memoryd.service.gate import Call
 
-__all__ = ["memory_for", "profile_for"]
+__all__ = ["memory_for", "profile_for", "result_for"]
 
 _READ = frozenset({Permission.LIST, Permission.GET})
+_SEARCHED = frozenset({Permission.SEARCH})
 
 
 def _may_read(call: Call) -> bool:
@@ -40,3 +42,11 @@ def profile_for(profile: Profile, name: str, call: Call) -> Profile:
     if _may_read(call):
         return profile
     return replace(profile, name=name, aliases=(), relations=(), summary="", merged_ids=())
+
+
+def result_for(result: AddResult, call: Call) -> AddResult:
+    """Return what became of a statement: of a memory that came another way, who only adds sees no text."""
+    known = result.memory
+    if known is None or known.grant_id == call.caller.grant_id or call.session.permissions & _SEARCHED:
+        return result
+    return replace(result, memory=memory_for(known, call))

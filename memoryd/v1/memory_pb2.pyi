@@ -797,7 +797,8 @@ class AddResult(google.protobuf.message.Message):
     @property
     def untaken_fields(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Of a REINFORCED one: the fields that came with the repetition and were not taken, because the memory is of higher
-        trust or came through another grant: "expire_time", "kind", "metadata" and so on. Empty: all were.
+        trust or came through another grant: "expire_time", "kind", "metadata" and so on, whether or not the memory says
+        the same there. Empty: all were.
         """
 
     def __init__(

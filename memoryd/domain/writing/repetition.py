@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from memoryd.domain.decay import EXTRACTION
 from memoryd.model import limits
@@ -77,18 +78,34 @@ def _takes_kind(known: Memory, draft: Draft) -> bool:
 
 
 def untaken(held: Memory, draft: Draft, new: Memory) -> tuple[str, ...]:
-    """Return the fields that a repetition brought and that the memory, as it is after it, does not have."""
-    taken = {
-        "kind": draft.kind in (Kind.FACT, held.kind),
-        "tags": {*map(fold, draft.tags)} <= {*map(fold, held.tags)},
-        "subjects": {*map(fold, draft.subjects)} <= {*map(fold, held.subjects)},
-        "category": draft.category in ("", held.category),
-        "metadata": draft.metadata.items() <= held.metadata.items(),
-        "event_time": draft.event_time in (None, held.event_time),
-        "decay_rate": draft.decay_rate in (None, held.decay_rate),
-        "expire_time": new.expire_time in (None, held.expire_time),
+    """
+    Return the fields that a repetition brought and that the memory, as it is after it, does not have.
+
+    Of a memory that it may not change these are all that it brought, without a look: who only adds learns nothing.
+    """
+    said = {
+        "kind": None if draft.kind is Kind.FACT else draft.kind,
+        "tags": draft.tags,
+        "subjects": draft.subjects,
+        "category": draft.category,
+        "metadata": draft.metadata,
+        "event_time": draft.event_time,
+        "decay_rate": draft.decay_rate,
+        "expire_time": new.expire_time,
     }
-    return tuple(name for name, is_taken in taken.items() if not is_taken)
+    brought = (name for name, value in said.items() if value or value == 0)
+    if not _may_change(held, new):
+        return tuple(brought)
+    return tuple(name for name in brought if not _holds(getattr(held, name), said[name]))
+
+
+def _holds(known: Any, said: Any) -> bool:
+    """Whether what is known of a field has what was said: of several values all of them."""
+    if isinstance(said, Mapping):
+        return bool(said.items() <= known.items())
+    if isinstance(said, tuple):
+        return {*map(fold, said)} <= {*map(fold, known)}
+    return bool(known == said)
 
 
 def _with_mentions(known: Sequence[Mention], new: Sequence[Mention], subjects: Iterable[str]) -> tuple[Mention, ...]:
