@@ -86,3 +86,12 @@ def test_an_excerpt_begins_before_the_words_that_stand_together():
     assert text == excerpt(text, words_of_prompt(["zebra"]), 1000)
     assert None is words_of_prompt(["of the"])
     excerpt("purple " * 40_000, words, 1000)
+
+
+def test_an_excerpt_near_the_end_has_its_size_and_short_words_stand_alone():
+    text = WALK * 80 + "the vault opens with a purple ribbon"
+    shown = excerpt(text, words_of_prompt(["What opens the vault?"]), 1000)
+    assert 900 < len(shown) <= 1001
+    assert text.endswith(shown.removeprefix("…"))
+    words = words_of_prompt(["Is Bo among the berries?"])
+    assert ["Bo", "berr", "berr"] == [match.group() for match in words.finditer("Bo, a bobbin, a bond, berry, berries")]

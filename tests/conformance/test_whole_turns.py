@@ -90,3 +90,10 @@ async def test_a_result_without_a_known_call_never_leads_a_page(memory):
     assert ["question 1", "answer 1"] == [message.content for message in page.messages]
     await memory.append("alone", MessageDraft(role="tool", content="42", tool_call_id="lost"))
     assert ["42"] == [one.content for one in (await memory.messages("alone", whole_turns=True)).messages]
+
+
+async def test_long_arguments_that_fit_no_budget_take_no_content_with_them(memory):
+    called = MessageDraft(role="assistant", content="I look it up", tool_calls=(ToolCall("f", "x" * 4_000, "c"),))
+    await memory.append("t", [called, MessageDraft(role="tool", content="the answer is 42", tool_call_id="c")])
+    page = await memory.messages("t", max_tokens=100, whole_turns=True)
+    assert ["I look it up", "the answer is 42"] == [message.content for message in page.messages]

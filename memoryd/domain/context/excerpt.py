@@ -6,14 +6,15 @@ import re
 from collections.abc import Sequence
 
 from memoryd.index.analysis import analyse_query
+from memoryd.model.conversation import CUT
 
-__all__ = ["CUT", "excerpt", "words_of_prompt"]
+__all__ = ["excerpt", "words_of_prompt"]
 
 BEFORE = 80  # characters that are shown before the place
 NEAR = 400  # characters within which words stand together
 MOST_WORDS = 24  # of a prompt, that are looked for
 MOST_PLACES = 200  # of one word
-CUT = "…"
+SHORT = 4  # letters of a stem below which a word must be just that: "a" begins too many
 
 
 def words_of_prompt(sentences: Sequence[str]) -> re.Pattern[str] | None:
@@ -21,14 +22,23 @@ def words_of_prompt(sentences: Sequence[str]) -> re.Pattern[str] | None:
     stems = list(dict.fromkeys(stem for one in sentences for stem in analyse_query(one)))[:MOST_WORDS]
     if not stems:
         return None
-    each = (re.escape(stem) if not stem.isascii() else rf"\b{re.escape(stem.removesuffix('i'))}" for stem in stems)
-    return re.compile("|".join(f"({one})" for one in each), re.IGNORECASE)
+    return re.compile("|".join(f"({_begins(stem)})" for stem in stems), re.IGNORECASE)
+
+
+def _begins(stem: str) -> str:
+    """Return what finds words with a stem: those that begin with it; a very short one stands alone."""
+    if not stem.isascii():
+        return re.escape(stem)
+    if len(stem) < SHORT:
+        return rf"\b{re.escape(stem)}\b"
+    return rf"\b{re.escape(stem.removesuffix('i'))}"  # "berri" is the stem of "berry" and "berries"
 
 
 def excerpt(text: str, words: re.Pattern[str] | None, size: int) -> str:
     """
     Return a text of at most `size` characters as it is, of a longer one what begins before the place that answers.
 
+    What begins there has at least about `size` characters: near the end it begins earlier.
     A word counts the more the fewer places it has; the place is where most of that stands within NEAR characters.
     """
     if len(text) <= size or words is None:
@@ -48,7 +58,7 @@ def excerpt(text: str, words: re.Pattern[str] | None, size: int) -> str:
         if total > best + 1e-9:
             best, first = total, at
         total -= weight
-    start = _word_before(text, first - BEFORE)
+    start = _word_before(text, min(first - BEFORE, len(text) - size + len(CUT)))
     return text if start <= 0 else f"{CUT}{text[start:]}"
 
 

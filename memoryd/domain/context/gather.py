@@ -7,9 +7,10 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 from memoryd.domain.context.budget import for_higher_trust
-from memoryd.domain.context.excerpt import CUT, excerpt, words_of_prompt
+from memoryd.domain.context.excerpt import excerpt, words_of_prompt
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
@@ -25,7 +26,7 @@ from memoryd.knowledge.language.fillers import is_filler
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextRequest
-from memoryd.model.conversation import Thread, WorkingMemory, message_key, place_of
+from memoryd.model.conversation import CUT, Thread, WorkingMemory, message_key, place_of
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import STATEMENTS, Filter, Query
 from memoryd.model.results import Hit, Leg, SearchResult
@@ -150,9 +151,14 @@ class Gatherer:
         """Return a memory, of a long one the part that answers."""
         if len(memory.content) <= MOST_OF_MEMORY or self._embedded is None:
             return memory
-        words = words_of_prompt(self._embedded.sentences)
-        text = excerpt(memory.content, words, MOST_OF_MEMORY)[:MOST_OF_MEMORY]
-        return replace(memory, content=text if memory.content.endswith(text) else f"{text.rstrip()}{CUT}")
+        text = excerpt(memory.content, self._words, MOST_OF_MEMORY)[: MOST_OF_MEMORY + len(CUT)]
+        ends = memory.content.endswith(text.removeprefix(CUT))
+        return replace(memory, content=text if ends else f"{text.rstrip()}{CUT}")
+
+    @cached_property
+    def _words(self) -> re.Pattern[str] | None:
+        """What finds the words of the prompt in a long text."""
+        return None if self._embedded is None else words_of_prompt(self._embedded.sentences)
 
     @property
     def most_memories(self) -> int:
@@ -296,7 +302,7 @@ class Gatherer:
         long = [memory for memory in kept if len(memory.content) > EXCERPTED]
         if not long or self._embedded is None:
             return list(kept)
-        words = words_of_prompt(self._embedded.sentences)
+        words = self._words
         whole: dict[Place, str] = {}
         for owner in dict.fromkeys(memory.owner for memory in long):
             places = {place_of(memory.key) for memory in long if memory.owner == owner}

@@ -18,7 +18,7 @@ from memoryd.knowledge.language.names import MOST_NAME_CHARACTERS, MOST_NAME_WOR
 from memoryd.knowledge.language.relative_times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextItem
-from memoryd.model.conversation import SOURCES, Role, place_of, source_label, tool_label
+from memoryd.model.conversation import CUT, SOURCES, Role, place_of, source_label, tool_label
 from memoryd.model.memory import VOUCHED, Kind, Memory
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.trust import Trust
@@ -40,7 +40,6 @@ _MARKS = re.compile(r"^\s*(?:(?:[-+*]|#{1,6}|>)(?:\s+|$))+")
 _WORD = re.compile(r"\w")
 _BREAK = re.compile(r"\s*[\n\r\u2028\u2029]\s*")
 LINE_BREAK = " ⏎ "  # stands for a line break of a message
-CUT = "…"
 MOST_OF_REMARK = 160  # characters of a newer statement that are shown with the one that it contests
 
 

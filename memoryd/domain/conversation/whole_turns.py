@@ -58,9 +58,15 @@ def _with_calls(messages: Sequence[Message], first: int) -> int:
 
 
 def _cut(page: list[Message], max_tokens: int, count: Count) -> list[Message]:
-    """Return messages with the longest contents cut, until all fit; arguments of tool calls stay whole."""
+    """
+    Return messages with the longest contents cut, until all fit; arguments of tool calls stay whole.
+
+    Where those alone do not fit, cutting would be in vain, and all stays as it is.
+    """
+    if sum(count(replace(message, content="").shown) for message in page) >= max_tokens:
+        return page
     sizes = [count(message.shown) for message in page]
-    for n in sorted(range(len(page)), key=lambda n: -sizes[n]):
+    for n in sorted((n for n, message in enumerate(page) if message.content), key=lambda n: -sizes[n]):
         over = sum(sizes) - max_tokens
         if over <= 0:
             break
