@@ -28,7 +28,9 @@ from memoryd.domain.people import decide, profiles
 from memoryd.domain.people.forget import forget_person
 from memoryd.domain.reading import browse
 from memoryd.domain.reading.history import history
+from memoryd.domain.reading.profile import profile_of
 from memoryd.domain.reading.recall import recall
+from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm
 from memoryd.embedding.scheduler import ScheduledEmbedder
@@ -222,6 +224,9 @@ class Local(LocalConversations):
 
     async def forget_user(self, *, dry_run=False):
         return await forget_user(self._caller, self.ports, now=self.clock(), dry_run=dry_run)
+
+    async def profile(self):
+        return await profile_of(self._caller, Scopes(self.ports), self.clock())
 
     async def stats(self):
         return await browse.stats(self._caller, self.ports, now=self.clock())

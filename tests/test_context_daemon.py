@@ -38,7 +38,9 @@ def test_what_has_nothing_to_do_with_a_prompt_is_left_out(daemon, user):
         client.append("t", [MessageDraft(content=fact) for fact in FACTS])
         client.set_working_memory("prefers short answers")
         for prompt in UNRELATED:
-            assert ["known_people", "working_memory"] == names(client.context(prompt)), prompt
+            built = client.context(prompt)
+            assert ["profile", "known_people", "working_memory"] == names(built), prompt
+            assert [FACTS[1]] == [line[2:] for line in built.sections[0].text.splitlines()[2:]]
         for prompt, answer in zip(
             ("Plan a dinner for Sarah", "What should I cook tonight?", "How do I deploy to staging?"),
             FACTS,
@@ -146,4 +148,4 @@ def test_the_command_shows_the_context_of_a_thread(memory, daemon, user):
     assert ["## Recent messages\n\n- [assistant] Nice\n"] == [one["text"] for one in json.loads(out)["sections"]]
     assert 2 == memory("context")[0]
     code, _, err = memory("context", "--thread", "cli:x", "--section", "recents")
-    assert (2, True) == (code, "must be one of known_people" in err)
+    assert (2, True) == (code, "must be one of profile, known_people" in err)

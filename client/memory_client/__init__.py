@@ -91,6 +91,7 @@ if TYPE_CHECKING:
         LegScore,
         MemoryCount,
         Page,
+        ProfileItem,
         SearchResult,
         Stats,
     )
@@ -190,6 +191,7 @@ __all__ = [
     "Permission",
     "PermissionDenied",
     "Profile",
+    "ProfileItem",
     "Proof",
     "Proposal",
     "ProposalNotFound",

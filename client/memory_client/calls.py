@@ -17,7 +17,7 @@ from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model.context import BuiltContext, ContextRequest
 from memoryd.model.memory import Draft, Memory
 from memoryd.model.query import Filter
-from memoryd.model.results import AddResult, Deleted, Page, SearchResult, Stats
+from memoryd.model.results import AddResult, Deleted, Page, ProfileItem, SearchResult, Stats
 from memoryd.model.validation import check_time
 from memoryd.v1 import context_service_pb2, memory_service_pb2
 from memoryd.wire.context import context_from_pb, request_to_pb
@@ -33,6 +33,7 @@ from memoryd.wire.memory import (
     stats_from_pb,
     time_from_pb,
 )
+from memoryd.wire.profile import profile_from_pb
 
 __all__ = [
     "ATTEMPTS",
@@ -253,6 +254,14 @@ def stats(identity: Identity) -> Call[Stats]:
     pb = memory_service_pb2
     return memory_call(
         "GetMemoryStats", build(pb.GetMemoryStatsRequest, identity), pb.GetMemoryStatsResponse, stats_from_pb
+    )
+
+
+def profile(identity: Identity) -> Call[list[ProfileItem]]:
+    """GetUserProfile."""
+    pb = memory_service_pb2
+    return memory_call(
+        "GetUserProfile", build(pb.GetUserProfileRequest, identity), pb.GetUserProfileResponse, profile_from_pb
     )
 
 

@@ -30,6 +30,7 @@ from memoryd.model.results import (
     DeletedMany,
     History,
     Page,
+    ProfileItem,
     SearchResult,
     Stats,
 )
@@ -250,6 +251,10 @@ class MemoryClient(Conversations, Operations):
     def restore(self, memory_id: str, *, request_id: str = "") -> Memory:
         """Undo a delete, or a supersession."""
         return self._send(calls.restore(self.identity, memory_id, request_id))
+
+    def profile(self) -> list[ProfileItem]:
+        """Return what is always true of the user, the most important first; every context begins with it."""
+        return self._send(calls.profile(self.identity))
 
     def stats(self) -> Stats:
         """Count what is visible."""

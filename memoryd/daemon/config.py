@@ -263,6 +263,12 @@ class ContextConfig:
     working_memory_chars: int = key_of(
         limits.DEFAULT_WORKING_MEMORY_CHARACTERS, "characters", "of working memory in a context", per_agent=True
     )
+    profile: bool = key_of(
+        True,
+        "",
+        "whether contexts begin with what is always true of the user; sections that a request names decide alone",
+        per_agent=True,
+    )
     tokenizers: str = key_of(
         "{data_dir}/tokenizers", "path", "tokenizers that requests may name: NAME.json or NAME/tokenizer.json"
     )

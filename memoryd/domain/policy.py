@@ -19,6 +19,7 @@ class ContextPolicy:
     max_memories: int = limits.DEFAULT_CONTEXT_MEMORIES
     max_tokens: int = limits.DEFAULT_CONTEXT_TOKENS
     working_memory_chars: int = limits.DEFAULT_WORKING_MEMORY_CHARACTERS
+    profile: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ DATED_KINDS = frozenset(kind.value for kind in HAPPENED)
 DATED_CODES = [KIND_CODES[kind] for kind in HAPPENED]
 SAID = KIND_CODES[Kind.EPISODE]
 EPOCH_DAY = EPOCH.toordinal()
-DTYPES = (np.int32, np.uint8, np.uint8, np.uint8, np.int64, np.bool_, np.bool_, np.bool_)
+DTYPES = (np.int32, np.uint8, np.uint8, np.uint8, np.uint8, np.int64, np.bool_, np.bool_, np.bool_)
 
 
 class Trait(NamedTuple):
@@ -99,7 +99,7 @@ class _Read(dict[tuple[str, str], int]):
     """Numbers what texts of the store say, by the kind of the memory and the text; each is read once."""
 
     def __init__(self) -> None:
-        self.asking, self.signs = array("B", [0]), array("B", [0])  # of UNREAD, which is replaced
+        self.asking, self.signs, self.standing = array("B", [0]), array("B", [0]), array("B", [0])  # UNREAD's: replaced
         self.days: dict[int, tuple[Days, ...]] = {}
         """Of what names any, by its number."""
 
@@ -114,6 +114,7 @@ class _Read(dict[tuple[str, str], int]):
         number = len(self.asking)
         self.asking.append(read.asking)
         self.signs.append(read.signs)
+        self.standing.append(read.standing)
         if read.days:
             self.days[number] = read.days
         return number
@@ -124,7 +125,7 @@ class Loading:
 
     def __init__(self) -> None:
         self.columns = Pieces(*DTYPES)
-        """Days, pieces, asking, signs, speakers, whether the assistant, whether said, whether trusted."""
+        """Days, pieces, asking, signs, standing, speakers, whether the assistant, whether said, whether trusted."""
         self.named = array("i"), array("i"), array("i")
         """The days that texts name: whose, first and last."""
         self.count = 0
@@ -140,7 +141,8 @@ class Loading:
         for place in np.flatnonzero(numbers == UNREAD).tolist():
             numbers[place] = read.number(_text_of(batch.unpack(batch.records[place]), read_text))
         # copies, as an array that lends its memory out cannot grow
-        asking, signs = (np.frombuffer(one.tobytes(), dtype=np.uint8)[numbers] for one in (read.asking, read.signs))
+        of_text = (read.asking, read.signs, read.standing)
+        of_text_now = (np.frombuffer(one.tobytes(), dtype=np.uint8)[numbers] for one in of_text)
         speakers, assistants = np.full(count, NO_SPEAKER, dtype=np.int64), np.zeros(count, dtype=np.bool_)
         for place, said in batch.said:
             voice = said.speaker, said.category
@@ -154,8 +156,7 @@ class Loading:
         self.columns.add(
             np.where(dated | happening, happened // DAY_US + EPOCH_DAY, UNDATED).astype(np.int32),
             np.minimum(MOST_PIECES, batch.characters // CHARACTERS_A_PIECE + 2).astype(np.uint8),
-            asking,
-            signs,
+            *of_text_now,
             speakers,
             assistants,
             kinds == SAID,
@@ -193,8 +194,10 @@ class Traits:
         """Begin with what is loaded."""
         loading = loading or Loading()
         columns = loading.columns.joined()
-        self._days, self._pieces, self._asking, self._signs, self._speaker, self._assistant = columns[:6]
-        days, speaker, said, trusted = (one.view() for one in (self._days, self._speaker, *columns[6:]))
+        self._days, self._pieces, self._asking, self._signs, self._standing, self._speaker, self._assistant = columns[
+            :7
+        ]
+        days, speaker, said, trusted = (one.view() for one in (self._days, self._speaker, *columns[7:]))
         self._named = loading.named
         self._all_speakers = _counts(speaker[speaker != NO_SPEAKER])
         """How many documents each speaker said, by the number of the name."""
@@ -212,6 +215,7 @@ class Traits:
         self._pieces.append(trait.pieces)
         self._asking.append(trait.text.asking)
         self._signs.append(trait.text.signs)
+        self._standing.append(trait.text.standing)
         self._speaker.append(speaker)
         self._assistant.append(trait.is_assistant)
         for days in trait.text.days:
@@ -230,7 +234,7 @@ class Traits:
     def erase(self, documents: NDArray[np.int64]) -> None:
         """Forget what the words of dead documents said: the days that they name, what they ask, who spoke."""
         self._days.view()[documents] = UNDATED
-        for column in (self._asking, self._signs, self._speaker):
+        for column in (self._asking, self._signs, self._standing, self._speaker):
             column.view()[documents] = 0
         columns = [np.frombuffer(column.tobytes(), dtype=np.int32) for column in self._named]
         kept = ~np.isin(columns[0], documents)
@@ -264,7 +268,7 @@ class Traits:
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
-        return 16 * len(self._days) + 12 * len(self._named[0]) + 100 * len(self._all_speakers) + self._lengths.nbytes
+        return 17 * len(self._days) + 12 * len(self._named[0]) + 100 * len(self._all_speakers) + self._lengths.nbytes
 
     @property
     def median_pieces(self) -> int:
@@ -285,6 +289,10 @@ class Traits:
         """Return which of some documents hold any of some signs."""
         held: NDArray[np.bool_] = (self._signs.view()[rows] & signs) != 0
         return held
+
+    def standing(self, count: int) -> NDArray[np.uint8]:
+        """Return of the first documents the TextTraits.standing; 0 of most."""
+        return self._standing.view(count)
 
     @property
     def trusts_speakers(self) -> bool:

@@ -14,6 +14,7 @@ from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count, check_id, check_ids, check_share, check_text
 
 __all__ = [
+    "ALWAYS_TRUE",
     "KNOWN_PEOPLE",
     "OTHER_THREADS",
     "RECALLED_MESSAGES",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
+ALWAYS_TRUE = "profile"
 KNOWN_PEOPLE = "known_people"
 RELEVANT_MEMORY = "relevant_memory"
 WEEKLY_INSIGHT = "weekly_insight"
@@ -39,6 +41,7 @@ RECALLED_MESSAGES = "recalled_messages"
 OTHER_THREADS = "other_threads"
 RECENT_MESSAGES = "recent_messages"
 SECTIONS = (
+    ALWAYS_TRUE,
     KNOWN_PEOPLE,
     RELEVANT_MEMORY,
     WEEKLY_INSIGHT,

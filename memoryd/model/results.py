@@ -117,6 +117,15 @@ class AddResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileItem:
+    """A statement that is always true of the user, or of somebody who was named."""
+
+    topic: str
+    """name, address, health, instruction, diet, language, home, household, work or dislike."""
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryCount:
     """How many memories of one kind, state and scope there are."""
 

@@ -8,7 +8,9 @@ from memoryd.domain.forgetting.everything import forget_user
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading import browse
 from memoryd.domain.reading.history import history
+from memoryd.domain.reading.profile import profile_of
 from memoryd.domain.reading.recall import recall
+from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add, restore
 from memoryd.domain.writing.confirm import confirm
 from memoryd.errors import InvalidArgument, LimitExceeded, MemorydError
@@ -34,6 +36,7 @@ from memoryd.wire.memory import (
     source_from_pb,
     stats_to_pb,
 )
+from memoryd.wire.profile import profile_to_pb
 
 __all__ = ["MemoryService"]
 
@@ -179,6 +182,11 @@ class MemoryService:
 
     async def GetMemoryStats(self, request: pb.GetMemoryStatsRequest, call: Call) -> pb.GetMemoryStatsResponse:  # noqa: ARG002  it only says who asks
         return stats_to_pb(await browse.stats(call.caller, self._ports, now=call.now))
+
+    async def GetUserProfile(self, request: pb.GetUserProfileRequest, call: Call) -> pb.GetUserProfileResponse:  # noqa: ARG002  it only says who asks
+        items = await profile_of(call.caller, Scopes(self._ports), call.now)
+        call.touched([item.memory.id for item in items])
+        return profile_to_pb(items)
 
     async def ForgetUser(self, request: pb.ForgetUserRequest, call: Call) -> pb.ForgetUserResponse:
         erased = await forget_user(call.caller, self._ports, now=call.now, dry_run=request.dry_run)

@@ -63,6 +63,7 @@ RULES: Mapping[str, Rule] = {
     "MemoryService/CorrectMemory": Rule(Permission.CORRECT, writes=True),
     "MemoryService/ConfirmMemory": Rule(Permission.CORRECT, writes=True),
     "MemoryService/GetMemoryStats": Rule(Permission.STATS),
+    "MemoryService/GetUserProfile": Rule(Permission.LIST),
     "MemoryService/ForgetUser": Rule(Permission.DELETE, writes=True),
     "EntityService/ListPeople": Rule(Permission.LIST),
     "EntityService/GetEntity": Rule(Permission.GET),

@@ -173,7 +173,7 @@ class ContextSection(google.protobuf.message.Message):
     TEXT_FIELD_NUMBER: builtins.int
     ITEMS_FIELD_NUMBER: builtins.int
     name: builtins.str
-    """Its name: "known_people", "relevant_memory", "weekly_insight", "working_memory", "thread_summary",
+    """Its name: "profile", "known_people", "relevant_memory", "weekly_insight", "working_memory", "thread_summary",
     "recalled_messages" (of this thread), "other_threads" or "recent_messages", in this order unless the request says.
     """
     text: builtins.str

@@ -31,7 +31,7 @@ class _PermissionEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enu
     PERMISSION_SEARCH: _Permission.ValueType  # 1
     """SearchMemories."""
     PERMISSION_LIST: _Permission.ValueType  # 2
-    """ListMemories and ListPeople."""
+    """ListMemories, GetUserProfile and ListPeople."""
     PERMISSION_GET: _Permission.ValueType  # 3
     """GetMemory, GetMemoryHistory and GetEntity."""
     PERMISSION_STATS: _Permission.ValueType  # 4
@@ -63,7 +63,7 @@ PERMISSION_UNSPECIFIED: Permission.ValueType  # 0
 PERMISSION_SEARCH: Permission.ValueType  # 1
 """SearchMemories."""
 PERMISSION_LIST: Permission.ValueType  # 2
-"""ListMemories and ListPeople."""
+"""ListMemories, GetUserProfile and ListPeople."""
 PERMISSION_GET: Permission.ValueType  # 3
 """GetMemory, GetMemoryHistory and GetEntity."""
 PERMISSION_STATS: Permission.ValueType  # 4

@@ -1006,6 +1006,81 @@ class GetMemoryStatsResponse(google.protobuf.message.Message):
 Global___GetMemoryStatsResponse: typing_extensions.TypeAlias = GetMemoryStatsResponse
 
 @typing.final
+class GetUserProfileRequest(google.protobuf.message.Message):
+    """Whose profile."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent whose memory is asked. Empty: "default"."""
+    user_id: builtins.str
+    """The user whose profile it is."""
+    chat_id: builtins.str
+    """The chat in which is asked; what this user said there of themselves counts too."""
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___GetUserProfileRequest: typing_extensions.TypeAlias = GetUserProfileRequest
+
+@typing.final
+class ProfileItem(google.protobuf.message.Message):
+    """One statement of a profile."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: builtins.int
+    MEMORY_FIELD_NUMBER: builtins.int
+    topic: builtins.str
+    """"name", "address", "health", "instruction", "diet", "language", "home", "household", "work" or "dislike"."""
+    @property
+    def memory(self) -> memoryd.v1.memory_pb2.Memory:
+        """The statement."""
+
+    def __init__(
+        self,
+        *,
+        topic: builtins.str = ...,
+        memory: memoryd.v1.memory_pb2.Memory | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["memory", b"memory"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["memory", b"memory", "topic", b"topic"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ProfileItem: typing_extensions.TypeAlias = ProfileItem
+
+@typing.final
+class GetUserProfileResponse(google.protobuf.message.Message):
+    """The profile."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    ITEMS_FIELD_NUMBER: builtins.int
+    @property
+    def items(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___ProfileItem]:
+        """Its statements, the most important first."""
+
+    def __init__(
+        self,
+        *,
+        items: collections.abc.Iterable[Global___ProfileItem] | None = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["items", b"items"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___GetUserProfileResponse: typing_extensions.TypeAlias = GetUserProfileResponse
+
+@typing.final
 class ForgetUserRequest(google.protobuf.message.Message):
     """Whose memory to erase."""
 

@@ -107,6 +107,11 @@ class MemoryServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsResponse.FromString,
                 _registered_method=True)
+        self.GetUserProfile = channel.unary_unary(
+                '/memoryd.v1.MemoryService/GetUserProfile',
+                request_serializer=memoryd_dot_v1_dot_memory__service__pb2.GetUserProfileRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_memory__service__pb2.GetUserProfileResponse.FromString,
+                _registered_method=True)
         self.ForgetUser = channel.unary_unary(
                 '/memoryd.v1.MemoryService/ForgetUser',
                 request_serializer=memoryd_dot_v1_dot_memory__service__pb2.ForgetUserRequest.SerializeToString,
@@ -249,6 +254,15 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetUserProfile(self, request, context):
+        """Returns what is always true of the user, the most important first: name, how to address them, health, standing
+        instructions, diet, language, home, household, work, strong dislikes; at most 50. It is what the section "profile"
+        of a context is made of. Idempotent. The caller must hold "list".
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ForgetUser(self, request, context):
         """Erases all that the calling user has with this agent, for good and in one transaction: memories in every state,
         people, conversations, sessions and working memory. What was said in chats stays with the chat. The caller must
@@ -322,6 +336,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.GetMemoryStats,
                     request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsResponse.SerializeToString,
+            ),
+            'GetUserProfile': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetUserProfile,
+                    request_deserializer=memoryd_dot_v1_dot_memory__service__pb2.GetUserProfileRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_memory__service__pb2.GetUserProfileResponse.SerializeToString,
             ),
             'ForgetUser': grpc.unary_unary_rpc_method_handler(
                     servicer.ForgetUser,
@@ -666,6 +685,33 @@ class MemoryService(object):
             '/memoryd.v1.MemoryService/GetMemoryStats',
             memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsRequest.SerializeToString,
             memoryd_dot_v1_dot_memory__service__pb2.GetMemoryStatsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetUserProfile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.MemoryService/GetUserProfile',
+            memoryd_dot_v1_dot_memory__service__pb2.GetUserProfileRequest.SerializeToString,
+            memoryd_dot_v1_dot_memory__service__pb2.GetUserProfileResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -110,6 +110,11 @@ class MemoryServiceStub:
     """
     GetMemoryStats: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryStatsRequest, memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]
     """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
+    GetUserProfile: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetUserProfileRequest, memoryd.v1.memory_service_pb2.GetUserProfileResponse]
+    """Returns what is always true of the user, the most important first: name, how to address them, health, standing
+    instructions, diet, language, home, household, work, strong dislikes; at most 50. It is what the section "profile"
+    of a context is made of. Idempotent. The caller must hold "list".
+    """
     ForgetUser: grpc.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.ForgetUserRequest, memoryd.v1.memory_service_pb2.ForgetUserResponse]
     """Erases all that the calling user has with this agent, for good and in one transaction: memories in every state,
     people, conversations, sessions and working memory. What was said in chats stays with the chat. The caller must
@@ -206,6 +211,11 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     GetMemoryStats: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetMemoryStatsRequest, memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]  # type: ignore[assignment]
     """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
+    GetUserProfile: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.GetUserProfileRequest, memoryd.v1.memory_service_pb2.GetUserProfileResponse]  # type: ignore[assignment]
+    """Returns what is always true of the user, the most important first: name, how to address them, health, standing
+    instructions, diet, language, home, household, work, strong dislikes; at most 50. It is what the section "profile"
+    of a context is made of. Idempotent. The caller must hold "list".
+    """
     ForgetUser: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.memory_service_pb2.ForgetUserRequest, memoryd.v1.memory_service_pb2.ForgetUserResponse]  # type: ignore[assignment]
     """Erases all that the calling user has with this agent, for good and in one transaction: memories in every state,
     people, conversations, sessions and working memory. What was said in chats stays with the chat. The caller must
@@ -371,6 +381,17 @@ class MemoryServiceServicer(metaclass=abc.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.memory_service_pb2.GetMemoryStatsResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.GetMemoryStatsResponse]]:
         """Counts what the caller sees. Idempotent. The caller must hold "stats"."""
+
+    @abc.abstractmethod
+    def GetUserProfile(
+        self,
+        request: memoryd.v1.memory_service_pb2.GetUserProfileRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.memory_service_pb2.GetUserProfileResponse, collections.abc.Awaitable[memoryd.v1.memory_service_pb2.GetUserProfileResponse]]:
+        """Returns what is always true of the user, the most important first: name, how to address them, health, standing
+        instructions, diet, language, home, household, work, strong dislikes; at most 50. It is what the section "profile"
+        of a context is made of. Idempotent. The caller must hold "list".
+        """
 
     @abc.abstractmethod
     def ForgetUser(

@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from memory_cli.common import Declined, Partly, Usage
-from memory_cli.memories import add, confirm, context, correct, delete, get, list_memories, search, undelete
+from memory_cli.memories import add, confirm, context, correct, delete, get, list_memories, profile, search, undelete
 from memory_cli.output import as_json, moment, one_line, size
 from memory_cli.parser import make_parser, refuse_empty
 from memory_cli.people import forget, people, person
@@ -138,6 +138,7 @@ COMMANDS: dict[str, Callable[[Any, argparse.Namespace], None]] = {
     "summary": summary,
     "working-memory": working_memory,
     "context": context,
+    "profile": profile,
     "stats": _stats,
     "whoami": _whoami,
 }

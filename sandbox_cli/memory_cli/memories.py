@@ -158,6 +158,19 @@ def list_memories(client: Any, args: argparse.Namespace) -> None:
         print(f"… more: the same with --limit {2 * args.limit}, or with --all", file=sys.stderr)
 
 
+def profile(client: Any, args: argparse.Namespace) -> None:
+    """Show what is always true of the user."""
+    items = client.profile()
+    if args.json:
+        print(list_json("items", items, more=False))
+        return
+    known = shortest_ids(item.memory.id for item in items)
+    for item in items:
+        print(f"{item.topic:<11}  {memory_line(item.memory, known[item.memory.id])}")
+    if not items:
+        print("nothing is known yet that is always true of this user", file=sys.stderr)
+
+
 def _show(memory: Any, args: argparse.Namespace) -> None:
     if args.json:
         print(as_json(memory))

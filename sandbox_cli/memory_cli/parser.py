@@ -367,6 +367,11 @@ def _add_telling(command: Command) -> None:
         "--tokenizer", metavar="NAME", default="", help="what counts the tokens; installed at the host"
     )
 
+    command(
+        "profile",
+        "show what is always true of the user: every context begins with it",
+        "  memory profile\n  memory profile --json\n",
+    )
     command("stats", "count what is remembered", "  memory stats\n")
     command("whoami", "show which identity and which daemon this is", "  memory whoami\n")
 
@@ -378,6 +383,6 @@ _COMMANDS = {
     "correct confirm history why": _add_deciding,
     "people person forget": _add_people,
     "threads log summary working-memory": add_talking,
-    "context stats whoami": _add_telling,
+    "context profile stats whoami": _add_telling,
 }
 """What adds which commands: making all of them takes 5 ms, and one is wanted."""

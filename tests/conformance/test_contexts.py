@@ -21,6 +21,7 @@ def said(*texts: str) -> list[MessageDraft]:
 async def filled(memory):
     """A user with people, memories, an insight, working memories and two threads."""
     await memory.add("my wife Sarah likes curry")
+    await memory.add("I work at Acme")
     await memory.add("Alice was busy with the launch", kind=Kind.REFLECTION)
     await memory.append("old", said("where did we eat curry", "at the Thai place in Rome"))
     await memory.append("t", said("the curry was hot", "more milk then", *(f"invoice {n}" for n in range(12))))
@@ -36,9 +37,10 @@ def lines(built, name: str) -> list[str]:
 
 async def test_a_context_of_a_thread_has_all_sections_in_order(memory):
     await filled(memory)
-    built = await memory.context("curry with Sarah and the launch", thread_id="t", **LOW)
+    built = await memory.context("curry with Sarah and the launch", thread_id="t", max_memories=1, **LOW)
     assert list(SECTIONS) == [section.name for section in built.sections]
     assert built.text == f"{OPEN}\n" + "\n".join(section.text for section in built.sections) + f"{CLOSE}\n"
+    assert ["- I work at Acme"] == lines(built, "profile")
     assert ["- my wife Sarah likes curry (about Sarah)"] == lines(built, "relevant_memory")
     assert ["- Alice was busy with the launch"] == lines(built, "weekly_insight")
     assert ["- Goals", "- finish the report", "- prefers short answers"] == lines(built, "working_memory")
@@ -73,20 +75,20 @@ async def test_sections_are_chosen_and_ordered_by_the_request(memory):
     wanted = ["recent_messages", "known_people"]
     built = await memory.context("Sarah", thread_id="t", sections=wanted, **LOW)
     assert wanted == [section.name for section in built.sections]
-    with pytest.raises(InvalidArgument, match=r"sections\[1\] is 'people'; it must be one of known_people"):
+    with pytest.raises(InvalidArgument, match=r"sections\[1\] is 'people'; it must be one of profile, known_people"):
         await memory.context("Sarah", sections=["known_people", "people"])
 
 
 async def test_without_a_thread_its_sections_are_left_out_and_without_a_prompt_all_that_is_searched(memory):
     await filled(memory)
-    built = await memory.context("curry", **LOW)
-    assert ["known_people", "relevant_memory", "weekly_insight", "working_memory", "other_threads"] == [
+    built = await memory.context("curry", max_memories=1, **LOW)
+    assert ["profile", "known_people", "relevant_memory", "weekly_insight", "working_memory", "other_threads"] == [
         section.name for section in built.sections
     ]
     assert ["- prefers short answers"] == lines(built, "working_memory")
     assert {"old", "t"} == {item.thread_id for item in built.sections[-1].items}
     latest = await memory.context("", thread_id="t")
-    assert ["weekly_insight", "working_memory", "thread_summary", "recent_messages"] == [
+    assert ["profile", "weekly_insight", "working_memory", "thread_summary", "recent_messages"] == [
         s.name for s in latest.sections
     ]
 

@@ -15,6 +15,7 @@ from memoryd.domain.context.render import Line
 from memoryd.domain.tokens import Measure
 from memoryd.index.analysis import analyse
 from memoryd.model.context import (
+    ALWAYS_TRUE,
     KNOWN_PEOPLE,
     OTHER_THREADS,
     RECALLED_MESSAGES,
@@ -33,6 +34,7 @@ __all__ = ["ORDER", "Learnt", "Part", "compose", "for_higher_trust"]
 ORDER = (
     RECENT_MESSAGES,
     WORKING_MEMORY,
+    ALWAYS_TRUE,
     RELEVANT_MEMORY,
     THREAD_SUMMARY,
     KNOWN_PEOPLE,
@@ -41,6 +43,7 @@ ORDER = (
     WEEKLY_INSIGHT,
 )
 SHARES = {
+    ALWAYS_TRUE: 1,
     WORKING_MEMORY: 2,
     RELEVANT_MEMORY: 4,
     THREAD_SUMMARY: 2,
@@ -49,10 +52,13 @@ SHARES = {
     OTHER_THREADS: 1,
     WEEKLY_INSIGHT: 1,
 }
-"""Sixteenths of the tokens that are kept for each; recent messages come first and so have the other two at least."""
+"""Sixteenths of the tokens that are kept for each; recent messages come first and so have the other one at least."""
 SIXTEENTHS = 16
+MOST_SHARES = {ALWAYS_TRUE: 0.15}
+"""Of the tokens that a section may have at the most, however many are left."""
 SHARE_OF_TRUST = 2  # half of a section's room is for higher trust than a sandbox's, as far as that needs it
 HEADINGS = {
+    ALWAYS_TRUE: "## Always true",
     KNOWN_PEOPLE: "## Known people",
     RELEVANT_MEMORY: "## Relevant memory",
     WEEKLY_INSIGHT: "## Weekly insight",
@@ -143,6 +149,10 @@ def compose(
         if told:
             sized[RELEVANT_MEMORY] = sized[RELEVANT_MEMORY].without(told)
             continue
+        relevant = {line.key for line in chosen.get(RELEVANT_MEMORY, ())}
+        if any(line.key in relevant for line in chosen.get(ALWAYS_TRUE, ())):  # nothing is told twice
+            sized[ALWAYS_TRUE] = sized[ALWAYS_TRUE].without(relevant)
+            continue
         sections = [_section(name, chosen[name]) for name in order if chosen.get(name)]
         text = "\n".join(section.text for section in sections)
         text = f"{OPEN}\n{text}{CLOSE}\n" if text else ""
@@ -189,7 +199,9 @@ def _chosen(
         if name == RECALLED_MESSAGES:
             one = one.without({line.key for line in chosen.get(RECENT_MESSAGES, ())})
         later = sum(kept[other] for other in names[n + 1 :])
-        chosen[name], used[name] = _fitting(one, max(0, room - sum(used.values()) - later), measure)
+        left = max(0, room - sum(used.values()) - later)
+        most = int(room * MOST_SHARES[name]) if name in MOST_SHARES else left
+        chosen[name], used[name] = _fitting(one, min(left, most), measure)
     return chosen, used
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +11,7 @@ from datetime import datetime
 from memoryd.domain.context.budget import Learnt, Part, compose
 from memoryd.domain.context.gather import Gatherer, Recalled
 from memoryd.domain.context.render import Line, Shown, memory_line, message_line, person_line, text_lines
+from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.presentation import present_one
 from memoryd.domain.reading.recall import Prompt
@@ -19,6 +20,7 @@ from memoryd.index.analysis import analyse
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.context import (
+    ALWAYS_TRUE,
     KNOWN_PEOPLE,
     OTHER_THREADS,
     RECALLED_MESSAGES,
@@ -58,6 +60,7 @@ def searched_by(prompt: str) -> str:
 class _Gathered:
     """What the sections could say, not rendered yet."""
 
+    profile: list[Memory] = field(default_factory=list)
     people: list[Line] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
     newer: dict[str, Memory] = field(default_factory=dict)
@@ -84,7 +87,7 @@ async def build_context(
     policy = ports.policy.of(caller.agent_id)
     measure = await _measure(request.tokenizer, ports)
     tokens = request.max_tokens or policy.context.max_tokens
-    order = [name for name in request.sections or SECTIONS if name in allowed]
+    order = [name for name in request.sections or _wanted(policy) if name in allowed]
     prompt = searched_by(without_recalled(request.prompt)).strip()
     embedded = Prompt(prompt, caller, ports) if prompt else None
     with embedded or nullcontext():
@@ -113,6 +116,11 @@ async def build_context(
     return BuiltContext(text, tuple(sections), count, skipped, tuple(gatherer.legs), gatherer.embedding_s)
 
 
+def _wanted(policy: Policy) -> Sequence[str]:
+    """Return the sections of a request that names none."""
+    return SECTIONS if policy.context.profile else [name for name in SECTIONS if name != ALWAYS_TRUE]
+
+
 async def _measure(tokenizer: str, ports: Ports) -> Measure:
     return await asyncio.to_thread(ports.tokenizer, tokenizer) if tokenizer else ESTIMATE
 
@@ -136,6 +144,8 @@ async def _gather(gatherer: Gatherer, wanted: frozenset[str], tokens: int) -> _G
         found.summary = gatherer.summary()
     if wanted & {RECENT_MESSAGES, RECALLED_MESSAGES}:
         found.recent = await gatherer.recent(tokens * MOST_BYTES_A_TOKEN)
+    if ALWAYS_TRUE in wanted:
+        found.profile = await gatherer.profile()
     if KNOWN_PEOPLE in wanted:
         found.people = [person_line(root, people) for root, people in await gatherer.people()]
     if RELEVANT_MEMORY in wanted:
@@ -165,6 +175,7 @@ def _parts(found: _Gathered, shown: Shown, working_memory_chars: int) -> list[Pa
     """Return the sections with their lines, rendered."""
     recent = tuple(message_line(memory, shown, place=0, dated=False) for memory in found.recent)
     return [
+        Part(ALWAYS_TRUE, tuple(memory_line(memory, shown.zone) for memory in found.profile)),
         Part(KNOWN_PEOPLE, tuple(found.people)),
         Part(RELEVANT_MEMORY, tuple(_relevant_lines(found, shown)), found.most_memories),
         Part(WEEKLY_INSIGHT, () if found.insight is None else (memory_line(found.insight, shown.zone),)),

@@ -14,6 +14,7 @@ from memoryd.domain.context.excerpt import excerpt, words_of_prompt
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
+from memoryd.domain.reading.profile import profile_of
 from memoryd.domain.reading.recall import Prompt, find
 from memoryd.domain.scopes import EpisodeScopes, Scopes
 from memoryd.domain.subjects import known_people, people_of
@@ -173,6 +174,12 @@ class Gatherer:
             return latest
         hits = await self._find(REFLECTIONS, CLOSEST_INSIGHTS, self._scopes)
         return latest if latest.id in {hit.memory.id for hit in hits} else None
+
+    async def profile(self) -> list[Memory]:
+        """Return what is always true of the user and of whom the prompt names, the most important first."""
+        found = await profile_of(self._caller, self._scopes, self._now, named=await self._named())
+        excluded = self._request.exclude_session_ids
+        return [item.memory for item in found if item.memory.source.session_id not in excluded]
 
     async def people(self) -> list[tuple[str, Directory]]:
         """Return who is known, those named in the prompt first; nobody without a prompt."""

@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from memoryd.knowledge.language.dates import Days, days_named
 from memoryd.knowledge.language.questions import question_share, signs_of
+from memoryd.knowledge.profile import Standing, Topic, standing_of
 
-__all__ = ["SHARES", "TextTraits", "as_text", "forget_texts", "from_text", "read_once", "read_text"]
+__all__ = ["SHARES", "TextTraits", "as_text", "forget_texts", "from_text", "read_once", "read_text", "topic_in"]
 
-VERSION = "1"  # of how texts are read: what was read in another way is read again
+VERSION_OF_SAID, VERSION = "1", "2"  # of how messages and statements are read: what was read otherwise is read again
 SHARES = 255  # a share as a byte
+OF_USER = 128  # with the number of a topic: it is said of the user
 MOST_KEPT = 512  # texts: those of a commit, which the store and the index read
 
 
@@ -26,12 +28,24 @@ class TextTraits(NamedTuple):
     """What stands in it, as `questions.Signs`."""
     days: tuple[Days, ...]
     """The days that it names."""
+    standing: int = 0
+    """What it says that is always true: the number of the topic, and OF_USER with it; 0 of most, and of a message."""
 
 
 def read_text(content: str, day: date, *, is_said: bool, is_dated: bool) -> TextTraits:
     """Read a text; its relative dates are seen from a day. What is not dated may tell of habits."""
     asking = math.ceil(question_share(content) * SHARES) if is_said else 0
-    return TextTraits(asking, int(signs_of(content)), tuple(days_named(content, day, habits=not is_dated)))
+    days = tuple(days_named(content, day, habits=not is_dated))
+    return TextTraits(asking, int(signs_of(content)), days, 0 if is_said else _number_of(standing_of(content)))
+
+
+def topic_in(standing: int) -> tuple[Topic, bool]:
+    """Return the topic of a TextTraits.standing that is not 0, and whether it is said of the user."""
+    return Topic(standing % OF_USER), standing >= OF_USER
+
+
+def _number_of(standing: Standing | None) -> int:
+    return 0 if standing is None else standing.topic | (OF_USER if standing.of_user else 0)
 
 
 read_once = lru_cache(MOST_KEPT)(read_text)
@@ -46,13 +60,20 @@ def forget_texts() -> None:
 def as_text(traits: TextTraits, *, is_said: bool, is_dated: bool) -> str:
     """Return what was read as text, with how it was read."""
     days = (f"{first}-{last}" for first, last in traits.days)
-    return " ".join([f"{VERSION}{is_said:d}{is_dated:d}", str(traits.asking), str(traits.signs), *days])
+    first = traits.asking if is_said else traits.standing  # a statement never asks
+    return " ".join([_way(is_said=is_said, is_dated=is_dated), str(first), str(traits.signs), *days])
+
+
+def _way(*, is_said: bool, is_dated: bool) -> str:
+    return f"{VERSION_OF_SAID if is_said else VERSION}{is_said:d}{is_dated:d}"
 
 
 def from_text(text: str, *, is_said: bool, is_dated: bool) -> TextTraits | None:
     """Return what such a text says; None where it was not read, or in another way."""
     way, *values = text.split() or [""]
-    if way != f"{VERSION}{is_said:d}{is_dated:d}":
+    if way != _way(is_said=is_said, is_dated=is_dated):
         return None
-    asking, signs, *days = values
-    return TextTraits(int(asking), int(signs), tuple(Days(*map(int, one.split("-"))) for one in days))
+    first, signs, *named = values
+    days = tuple(Days(*map(int, one.split("-"))) for one in named)
+    asking, standing = (int(first), 0) if is_said else (0, int(first))
+    return TextTraits(asking, int(signs), days, standing)

@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/memory
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_memory_subparsers=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context stats whoami completion)
+_shtab_memory_subparsers=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context profile stats whoami completion)
 
 _shtab_memory_add_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --shared --about --tag --kind --category --meta --key --expires --at --confidence --speaker --request-id)
 _shtab_memory_search_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json -n --limit --min-score --explain --as-of --why-not --about --tag --kind --category --meta --since --until --include-expired --include-superseded)
@@ -25,6 +25,7 @@ _shtab_memory_log_option_strings=(-h --help --user --chat --agent --endpoint --t
 _shtab_memory_working_memory_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --thread --shared --set --clear)
 _shtab_memory_summary_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --shared --set --clear)
 _shtab_memory_context_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json --thread --shared --max-tokens --max-memories --recent --recalled --min-score --section --exclude-thread --exclude-session --tokenizer)
+_shtab_memory_profile_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json)
 _shtab_memory_stats_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json)
 _shtab_memory_whoami_option_strings=(-h --help --user --chat --agent --endpoint --timeout --json)
 _shtab_memory_completion_option_strings=(-h --help)
@@ -35,7 +36,7 @@ _shtab_memory_search___kind_choices=(fact preference event procedure reflection 
 _shtab_memory_list___kind_choices=(fact preference event procedure reflection episode)
 _shtab_memory_delete___kind_choices=(fact preference event procedure reflection episode)
 _shtab_memory_completion_pos_0_choices=(bash zsh fish)
-_shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context stats whoami completion)
+_shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context profile stats whoami completion)
 
 _shtab_memory_add_pos_0_nargs=+
 _shtab_memory_add__h_nargs=0
@@ -133,6 +134,9 @@ _shtab_memory_context__h_nargs=0
 _shtab_memory_context___help_nargs=0
 _shtab_memory_context___json_nargs=0
 _shtab_memory_context___shared_nargs=0
+_shtab_memory_profile__h_nargs=0
+_shtab_memory_profile___help_nargs=0
+_shtab_memory_profile___json_nargs=0
 _shtab_memory_stats__h_nargs=0
 _shtab_memory_stats___help_nargs=0
 _shtab_memory_stats___json_nargs=0

@@ -49,7 +49,7 @@ function _shtab_memory_using
   test "$_shtab_memory_cmdpath" = "$argv"
 end
 
-set -g _shtab_memory_commands add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context stats whoami completion
+set -g _shtab_memory_commands add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context profile stats whoami completion
 set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --category --channel --chat --confidence --delete --endpoint --exclude-session --exclude-thread --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --recalled --recent --rename --request-id --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --until --user --why-not -n
 
 complete -c memory -e
@@ -303,6 +303,14 @@ complete -c memory -n '_shtab_memory_using context' -l section -x -d 'only these
 complete -c memory -n '_shtab_memory_using context' -l exclude-thread -x -d 'without its messages; may be repeated'
 complete -c memory -n '_shtab_memory_using context' -l exclude-session -x -d 'without its messages; may be repeated'
 complete -c memory -n '_shtab_memory_using context' -l tokenizer -x -d 'what counts the tokens; installed at the host'
+complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a profile -d 'Show what is always true of the user: every context begins with it.'
+complete -c memory -n '_shtab_memory_using profile' -s h -l help -d 'show this help message and exit'
+complete -c memory -n '_shtab_memory_using profile' -l user -x -d 'user id (default: $MEMORY_USER_ID)'
+complete -c memory -n '_shtab_memory_using profile' -l chat -x -d 'chat id (default: $MEMORY_CHAT_ID)'
+complete -c memory -n '_shtab_memory_using profile' -l agent -x -d 'agent id (default: $MEMORY_AGENT_ID, else '"'"'default'"'"')'
+complete -c memory -n '_shtab_memory_using profile' -l endpoint -x -d 'unix:///path or host:port (default: $MEMORY_ENDPOINT)'
+complete -c memory -n '_shtab_memory_using profile' -l timeout -x -d 'give up after so long (10)'
+complete -c memory -n '_shtab_memory_using profile' -l json -d 'print JSON with the field names of the contract'
 complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a stats -d 'Count what is remembered.'
 complete -c memory -n '_shtab_memory_using stats' -s h -l help -d 'show this help message and exit'
 complete -c memory -n '_shtab_memory_using stats' -l user -x -d 'user id (default: $MEMORY_USER_ID)'

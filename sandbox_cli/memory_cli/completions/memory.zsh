@@ -22,6 +22,7 @@ _shtab_memory_commands() {
     log:'Show what was said in a conversation, or search it.'
     people:'List who is known.'
     person:'Show what is known of somebody or something.'
+    profile:'Show what is always true of the user: every context begins with it.'
     search:'Find what answers a question, best first.'
     stats:'Count what is remembered.'
     summary:'Show or set what sums a conversation up.'
@@ -290,6 +291,19 @@ _shtab_memory_person_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memory_person_defaults_added=0
 
+_shtab_memory_profile_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
+  "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
+  "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
+  "--timeout[give up after so long (10)]:SECONDS:"
+  "--json[print JSON with the field names of the contract]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memory_profile_defaults_added=0
+
 _shtab_memory_search_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
@@ -458,6 +472,7 @@ _shtab_memory() {
         log) _arguments -C -s $_shtab_memory_log_options ;;
         people) _arguments -C -s $_shtab_memory_people_options ;;
         person) _arguments -C -s $_shtab_memory_person_options ;;
+        profile) _arguments -C -s $_shtab_memory_profile_options ;;
         search) _arguments -C -s $_shtab_memory_search_options ;;
         stats) _arguments -C -s $_shtab_memory_stats_options ;;
         summary) _arguments -C -s $_shtab_memory_summary_options ;;

@@ -1,0 +1,121 @@
+"""
+Telling what belongs into a profile: statements about one person that matter whatever is asked.
+
+By words alone, in the languages of `lexicon`: a topic, and whether it is said of the user or of somebody else. A text
+that is long, asks, or tells how it used to be is none.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from typing import NamedTuple
+
+from memoryd.knowledge.profile.lexicon import PATTERNS, beginnings
+
+__all__ = ["CATEGORIES", "ONE_AT_A_TIME", "Standing", "Topic", "standing_of", "topic_of_category"]
+
+MOST_CHARACTERS = 400  # of a text that is read: a profile is no place for notes
+
+LEAD = 9  # characters of a pattern's own words in which the user may be named: "the user's …"
+MOST_BEFORE = 4  # words before a topic in a note that names nobody
+
+
+class Topic(IntEnum):
+    """What a statement of a profile is about; the most important first."""
+
+    NAME = 1
+    """The user's name."""
+    ADDRESS = 2
+    """How to address the user: a nickname, pronouns."""
+    HEALTH = 3
+    """Allergies, illnesses, disabilities."""
+    INSTRUCTION = 4
+    """What the assistant shall always or never do."""
+    DIET = 5
+    LANGUAGE = 6
+    HOME = 7
+    HOUSEHOLD = 8
+    WORK = 9
+    DISLIKE = 10
+
+
+ONE_AT_A_TIME = frozenset({Topic.NAME, Topic.ADDRESS, Topic.HOME})
+"""Topics of which the newest statement counts alone."""
+
+
+class Standing(NamedTuple):
+    """What a text says that is always true."""
+
+    topic: Topic
+    of_user: bool
+    """Whether it is said of the user, and not of somebody whom it names."""
+
+
+_CATEGORIES = {
+    Topic.NAME: "name identity personal personal_details personal_information profile user_profile",
+    Topic.HEALTH: "health medical allergy allergies dietary_restrictions disability accessibility",
+    Topic.INSTRUCTION: "instruction instructions standing_instruction style response_style communication_style rules",
+    Topic.DIET: "diet dietary",
+    Topic.LANGUAGE: "language languages",
+    Topic.HOME: "home address residence",
+    Topic.HOUSEHOLD: "household family",
+    Topic.WORK: "work job occupation employment profession",
+    Topic.DISLIKE: "dislike dislikes",
+}
+CATEGORIES = frozenset(
+    spelled
+    for names in _CATEGORIES.values()
+    for name in names.split()
+    for way in (name, name.replace("_", " "), name.replace("_", "-"))
+    for spelled in (way, way.capitalize(), way.title(), way.upper())
+)
+"""Categories that say by themselves that a statement is of a profile, as people spell them."""
+_TOPIC_OF = {name: topic for topic, names in _CATEGORIES.items() for name in names.split()}
+_SENTENCE = re.compile(r"(?<=[.!;。！])\s+|\n+|(?<=[。！])")
+
+
+def topic_of_category(category: str) -> Topic | None:
+    """Return the topic that a category names, in any spelling of CATEGORIES; None where it is of no profile."""
+    return _TOPIC_OF.get(re.sub(r"[\s-]+", "_", category.strip().lower()))
+
+
+def standing_of(text: str) -> Standing | None:
+    """Return the most important thing that a text says of somebody for good; None where there is nothing."""
+    if len(text) > MOST_CHARACTERS:
+        return None
+    found = [one for sentence in _SENTENCE.split(text) for one in _standings(sentence.strip())]
+    return min(found, key=lambda one: (not one.of_user, one.topic)) if found else None
+
+
+def _standings(sentence: str) -> list[Standing]:
+    """Return the topics of one sentence."""
+    if not sentence or sentence[-1] in "?\uff1f":
+        return []
+    words = beginnings(sentence)
+    found = []
+    for topic in Topic:
+        match = PATTERNS[topic.name].search(sentence, words)
+        if match is None or (topic is Topic.INSTRUCTION and PATTERNS["ONCE"].search(sentence)):
+            continue
+        found.append(Standing(topic, topic is Topic.INSTRUCTION or _is_of_user(sentence, match)))
+    return found if found and not PATTERNS["FORMER"].search(sentence) else []
+
+
+def _is_of_user(sentence: str, match: re.Match[str]) -> bool:
+    """Whether what stands in a sentence is said of the user: nobody else is named before it."""
+
+    def stands(name: str, text: str) -> bool:
+        return PATTERNS[name].search(text) is not None
+
+    before = sentence[: match.start()]
+    if stands("USER", match.group()[:LEAD]):
+        return not stands("RELATIVE", before)
+    if stands("USER", before):
+        return not stands("RELATIVE", before)
+    if stands("OTHERS", before) or stands("RELATIVE", before):
+        return False
+    if stands("NAMED", sentence) or (before and stands("THINGS", before)):
+        return False
+    # "vegetarian", "Diet: vegan", "severe nut allergy": a note, which has no verb that has another subject
+    return len(before.split()) <= MOST_BEFORE and not stands("VERB", sentence[match.end() :])
