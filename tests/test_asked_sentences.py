@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from memory_client import Draft
+from memory_client import Draft, MessageDraft, MessageSearch
 
 from memoryd.domain.reading.search import Found, said_once
-from memoryd.knowledge.language.sentence_ends import asked_sentences, is_courtesy, sentences_of
+from memoryd.knowledge.language.sentence_ends import asked_sentences, is_courtesy, sentences_of, states_nothing
 from tests.builders import memory as stated
 
 KNOWN = {
@@ -120,3 +120,37 @@ def test_what_several_questions_found_is_said_once_under_the_best():
     # one question found "a" and collapsed "b" under it, the other the other way round; "c" says the same as "b"
     hits = [found("b", 0.9, "a"), found("d", 0.8), found("a", 0.7, "b", "c"), found("c", 0.6)]
     assert [("b", ("a", "c")), ("d", ())] == [(hit.memory.id, hit.same_ids) for hit in said_once(hits)]
+
+
+STATE_NOTHING = [
+    "What other hobbies have you found?", "Take care!", "Hey! How are you? What did you cook?", "Thanks, bye!",
+    "Wow! Did you see that band?", "Good morning!", "有什么新的爱好吗？",
+]  # fmt: skip
+STATE = [
+    "I found pottery, and you?", "How is my dog Rex?", "Did you see the band of 1999?", "We moved. What about you?",
+    "Do you know that " + "the long and winding road " * 5 + "ends?", "The key is under the pot",
+    "Thanks, I hate mushrooms",
+]  # fmt: skip
+
+
+def test_a_text_that_only_asks_or_greets_states_nothing():
+    assert [] == [text for text in STATE_NOTHING if not states_nothing(text)]
+    assert [] == [text for text in STATE if states_nothing(text)]
+
+
+def test_a_turn_that_only_asks_or_greets_stands_below_all_that_state_something(daemon):
+    with daemon.client("asks-in-turns") as memory:
+        turns = [
+            "Which hobbies did you take up?", "I took up pottery last spring", "Which hobbies did you take up lately?",
+            "My hobbies are chess and climbing", "What other hobbies have you found?", "Take care of your hobbies!",
+            "Hobbies keep the brain young, says my doctor",
+        ]  # fmt: skip
+        roles = ("assistant", "user")
+        memory.append("t", [MessageDraft(content=text, role=roles[n % 2]) for n, text in enumerate(turns)])
+        asked = MessageSearch(text="Which hobbies did you take up?", before=0, after=0, min_score=0.0, top_k=10)
+        found = memory.search_messages(asked).hits
+        said = [hit.message.content for hit in found]
+        asks = [states_nothing(text) for text in said]
+        assert sorted(asks) == asks
+        assert {True, False} == set(asks)
+        assert sorted((hit.score for hit in found), reverse=True) == [hit.score for hit in found]

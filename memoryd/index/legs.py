@@ -23,7 +23,7 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.index.sequences import NOBODY
 from memoryd.index.vectors import Similarities
 from memoryd.knowledge.language.dates import Days
-from memoryd.knowledge.language.questions import SIGN_OF
+from memoryd.knowledge.language.questions import SIGN_OF, Signs
 from memoryd.model.embedding import TOKEN_DIMENSIONS
 from memoryd.model.memory import Kind
 from memoryd.model.trust import Trust
@@ -166,6 +166,11 @@ class Pool:
     def asking(self) -> Floats:
         """Which share of the sentences of each are questions."""
         return self.index.traits.asking(self.rows)
+
+    @cached_property
+    def states_nothing(self) -> NDArray[np.bool_]:
+        """Which only ask another, or greet."""
+        return self.index.traits.have(Signs.STATES_NOTHING, self.rows)
 
     @cached_property
     def fits_answer(self) -> NDArray[np.bool_]:

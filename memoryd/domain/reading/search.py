@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,7 @@ DEPTH = 30  # candidates of a search at the least, so that a newer statement is 
 SPARE = 10  # candidates more than are wanted, as some say the same …
 MORE = 8  # … and where many do, so many times as many are looked at
 LEAST_SHARE = 0.5  # of the best score of higher trust, for another of it to be worth a place that is kept
+TOGETHER = 10  # hits that are shown at once
 RANK_TIE = 1e-6  # values closer than this share a rank
 BY_ANOTHER = 0.16  # of relevance by which what others said is better than what the named one said (measured)
 
@@ -181,12 +182,30 @@ def hits_of(
     """Return the hits among what was ranked, best first."""
     by_other = _by_other(of, weights)
     hits: list[Found] = []
+    asking: set[str] = set()
     for one, memory, same in _distinct(of, asked, stats):
         pool, place = of.at(one.number)
         legs = tuple(_legs(of, one.number, weights)) if explain else ()
         other = by_other and bool(pool.said_by_others[place])
         hits.append(Found(one.score, one.similarity, float(pool.lexical[place]), memory, same, other, legs))
-    return hits
+        if pool.states_nothing[place]:
+            asking.add(memory.id)
+    return _asking_last(hits, asking) if asking else hits
+
+
+def _asking_last(hits: list[Found], asking: Collection[str]) -> list[Found]:
+    """
+    Return hits with those that only ask or greet at the end of the first TOGETHER, with no higher score than before it.
+
+    They answer nothing, however alike they are; further down they stay where they are, as evidence of what was asked.
+    """
+    first = hits[:TOGETHER]
+    stating = [hit for hit in first if hit.memory.id not in asking]
+    if not stating:
+        return hits
+    least = min(hit.score for hit in stating)
+    last = [replace(hit, score=min(hit.score, least)) for hit in first if hit.memory.id in asking]
+    return [*stating, *last, *hits[TOGETHER:]]
 
 
 def _distinct(of: Ranked, asked: Asked, stats: CorpusStats) -> Sequence[tuple[Candidate, Memory, tuple[str, ...]]]:

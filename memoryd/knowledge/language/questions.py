@@ -26,6 +26,8 @@ class Signs(IntFlag):
     TIME = 1
     NUMBER = 2
     NAME = 4
+    STATES_NOTHING = 8
+    """Of a message: it only asks another, or greets. What was stored before this was read may lack it."""
 
 
 SIGN_OF = {Wanted.TIME: Signs.TIME, Wanted.NUMBER: Signs.NUMBER, Wanted.NAME: Signs.NAME}

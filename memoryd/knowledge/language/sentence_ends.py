@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 from memoryd.knowledge.language.fillers import is_filler
 
-__all__ = ["asked_sentences", "is_courtesy", "sentences_of"]
+__all__ = ["asked_sentences", "is_courtesy", "sentences_of", "states_nothing"]
 
 MOST_ASKED = 8  # sentences of a message that are asked apart; of a longer one several go together
 LEAST_WORDS = 2  # of a sentence that is asked apart
 MOST_OF_COURTESY = 100  # characters
+MOST_OF_ASKING = 300  # characters of a text that may state nothing
+_OWN = re.compile(r"\b(?:i|i['’]\w+|my|me|mine|we|we['’]\w+|our|us)\b|\d", re.IGNORECASE)
 SHORTENED = 12  # characters before a full stop in which a shortened word is looked for
 _END = re.compile(
     r"(?<=[.!?…])[\"”')]*\s+(?=\S)|(?<=[。！？؟])[\"”')」』]*\s*(?=\S)|\n+"  # noqa: RUF001  full-width marks
@@ -83,6 +85,21 @@ def is_courtesy(sentence: str) -> bool:
     if is_filler(sentence):
         return True
     return len(sentence) <= MOST_OF_COURTESY and _COURTESY.fullmatch(sentence.strip()) is not None
+
+
+def states_nothing(text: str) -> bool:
+    """
+    Whether each sentence of a text is a courtesy, or asks another and tells nothing: "What hobbies have you found?".
+
+    A question that is long, or in which somebody speaks of themselves, tells something too.
+    """
+    return len(text) <= MOST_OF_ASKING and all(
+        is_courtesy(sentence) or _only_asks(sentence) for sentence in sentences_of(text)
+    )
+
+
+def _only_asks(sentence: str) -> bool:
+    return sentence.rstrip("\"”')")[-1:] in _MARKS and len(sentence) <= MOST_OF_COURTESY and not _OWN.search(sentence)
 
 
 def asked_sentences(text: str) -> tuple[str, ...]:

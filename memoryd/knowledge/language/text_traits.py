@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from memoryd.knowledge.language.dates import Days, days_named
-from memoryd.knowledge.language.questions import question_share, signs_of
+from memoryd.knowledge.language.questions import Signs, question_share, signs_of
+from memoryd.knowledge.language.sentence_ends import states_nothing
 from memoryd.knowledge.profile import Standing, Topic, standing_of
 
 __all__ = ["SHARES", "TextTraits", "as_text", "forget_texts", "from_text", "read_once", "read_text", "topic_in"]
@@ -35,8 +36,11 @@ class TextTraits(NamedTuple):
 def read_text(content: str, day: date, *, is_said: bool, is_dated: bool) -> TextTraits:
     """Read a text; its relative dates are seen from a day. What is not dated may tell of habits."""
     asking = math.ceil(question_share(content) * SHARES) if is_said else 0
+    signs = signs_of(content)
+    if is_said and states_nothing(content):
+        signs |= Signs.STATES_NOTHING
     days = tuple(days_named(content, day, habits=not is_dated))
-    return TextTraits(asking, int(signs_of(content)), days, 0 if is_said else _number_of(standing_of(content)))
+    return TextTraits(asking, int(signs), days, 0 if is_said else _number_of(standing_of(content)))
 
 
 def topic_in(standing: int) -> tuple[Topic, bool]:
