@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from memoryd.domain.reading.pairs import CLOSE
 from memoryd.domain.reading.ranking import WEIGHTS, Weights
 from memoryd.domain.reading.relevance import SEEN_STATEMENTS
-from memoryd.domain.reading.search import Asked
+from memoryd.domain.reading.search import Asked, Found, falling
 from memoryd.domain.reading.search import search as best_of
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors
 from memoryd.model.change import Entry
+from memoryd.model.memory import Kind
 from memoryd.model.query import Filter
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
@@ -66,11 +67,11 @@ def score_of(cosine: float) -> float:
     return float(SEEN_STATEMENTS.at(np.array([WEIGHTS.statement_vector * cosine]), 0)[0])
 
 
-def test_of_two_close_scores_the_newer_stands_first_and_each_keeps_its_score():
+def test_of_two_close_scores_the_newer_stands_first_and_the_older_shows_no_more():
     found = search(index_of(family(0.9, 0.85)), "nothing", vector=unit(1))
     assert ["statement 1", "statement 0"] == [hit.memory.content for hit in found]
     assert score_of(0.85) == pytest.approx(found[0].score, abs=1e-5)
-    assert score_of(0.9) == pytest.approx(found[1].score, abs=1e-5)
+    assert found[0].score == found[1].score < score_of(0.9)
 
 
 def test_of_two_scores_apart_the_better_stands_first():
@@ -184,3 +185,11 @@ def test_a_cosine_has_the_same_bits_alone_and_among_others(count):
         float(Vectors(384, rows[n : n + 1].copy()).compare(query, 1).exact(np.array([0]))[0]) for n in range(count)
     ]
     assert alone == together.tolist()
+
+
+def test_scores_fall_of_statements_and_of_messages_each():
+    def found(score, kind=Kind.FACT):
+        return Found(score, score, 0.0, memory(f"{score}", kind=kind))
+
+    hits = [found(0.5), found(0.7), found(0.6, Kind.EPISODE), found(0.2), found(0.3), found(0.65, Kind.EPISODE)]
+    assert [0.5, 0.5, 0.6, 0.2, 0.2, 0.6] == [hit.score for hit in falling(hits)]

@@ -286,3 +286,12 @@ def test_confidence_and_recency_only_order_equals():
         index_of([doubted, sure]), "gate code", wanted=Filter()
     )
     assert "the gate code is 12" == order(index_of([doubted, sure]), "gate code 12", wanted=Filter())[0]
+
+
+def test_what_asks_is_not_matched_as_a_word():
+    def terms(text):
+        return read_question(text, None, Filter(), NOW, []).terms
+
+    assert ("volvo",) == terms("How old is the Volvo?")
+    assert ("old", "car") == terms("Where is the old car?")
+    assert ("long", "train") == terms("How long is the train?")  # measured: it is worth more than it costs

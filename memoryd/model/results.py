@@ -24,7 +24,11 @@ __all__ = [
     "Stats",
 ]
 
-STRONG, LIKELY = 0.4, 0.15  # scores from which a hit is called so: 4 in 10, and 1 in 7 of those answered
+WORDS = (
+    (0.5, "strong"),
+    (0.3, "likely"),
+    (0.1, "possible"),
+)  # scores from which a hit is called so; docs/benchmarks.md tells how many answered
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
 
 
@@ -55,8 +59,8 @@ class LegScore:
 
 
 def strength_of(score: float) -> str:
-    """Return a score as a word for people: strong, likely or weak."""
-    return "strong" if score >= STRONG else "likely" if score >= LIKELY else "weak"
+    """Return a score as a word for people: strong, likely, possible or weak."""
+    return next((word for least, word in WORDS if score >= least), "weak")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class Hit:
 
     @property
     def strength(self) -> str:
-        """The score as a word for people: strong, likely or weak."""
+        """The score as a word for people: strong, likely, possible or weak."""
         return strength_of(self.score)
 
 

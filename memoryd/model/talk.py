@@ -133,7 +133,7 @@ class MessageHit:
 
     @property
     def strength(self) -> str:
-        """The score as a word for people: strong, likely or weak."""
+        """The score as a word for people: strong, likely, possible or weak."""
         return strength_of(self.score)
 
 

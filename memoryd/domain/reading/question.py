@@ -30,6 +30,12 @@ ENGLISH_WORDS = frozenset(
         *("what", "where", "when", "which", "who", "how", "why"),
     }
 )
+_ASKS = re.compile(
+    r"(?<=\bhow )(?:old|tall|big|late|early|heavy)\b"
+    r"|(?<=\bwie )(?:alt|groß|oft|weit|spät|schwer)\b",
+    re.IGNORECASE,
+)
+"""What asks with "how": it is not what is looked for, "How old am I?" not for an old car."""
 _LETTERS = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
@@ -45,7 +51,7 @@ def read_question(
     entity_ids: frozenset[str] = frozenset(),
 ) -> Question:
     """Return what the indexes are asked."""
-    terms = tuple(analyse_query(text))
+    terms = tuple(analyse_query(_ASKS.sub(" ", text)))
     token_places = () if embedded is None else embedded.places
     if embedded is None:
         vector, tokens = None, None

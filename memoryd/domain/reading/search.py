@@ -16,11 +16,11 @@ from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.conversation import shown_id
-from memoryd.model.memory import Memory
+from memoryd.model.memory import Kind, Memory
 from memoryd.model.results import Leg, LegScore
 from memoryd.model.trust import Trust
 
-__all__ = ["Asked", "Found", "hits_of", "place_of", "said_once", "search", "search_each", "with_kept"]
+__all__ = ["Asked", "Found", "falling", "hits_of", "place_of", "said_once", "search", "search_each", "with_kept"]
 
 DEPTH = 30  # candidates of a search at the least, so that a newer statement is there to be told from the older one
 SPARE = 10  # candidates more than are wanted, as some say the same …
@@ -83,7 +83,22 @@ def search_each(
             if known is None or least > known[0]:
                 best[hit.memory.id] = least, hit
     distinct = said_once([hit for _, hit in sorted(best.values(), key=lambda held: -held[0])])
-    return with_kept(distinct[: asked[0].limit], distinct, asked[0].kept, asked[0].limit)
+    return falling(with_kept(distinct[: asked[0].limit], distinct, asked[0].kept, asked[0].limit))
+
+
+def falling(hits: Iterable[Found]) -> list[Found]:
+    """
+    Return hits with scores that fall: none shows more than what stands above it, of statements and messages each.
+
+    The older one of a pair stands below the newer, and lower trust below higher, though it may score more by itself.
+    """
+    least = {True: 1.0, False: 1.0}
+    shown = []
+    for hit in hits:
+        is_said = hit.memory.kind is Kind.EPISODE
+        least[is_said] = min(least[is_said], hit.score)
+        shown.append(hit if hit.score == least[is_said] else replace(hit, score=least[is_said]))
+    return shown
 
 
 def said_once(ordered: Iterable[Found]) -> list[Found]:
@@ -112,11 +127,11 @@ def search(
     lower = [hit for hit in found if hit.memory.trust.is_sandbox]
     missing = asked.kept - (len(found) - len(lower))
     if not lower or missing <= 0:
-        return found
+        return falling(found)
     question = replace(asked.question, least_trust=Trust.IMPORTED.weight)
     alone = replace(asked, question=question, limit=asked.kept)
     others = _search(indexes, alone, explain=explain, weights=weights)
-    return with_kept(found, others, asked.kept, asked.limit)
+    return falling(with_kept(found, others, asked.kept, asked.limit))
 
 
 def place_of(
