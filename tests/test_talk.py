@@ -22,7 +22,7 @@ from memory_client import (
 )
 
 from memoryd.daemon.config import Config
-from tests.builders import Local, ports_over, ram_store
+from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.support import BIN, PATIENCE_S
 
 HELLO = MessageDraft(content="My cat Tom is allergic to chicken")
@@ -213,3 +213,44 @@ def test_a_conversation_keeps_its_session_and_what_has_left_the_prompts_stays_ou
         other = host.conversation("t")
         other.user("again")
         assert other.session_id not in {"", "wake 1"}
+
+
+async def test_summaries_and_working_memories_count_to_the_bytes_of_a_grant_and_are_given_back(folder, clock):
+    for store in (ram_store(), open_duckdb(folder)):
+        async with ports_over(store) as ports:
+            memory = Local(ports, clock, user_id="alice", grant_id="g", stored_bytes=1000)
+            host = Local(ports, clock, user_id="alice")
+
+            async def used(ports=ports) -> int:
+                return (await ports.store.usage("g", clock().date())).stored_bytes
+
+            await memory.append("t", MessageDraft(content="hello"))
+            said = await used()
+            await memory.set_summary("t", "é" * 100)
+            await memory.set_working_memory("x" * 300, thread_id="t")
+            await memory.set_working_memory("y" * 200)
+            assert said + 700 == await used()
+            for attempt in (
+                memory.set_summary("t", "z" * 600), memory.set_working_memory("z" * 700, thread_id="t"),
+                memory.set_working_memory("z" * 600), memory.append("t", MessageDraft(content="z" * 400)),
+            ):  # fmt: skip
+                with pytest.raises(LimitExceeded) as caught:
+                    await attempt
+                assert "stored_bytes" == caught.value.limit
+            assert said + 700 == await used()
+            clock.pass_days(1)
+            await memory.set_summary("t", "short")
+            await memory.set_working_memory("", thread_id="t")
+            assert said + 205 == await used()
+            await host.set_working_memory("of the host")
+            assert said + 5 == await used()
+            await host.set_summary("t", "of the host")
+            assert said == await used()
+            await host.set_summary("t", "")
+            await memory.set_summary("t", "again")
+            await host.set_working_memory("")
+            await memory.set_working_memory("mine")
+            await host.delete_thread("t")
+            assert 4 == await used()
+            await host.forget_user()
+            assert 0 == await used()

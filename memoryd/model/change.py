@@ -108,6 +108,8 @@ class ConversationChange:
     """New ones, each with its analysed words, separated by spaces."""
     threads: tuple[Thread, ...] = ()
     """New ones, and the new state of known ones: its revision is one more than that on which it was decided."""
+    threads_before: tuple[Thread, ...] = ()
+    """The former state of those whose summary or working memory changes: what of it no longer counts to a quota."""
     sessions: tuple[Session, ...] = ()
     """New ones, and the new state of known ones, of these threads."""
     working_memory: WorkingMemory | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
+from typing import NamedTuple
 
 from memoryd.errors import InvalidArgument
 from memoryd.model import limits
@@ -18,6 +19,7 @@ from memoryd.model.validation import check_id, check_text
 __all__ = [
     "SOURCES",
     "FirstSaid",
+    "GrantText",
     "Message",
     "Role",
     "Session",
@@ -36,6 +38,16 @@ __all__ = [
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
 CUT = "…"
 MOST_IN_PLACE = 256  # messages of a thread that an index forgets one by one
+
+
+class GrantText(NamedTuple):
+    """A text that came through a grant, as it counts to the quota."""
+
+    grant_id: str
+    day: date
+    """When it was set (UTC)."""
+    size: int
+    """Bytes of UTF-8."""
 
 
 class Role(OpenEnum):
@@ -255,6 +267,9 @@ class Thread:
     """The highest of its messages: with less it is not erased."""
     summary_trust: Trust = Trust.HOST
     working_memory_trust: Trust = Trust.HOST
+    summary_grant_id: str = field(default="", metadata=_OWN)
+    """Through which grant its summary was set, to whose quota it counts."""
+    working_memory_grant_id: str = field(default="", metadata=_OWN)
     revision: int = field(default=0, metadata=_OWN)
     """How often it was changed: a change says on which one it was decided."""
 
@@ -267,6 +282,17 @@ class Thread:
     def summed_up_seq(self) -> int:
         """Up to which message a summary counts: what lower trust set or cleared does not, where higher trust spoke."""
         return 0 if self.trust.outranks(self.summary_trust) else self.summary_seq
+
+    @property
+    def texts(self) -> tuple[GrantText, ...]:
+        """What of it counts to the quotas of grants."""
+        each = (
+            (self.summary_grant_id, self.summary_time, self.summary),
+            (self.working_memory_grant_id, self.working_memory_time, self.working_memory),
+        )
+        return tuple(
+            GrantText(one, time.date(), len(text.encode())) for one, time, text in each if one and time and text
+        )
 
     @property
     def is_long(self) -> bool:
@@ -362,3 +388,12 @@ class WorkingMemory:
     text: str = ""
     update_time: datetime | None = None
     trust: Trust = Trust.HOST
+    grant_id: str = field(default="", metadata=_OWN)
+    """Through which grant it was set, to whose quota it counts."""
+
+    @property
+    def texts(self) -> tuple[GrantText, ...]:
+        """What of it counts to the quotas of grants."""
+        if not self.grant_id or self.update_time is None or not self.text:
+            return ()
+        return (GrantText(self.grant_id, self.update_time.date(), len(self.text.encode())),)

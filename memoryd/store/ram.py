@@ -243,7 +243,7 @@ class RamStore(RamConversations, RamWork):
         return GrantUsage(
             sum(memory.create_time.date() == day for memory in found),
             len(found),
-            sum(memory.text_bytes for memory in found) + said,
+            sum(memory.text_bytes for memory in found) + said + self.text_bytes_of(grant_id),
         )
 
     async def of_grant(

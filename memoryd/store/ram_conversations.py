@@ -265,6 +265,12 @@ class RamConversations:
         found = ((n, one) for n, one in sorted(self._said.items()) if n > after and one.owner == owner)
         return list(islice(found, limit))
 
+    def text_bytes_of(self, grant_id: str) -> int:
+        """Return the bytes of summaries and working memories that were set through a grant."""
+        texts = [text for thread in self._threads.values() for text in thread.texts]
+        texts += [text for held in self._working.values() for text in held.texts]
+        return sum(text.size for text in texts if text.grant_id == grant_id)
+
     async def working_memory(self, owner: Owner) -> WorkingMemory:
         return self._working.get(owner, WorkingMemory())
 

@@ -12,11 +12,11 @@ from memoryd.domain.conversation.sessions import session_now
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.domain.reading.page_token import page_token_after, read_page_token
-from memoryd.errors import InvalidArgument, ThreadNotFound, TrustTooLow
+from memoryd.errors import InvalidArgument, LimitExceeded, ThreadNotFound, TrustTooLow
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange
-from memoryd.model.conversation import Session, SessionState, Thread, WorkingMemory
+from memoryd.model.conversation import GrantText, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.scope import Owner
 from memoryd.model.talk import CompactedThread, SessionPage, Summary, ThreadPage
 from memoryd.model.trust import Trust
@@ -189,12 +189,35 @@ async def change_thread(
         if changed is known:
             return Decision(None, answering(answer))
         changed = replace(changed, revision=known.revision + 1)
-        return Decision(
-            ChangeSet(conversation=ConversationChange(owner, threads=(changed,), sessions=sessions)), answering(answer)
-        )
+        before = () if changed.texts == known.texts else (known,)
+        await _check_quota(changed.texts, known.texts, caller, ports, now)
+        talk = ConversationChange(owner, threads=(changed,), threads_before=before, sessions=sessions)
+        return Decision(ChangeSet(conversation=talk), answering(answer))
 
-    locks = [thread_lock(owner, key.thread_id)]
+    locks = [thread_lock(owner, key.thread_id), *_quota_lock(caller)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
+
+
+def _quota_lock(caller: Caller) -> list[tuple[str, str]]:
+    """Return what is held while a quota of bytes is looked at and used."""
+    return [("grant", caller.grant_id)] if caller.quota.stored_bytes else []
+
+
+async def _check_quota(
+    texts: Sequence[GrantText], before: Sequence[GrantText], caller: Caller, ports: Ports, now: datetime
+) -> None:
+    """Raise LimitExceeded where the texts of a grant grow past its quota."""
+    grown = sum(one.size for one in texts if one.grant_id == caller.grant_id)
+    grown -= sum(one.size for one in before if one.grant_id == caller.grant_id)
+    quota = caller.quota.stored_bytes
+    if not quota or grown <= 0:
+        return
+    used = await ports.store.usage(caller.grant_id, now.date())
+    if used.stored_bytes + grown > quota:
+        raise LimitExceeded(
+            f"the grant stores {used.stored_bytes} of {quota} bytes, and this text needs {grown} more",
+            limit="stored_bytes",
+        )
 
 
 async def set_summary(
@@ -225,6 +248,7 @@ async def set_summary(
             summary_time=time,
             summary_trust=caller.trust,
             summary_by="",
+            summary_grant_id=caller.grant_id if text else "",
         )
         return changed, (), changed
 
@@ -291,7 +315,7 @@ async def set_working_memory(
     """Replace the working memory of a thread, or that of the user or chat; an empty text removes it."""
     text = check_text(text, "text", limit=limits.MAX_WORKING_MEMORY_BYTES).strip()
     _refuse_secrets(text, "text", ports)
-    held = WorkingMemory(text, now if text else None, caller.trust)
+    held = WorkingMemory(text, now if text else None, caller.trust, caller.grant_id if text else "")
     if not is_enabled(caller, ports):
         return await get_working_memory(key, caller, ports, shared=shared)
     if key is not None:
@@ -301,7 +325,11 @@ async def set_working_memory(
                 caller, thread.working_memory_trust if thread.working_memory else None, "working memory"
             )
             changed = replace(
-                thread, working_memory=text, working_memory_time=held.update_time, working_memory_trust=caller.trust
+                thread,
+                working_memory=text,
+                working_memory_time=held.update_time,
+                working_memory_trust=caller.trust,
+                working_memory_grant_id=held.grant_id,
             )
             return changed, (), held
 
@@ -311,6 +339,8 @@ async def set_working_memory(
     async def decide() -> Decision[WorkingMemory]:
         known = await ports.store.working_memory(owner)
         _refuse_lower_trust(caller, known.trust if known.text else None, "working memory")
+        await _check_quota(held.texts, known.texts, caller, ports, now)
         return Decision(ChangeSet(conversation=ConversationChange(owner, working_memory=held)), answering(held))
 
-    return await decide_and_commit([("working memory", owner)], decide, ports, now=now, grant_id=caller.grant_id)
+    locks = [("working memory", owner), *_quota_lock(caller)]
+    return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)

@@ -161,6 +161,7 @@ async def _erase_of_thread(
         talk = ConversationChange(
             owner,
             threads=(changed,),
+            threads_before=() if changed.texts == thread.texts else (thread,),
             sessions=tuple(sessions),
             purge_messages=tuple(gone),
             purged_ids=tuple(message.id for message in gone)[: limits.MAX_AUDITED_IDS],
@@ -174,9 +175,11 @@ async def _erase_of_thread(
 def _without(thread: Thread, names: Sequence[str]) -> Thread:
     """Return a thread without a summary or a working memory that has one of some names."""
     if _names(names, thread.summary):
-        thread = replace(thread, summary="", summary_seq=thread.view_seq, summary_time=None, summary_by="")
+        thread = replace(
+            thread, summary="", summary_seq=thread.view_seq, summary_time=None, summary_by="", summary_grant_id=""
+        )
     if _names(names, thread.working_memory):
-        thread = replace(thread, working_memory="", working_memory_time=None)
+        thread = replace(thread, working_memory="", working_memory_time=None, working_memory_grant_id="")
     return thread
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
 from itertools import groupby
 from typing import Any
 
@@ -13,8 +13,10 @@ from memoryd.errors import Contended
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange, Embedding, Recalled, Tombstone
 from memoryd.model.scope import Owner
 from memoryd.store.base import check_jobs
+from memoryd.store.conversations import thread_name
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.conversation_writes import message_sizes, stored_sizes, write_conversations, write_cursors
+from memoryd.store.duckdb.granted_texts import texts_of_threads, texts_of_working_memories
 from memoryd.store.duckdb.purges import purge, purge_owner
 from memoryd.store.duckdb.usage import UsageChanges, sizes_of
 from memoryd.store.duckdb.vectors import column_of
@@ -165,11 +167,30 @@ def _count_messages(con: duckdb.DuckDBPyConnection, change: ConversationChange, 
     """Count the bytes of messages, which come through a grant as memories do."""
     for message, _ in change.messages:
         usage.add(message, 0, message.text_bytes)
+    for owner, grant_id, day, size in _texts(con, change):
+        usage.add_row(owner, grant_id, day, 0, size)
     for grant_id, day, size in stored_sizes(con, change.purge_messages):
         usage.add_row(change.owner, grant_id, day, 0, -size)
     for thread in change.purge_threads:
         for grant_id, day, size in message_sizes(con, thread):
             usage.add_row(thread.owner, grant_id, day, 0, -size)
+
+
+def _texts(con: duckdb.DuckDBPyConnection, change: ConversationChange) -> Iterator[tuple[Owner, str, date, int]]:
+    """Yield what summaries and working memories add to the quotas of grants, and less what was there before."""
+    changed = {(thread.owner, thread.id) for thread in change.threads_before}
+    for thread in change.threads_before:
+        yield from ((thread.owner, *text[:2], -text.size) for text in thread.texts)
+    for thread in change.threads:
+        if (thread.owner, thread.id) in changed:
+            yield from ((thread.owner, *text) for text in thread.texts)
+    for thread in change.purge_threads:
+        gone = texts_of_threads(con, "name = ?", [thread_name(thread.owner, thread.id)])
+        yield from ((thread.owner, *text[:2], -text.size) for text in gone)
+    if change.working_memory is not None:
+        gone = texts_of_working_memories(con, "name = ?", [thread_name(change.owner, "")])
+        yield from ((change.owner, *text[:2], -text.size) for text in gone)
+        yield from ((change.owner, *text) for text in change.working_memory.texts)
 
 
 def _write_knowledge(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:

@@ -21,11 +21,13 @@ from memoryd.store.duckdb.conversation_rows import (
     OWNER,
     SESSION_COLUMNS,
     THREAD_COLUMNS,
+    WORKING_COLUMNS,
     message_of,
     session_name,
     session_of,
     thread_key,
     thread_of,
+    working_memory_of,
 )
 from memoryd.store.duckdb.episodes import read_episodes
 from memoryd.store.duckdb.pieces import apart, reading, rows_in
@@ -262,10 +264,11 @@ class ConversationReads:
         )
 
     async def working_memory(self, owner: Owner) -> WorkingMemory:
+        columns = ", ".join(WORKING_COLUMNS)
         found = await self._conversation_rows(
-            "SELECT text, update_time, trust FROM working_memories WHERE name = ?", [thread_name(owner, "")], tuple
+            f"SELECT {columns} FROM working_memories WHERE name = ?", [thread_name(owner, "")], working_memory_of
         )
-        return WorkingMemory(found[0][0], rows.aware(found[0][1]), Trust(found[0][2])) if found else WorkingMemory()
+        return found[0] if found else WorkingMemory()
 
     async def nearest_messages(
         self,

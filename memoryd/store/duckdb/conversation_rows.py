@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from memoryd.model.conversation import Message, Role, Session, SessionState, Thread, ToolCall
+from memoryd.model.conversation import Message, Role, Session, SessionState, Thread, ToolCall, WorkingMemory
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
@@ -15,14 +15,28 @@ from memoryd.store.conversations import thread_name
 from memoryd.store.duckdb import rows
 
 __all__ = [
-    "MESSAGE_COLUMNS", "OWNER", "SESSION_COLUMNS", "THREAD_COLUMNS", "message_of", "message_row", "owner_columns",
-    "session_name", "session_of", "session_row", "thread_key", "thread_of", "thread_row",
+    "MESSAGE_COLUMNS",
+    "OWNER",
+    "SESSION_COLUMNS",
+    "THREAD_COLUMNS",
+    "WORKING_COLUMNS",
+    "message_of",
+    "message_row",
+    "owner_columns",
+    "session_name",
+    "session_of",
+    "session_row",
+    "thread_key",
+    "thread_of",
+    "thread_row",
+    "working_memory_of",
 ]  # fmt: skip
 
 OWNER = ("agent_id", "user_id", "chat_id")
 MESSAGE_COLUMNS = (*OWNER, "thread_id", "id", "seq", "content", "details", "metadata", "create_time", "grant_id")
 THREAD_COLUMNS = (*OWNER, "thread_id", "create_time", "update_time", "session_id", "revision", "details")
 SESSION_COLUMNS = (*OWNER, "thread_id", "session_id", "state", "start_time", "details")
+WORKING_COLUMNS = ("text", "update_time", "trust", "grant_id")
 _ROLES = {role.value: role for role in Role}
 _TRUSTS = {trust.value: trust for trust in Trust}
 
@@ -98,6 +112,8 @@ def thread_row(thread: Thread, commit_seq: int) -> dict[str, Any]:
         "trust": thread.trust.value,
         "summary_trust": thread.summary_trust.value,
         "working_memory_trust": thread.working_memory_trust.value,
+        "summary_grant_id": thread.summary_grant_id,
+        "working_memory_grant_id": thread.working_memory_grant_id,
     }
     return {
         "name": thread_name(thread.owner, thread.id),
@@ -186,6 +202,12 @@ def thread_of(row: Sequence[Any]) -> Thread:
         revision=revision,
         **_held(held),
     )
+
+
+def working_memory_of(row: Sequence[Any]) -> WorkingMemory:
+    """Return the working memory of a row: WORKING_COLUMNS."""
+    text, update_time, trust, grant_id = row
+    return WorkingMemory(text, update_time.replace(tzinfo=UTC), _TRUSTS[trust], grant_id)
 
 
 def session_of(row: Sequence[Any]) -> Session:

@@ -28,7 +28,12 @@ from memoryd.store.duckdb.purges import forget_noted_messages
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.vectors import column_of
 
-__all__ = ["message_sizes", "stored_sizes", "write_conversations", "write_cursors"]
+__all__ = [
+    "message_sizes",
+    "stored_sizes",
+    "write_conversations",
+    "write_cursors",
+]
 
 Insert = Callable[[duckdb.DuckDBPyConnection, str, Sequence[dict[str, Any]]], None]
 
@@ -79,8 +84,8 @@ def _write_more(con: duckdb.DuckDBPyConnection, change: ConversationChange, comm
             held = change.working_memory
             columns = owner_columns(change.owner.agent_id, change.owner.scope)
             con.execute(
-                "INSERT INTO working_memories VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [name, *columns.values(), held.text, rows.naive(held.update_time), held.trust.value],
+                "INSERT INTO working_memories VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [name, *columns.values(), held.text, rows.naive(held.update_time), held.trust.value, held.grant_id],
             )
     if change.embeddings:
         _write_vectors(con, change, commit_seq)

@@ -342,9 +342,14 @@ def proposals(con: duckdb.DuckDBPyConnection) -> None:
         )""")
 
 
+def grants_of_texts(con: duckdb.DuckDBPyConnection) -> None:
+    """Note through which grant a working memory was set; of earlier ones it is not known, and they count for none."""
+    con.execute("ALTER TABLE working_memories ADD COLUMN grant_id VARCHAR DEFAULT ''")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     first_tables, grants, knowledge, unlink, usage, conversations, token_vectors, traits,
-    places, work, proposals,
+    places, work, proposals, grants_of_texts,
 )  # fmt: skip
 
 

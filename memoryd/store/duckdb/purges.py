@@ -12,6 +12,7 @@ from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
 from memoryd.store.conversations import thread_mark
 from memoryd.store.duckdb import rows
+from memoryd.store.duckdb.granted_texts import texts_of_threads, texts_of_working_memories
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.usage import UsageChanges
 
@@ -69,6 +70,8 @@ def purge_owner(con: duckdb.DuckDBPyConnection, owner: Owner, usage: UsageChange
             params,
         ).fetchall():
             usage.add_row(owner, grant_id, day, -stored, -size)
+    for grant_id, day, size in (*texts_of_threads(con, where, params), *texts_of_working_memories(con, where, params)):
+        usage.add_row(owner, grant_id, day, 0, -size)
     ids = [one for (one,) in con.execute(f"SELECT id FROM memories WHERE {where}", params).fetchall()]
     threads = [one for (one,) in con.execute(f"SELECT thread_id FROM threads WHERE {where}", params).fetchall()]
     purge(con, ids)
