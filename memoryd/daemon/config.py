@@ -48,7 +48,9 @@ class SandboxConfig:
     calls_per_second: float = key_of(100.0, "calls/s", "calls of one grant, also in one burst; 0: no limit", most=1e6)
     writes_per_day: int = key_of(100_000, "writes", "a grant's adds, deletes and restores in a day of UTC; 0: no limit")
     stored_memories: int = key_of(100_000, "memories", "what came through a grant and is stored; 0: no limit")
-    stored_bytes: int = key_of(256 * MIB, "bytes", "of the texts of what came through a grant, summaries and working memories too; 0: no limit")
+    stored_bytes: int = key_of(
+        256 * MIB, "bytes", "of the texts of what came through a grant, summaries and working memories too; 0: no limit"
+    )
     connections: int = key_of(16, "connections", "open at once on a sandbox's socket; 0: 256", most=65_536)
     ended_grace_days: float = key_of(
         30.0, "days", "how long an ended grant is kept once none of its memories is stored", most=36_525

@@ -16,6 +16,7 @@ from memoryd.knowledge.compare.endings import ENDING
 from memoryd.knowledge.compare.finding import AGREED, APART, SAID, Finding, Relation
 from memoryd.knowledge.compare.idiom_rules import by_idioms
 from memoryd.knowledge.compare.last_look import last_look
+from memoryd.knowledge.compare.technical_values import by_technical_values
 from memoryd.knowledge.compare.word_rules import (
     NEAR,
     TOPIC_COVERED,
@@ -86,6 +87,8 @@ def _decided(
             found = by_words(said, known, ours, theirs, similarity, duplicate)
             if found.relation is Relation.APART and not said.adding:
                 found = last_look(said, known, ours, theirs)
+                if found.relation is Relation.APART:
+                    found = by_technical_values(said.text, known.text)
         else:
             found = repeated(ours, theirs, similarity, duplicate) if finding is AGREED else finding
     return by_idioms(said, known, ours, theirs) if found.relation is Relation.APART else found
