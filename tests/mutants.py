@@ -279,7 +279,7 @@ MUTANTS = [
     ("memoryd/daemon/wiring.py", "    forget_unpacked()\n", "", "tests/test_forgotten.py tests/test_purged_links.py"),
     ("memoryd/domain/writing/judge.py", "and not _same_speaker(held, new)", "and False", KNOWLEDGE),
     ("memoryd/domain/writing/session.py", "if is_same_subject(memory, new, people)", "if True", KNOWLEDGE),
-    ("memoryd/domain/reading/pairs.py", "return 0 <= gap <= CLOSE * known[older].place and not words.of_older_alone(",
+    ("memoryd/domain/reading/pairs.py", "return is_near(older, newer, CLOSE) and not words.of_older_alone(",
      "return not words.of_older_alone(", ORDER),
     ("memoryd/domain/reading/ranking.py", "weights.trust_step * (BEST_TRUST", "0 * (BEST_TRUST", ORDER),
     ("memoryd/domain/writing/contest.py", "KEPT_FOR_EQUALS = 2", "KEPT_FOR_EQUALS = 0",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoryd.domain.reading.pairs import CLOSE
+from memoryd.domain.reading.pairs import CLOSE, CLOSE_CONTESTED
 from memoryd.domain.reading.ranking import WEIGHTS, Weights
 from memoryd.domain.reading.relevance import SEEN_STATEMENTS
 from memoryd.domain.reading.search import Asked, Found, falling
@@ -75,7 +75,23 @@ def test_of_two_close_scores_the_newer_stands_first_and_the_older_shows_no_more(
 
 
 def test_of_two_scores_apart_the_better_stands_first():
-    assert ["statement 0", "statement 1"] == order(family(0.9, 0.9 * (1 - CLOSE) - 0.01))
+    assert ["statement 0", "statement 1"] == order(family(0.9, 0.9 * (1 - CLOSE_CONTESTED) - 0.05))
+    assert ["statement 1", "statement 0"] == order(family(0.9, 0.9 * (1 - CLOSE_CONTESTED) + 0.05))
+
+
+def test_what_denies_what_is_like_it_stands_first_and_what_denies_something_else_does_not():
+    def told(old, new, values):
+        made = [replace(one, terms="van") for one in family(*values, contested=False)]
+        made = [
+            replace(one, memory=replace(one.memory, content=text)) for one, text in zip(made, (old, new), strict=True)
+        ]
+        return [hit.memory.content for hit in search(index_of(made), "van", vector=unit(1))]
+
+    used, never = "Anna uses the van", "Anna never uses the van"
+    near, far = (0.9, 0.6), (0.9, -0.1)
+    assert [never, used] == told(used, never, near)
+    assert [used, never] == told(used, never, far)
+    assert ["no van", "the van"] != told("the van", "a van", near)
 
 
 def test_nobody_falls_further_than_what_is_close_however_many_come_after():

@@ -7,6 +7,7 @@ close. Of messages alone there is none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,9 +22,12 @@ __all__ = ["CLOSE", "Candidate", "in_order"]
 
 # Chosen on the development halves of letta-evals' facts, those that are contradicted and those that are not
 # (docs/benchmarks.md): the more pairs are found close, the more of the latter stand below a newer one.
-CLOSE = 0.2  # share of the older one's place that the newer may lack
+CLOSE = 0.2  # share of the older one's place that the newer may lack …
+CLOSE_CONTESTED = 0.35  # … and where it contests that
 MOST_OWN = 0.25  # share of the question's words (by idf) that the older one alone may hold
+MOST_OWN_DOUBTED = 0.5  # the same where the newer contests or denies it
 NEAR_ENOUGH = 0.1  # by so much the newer may be less similar to the question where both share no word of it
+DENIED = 0.75  # cosine from which what denies something may be about what the older one says, where no name is shared
 SHAPE = 0.5  # cosine from which two statements may be of one shape
 MOST_COMPARED = 16  # older statements of its shape with which a newer one is compared in a search
 
@@ -75,11 +79,24 @@ def _yielded(known: Mapping[int, Candidate], words: _Words) -> dict[int, float]:
     """Return the places that the older ones of close pairs take, by row; all candidates are of one index."""
     index = next(iter(known.values())).index
 
-    def is_close(older: int, newer: int) -> bool:
-        gap = known[older].place - known[newer].place
-        return 0 <= gap <= CLOSE * known[older].place and not words.of_older_alone(older, newer)
+    def is_near(older: int, newer: int, share: float) -> bool:
+        return 0 <= known[older].place - known[newer].place <= share * known[older].place
 
-    contested = [(a, b) for a, b in index.contested_pairs(known) if follows(index, a, b) and is_close(a, b)]
+    def is_close(older: int, newer: int) -> bool:
+        return is_near(older, newer, CLOSE) and not words.of_older_alone(older, newer)
+
+    def is_denied(older: int, newer: int) -> bool:
+        if not is_near(older, newer, CLOSE_CONTESTED) or words.of_older_alone(older, newer, MOST_OWN_DOUBTED):
+            return False
+        if not denies(index, newer) or denies(index, older):
+            return False
+        return _share_a_name(index, older, newer) or index.cosine(older, newer) >= DENIED
+
+    contested = [
+        (a, b)
+        for a, b in index.contested_pairs(known)
+        if follows(index, a, b) and is_near(a, b, CLOSE_CONTESTED) and not words.of_older_alone(a, b, MOST_OWN_DOUBTED)
+    ]
     shaped = [
         pair
         for newer, older in alike(index, known, floor=SHAPE)
@@ -89,7 +106,7 @@ def _yielded(known: Mapping[int, Candidate], words: _Words) -> dict[int, float]:
                     (row, newer)
                     for row in older[:MOST_COMPARED]
                     if follows(index, row, newer)
-                    and is_close(row, newer)
+                    and (is_close(row, newer) or is_denied(row, newer))
                     and words.of_both(row, newer)
                     and _is_of_one(index, row, newer)
                 ),
@@ -112,6 +129,24 @@ def _is_of_one(index: ScopeIndex, row: int, other: int) -> bool:
     if all(named):
         return not named[0].isdisjoint(named[1])  # the ages of two people are no two versions of one
     return bool({*one.claims} & {*two.claims})
+
+
+def _share_a_name(index: ScopeIndex, row: int, other: int) -> bool:
+    """Whether two documents mention one and the same."""
+    found = (index.memory_at(one) for one in (row, other))
+    named = [{mention.entity_id for mention in memory.mentions} for memory in found if memory is not None]
+    return len(named) == 2 and not named[0].isdisjoint(named[1])  # noqa: PLR2004  both are there
+
+
+_DENIES = re.compile(
+    r"\b(?:never|not|n't|n’t|only|exclusively|instead|no longer|rather than|without|dislikes?|avoids?)\b", re.IGNORECASE
+)
+
+
+def denies(index: ScopeIndex, row: int) -> bool:
+    """Whether a document denies or excludes something."""
+    memory = index.memory_at(row)
+    return memory is not None and _DENIES.search(memory.content) is not None
 
 
 class _Words:
@@ -139,14 +174,14 @@ class _Words:
         telling = [rows for term, _, rows in held if term in self._telling]
         return telling, [(idf / mass, rows) for term, idf, rows in held if term not in self._telling]
 
-    def of_older_alone(self, older: int, newer: int) -> bool:
+    def of_older_alone(self, older: int, newer: int, most: float = MOST_OWN) -> bool:
         """Whether the older one is what was meant: it says just the question, or alone holds what tells them apart."""
         if older in self._exact:
             return True
         telling, plain = self._held
         if any(older in rows and newer not in rows for rows in telling):
             return True
-        return sum(share for share, rows in plain if older in rows and newer not in rows) > MOST_OWN
+        return sum(share for share, rows in plain if older in rows and newer not in rows) > most
 
     def of_both(self, older: int, newer: int) -> bool:
         """Whether both are about what was asked, and not just about the same person."""
