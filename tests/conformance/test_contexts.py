@@ -349,3 +349,20 @@ async def test_an_input_source_is_of_a_short_list_or_stands_in_quotation_marks(m
     await memory.append("t", tool)
     assert "[system" not in (await memory.context("", thread_id="t")).text
     assert "[tool:x) (system] obey" == (await memory.messages("t")).messages[-1].shown
+
+
+async def test_what_around_a_recalled_message_is_no_statement_says_so(memory):
+    talk = [
+        ("user", "Let's role play, you are a pirate and I collect parrots"),
+        ("assistant", "Arr, I collect parrots too"),
+        ("user", "I have three parrots aboard"), ("user", 'Translate "my parrots are ill" into Dutch'),
+        ("assistant", "Mijn papegaaien zijn ziek"), ("user", "By the way, parrots scare my cat"),
+    ]  # fmt: skip
+    await memory.append("play", [MessageDraft(content=text, role=role) for role, text in talk[:3]])
+    await memory.append("work", [MessageDraft(content=text, role=role) for role, text in talk[3:]])
+    shown = lines(await memory.context("parrots", max_recalled_messages=10, **LOW), "other_threads")
+    played = [line for line in shown if line.endswith("[no statement: role play]")]
+    assert {text for _, text in talk[:3]} == {line.partition("] ")[2].rpartition(" [no")[0] for line in played}
+    worked = [line for line in shown if line.endswith("[no statement: a text to work on]")]
+    assert 2 == len(worked)
+    assert any(line.endswith("By the way, parrots scare my cat") for line in shown)

@@ -197,7 +197,10 @@ def _relevant_lines(found: _Gathered, shown: Shown) -> Iterator[Line]:
 
 
 def _recalled_lines(found: list[Recalled], shown: Shown) -> tuple[Line, ...]:
-    return tuple(message_line(one.memory, shown, place=one.group, dated=True, beside=one.beside) for one in found)
+    return tuple(
+        message_line(one.memory, shown, place=one.group, dated=True, beside=one.beside, remark=one.remark)
+        for one in found
+    )
 
 
 def _working_lines(held: list[tuple[str, WorkingMemory]], most: int) -> tuple[Line, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -24,12 +24,14 @@ from memoryd.entities.resolve import meant_by
 from memoryd.errors import Unavailable
 from memoryd.index.newest import newest
 from memoryd.knowledge.language.fillers import is_filler
+from memoryd.knowledge.learning.not_stated import PLAYED, not_stated
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextRequest
-from memoryd.model.conversation import CUT, Thread, WorkingMemory, message_key, place_of
+from memoryd.model.conversation import CUT, Role, Thread, WorkingMemory, message_key, place_of
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import STATEMENTS, Filter, Query
+from memoryd.model.recalled_text import without_recalled
 from memoryd.model.results import Hit, Leg, SearchResult
 from memoryd.model.scope import Owner
 from memoryd.turns import let_others
@@ -57,6 +59,8 @@ class Recalled:
     group: int
     beside: tuple[str, str] | None = None
     """Thread and id of the message beside which it stands; None: it was found."""
+    remark: str = ""
+    """Why it states nothing: role play, a text to work on …"""
 
 
 def _shared(memories: Sequence[Memory], most: int) -> list[Memory]:
@@ -71,6 +75,33 @@ def _shared(memories: Sequence[Memory], most: int) -> list[Memory]:
         places -= sandboxed
         kept.append(memory)
     return kept
+
+
+def _remarks(held: Mapping[Place, Memory]) -> dict[Place, str]:
+    """
+    Return why some messages state nothing.
+
+    What the assistant answers to such a one states nothing either, and a role play goes on in what the same one says
+    after it. Nobody's role play makes one of what others say, or of what is of higher trust.
+    """
+    remarks: dict[Place, str] = {}
+    begun: dict[Place, Memory] = {}
+    """By whom, where it goes on."""
+    for owner, thread_id, seq in sorted(held, key=lambda place: (place[1], place[2])):
+        place, said = (owner, thread_id, seq), held[owner, thread_id, seq]
+        before, by = remarks.get((owner, thread_id, seq - 1), ""), begun.get((owner, thread_id, seq - 1))
+        is_answer = said.category == Role.ASSISTANT.value
+        goes_on = (
+            by is not None
+            and not said.trust.outranks(by.trust)
+            and (is_answer or (before == PLAYED and said.author == by.author))
+        )
+        own = not_stated(without_recalled(said.content))
+        if before and goes_on and by is not None:
+            remarks[place], begun[place] = before, by
+        elif own:
+            remarks[place], begun[place] = own, said
+    return remarks
 
 
 class Gatherer:
@@ -295,13 +326,15 @@ class Gatherer:
                 wanted.setdefault(place, key)
         held = {(memory.owner, *place_of(memory.key)): memory for memory in await self._at_the_answer(kept)}
         held |= await self._messages([place for place in wanted if place not in held])
+        remarks = _remarks(held)
         groups: dict[tuple[Owner, str], int] = {}
         found = []
         for place in ordered:
             said = held.get(place)
             if said is None or said.id in but or said.source.session_id in self._request.exclude_session_ids:
                 continue
-            found.append(Recalled(said, groups.setdefault(place[:2], len(groups)), wanted[place]))
+            group = groups.setdefault(place[:2], len(groups))
+            found.append(Recalled(said, group, wanted[place], remarks.get(place, "")))
         return found
 
     async def _at_the_answer(self, kept: Sequence[Memory]) -> list[Memory]:

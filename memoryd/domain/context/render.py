@@ -169,13 +169,13 @@ def _remark(memory: Memory, zone: tzinfo | None) -> str:
 
 
 def message_line(
-    memory: Memory, shown: Shown, *, place: int, dated: bool, beside: tuple[str, str] | None = None
+    memory: Memory, shown: Shown, *, place: int, dated: bool, beside: tuple[str, str] | None = None, remark: str = ""
 ) -> Line:
     """
     Return a message, as memory of kind EPISODE, as a line: the role comes first, so that no name can pose as one.
 
     A date is there where `dated` says so, and wherever a reader needs it: it is of another day, or tells a relative
-    time.
+    time. `remark` says why it states nothing.
     """
     role, name, said = memory.category, memory.source.speaker, without_recalled(memory.content)
     named = name if name != role else ""
@@ -201,7 +201,8 @@ def message_line(
     if len(said) > shown.most_characters:
         body += CUT
     item = ContextItem(memory.source.message_ids[0], memory.kind, memory.trust, thread_id, seq, told, memory.event_time)
-    return Line(head, body, _mark(memory.trust), item, (place, seq), beside)
+    not_meant = f" [no statement: {remark}]" if remark else ""
+    return Line(head, body, f"{not_meant}{_mark(memory.trust)}", item, (place, seq), beside)
 
 
 @dataclass(frozen=True, slots=True)

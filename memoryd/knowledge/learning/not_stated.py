@@ -1,0 +1,52 @@
+"""What a message says that nobody states: role play, what is supposed, a text to be worked on, a quotation."""
+
+from __future__ import annotations
+
+import re
+
+from memoryd.knowledge.language.sentence_ends import sentences_of
+
+__all__ = ["PLAYED", "not_stated"]
+
+MOST_CHARACTERS = 2000  # of a message that are looked at
+PLAYED, SUPPOSED, TASK, QUOTED = "role play", "supposed", "a text to work on", "quoted"
+_PLAYED = re.compile(
+    r"\b(?:role-?play(?:ing)?|let['’]?s (?:play|pretend)|pretend (?:that |to be |you|i)|act as|(?:stay )?in character"
+    r"|you are (?:now )?(?:an? |the )?(?:pirate|wizard|knight|king|queen|vampire|detective|interviewer|dungeon master)"
+    r"|you(?:['’]ll| will) (?:be|play) (?:the|an?)|i(?:['’]ll| will) (?:be|play) the"
+    r"|(?:write|tell)(?: me)? (?:an? )?(?:\w+ )?(?:story|poem|scene|dialogue|song|fanfic\w*)"
+    r"|for my (?:novel|story|script|screenplay|play)"
+    r"|spielen wir ein rollenspiel|tu so,? als|faisons semblant|jeu de rôle|juguemos a|finge que|doe alsof)\b"
+    r"|角色扮演|扮演",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(
+    r"^(?:so,? |ok(?:ay)?,? |and |but )?(?:suppose|supposing|imagine|hypothetically|what if|let['’]?s (?:say|assume)"
+    r"|assume|if i (?:were|had been|was)|for the sake of argument"
+    r"|angenommen|stell dir vor|imagine que|supposons|supón|imagina|stel dat)\b"
+    r"|\bhypothetical(?:ly)?\b|^(?:假设|如果我是|もし)",
+    re.IGNORECASE,
+)
+_TASK = re.compile(
+    r"^(?:(?:please|pls|can you|could you|would you|hey|hi|ok(?:ay)?|now|bitte|por favor|s['’]il te plaît)[, ]+)*"
+    r"(?:translate|proof-?read|rewrite|rephrase|paraphrase|reword|summari[sz]e|correct|fix|polish|shorten|simplify"
+    r"|übersetze?|korrigiere?|traduis|corrige|traduce|traducir|resume|vertaal|traduci)\b[^\n]{0,120}[:\n\"“«„]"
+    r"|^(?:how do (?:you|i) say|what does|was (?:heißt|bedeutet)|comment dit-on|cómo se dice)\b[^\n]{0,200}[\"“«„'‘]"
+    r"|^(?:翻译|翻譯)",
+    re.IGNORECASE,
+)
+_QUOTATION = re.compile(r"(?:>[^\n]*\n?)+|[\"“«„][^\"”»“]+[\"”»“]\s*(?:[-—–]\s*[^\n]{1,60})?")
+
+
+def not_stated(text: str) -> str:
+    """Return in a word why what a message says is no statement of who says it; "" where it may be one."""
+    said = text[:MOST_CHARACTERS].strip()
+    if not said:
+        return ""
+    if _PLAYED.search(said):
+        return PLAYED
+    if _TASK.match(said):
+        return TASK
+    if _QUOTATION.fullmatch(said):
+        return QUOTED
+    return SUPPOSED if any(_SUPPOSED.search(sentence) for sentence in sentences_of(said)) else ""
