@@ -16,7 +16,7 @@ from memoryd.model.memory import Memory
 from memoryd.model.query import STATEMENTS
 from memoryd.model.times import to_us
 
-__all__ = ["alike", "follows", "neighbours"]
+__all__ = ["alike", "cosine", "follows", "neighbours"]
 
 STATEMENT_CODES = frozenset(KIND_CODES[kind] for kind in STATEMENTS.kinds)
 
@@ -75,6 +75,14 @@ def alike(index: ScopeIndex, rows: Collection[int], *, floor: float) -> list[tup
         (int(chosen[n]), [int(chosen[m]) for m in np.argsort(-older[n], kind="stable") if older[n, m] >= floor])
         for n in np.flatnonzero(older.max(axis=1) >= floor)
     ]
+
+
+def cosine(index: ScopeIndex, row: int, other: int) -> float:
+    """Return the cosine of two documents; 0 where the scope has no vectors."""
+    if index.vectors is None:
+        return 0.0
+    held = index.vectors.rows(np.array([row, other], dtype=np.int64))
+    return float(held[0] @ held[1])
 
 
 def follows(index: ScopeIndex, row: int, other: int) -> bool:

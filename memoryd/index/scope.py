@@ -380,13 +380,6 @@ class ScopeIndex:
             for other in self._partners(row).intersection(wanted)
         ]
 
-    def cosine(self, row: int, other: int) -> float:
-        """Return the cosine of two documents; 0 where one has no vector."""
-        if self.vectors is None:
-            return 0.0
-        held = self.vectors.rows(np.array([row, other], dtype=np.int64))
-        return float(held[0] @ held[1])
-
     def says(self, digest: bytes) -> tuple[int, ...]:
         """Return the documents, dead ones too, that say a text of this digest."""
         return self.listings.of_text(digest)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from memoryd.index.neighbours import alike, follows
+from memoryd.index.neighbours import alike, cosine, follows
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
@@ -90,7 +90,7 @@ def _yielded(known: Mapping[int, Candidate], words: _Words) -> dict[int, float]:
             return False
         if not denies(index, newer) or denies(index, older):
             return False
-        return _share_a_name(index, older, newer) or index.cosine(older, newer) >= DENIED
+        return _share_a_name(index, older, newer) or cosine(index, older, newer) >= DENIED
 
     contested = [
         (a, b)

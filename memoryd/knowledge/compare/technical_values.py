@@ -60,31 +60,33 @@ _SAME = Finding(Relation.SAME, "technical_value", "it names the same value, writ
 def by_technical_values(new: str, old: str) -> Finding:
     """Return a doubt where two statements differ in one value of a programmer's, SAME where that is the same one."""
     ours, theirs = _words(new), _words(old)
-    if not ours or not theirs or len(ours) > MOST_WORDS or len(theirs) > MOST_WORDS:
+    if not ours or not theirs or max(len(ours), len(theirs)) > MOST_WORDS:
         return APART
     if ours == theirs:
         return _SAME if any(map(_TECHNICAL.fullmatch, ours)) else APART
     first = _shared(ours, theirs)
     last = min(_shared(ours[::-1], theirs[::-1]), len(ours) - first, len(theirs) - first)
     mine, other = ours[first : len(ours) - last], theirs[first : len(theirs) - last]
-    if not mine or not other or max(len(mine), len(other)) > MOST_OF_VALUE or first + last < LEAST_OF_FRAME:
+    sizes = sorted((len(mine), len(other)))
+    if not sizes[0] or sizes[1] > MOST_OF_VALUE or first < LEAST_OF_FRAME or _MANY.search(" ".join((*ours, *theirs))):
         return APART
-    before = " ".join(ours[:first])
-    if first < LEAST_OF_FRAME or _MANY.search(" ".join((*ours, *theirs))):
-        return APART
-    are_technical = all(map(_is_technical, (mine, other)))
-    if before.endswith((" uses", " use")):  # of many things that are used another one says nothing
+    return _decided(ours[:first], mine, other, ends=last == 0)
+
+
+def _decided(before: list[str], mine: list[str], other: list[str], *, ends: bool) -> Finding:
+    """Return what two values in one place decide; whether they end their statements."""
+    are_technical = _is_technical(mine) and _is_technical(other)
+    frame = " ".join(before)
+    if frame.endswith((" uses", " use")):  # of many things that are used another one says nothing
         are_technical = all(map(_TECHNICAL.fullmatch, (*mine, *other)))
     if are_technical and _plain(mine) == _plain(other):
         return _SAME
-    of_thing = bool(_SINGLE.search(before)) and not _THINGS.isdisjoint(ours[:first])
-    if not last and are_technical and (of_thing or _VERSIONED.search(before)):
-        return _OTHER
-    if last and are_technical and of_thing:
-        return _OTHER
-    is_one = of_thing and not before.endswith((" uses", " use", " is", " are")) and last == 0
-    is_named = before.endswith(" is") and ours[first - 2] in _CHOSEN and last == 0 and len(mine) == len(other) == 1
-    return _OTHER if is_one or is_named else APART
+    of_thing = _SINGLE.search(frame) is not None and not _THINGS.isdisjoint(before)
+    if are_technical:
+        return _OTHER if of_thing or (ends and _VERSIONED.search(frame)) else APART
+    is_one = of_thing and not frame.endswith((" uses", " use", " is", " are"))
+    is_named = frame.endswith(" is") and before[-2] in _CHOSEN and len(mine) == len(other) == 1
+    return _OTHER if ends and (is_one or is_named) else APART
 
 
 def _words(text: str) -> list[str]:
