@@ -30,6 +30,10 @@ MONTHS = (
     "August", "September", "October", "November", "December",
 )  # fmt: skip
 
+_STROKES = str.maketrans(
+    {"ł": "l", "đ": "d", "ø": "o", "ß": "ss", "æ": "ae", "œ": "oe", "\u0131": "i", "ð": "d", "þ": "th", "ħ": "h"}
+)
+"""Letters that are no letter with a mark."""
 _WORD = re.compile(r"\w+")
 _CJK = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
 _CJK_RUN = re.compile(f"({_CJK}+)")
@@ -59,11 +63,22 @@ def _pairs(run: str) -> list[str]:
 def analyse(text: str) -> list[str]:
     """Return the words of a text to be found, in order, repeated as they occur."""
     words, runs = _words(text)
-    terms = stem(words)
+    terms = stem(words if text.isascii() else [*words, *_bare(words)])
     for run in runs:
         terms.extend(run)
         terms.extend(_pairs(run))
     return terms
+
+
+def _bare(words: Iterable[str]) -> list[str]:
+    """Return what words with accents are without them, so that "lodz" finds "Łódź"."""
+    return [bare for word in words if not word.isascii() and (bare := _plain(word)) != word and bare.isascii()]
+
+
+def _plain(word: str) -> str:
+    return "".join(
+        one for one in unicodedata.normalize("NFKD", word.translate(_STROKES)) if not unicodedata.combining(one)
+    )
 
 
 def analyse_query(text: str) -> list[str]:

@@ -27,13 +27,16 @@ from memoryd.knowledge.claims.giving_up import gives_up
 from memoryd.knowledge.claims.idioms import idioms_in
 from memoryd.knowledge.claims.statement import MOST_CHARACTERS, statement_of
 from memoryd.knowledge.compare.comparison import compare
+from memoryd.knowledge.compare.technical_values import by_technical_values
 from memoryd.knowledge.language.dates import days_named
 from memoryd.knowledge.language.questions import asks_assistant, clauses, question_share, signs_of, wanted_of
 from memoryd.knowledge.language.relative_times import has_relative_time
 from memoryd.knowledge.language.text_traits import from_text
 from memoryd.knowledge.language.words import telling_words, words_of
 from memoryd.knowledge.learning.answers import answered
+from memoryd.knowledge.learning.not_stated import not_stated
 from memoryd.knowledge.learning.reading import facts_in
+from memoryd.knowledge.profile import standing_of
 from memoryd.knowledge.reading import Reader
 from memoryd.knowledge.secrets.detector import SecretDetector
 
@@ -75,6 +78,9 @@ def _readers() -> dict[str, Callable[[str], object]]:
         "has_relative_time": has_relative_time,
         "traits": lambda text: from_text(text, is_said=True, is_dated=True),
         "questions": lambda text: (asks_assistant(text), clauses(text), question_share(text), signs_of(text)),
+        "standing_of": standing_of,
+        "not_stated": not_stated,
+        "technical": lambda text: by_technical_values(text, f"{text[:-1]}x"),
         "wanted_of": wanted_of,
         "answered": lambda text: (answered("Do you smoke?", text), answered(text, "Yes, I do")),
         "facts_in": lambda text: facts_in(text, today=TODAY),

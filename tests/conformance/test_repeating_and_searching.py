@@ -196,3 +196,16 @@ async def test_any_punctuation_and_any_script_can_be_searched(memory):
     for query in ("'; DROP TABLE memories; --", "%_*()[]{}^~\\/:\"'", "OR AND NOT", "?", "\u200b.", "a" * 4096):
         await memory.search(query)
     assert len(said) == len(await listed(memory))
+
+
+async def test_a_pasted_id_finds_its_memory_and_words_without_accents_find_those_with_them(memory):
+    await memory.add_batch([Draft(content=f"the lamp number {n} is on") for n in range(5)])
+    wanted = (await memory.add("My aunt lives in Łódź, near Café Đặng")).memory
+    for asked in (wanted.id, wanted.id[:8], f" {wanted.id.upper()} "):
+        first = (await memory.search(asked)).hits[0]
+        assert (wanted.id, 1.0) == (first.memory.id, first.score)
+    for asked in ("lodz", "Łódź", "cafe dang"):
+        assert wanted.id == (await memory.search(asked)).hits[0].memory.id
+    assert () == (await memory.search(wanted.id, filter=Filter(kinds={Kind.EVENT}))).hits
+    await memory.delete(wanted.id)
+    assert wanted.id not in {hit.memory.id for hit in (await memory.search(wanted.id)).hits}

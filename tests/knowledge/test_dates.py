@@ -53,3 +53,25 @@ def test_no_text_however_strange_raises():
         days_named(text, TODAY)
         days_named(text, date(1, 1, 1))
         days_named(text, date(9999, 12, 31))
+
+
+@pytest.mark.parametrize(
+    "said", ["18.11.2023", "met on 18/11/2023", "18-11-2023", "11/18/2023", "11-18-2023", "2023-11-18"]
+)
+def test_days_in_figures(said):
+    assert [date(2023, 11, 18)] == [date.fromordinal(one.first) for one in days_named(said, TODAY)]
+
+
+def test_what_may_be_day_or_month_is_either_where_years_are_known():
+    found = {date.fromordinal(one.first) for one in days_named("on 3/4/2023", TODAY, (2023,))}
+    assert {date(2023, 4, 3), date(2023, 3, 4)} == found
+    assert [date(2023, 4, 3)] == [date.fromordinal(one.first) for one in days_named("3.4.2023", TODAY, (2023,))]
+    assert [] == days_named("version 1.2.20199 or 99/99/2023", TODAY)
+
+
+def test_the_nth_is_a_day_of_a_month_near_and_no_floor_or_century():
+    assert [date(2024, 5, 18)] == [date.fromordinal(one.first) for one in days_named("on the 18th", TODAY)]
+    assert [date(2024, 4, 30)] == [
+        date.fromordinal(one.first) for one in days_named("the 30th at noon", date(2024, 5, 2))
+    ]
+    assert [] == [*days_named("the 18th century", TODAY), *days_named("the 5th floor", TODAY)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +34,7 @@ from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.language.sentence_ends import asked_sentences
 from memoryd.knowledge.language.words import telling_words
+from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import Entry, Recalled
 from memoryd.model.embedding import Embedded
@@ -48,6 +50,7 @@ __all__ = ["Prompt", "find", "recall", "write_recalls"]
 
 VECTOR_ALONE = 0.3  # what a cosine counts where a scope is too large for memory
 MOST_FADED = 1000  # memories that have faded since a time as of which is asked
+_ID = re.compile(rf"[a-z2-7]{{{limits.MIN_ID_PREFIX},{limits.ID_LENGTH}}}")
 MOST_READ = 2000  # characters of a query in which names are looked for
 _PAST, _ANYBODY = "what has faded", ""  # locks
 FEW = 10  # hits that are shown at once
@@ -93,8 +96,23 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime) -
     """Return the memories that answer a query, best first, each counted as recalled; see SearchMemories."""
     with Prompt(query.text, caller, ports) as asked:
         found = await find(query, asked, caller, Scopes(ports), now=now)
+    named = await _named_by_id(query, caller, ports, now)
+    if named is not None:
+        others = [hit for hit in found.hits if hit.memory.id != named.id]
+        found = replace(found, hits=(Hit(named, 1.0), *others)[: query.limit])
     ports.recalls.note([hit.memory for hit in found.hits], now, trusted=caller.trust is Trust.HOST)
     return found
+
+
+async def _named_by_id(query: Query, caller: Caller, ports: Ports, now: datetime) -> Memory | None:
+    """Return the memory whose id, or its beginning, is all that is asked; None if it is not there or filtered out."""
+    asked = query.text.strip().lower()
+    if _ID.fullmatch(asked) is None:
+        return None
+    held = await ports.store.find(caller.visibility, asked)
+    if len(held) != 1 or not query.filter.admits(held[0], query.filter.as_of or now):
+        return None
+    return (await present(held, caller, ports, query.filter.as_of or now))[0]
 
 
 async def find(

@@ -102,6 +102,25 @@ def _iso(match: re.Match[str], _: date, __: Sequence[int]) -> Iterator[Days]:
         yield from _ordered(found, found)
 
 
+def _numeric(match: re.Match[str], _: date, __: Sequence[int]) -> Iterator[Days]:
+    """18.11.2026, 18/11/2026, 11-18-2026: with dots the day comes first; of what else may be either, both."""
+    year, one, two = int(match["year"]), int(match["one"]), int(match["two"])
+    ways = [(one, two)] if match["mark"] == "." else [(one, two), (two, one)]
+    for day, month in dict.fromkeys(ways):
+        if 1 <= month <= 12:  # noqa: PLR2004  months of a year
+            found = _day(year, month, day)
+            yield from _ordered(found, found)
+
+
+def _of_the_nth(match: re.Match[str], today: date, _: Sequence[int]) -> Iterator[Days]:
+    """The 18th: of this month, the one before and the next."""
+    day = int(match["day"])
+    for step in (-1, 0, 1):
+        months = today.year * 12 + today.month - 1 + step
+        found = _day(months // 12, months % 12 + 1, day)
+        yield from _ordered(found, found)
+
+
 def _of_months(match: re.Match[str], _: date, years: Sequence[int]) -> Iterator[Days]:
     """A day, or days to days: "9 January", "January 9th to 11th", "Jan 30 to Feb 2"."""
     parts = match.groupdict()
@@ -290,6 +309,15 @@ _DATED = (
 _OTHERS = (
     _form(
         r"(?P<year>(?:19|20)\d\d)[-/.](?P<number>[01]?\d)(?:[-/.](?P<day>[0-3]?\d))?(?:t[\d:.]+z?)?", _iso, "19", "20"
+    ),
+    _form(
+        r"(?P<one>[0-3]?\d)(?P<mark>[./-])(?P<two>[0-3]?\d)(?P=mark)(?P<year>(?:19|20)\d\d)", _numeric, "19", "20"
+    ),
+    _form(
+        r"(?:on |by |since |until |before |after )?the (?P<day>[0-3]?\d)(?:st|nd|rd|th)"
+        r"(?! (?!at\b|in the\b|of\b)[a-z])",
+        _of_the_nth,
+        *("1st", "2nd", "3rd", *(f"{n}th" for n in range(10))),
     ),
     _form(r"q(?P<quarter>[1-4])(?:,? (?:of )?(?P<year>(?:19|20)\d\d))?", _of_quarter, "q1", "q2", "q3", "q4"),
     _form(
