@@ -116,7 +116,7 @@ MUTANTS = [
      "yield from ()", "tests/test_talk.py"),
     ("memoryd/domain/reading/search.py", "return [*stating, *last, *hits[TOGETHER:]]", "return hits",
      "tests/test_asked_sentences.py"),
-    ("memoryd/domain/reading/profile.py", "if of_user and _is_own(memory, caller):", "if of_user:",
+    ("memoryd/domain/reading/profile.py", "if standing.of_user and _is_own(memory, caller):", "if standing.of_user:",
      "tests/conformance/test_profile.py"),
     ("memoryd/domain/context/budget.py", "min(left, most)", "left", "tests/conformance/test_profile.py"),
     ("memoryd/domain/conversation/whole_turns.py", "else called < start:", "else False:", "tests/conformance/test_whole_turns.py"),

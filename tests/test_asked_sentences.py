@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from memory_client import Draft, MessageDraft, MessageSearch
 
@@ -154,3 +156,6 @@ def test_a_turn_that_only_asks_or_greets_stands_below_all_that_state_something(d
         assert sorted(asks) == asks
         assert {True, False} == set(asks)
         assert sorted((hit.score for hit in found), reverse=True) == [hit.score for hit in found]
+        for count in (1, 2):  # the first hits are the same, however few are wanted
+            few = memory.search_messages(replace(asked, top_k=count)).hits
+            assert said[:count] == [hit.message.content for hit in few]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from memoryd.domain.context.budget import Part, compose
 from memoryd.domain.context.build import searched_by
 from memoryd.domain.context.render import memory_line
-from memoryd.domain.tokens import Measure, token_count
-from memoryd.model.context import RELEVANT_MEMORY
+from memoryd.domain.tokens import ESTIMATE, Measure, token_count
+from memoryd.model.context import ALWAYS_TRUE, RELEVANT_MEMORY
 from memoryd.model.trust import Trust
 from tests.builders import NOW, memory
 
@@ -89,3 +89,24 @@ def test_a_text_that_is_longer_than_its_parts_stays_within_the_budget():
         assert measure.tokens(text) <= tokens
         assert 9 == skipped + sum(len(section.items) for section in sections)
     assert 8 <= len(sections[0].items)
+
+
+@given(
+    st.lists(st.integers(5, 200), min_size=1, max_size=8),
+    st.lists(st.integers(5, 200), min_size=1, max_size=8),
+    st.sets(st.integers(0, 7)),
+    st.integers(60, 900),
+)
+def test_what_is_always_true_and_relevant_is_told_once_and_never_lost(own, relevant, shared, tokens):
+    def line(n, size):
+        return memory_line(memory("word " * (size // 5), id=f"{n:026d}"))
+
+    profile = [line(n, size) for n, size in enumerate(own)]
+    found = [profile[n] if n in shared and n < len(profile) else line(100 + n, size) for n, size in enumerate(relevant)]
+    parts = [Part(ALWAYS_TRUE, tuple(profile)), Part(RELEVANT_MEMORY, tuple(found))]
+    _, sections, _ = compose(parts, [ALWAYS_TRUE, RELEVANT_MEMORY], {}, tokens, ESTIMATE)
+    told = [item.id for section in sections for item in section.items]
+    assert len({*told}) == len(told)
+    _, alone, _ = compose(parts[:1], [ALWAYS_TRUE], {}, tokens, ESTIMATE)
+    if alone and tokens > 2 * sum(len(one.text) for one in (*profile, *found)):
+        assert {item.id for section in alone for item in section.items} <= {*told}

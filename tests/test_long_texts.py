@@ -93,5 +93,7 @@ def test_an_excerpt_near_the_end_has_its_size_and_short_words_stand_alone():
     shown = excerpt(text, words_of_prompt(["What opens the vault?"]), 1000)
     assert 900 < len(shown) <= 1001
     assert text.endswith(shown.removeprefix("…"))
+    for asked, said in (("Which dogs do I own?", "our dogs"), ("Whose cars?", "two cars"), ("my job?", "both jobs")):
+        assert [said.split()[1][:-1]] == [m.group().rstrip("s") for m in words_of_prompt([asked]).finditer(said)]
     words = words_of_prompt(["Is Bo among the berries?"])
     assert ["Bo", "berr", "berr"] == [match.group() for match in words.finditer("Bo, a bobbin, a bond, berry, berries")]

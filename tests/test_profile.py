@@ -40,3 +40,15 @@ async def test_what_a_sandbox_says_of_the_user_is_marked_and_leaves_the_host_its
         await add(draft, sandbox, ports, now=clock())
     await memory.add("Always answer in German")
     assert "- Always answer in German\n" in (await memory.context("", max_tokens=400)).text
+
+
+async def test_a_sandbox_takes_no_place_of_the_host_s(ram_ports, clock):
+    memory = Local(ram_ports, clock, user_id="alice")
+    for text in ("I'm vegetarian", "I live in Oslo", "My name is Alice"):
+        await memory.add(text)
+    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g1")
+    for n in range(60):
+        await add(Draft(content=f"I'm allergic to substance number {n}"), sandbox, ram_ports, now=clock())
+    items = await memory.profile()
+    assert 50 == len(items)
+    assert 3 == sum(not item.memory.trust.is_sandbox for item in items)

@@ -132,6 +132,21 @@ async def test_threads_that_cannot_be_summed_up_keep_no_other_from_it_and_are_tr
     assert {} == summaries._waiting
 
 
+async def test_threads_for_which_there_was_no_room_are_found_again(ports, clock, monkeypatch):
+    memory = Local(ports, clock, user_id="alice")
+    for n in range(5):
+        await talk(memory, 12, thread=f"{n}")
+        await memory.compact_thread(f"{n}", retain_recent=1)
+    monkeypatch.setattr("memoryd.learning.summaries.MOST_WAITING", 3)
+    summaries = Summaries(ports, None, clock, pytest.fail)
+    await talk(memory, 12)
+    await memory.compact_thread("t", retain_recent=1)  # noted before the store is looked through
+    for _ in range(6):
+        await summaries.find()
+        await summaries.step()
+    assert all([(await memory.summary(name)).summary for name in ("t", *"01234")])
+
+
 async def test_tools_and_less_trust_stay_out(ports, clock):
     memory = Local(ports, clock, user_id="alice")
     sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g1")

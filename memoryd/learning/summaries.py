@@ -35,6 +35,8 @@ class Summaries:
         self._waiting: dict[tuple[Owner, str], None] = {}
         self._behind: str | None = ""
         """The key of the thread up to which the store was looked through; None: to the end."""
+        self._too_many = False
+        """Whether there was no room for one while the store was looked through: it may lie before that place."""
         self._in_vain: dict[tuple[Owner, str], _Seen] = {}
         """What was there of threads that could not be summed up: as long as it is the same, they are left alone."""
         ports.store.on_commit(self._follow)
@@ -58,8 +60,15 @@ class Summaries:
         """Note the next threads that an earlier daemon left, or that were too many to note."""
         if self._behind is None:
             return
-        found = await self._ports.store.unsummarised_threads(limit=MOST_WAITING, after=self._behind)
-        self._behind = found[-1][0] if len(found) == MOST_WAITING else None
+        room = MOST_WAITING - len(self._waiting)
+        if room <= 0:
+            return
+        found = await self._ports.store.unsummarised_threads(limit=room, after=self._behind)
+        if len(found) == room:
+            self._behind = found[-1][0]
+        else:
+            self._behind = "" if self._too_many else None
+            self._too_many = False
         for _, thread in found:
             self._note(thread)
 
@@ -94,6 +103,8 @@ class Summaries:
             self._waiting[key] = None
         elif self._behind is None:
             self._behind = ""
+        else:
+            self._too_many = True
 
 
 _Seen = tuple[int, int, Trust]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.knowledge.language.text_traits import as_text, from_text, read_text, topic_in
+from memoryd.knowledge.language.text_traits import as_text, from_text, read_text, standing_in
 from memoryd.knowledge.profile import Topic, standing_of, topic_of_category
 from memoryd.knowledge.profile.lexicon import PATTERNS, beginnings
 from tests.builders import NOW
@@ -15,7 +15,8 @@ OF_USER = {
     Topic.HEALTH: [
         "I have a hazelnut allergy", "I'm allergic to penicillin", "Allergic to penicillin", "severe nut allergy",
         "I have type 2 diabetes", "I'm in a wheelchair", "I am deaf in one ear", "Soy alérgica al marisco",
-        "Je suis diabétique", "我对花生过敏", "I take insulin twice a day", "I'm color-blind",
+        "Je suis diabétique", "Ich habe eine Erdnussallergie",
+        "Nussallergie", "我对花生过敏", "I take insulin twice a day", "I'm color-blind",
     ],
     Topic.INSTRUCTION: [
         "Please answer in short bullet points", "Never book Ryanair", "Always use metric units",
@@ -40,7 +41,9 @@ NOTHING = [
     "My wife Sarah likes pasta", "I used to be vegetarian", "The dentist is on Monday", "Never mind", "Is he vegan?",
     "Please book a table for Friday", "I never saw that movie", "never saw that film", "We walked along the river",
     "Imagine I were vegan", "In the play I'm a doctor", "went to a blind tasting", "a double-blind trial",
-    "Please always remind me tomorrow", "x " * 400 + "I'm vegan", "",
+    "Please always remind me tomorrow",
+    "Please call me at 5 about the invoice", "My name is on the waiting list", "We live in hope",
+    "x " * 400 + "I'm vegan", "",
 ]  # fmt: skip
 OF_THINGS = [
     "The vegan restaurant on Main Street is great", "The deaf school opens at 9", "the allergy section moved upstairs",
@@ -51,7 +54,8 @@ OF_THINGS = [
 @pytest.mark.parametrize(("topic", "text"), [(topic, text) for topic, texts in OF_USER.items() for text in texts])
 def test_what_is_always_true_of_the_user_is_read(topic, text):
     found = standing_of(text)
-    assert (topic, True) == found
+    assert found is not None
+    assert (topic, True) == found[:2]
 
 
 @pytest.mark.parametrize("text", [*OF_OTHERS, *OF_THINGS])
@@ -67,19 +71,19 @@ def test_what_asks_happened_once_or_is_over_is_of_no_profile(text):
 
 def test_looking_words_up_finds_what_the_patterns_find():
     for text in [*(one for texts in OF_USER.values() for one in texts), *OF_OTHERS, *NOTHING, *OF_THINGS]:
-        for topic in Topic:
+        for topic in (one for one in Topic if one is not Topic.PERSONAL):
             lines = PATTERNS[topic.name]
             assert (lines.search(text) is None) == (lines.search(text, beginnings(text)) is None), text
 
 
 def test_the_most_important_topic_of_the_user_comes_first():
-    assert (Topic.HEALTH, True) == standing_of("I live in Porto. I'm allergic to nuts. Tom is called Tom.")
-    assert (Topic.HOME, True) == standing_of("My sister is diabetic. I live in Porto.")
+    assert (Topic.HEALTH, True, True) == standing_of("I live in Porto. I'm allergic to nuts. Tom is called Tom.")
+    assert (Topic.HOME, True, True) == standing_of("My sister is diabetic. I live in Porto.")
 
 
 def test_it_is_kept_with_what_else_is_read_of_a_statement_and_of_no_message():
     read = read_text("I'm vegetarian since 2019", NOW.date(), is_said=False, is_dated=False)
-    assert (Topic.DIET, True) == topic_in(read.standing)
+    assert (Topic.DIET, True, False) == standing_in(read.standing)
     assert read == from_text(as_text(read, is_said=False, is_dated=False), is_said=False, is_dated=False)
     said = read_text("I'm vegetarian", NOW.date(), is_said=True, is_dated=True)
     assert 0 == said.standing

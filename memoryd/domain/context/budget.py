@@ -143,6 +143,9 @@ def compose(
     """
     sized = {part.name: _sized(part, measure) for part in parts if part.lines}
     room = tokens * measure.per_token
+    profile = sized.get(ALWAYS_TRUE)
+    struck: set[tuple[str, str]] = set()
+    """Lines of the profile that are told as relevant memory."""
     while True:
         chosen, skipped = _shared(sized, room - measure.size(f"{OPEN}\n{CLOSE}\n"), measure)
         told = _told(chosen, learnt)
@@ -150,8 +153,15 @@ def compose(
             sized[RELEVANT_MEMORY] = sized[RELEVANT_MEMORY].without(told)
             continue
         relevant = {line.key for line in chosen.get(RELEVANT_MEMORY, ())}
-        if any(line.key in relevant for line in chosen.get(ALWAYS_TRUE, ())):  # nothing is told twice
-            sized[ALWAYS_TRUE] = sized[ALWAYS_TRUE].without(relevant)
+        if profile is not None and (lost := struck - relevant):  # there was no room for it there after all
+            struck -= lost
+            sized[RELEVANT_MEMORY] = sized[RELEVANT_MEMORY].without(lost)
+            sized[ALWAYS_TRUE] = profile.without(struck)
+            continue
+        twice = relevant & {line.key for line in chosen.get(ALWAYS_TRUE, ())}
+        if twice:
+            struck |= twice
+            sized[ALWAYS_TRUE] = sized[ALWAYS_TRUE].without(struck)
             continue
         sections = [_section(name, chosen[name]) for name in order if chosen.get(name)]
         text = "\n".join(section.text for section in sections)

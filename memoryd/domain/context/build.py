@@ -150,7 +150,6 @@ async def _gather(gatherer: Gatherer, wanted: frozenset[str], tokens: int) -> _G
         found.people = [person_line(root, people) for root, people in await gatherer.people()]
     if RELEVANT_MEMORY in wanted:
         found.memories = await gatherer.memories(len(found.recent))
-        found.newer = gatherer.newer
     if WEEKLY_INSIGHT in wanted:
         found.insight = await gatherer.insight()
     if RECALLED_MESSAGES in wanted:
@@ -159,6 +158,7 @@ async def _gather(gatherer: Gatherer, wanted: frozenset[str], tokens: int) -> _G
         found.others = await gatherer.others()
     if RECENT_MESSAGES not in wanted:
         found.recent = []
+    found.newer = gatherer.newer
     return found
 
 
@@ -175,7 +175,10 @@ def _parts(found: _Gathered, shown: Shown, working_memory_chars: int) -> list[Pa
     """Return the sections with their lines, rendered."""
     recent = tuple(message_line(memory, shown, place=0, dated=False) for memory in found.recent)
     return [
-        Part(ALWAYS_TRUE, tuple(memory_line(memory, shown.zone) for memory in found.profile)),
+        Part(
+            ALWAYS_TRUE,
+            tuple(memory_line(one, shown.zone, found.newer.get(one.id)) for one in found.profile),
+        ),
         Part(KNOWN_PEOPLE, tuple(found.people)),
         Part(RELEVANT_MEMORY, tuple(_relevant_lines(found, shown)), found.most_memories),
         Part(WEEKLY_INSIGHT, () if found.insight is None else (memory_line(found.insight, shown.zone),)),

@@ -26,11 +26,11 @@ def words_of_prompt(sentences: Sequence[str]) -> re.Pattern[str] | None:
 
 
 def _begins(stem: str) -> str:
-    """Return what finds words with a stem: those that begin with it; a very short one stands alone."""
+    """Return what finds words with a stem: those that begin with it; of a very short one that word and its plural."""
     if not stem.isascii():
         return re.escape(stem)
     if len(stem) < SHORT:
-        return rf"\b{re.escape(stem)}\b"
+        return rf"\b{re.escape(stem)}(?:['’]?s|es)?\b"
     return rf"\b{re.escape(stem.removesuffix('i'))}"  # "berri" is the stem of "berry" and "berries"
 
 

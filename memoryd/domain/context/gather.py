@@ -14,6 +14,7 @@ from memoryd.domain.context.excerpt import excerpt, words_of_prompt
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
+from memoryd.domain.reading.newer import newer_of
 from memoryd.domain.reading.profile import profile_of
 from memoryd.domain.reading.recall import Prompt, find
 from memoryd.domain.scopes import EpisodeScopes, Scopes
@@ -208,9 +209,21 @@ class Gatherer:
 
     async def profile(self) -> list[Memory]:
         """Return what is always true of the user and of whom the prompt names, the most important first."""
-        found = await profile_of(self._caller, self._scopes, self._now, named=await self._named())
-        excluded = self._request.exclude_session_ids
-        return [item.memory for item in found if item.memory.source.session_id not in excluded]
+        found = await profile_of(
+            self._caller,
+            self._scopes,
+            self._now,
+            named=await self._named(),
+            exclude_session_ids=self._request.exclude_session_ids,
+        )
+        memories = [item.memory for item in found]
+        newer = await newer_of(memories, STATEMENTS, self._scopes, self._now)
+        self.newer |= {
+            one: memory
+            for one, memory in newer.items()
+            if memory.source.session_id not in self._request.exclude_session_ids
+        }
+        return memories
 
     async def people(self) -> list[tuple[str, Directory]]:
         """Return who is known, those named in the prompt first; nobody without a prompt."""

@@ -7,58 +7,82 @@ person whom a prompt names it is told likewise.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memoryd.domain.reading.presentation import present, said_by
 from memoryd.domain.scopes import Scopes
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.language.text_traits import topic_in
-from memoryd.knowledge.profile import CATEGORIES, ONE_AT_A_TIME, Topic, topic_of_category
+from memoryd.knowledge.language.text_traits import standing_in
+from memoryd.knowledge.profile import CATEGORIES, ONE_AT_A_TIME, Standing, Topic, topic_of_category
 from memoryd.model.caller import Caller
 from memoryd.model.memory import USER_WORDS, Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.results import ProfileItem
 from memoryd.model.scope import Owner
+from memoryd.model.trust import Trust
 from memoryd.model.validation import fold, text_digest
 
-__all__ = ["MOST_ITEMS", "profile_of"]
+__all__ = ["MOST_ITEMS", "STANDING", "profile_of"]
 
 MOST_ITEMS = 50
-MOST_READ = 500  # statements that are looked at, the newest
+MOST_READ = 500  # statements of each trust that are looked at, the newest
+SHARE_OF_TRUST = 2  # half of the places are for higher trust than a sandbox's, as far as that needs them
 STANDING = Filter(kinds=frozenset({Kind.FACT, Kind.PREFERENCE, Kind.PROCEDURE}))
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A statement of a profile."""
+
+    topic: Topic
+    is_alone: bool
+    """Whether it is of no other topic."""
+    memory: Memory
+
+
 async def profile_of(
-    caller: Caller, scopes: Scopes, now: datetime, *, named: Collection[tuple[Owner, str]] = ()
+    caller: Caller,
+    scopes: Scopes,
+    now: datetime,
+    *,
+    named: Collection[tuple[Owner, str]] = (),
+    exclude_session_ids: Collection[str] = (),
 ) -> list[ProfileItem]:
     """
     Return what is always true of the user, the most important topics first, then of those who are `named` (by root).
 
     Of a topic what is of higher trust and newer comes first; of a name and a home only that is told. What a newer one
-    of these contests is left out. What others say of themselves in a chat is never the user's own.
+    of these contests is left out. What others say of themselves in a chat is never the user's own. Half of MOST_ITEMS
+    is for higher trust than a sandbox's, as far as there is so much of it. Of a scope that is too large for memory
+    nothing is read.
     """
-    own: list[tuple[Topic, Memory]] = []
-    others: list[tuple[Topic, Memory]] = []
+    own: list[_Found] = []
+    others: list[_Found] = []
     for owner in scopes.seen_by(caller):
         index = await scopes.index(owner)
-        if index is None:  # too large for memory: nothing is read of it that no question names
+        if index is None:
             continue
         members = frozenset(one for whose, root in named if whose == owner for one in index.people.members(root))
-        for topic, of_user, memory in _standing(index, now):
-            if of_user and _is_own(memory, caller):
-                own.append((topic, memory))
+        for standing, memory in _standing(index, now):
+            if memory.source.session_id and memory.source.session_id in exclude_session_ids:
+                continue
+            one = _Found(standing.topic, not standing.is_mixed, memory)
+            if standing.of_user and _is_own(memory, caller):
+                own.append(one)
             elif any(mention.entity_id in members for mention in memory.mentions):
-                others.append((topic, memory))
-    kept = [*_told(own, ONE_AT_A_TIME), *_told(others, frozenset())][:MOST_ITEMS]
-    memories = await present([memory for _, memory in kept], caller, scopes.ports, now, scopes=scopes)
-    return [ProfileItem(topic.name.lower(), memory) for (topic, _), memory in zip(kept, memories, strict=True)]
+                others.append(one)
+    kept = _shared([*_told(own, ONE_AT_A_TIME), *_told(others, frozenset())])
+    memories = await present([one.memory for one in kept], caller, scopes.ports, now, scopes=scopes)
+    return [ProfileItem(one.topic.name.lower(), memory) for one, memory in zip(kept, memories, strict=True)]
 
 
-def _standing(index: ScopeIndex, now: datetime) -> Iterator[tuple[Topic, bool, Memory]]:
-    """Yield the statements of an index that are of a profile, the newest first, and whether of the user."""
+def _standing(index: ScopeIndex, now: datetime) -> Iterator[tuple[Standing, Memory]]:
+    """Yield the statements of an index that are of a profile, the newest of each trust."""
     passing = index.mask(STANDING, now)
     numbers = index.traits.standing(len(passing))
     wanted = numbers > 0
@@ -67,17 +91,23 @@ def _standing(index: ScopeIndex, now: datetime) -> Iterator[tuple[Topic, bool, M
         if column is not None:
             some = column.view()
             wanted[some[some < len(wanted)]] = True
-    rows = np.flatnonzero(passing & wanted)
-    for row in rows[-MOST_READ:][::-1].tolist():
+    for row in _newest(index, np.flatnonzero(passing & wanted)):
         memory = index.memory_at(row)
         if memory is None:
             continue
-        read = topic_in(int(numbers[row])) if numbers[row] else None
-        topic = topic_of_category(memory.category) if memory.category else None
-        if topic is None and read is not None:
-            topic = read[0]
-        if topic is not None:
-            yield topic, read[1] if read is not None else True, memory
+        read = standing_in(int(numbers[row])) if numbers[row] else None
+        said = topic_of_category(memory.category) if memory.category else None
+        if read is None and said is not None:
+            yield Standing(said, of_user=True, is_mixed=True), memory
+        elif read is not None:
+            topic = read.topic if said in {None, Topic.PERSONAL} else said
+            yield read._replace(topic=topic, is_mixed=read.is_mixed or topic is not read.topic), memory
+
+
+def _newest(index: ScopeIndex, rows: NDArray[np.int64]) -> list[int]:
+    """Return the newest documents of a sandbox's trust, and those of higher, so that neither hides the other."""
+    trusted = index.columns.trusts.view()[rows] > Trust.SANDBOX.weight
+    return [row for some in (rows[trusted], rows[~trusted]) for row in some[-MOST_READ:].tolist()]
 
 
 def _is_own(memory: Memory, caller: Caller) -> bool:
@@ -86,20 +116,41 @@ def _is_own(memory: Memory, caller: Caller) -> bool:
     return said_by(memory, caller) == "" and all(fold(subject) in user for subject in memory.subjects)
 
 
-def _told(found: list[tuple[Topic, Memory]], once: Collection[Topic]) -> list[tuple[Topic, Memory]]:
+def _told(found: list[_Found], once: Collection[Topic]) -> list[_Found]:
     """Return what is told of statements: sorted, each text once, of some topics one, none that a newer one contests."""
-    found.sort(key=lambda one: (one[0], -one[1].trust.weight, -one[1].create_time.timestamp(), one[1].id))
-    there = {memory.id: memory for _, memory in found}
-    kept: list[tuple[Topic, Memory]] = []
+    found.sort(
+        key=lambda one: (one.topic, -one.memory.trust.weight, -one.memory.create_time.timestamp(), one.memory.id)
+    )
+    there = {one.memory.id: one.memory for one in found}
+    kept: list[_Found] = []
     seen: set[bytes | Topic] = set()
-    for topic, memory in found:
-        newer = (there[one] for one in memory.contested_with if one in there)
-        outdated = any(one.create_time > memory.create_time and not memory.trust.outranks(one.trust) for one in newer)
+    for one in found:
+        memory, is_single = one.memory, one.is_alone and one.topic in once
+        newer = (there[other] for other in memory.contested_with if other in there)
+        outdated = any(
+            other.create_time > memory.create_time and not memory.trust.outranks(other.trust) for other in newer
+        )
         digest = text_digest(memory.content)
-        if outdated or digest in seen or topic in seen:
+        if outdated or digest in seen or (is_single and one.topic in seen):
             continue
         seen.add(digest)
-        if topic in once:
-            seen.add(topic)
-        kept.append((topic, memory))
+        if is_single:
+            seen.add(one.topic)
+        kept.append(one)
+    return kept
+
+
+def _shared(found: Sequence[_Found]) -> list[_Found]:
+    """Return the first MOST_ITEMS, of a sandbox's only as many as leave the others their places."""
+    others = sum(not one.memory.trust.is_sandbox for one in found)
+    left = MOST_ITEMS - min(others, -(-MOST_ITEMS // SHARE_OF_TRUST))
+    kept: list[_Found] = []
+    for one in found:
+        if len(kept) == MOST_ITEMS:
+            break
+        if one.memory.trust.is_sandbox:
+            if not left:
+                continue
+            left -= 1
+        kept.append(one)
     return kept

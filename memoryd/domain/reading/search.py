@@ -198,14 +198,15 @@ def hits_of(
     by_other = _by_other(of, weights)
     hits: list[Found] = []
     asking: set[str] = set()
-    for one, memory, same in _distinct(of, asked, stats):
+    deep = replace(asked, limit=max(asked.limit, TOGETHER))  # so that no question stands where an answer would
+    for one, memory, same in _distinct(of, deep, stats):
         pool, place = of.at(one.number)
         legs = tuple(_legs(of, one.number, weights)) if explain else ()
         other = by_other and bool(pool.said_by_others[place])
         hits.append(Found(one.score, one.similarity, float(pool.lexical[place]), memory, same, other, legs))
         if pool.states_nothing[place]:
             asking.add(memory.id)
-    return _asking_last(hits, asking) if asking else hits
+    return (_asking_last(hits, asking) if asking else hits)[: asked.limit]
 
 
 def _asking_last(hits: list[Found], asking: Collection[str]) -> list[Found]:

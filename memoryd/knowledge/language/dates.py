@@ -9,11 +9,12 @@ numbers and names as dates.
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from itertools import islice
 from typing import NamedTuple
+
+from memoryd.knowledge.language.calendar_days import Days, day_of, month_days
 
 __all__ = ["Days", "days_named"]
 
@@ -21,13 +22,6 @@ MOST_CHARACTERS = 1000  # of a text that are read
 MOST_DAYS = 24  # intervals of one text
 MOST_MATCHES = 8  # of one form in one text
 FAR_DAYS = 366 * 120  # nobody's own memory is farther away
-
-
-class Days(NamedTuple):
-    """An interval of days, both of them in it, as proleptic ordinals (date.toordinal)."""
-
-    first: int
-    last: int
 
 
 _MONTH_NAMES = (
@@ -67,16 +61,6 @@ _WEEKDAY = r"(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tues?|we
 _Rule = Callable[[re.Match[str], date, Sequence[int]], Iterator[Days]]
 
 
-def _day(year: int, month: int, day: int) -> int | None:
-    if not 1 <= day <= monthrange(year, month)[1]:
-        return None
-    return date(year, month, day).toordinal()
-
-
-def _month_days(year: int, month: int) -> Days:
-    return Days(date(year, month, 1).toordinal(), date(year, month, monthrange(year, month)[1]).toordinal())
-
-
 def _month_of(name: str) -> int:
     return _MONTHS[name.rstrip(".")]
 
@@ -96,9 +80,9 @@ def _iso(match: re.Match[str], _: date, __: Sequence[int]) -> Iterator[Days]:
     if not 1 <= month <= 12:  # noqa: PLR2004  months of a year
         return
     if day is None:
-        yield _month_days(year, month)
+        yield month_days(year, month)
     else:
-        found = _day(year, month, int(day))
+        found = day_of(year, month, int(day))
         yield from _ordered(found, found)
 
 
@@ -108,7 +92,7 @@ def _numeric(match: re.Match[str], _: date, __: Sequence[int]) -> Iterator[Days]
     ways = [(one, two)] if match["mark"] == "." else [(one, two), (two, one)]
     for day, month in dict.fromkeys(ways):
         if 1 <= month <= 12:  # noqa: PLR2004  months of a year
-            found = _day(year, month, day)
+            found = day_of(year, month, day)
             yield from _ordered(found, found)
 
 
@@ -117,7 +101,7 @@ def _of_the_nth(match: re.Match[str], today: date, _: Sequence[int]) -> Iterator
     day = int(match["day"])
     for step in (-1, 0, 1):
         months = today.year * 12 + today.month - 1 + step
-        found = _day(months // 12, months % 12 + 1, day)
+        found = day_of(months // 12, months % 12 + 1, day)
         yield from _ordered(found, found)
 
 
@@ -127,10 +111,10 @@ def _of_months(match: re.Match[str], _: date, years: Sequence[int]) -> Iterator[
     for year in _years(match, years):
         month = _month_of(match["month"])
         month2 = _month_of(parts["month2"]) if parts.get("month2") else month
-        first = _day(year, month, int(match["day"]))
+        first = day_of(year, month, int(match["day"]))
         last = first
         if parts.get("day2"):
-            last = _day(year + (month2 < month), month2, int(parts["day2"]))
+            last = day_of(year + (month2 < month), month2, int(parts["day2"]))
         yield from _ordered(first, last)
 
 
@@ -138,10 +122,10 @@ def _of_month(match: re.Match[str], _: date, years: Sequence[int]) -> Iterator[D
     """A month or a part of it: "mid-March", "the last week of May", "June 2023"; "from March to May" is both."""
     parts = match.groupdict()
     for year in _years(match, years):
-        days = _month_days(year, _month_of(match["month"]))
+        days = month_days(year, _month_of(match["month"]))
         if parts.get("month2"):
             month2 = _month_of(parts["month2"])
-            yield from _ordered(days.first, _month_days(year + (month2 < _month_of(match["month"])), month2).last)
+            yield from _ordered(days.first, month_days(year + (month2 < _month_of(match["month"])), month2).last)
         else:
             yield _part_of(days, parts.get("part") or "", parts.get("nth") or "", parts.get("piece") or "")
 
@@ -174,7 +158,7 @@ def _of_year(match: re.Match[str], _: date, __: Sequence[int]) -> Iterator[Days]
 def _of_quarter(match: re.Match[str], _: date, years: Sequence[int]) -> Iterator[Days]:
     for year in _years(match, years):
         first = 3 * int(match["quarter"]) - 2
-        yield Days(_month_days(year, first).first, _month_days(year, first + 2).last)
+        yield Days(month_days(year, first).first, month_days(year, first + 2).last)
 
 
 def _of_season(match: re.Match[str], today: date, years: Sequence[int]) -> Iterator[Days]:
@@ -190,7 +174,7 @@ def _of_season(match: re.Match[str], today: date, years: Sequence[int]) -> Itera
             year += begin <= today.toordinal()
         years = (year,)
     for year in _years(match, years):
-        yield Days(_month_days(year, first).first, _month_days(year + (last < first), last).last)
+        yield Days(month_days(year, first).first, month_days(year + (last < first), last).last)
 
 
 def _of_near(match: re.Match[str], today: date, _: Sequence[int]) -> Iterator[Days]:
@@ -222,7 +206,7 @@ def _of_week(match: re.Match[str], today: date, _: Sequence[int]) -> Iterator[Da
         yield Days(saturday - 1, saturday + 1)
     elif unit == "month":
         months = today.year * 12 + today.month - 1 + step
-        yield _month_days(months // 12, months % 12 + 1)
+        yield month_days(months // 12, months % 12 + 1)
     elif unit == "year":
         yield Days(date(today.year + step, 1, 1).toordinal(), date(today.year + step, 12, 31).toordinal())
 

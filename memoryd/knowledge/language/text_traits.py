@@ -12,11 +12,11 @@ from memoryd.knowledge.language.questions import Signs, question_share, signs_of
 from memoryd.knowledge.language.sentence_ends import states_nothing
 from memoryd.knowledge.profile import Standing, Topic, standing_of
 
-__all__ = ["SHARES", "TextTraits", "as_text", "forget_texts", "from_text", "read_once", "read_text", "topic_in"]
+__all__ = ["SHARES", "TextTraits", "as_text", "forget_texts", "from_text", "read_once", "read_text", "standing_in"]
 
 VERSION_OF_SAID, VERSION = "1", "2"  # of how messages and statements are read: what was read otherwise is read again
 SHARES = 255  # a share as a byte
-OF_USER = 128  # with the number of a topic: it is said of the user
+MIXED, OF_USER = 64, 128  # with the number of a topic: it is of others too, and said of the user
 MOST_KEPT = 512  # texts: those of a commit, which the store and the index read
 
 
@@ -43,13 +43,15 @@ def read_text(content: str, day: date, *, is_said: bool, is_dated: bool) -> Text
     return TextTraits(asking, int(signs), days, 0 if is_said else _number_of(standing_of(content)))
 
 
-def topic_in(standing: int) -> tuple[Topic, bool]:
-    """Return the topic of a TextTraits.standing that is not 0, and whether it is said of the user."""
-    return Topic(standing % OF_USER), standing >= OF_USER
+def standing_in(number: int) -> Standing:
+    """Return what a TextTraits.standing that is not 0 says."""
+    return Standing(Topic(number % MIXED), bool(number & OF_USER), bool(number & MIXED))
 
 
 def _number_of(standing: Standing | None) -> int:
-    return 0 if standing is None else standing.topic | (OF_USER if standing.of_user else 0)
+    if standing is None:
+        return 0
+    return standing.topic | (OF_USER if standing.of_user else 0) | (MIXED if standing.is_mixed else 0)
 
 
 read_once = lru_cache(MOST_KEPT)(read_text)

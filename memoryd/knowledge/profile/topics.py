@@ -38,10 +38,12 @@ class Topic(IntEnum):
     HOUSEHOLD = 8
     WORK = 9
     DISLIKE = 10
+    PERSONAL = 11
+    """What only its category says to be of the user."""
 
 
-ONE_AT_A_TIME = frozenset({Topic.NAME, Topic.ADDRESS, Topic.HOME})
-"""Topics of which the newest statement counts alone."""
+ONE_AT_A_TIME = frozenset({Topic.NAME, Topic.HOME})
+"""Topics of which the newest statement counts alone, of those that speak of nothing else."""
 
 
 class Standing(NamedTuple):
@@ -50,10 +52,13 @@ class Standing(NamedTuple):
     topic: Topic
     of_user: bool
     """Whether it is said of the user, and not of somebody whom it names."""
+    is_mixed: bool = False
+    """Whether it is of other topics too."""
 
 
 _CATEGORIES = {
-    Topic.NAME: "name identity personal personal_details personal_information profile user_profile",
+    Topic.NAME: "name",
+    Topic.PERSONAL: "identity personal personal_details personal_information personal_info profile user_profile",
     Topic.HEALTH: "health medical allergy allergies dietary_restrictions disability accessibility",
     Topic.INSTRUCTION: "instruction instructions standing_instruction style response_style communication_style rules",
     Topic.DIET: "diet dietary",
@@ -72,6 +77,8 @@ CATEGORIES = frozenset(
 )
 """Categories that say by themselves that a statement is of a profile, as people spell them."""
 _TOPIC_OF = {name: topic for topic, names in _CATEGORIES.items() for name in names.split()}
+_READ = [topic for topic in Topic if topic is not Topic.PERSONAL]
+_MAY_BE_ONCE = frozenset({Topic.INSTRUCTION, Topic.ADDRESS})
 _SENTENCE = re.compile(r"(?<=[.!;。！])\s+|\n+|(?<=[。！])")
 
 
@@ -85,7 +92,10 @@ def standing_of(text: str) -> Standing | None:
     if len(text) > MOST_CHARACTERS:
         return None
     found = [one for sentence in _SENTENCE.split(text) for one in _standings(sentence.strip())]
-    return min(found, key=lambda one: (not one.of_user, one.topic)) if found else None
+    if not found:
+        return None
+    first = min(found, key=lambda one: (not one.of_user, one.topic))
+    return first._replace(is_mixed=len({one.topic for one in found}) > 1)
 
 
 def _standings(sentence: str) -> list[Standing]:
@@ -94,9 +104,9 @@ def _standings(sentence: str) -> list[Standing]:
         return []
     words = beginnings(sentence)
     found = []
-    for topic in Topic:
+    for topic in _READ:
         match = PATTERNS[topic.name].search(sentence, words)
-        if match is None or (topic is Topic.INSTRUCTION and PATTERNS["ONCE"].search(sentence)):
+        if match is None or (topic in _MAY_BE_ONCE and PATTERNS["ONCE"].search(sentence)):
             continue
         found.append(Standing(topic, topic is Topic.INSTRUCTION or _is_of_user(sentence, match)))
     return found if found and not PATTERNS["FORMER"].search(sentence) else []
