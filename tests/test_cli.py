@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from memoryd.daemon.config import Config
+from memoryd.errors import InvalidArgument
 from tests.support import BIN, running
 
 
@@ -72,7 +73,7 @@ def test_a_terminal_without_unicode_and_a_full_disk_are_no_crash(daemon, memory,
         done = subprocess.run(["bash", "-c", mute], env=env, capture_output=True, check=False)
         assert (0, b"") == (done.returncode, done.stderr), mute
     wrong = subprocess.run(["memory", "serch", "x"], env=env, capture_output=True, check=False)
-    assert (2, True) == (wrong.returncode, b"invalid choice: 'serch'" in wrong.stderr)
+    assert (2, True) == (wrong.returncode, b"did you mean search" in wrong.stderr)
     shown = subprocess.run(["memory", "search", "--help"], env=env, capture_output=True, check=False)
     assert (0, True, b"") == (shown.returncode, shown.stdout.startswith(b"usage: memory search"), shown.stderr)
 
@@ -128,7 +129,7 @@ def test_the_identity_comes_from_the_environment_and_the_options(memory, user):
         (["list", "--endpoint", "localhost:99999999"], 2, "host:port"),
         (["get", "short"], 2, "at least 8"),
         (["get", "a" * 26], 3, "no memory"),
-        (["frobnicate"], 2, "invalid choice"),
+        (["frobnicate"], 2, "there is no command"),
         (["--nonsense"], 2, "--help"),
         (["list", "--endpoint", "unix:///nowhere/s"], 6, "/nowhere/s"),
         (["list", "--endpoint", "nonsense"], 2, "host:port"),
@@ -235,3 +236,16 @@ def test_without_the_servers_packages_the_daemon_says_how_to_get_them():
         done.returncode,
         done.stderr,
     )
+
+
+def test_a_command_that_is_not_there_names_the_nearest(memory, daemon):
+    code, out, err = memory("serch", "tea")
+    assert (2, "", "memory: there is no command 'serch'; did you mean search; see memory --help\n") == (code, out, err)
+    assert "there are add, search, list" in memory("zzz")[2]
+    done = subprocess.run(daemon.command("statsu"), capture_output=True, text=True, check=False)
+    assert (2, True) == (done.returncode, "there is no command 'statsu'; did you mean status" in done.stderr)
+
+
+def test_messages_that_are_added_as_a_statement_are_pointed_to_append(daemon, user):
+    with daemon.client(user) as client, pytest.raises(InvalidArgument, match=r"append\(thread_id, messages\)"):
+        client.add([{"role": "user", "content": "hi"}])

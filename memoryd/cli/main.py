@@ -14,7 +14,7 @@ from typing import Any
 
 from memory_cli.common import path_of
 from memory_cli.output import as_json, size
-from memory_cli.parser import refuse_empty
+from memory_cli.parser import Parser, refuse_empty
 
 from memoryd import paths
 from memoryd.cli.audit import add_audit_command
@@ -42,7 +42,7 @@ def _version() -> str:
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="memoryd",
         description="The memory of AI agents: one daemon on the host.",
         epilog="examples:\n  memoryd serve\n  memoryd check --config /etc/memoryd/memoryd.toml\n"
@@ -58,7 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"memoryd {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    common = argparse.ArgumentParser(add_help=False)
+    common = Parser(add_help=False)
     common.add_argument(
         "--config", metavar="FILE", type=path_of, help="TOML file (default: memoryd.toml where XDG says)"
     )

@@ -263,6 +263,12 @@ class Draft:
         """Check every field; InvalidArgument or LimitExceeded names the first that is wrong."""
         put = object.__setattr__
         put(self, "source", self.source.checked())
+        if isinstance(self.content, list | tuple):
+            raise InvalidArgument(
+                f"content must be text, not {type(self.content).__name__}; messages go to append(thread_id, messages),"
+                " several statements to add_batch",
+                field="content",
+            )
         put(self, "content", check_text(self.content, "content", limit=limits.MAX_CONTENT_BYTES, required=True))
         try:
             put(self, "kind", Kind[Kind(self.kind).name])

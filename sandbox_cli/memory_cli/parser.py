@@ -10,7 +10,7 @@ from typing import Any
 
 from memory_cli.parser_talk import add_talking
 
-__all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past", "refuse_empty"]
+__all__ = ["DURATION_DAYS", "Parser", "make_parser", "parse_expiry", "parse_past", "refuse_empty"]
 
 DURATION_DAYS = {"s": 1 / 86_400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
 KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode")
@@ -80,11 +80,27 @@ Command = Callable[[str, str, str], argparse.ArgumentParser]
 """Adds a command: its name, what it does, and examples."""
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says how to get help where argparse only says what was wrong."""
+class Parser(argparse.ArgumentParser):
+    """Says how to get help where argparse only says what was wrong, and which command may have been meant."""
 
     def error(self, message: str) -> Any:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        """Say what was wrong in one line, and end with exit code 2."""
+        self.exit(2, f"{self.prog}: {_told(message)}; see {self.prog} --help\n")
+
+
+_CHOICE = re.compile(r"argument COMMAND: invalid choice: '(?P<said>[^']*)' \(choose from (?P<known>.*)\)")
+
+
+def _told(message: str) -> str:
+    """Return what was wrong; of a command that is not there the nearest ones."""
+    match = _CHOICE.fullmatch(message)
+    if match is None:
+        return message
+    from difflib import get_close_matches
+
+    near = get_close_matches(match["said"], re.findall(r"[\w-]+", match["known"]), n=2)
+    meant = f"; did you mean {' or '.join(near)}" if near else f"; there are {match['known'].replace(chr(39), '')}"
+    return f"there is no command {match['said']!r}{meant}"
 
 
 class _Version(argparse.Action):
@@ -96,8 +112,8 @@ class _Version(argparse.Action):
         parser.exit(0, f"memory {version('memoryd')}\n")
 
 
-def _common() -> _Parser:
-    common = _Parser(add_help=False)
+def _common() -> Parser:
+    common = Parser(add_help=False)
     who = common.add_argument_group("who asks")
     who.add_argument("--user", metavar="ID", help="user id (default: $MEMORY_USER_ID)")
     who.add_argument("--chat", metavar="ID", help="chat id (default: $MEMORY_CHAT_ID)")
@@ -132,7 +148,7 @@ def _filters(parser: argparse.ArgumentParser, *, all_states: bool = False) -> No
 
 def make_parser(first: str = "") -> argparse.ArgumentParser:
     """Return the parser of the whole command; or, for a first word that is a command, of that one and its like."""
-    parser = _Parser(
+    parser = Parser(
         prog="memory",
         description="Remember, recall and forget, as the user and in the chat that the environment names.",
         epilog='examples:\n  memory add "I\'m allergic to peanuts"\n  memory search "What should I avoid eating?"\n'
@@ -141,7 +157,7 @@ def make_parser(first: str = "") -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, parser_class=_Parser, prog=parser.prog
+        dest="command", metavar="COMMAND", required=True, parser_class=Parser, prog=parser.prog
     )
     common = _common()
 
