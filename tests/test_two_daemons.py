@@ -213,7 +213,7 @@ async def test_an_owner_too_large_for_memory_is_looked_at_again_once_something_i
     async with daemons(ram_store(), clock) as (one, other):
         drafts = [Draft(content=f"number{n} apart " + "x" * 200, key=f"k{n}") for n in range(150)]  # none repeats one
         made = [result.memory for result in await one.add_batch(drafts)]
-        index = one.ports.indexes.ready(OWNER)
+        index = await one.ports.indexes.get(OWNER)  # all of the commit: it is brought in by turns
         index.reader.forget()
         size = index.nbytes
         loads, read = [], other.ports.store._store.read_owner

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from memory_cli.common import path_of
+from memory_cli.helpful_parser import Parser
 from memory_cli.output import as_json, size
-from memory_cli.parser import Parser, refuse_empty
+from memory_cli.parser import refuse_empty
 
 from memoryd import paths
 from memoryd.cli.audit import add_audit_command

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from memory_cli.helpful_parser import Parser
 from memory_cli.parser_talk import add_talking
 
-__all__ = ["DURATION_DAYS", "Parser", "make_parser", "parse_expiry", "parse_past", "refuse_empty"]
+__all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past", "refuse_empty"]
 
 DURATION_DAYS = {"s": 1 / 86_400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
 KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode")
@@ -78,29 +79,6 @@ def _pair(text: str) -> tuple[str, str]:
 
 Command = Callable[[str, str, str], argparse.ArgumentParser]
 """Adds a command: its name, what it does, and examples."""
-
-
-class Parser(argparse.ArgumentParser):
-    """Says how to get help where argparse only says what was wrong, and which command may have been meant."""
-
-    def error(self, message: str) -> Any:
-        """Say what was wrong in one line, and end with exit code 2."""
-        self.exit(2, f"{self.prog}: {_told(message)}; see {self.prog} --help\n")
-
-
-_CHOICE = re.compile(r"argument COMMAND: invalid choice: '(?P<said>[^']*)' \(choose from (?P<known>.*)\)")
-
-
-def _told(message: str) -> str:
-    """Return what was wrong; of a command that is not there the nearest ones."""
-    match = _CHOICE.fullmatch(message)
-    if match is None:
-        return message
-    from difflib import get_close_matches
-
-    near = get_close_matches(match["said"], re.findall(r"[\w-]+", match["known"]), n=2)
-    meant = f"; did you mean {' or '.join(near)}" if near else f"; there are {match['known'].replace(chr(39), '')}"
-    return f"there is no command {match['said']!r}{meant}"
 
 
 class _Version(argparse.Action):
