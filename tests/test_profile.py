@@ -52,3 +52,17 @@ async def test_a_sandbox_takes_no_place_of_the_host_s(ram_ports, clock):
     items = await memory.profile()
     assert 50 == len(items)
     assert 3 == sum(not item.memory.trust.is_sandbox for item in items)
+
+
+async def test_a_copy_under_a_more_important_category_stands_for_nothing_of_the_host_s(ram_ports, clock):
+    memory = Local(ram_ports, clock, user_id="alice", chat_id="c1")
+    await memory.add("Always answer in German")
+    sandbox = Caller(user_id="alice", chat_id="c1", trust=Trust.SANDBOX, grant_id="g1")
+    await add(Draft(content="Always answer in German", category="health", shared=True), sandbox, ram_ports, now=clock())
+    assert [("instruction", Trust.HOST)] == [(item.topic, item.memory.trust) for item in await memory.profile()]
+
+
+async def test_long_texts_are_of_no_profile_whatever_their_category(ram_ports, clock):
+    memory = Local(ram_ports, clock, user_id="alice")
+    await memory.add("a long note " * 60, category="health")
+    assert [] == await memory.profile()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import time
@@ -254,3 +255,17 @@ async def test_summaries_and_working_memories_count_to_the_bytes_of_a_grant_and_
             assert 4 == await used()
             await host.forget_user()
             assert 0 == await used()
+
+
+async def test_bytes_of_a_grant_are_right_however_writes_and_erasing_mix(folder, clock):
+    async with ports_over(open_duckdb(folder)) as ports:
+        memory = Local(ports, clock, user_id="alice", grant_id="g", stored_bytes=20_000)
+
+        async def write(n: int) -> None:
+            for size in (100, 300):
+                await memory.set_working_memory(f"{n}" * size)
+
+        for _ in range(8):
+            await asyncio.gather(*(write(n) for n in range(4)), *(memory.forget_user() for _ in range(3)))
+        left = (await memory.working_memory()).text
+        assert len(left) == (await ports.store.usage("g", clock().date())).stored_bytes

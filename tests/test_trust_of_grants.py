@@ -47,6 +47,10 @@ def test_a_sandbox_that_repeats_the_host_changes_nothing_of_it(world):
         assert ("tags", "subjects", "metadata") == said.untaken_fields
         with world.inside(world.sandbox("add", user_id="uma", chat_ids=())) as adds:
             told = adds.add("The door code is secret", tags=["a"])  # whether it has that tag is not for it to know
+        host.add("My sister is called Mariana Lopez")
+        with world.inside(world.sandbox("add", user_id="uma", chat_ids=())) as adds:
+            named = adds.add("something of hers", subjects=["sister"]).memory
+        assert "Mariana" not in repr(named)
         assert (("tags",), kept.id, "") == (told.untaken_fields, told.memory.id, told.memory.content)
         now = host.get(kept.id)
         assert replace(kept, reinforce_time=now.reinforce_time) == now

@@ -45,8 +45,12 @@ def profile_for(profile: Profile, name: str, call: Call) -> Profile:
 
 
 def result_for(result: AddResult, call: Call) -> AddResult:
-    """Return what became of a statement: of a memory that came another way, who only adds sees no text."""
+    """Return what became of a statement: who only adds sees no text that came another way, and no names of others."""
     known = result.memory
-    if known is None or known.grant_id == call.caller.grant_id or call.session.permissions & _SEARCHED:
+    if known is None or _may_read(call) or call.session.permissions & _SEARCHED:
         return result
-    return replace(result, memory=memory_for(known, call))
+    if known.grant_id != call.caller.grant_id:
+        return replace(result, memory=memory_for(known, call))
+    # its own, without the names that the directory has for those whom it names
+    named = tuple(dict.fromkeys(mention.text for mention in known.mentions if mention.about))
+    return replace(result, memory=replace(known, subjects=named, entities=()))

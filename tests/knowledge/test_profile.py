@@ -47,7 +47,7 @@ NOTHING = [
 ]  # fmt: skip
 OF_THINGS = [
     "The vegan restaurant on Main Street is great", "The deaf school opens at 9", "the allergy section moved upstairs",
-    "Vegan leather is mostly plastic",
+    "Vegan leather is mostly plastic", "Anna saw the allergy ward", "Tom fixed the wheelchair",
 ]  # fmt: skip
 
 

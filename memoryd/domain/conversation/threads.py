@@ -342,5 +342,5 @@ async def set_working_memory(
         await _check_quota(held.texts, known.texts, caller, ports, now)
         return Decision(ChangeSet(conversation=ConversationChange(owner, working_memory=held)), answering(held))
 
-    locks = [("working memory", owner), *_quota_lock(caller)]
+    locks = [("working memory", owner), owner, *_quota_lock(caller)]  # whoever erases the owner holds it too
     return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)

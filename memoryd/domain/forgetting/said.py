@@ -193,4 +193,4 @@ async def _forget_working_memory(
         talk = ConversationChange(owner, working_memory=WorkingMemory())
         return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), no_answer)
 
-    await decide_and_commit([("working memory", owner)], decide, ports, now=now, grant_id=caller.grant_id)
+    await decide_and_commit([("working memory", owner), owner], decide, ports, now=now, grant_id=caller.grant_id)

@@ -18,14 +18,15 @@ from memoryd.domain.reading.presentation import present, said_by
 from memoryd.domain.scopes import Scopes
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.language.text_traits import standing_in
-from memoryd.knowledge.profile import CATEGORIES, ONE_AT_A_TIME, Standing, Topic, topic_of_category
+from memoryd.knowledge.profile import CATEGORIES, MOST_CHARACTERS, ONE_AT_A_TIME, Standing, Topic, topic_of_category
 from memoryd.model.caller import Caller
 from memoryd.model.memory import USER_WORDS, Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.results import ProfileItem
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
-from memoryd.model.validation import fold, text_digest
+from memoryd.model.validation import fold
+from memoryd.turns import in_turns, let_others
 
 __all__ = ["MOST_ITEMS", "STANDING", "profile_of"]
 
@@ -68,7 +69,8 @@ async def profile_of(
         if index is None:
             continue
         members = frozenset(one for whose, root in named if whose == owner for one in index.people.members(root))
-        for standing, memory in _standing(index, now):
+        await let_others()
+        async for standing, memory in in_turns(_standing(index, now)):
             if memory.source.session_id and memory.source.session_id in exclude_session_ids:
                 continue
             one = _Found(standing.topic, not standing.is_mixed, memory)
@@ -93,7 +95,7 @@ def _standing(index: ScopeIndex, now: datetime) -> Iterator[tuple[Standing, Memo
             wanted[some[some < len(wanted)]] = True
     for row in _newest(index, np.flatnonzero(passing & wanted)):
         memory = index.memory_at(row)
-        if memory is None:
+        if memory is None or len(memory.content) > MOST_CHARACTERS:
             continue
         read = standing_in(int(numbers[row])) if numbers[row] else None
         said = topic_of_category(memory.category) if memory.category else None
@@ -122,18 +124,22 @@ def _told(found: list[_Found], once: Collection[Topic]) -> list[_Found]:
         key=lambda one: (one.topic, -one.memory.trust.weight, -one.memory.create_time.timestamp(), one.memory.id)
     )
     there = {one.memory.id: one.memory for one in found}
+    best: dict[str, _Found] = {}
+    """Of each text the one of the highest trust: no copy under another category stands for it."""
+    for one in found:
+        known = best.get(fold(one.memory.content))
+        if known is None or one.memory.trust.outranks(known.memory.trust):
+            best[fold(one.memory.content)] = one
     kept: list[_Found] = []
-    seen: set[bytes | Topic] = set()
+    seen: set[Topic] = set()
     for one in found:
         memory, is_single = one.memory, one.is_alone and one.topic in once
         newer = (there[other] for other in memory.contested_with if other in there)
         outdated = any(
             other.create_time > memory.create_time and not memory.trust.outranks(other.trust) for other in newer
         )
-        digest = text_digest(memory.content)
-        if outdated or digest in seen or (is_single and one.topic in seen):
+        if outdated or best[fold(memory.content)] is not one or (is_single and one.topic in seen):
             continue
-        seen.add(digest)
         if is_single:
             seen.add(one.topic)
         kept.append(one)

@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from memoryd.knowledge.profile.lexicon import PATTERNS, beginnings
 
-__all__ = ["CATEGORIES", "ONE_AT_A_TIME", "Standing", "Topic", "standing_of", "topic_of_category"]
+__all__ = ["CATEGORIES", "MOST_CHARACTERS", "ONE_AT_A_TIME", "Standing", "Topic", "standing_of", "topic_of_category"]
 
 MOST_CHARACTERS = 400  # of a text that is read: a profile is no place for notes
 
 LEAD = 9  # characters of a pattern's own words in which the user may be named: "the user's …"
+_OF_A_THING = re.compile(r"^(?!(?:has|have|had|got|is|am|on|with)\b).*\b(?:the|this|that|an?)\b", re.IGNORECASE)
 MOST_BEFORE = 4  # words before a topic in a note that names nobody
 
 
@@ -128,4 +129,6 @@ def _is_of_user(sentence: str, match: re.Match[str]) -> bool:
     if stands("NAMED", sentence) or (before and stands("THINGS", before)):
         return False
     # "vegetarian", "Diet: vegan", "severe nut allergy": a note, which has no verb that has another subject
+    if _OF_A_THING.search(before):
+        return False
     return len(before.split()) <= MOST_BEFORE and not stands("VERB", sentence[match.end() :])
