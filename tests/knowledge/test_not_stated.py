@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.knowledge.learning.not_stated import PLAYED, QUOTED, SUPPOSED, TASK, not_stated
+from memoryd.knowledge.learning.not_stated import PLAYED, QUOTED, SUPPOSED, TASK, ends_play, not_stated
+from memoryd.knowledge.learning.sentences import own_sentences
 
 NO_STATEMENTS = {
     PLAYED: [
@@ -39,3 +40,16 @@ def test_what_nobody_states_is_told_with_why(why, text):
 @pytest.mark.parametrize("text", STATEMENTS)
 def test_what_somebody_states_is_left_alone(text):
     assert "" == not_stated(text)
+
+
+@pytest.mark.parametrize("said", [
+    "Stop the role play.", "OK, enough role play.", "End of role play.", "Back to reality: I am allergic to shrimp",
+    "That was fun, role play over.", "Out of character: I moved", "/ooc I live in Bremen", "OK, no more role play.",
+])  # fmt: skip
+def test_a_role_play_has_an_end(said):
+    assert ends_play(said)
+    assert "" == not_stated(said)
+
+
+def test_a_role_play_in_two_words_is_learnt_of_no_one():
+    assert [] == own_sentences("Let's role play. I am allergic to kryptonite")

@@ -25,7 +25,7 @@ from memoryd.entities.resolve import meant_by
 from memoryd.errors import Unavailable
 from memoryd.index.newest import newest
 from memoryd.knowledge.language.fillers import is_filler
-from memoryd.knowledge.learning.not_stated import PLAYED, not_stated
+from memoryd.knowledge.learning.not_stated import PLAYED, ends_play, not_stated
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextRequest
@@ -91,13 +91,14 @@ def _remarks(held: Mapping[Place, Memory]) -> dict[Place, str]:
     for owner, thread_id, seq in sorted(held, key=lambda place: (place[1], place[2])):
         place, said = (owner, thread_id, seq), held[owner, thread_id, seq]
         before, by = remarks.get((owner, thread_id, seq - 1), ""), begun.get((owner, thread_id, seq - 1))
-        is_answer = said.category == Role.ASSISTANT.value
+        text = without_recalled(said.content)
         goes_on = (
             by is not None
+            and said.author == by.author
             and not said.trust.outranks(by.trust)
-            and (is_answer or (before == PLAYED and said.author == by.author))
+            and (said.category == Role.ASSISTANT.value or (before == PLAYED and not ends_play(text)))
         )
-        own = not_stated(without_recalled(said.content))
+        own = not_stated(text)
         if before and goes_on and by is not None:
             remarks[place], begun[place] = before, by
         elif own:

@@ -6,18 +6,25 @@ import re
 
 from memoryd.knowledge.language.sentence_ends import sentences_of
 
-__all__ = ["PLAYED", "not_stated"]
+__all__ = ["PLAYED", "ends_play", "not_stated"]
 
 MOST_CHARACTERS = 2000  # of a message that are looked at
 PLAYED, SUPPOSED, TASK, QUOTED = "role play", "supposed", "a text to work on", "quoted"
 _PLAYED = re.compile(
-    r"\b(?:role-?play(?:ing)?|let['’]?s (?:play|pretend)|pretend (?:that |to be |you|i)|act as|(?:stay )?in character"
+    r"\b(?:role[- ]?play(?:ing)?|let['’]?s (?:play|pretend)|pretend (?:that |to be |you|i)|act as|(?:stay )?in character"
     r"|you are (?:now )?(?:an? |the )?(?:pirate|wizard|knight|king|queen|vampire|detective|interviewer|dungeon master)"
     r"|you(?:['’]ll| will) (?:be|play) (?:the|an?)|i(?:['’]ll| will) (?:be|play) the"
     r"|(?:write|tell)(?: me)? (?:an? )?(?:\w+ )?(?:story|poem|scene|dialogue|song|fanfic\w*)"
     r"|for my (?:novel|story|script|screenplay|play)"
     r"|spielen wir ein rollenspiel|tu so,? als|faisons semblant|jeu de rôle|juguemos a|finge que|doe alsof)\b"
     r"|角色扮演|扮演",
+    re.IGNORECASE,
+)
+_ENDED = re.compile(
+    r"\b(?:(?:stop|stopped|end|ended|enough|quit|leave|finish|drop) (?:of |with )?(?:the |this |our )?"
+    r"(?:role[- ]?play\w*|game|scene|story|playing|pretending)(?: here| now)?|end of (?:the )?(?:role[- ]?play|game|scene)"
+    r"|(?:role[- ]?play|game|scene) (?:is )?over|no more (?:role[- ]?play\w*|pretending)|back to reality"
+    r"|out of character|ooc|(?:ende|schluss) (?:mit dem|des) rollenspiel\w*)\b",
     re.IGNORECASE,
 )
 _SUPPOSED = re.compile(
@@ -38,10 +45,15 @@ _TASK = re.compile(
 _QUOTATION = re.compile(r"(?:>[^\n]*\n?)+|[\"“«„][^\"”»“]+[\"”»“]\s*(?:[-—–]\s*[^\n]{1,60})?")
 
 
+def ends_play(text: str) -> bool:
+    """Whether a message says that a role play is over; what it says then is meant."""
+    return _ENDED.search(text[:MOST_CHARACTERS]) is not None
+
+
 def not_stated(text: str) -> str:
     """Return in a word why what a message says is no statement of who says it; "" where it may be one."""
     said = text[:MOST_CHARACTERS].strip()
-    if not said:
+    if not said or ends_play(said):
         return ""
     if _PLAYED.search(said):
         return PLAYED

@@ -45,7 +45,7 @@ _LINES_OF_ANOTHER = re.compile(
 )
 """After such words and a colon comes a text of somebody else, or one that is worked on."""
 _FICTION = re.compile(
-    r"\b(?:role-?play|pretend|(?:let's|let us) (?:play|imagine|say)|imagine|act as|you are (?:an?|the) \w+"
+    r"\b(?:role[- ]?play|pretend|(?:let's|let us) (?:play|imagine|say)|imagine|act as|you are (?:an?|the) \w+"
     r"|in character"
     r"|fictional|my (?:character|novel's|protagonist|persona)|(?:as|in) (?:the|a|my|this) (?:story|game|novel"
     r"|campaign"
