@@ -11,7 +11,8 @@ __all__ = ["PLAYED", "ends_play", "not_stated"]
 MOST_CHARACTERS = 2000  # of a message that are looked at
 PLAYED, SUPPOSED, TASK, QUOTED = "role play", "supposed", "a text to work on", "quoted"
 _PLAYED = re.compile(
-    r"\b(?:role[- ]?play(?:ing)?|let['’]?s (?:play|pretend)|pretend (?:that |to be |you|i)|act as|(?:stay )?in character"
+    r"\b(?:role[- ]?play(?:ing)?|let['’]?s (?:play|pretend)|pretend (?:that |to be |you|i)|act as"
+    r"|(?:stay )?in character"
     r"|you are (?:now )?(?:an? |the )?(?:pirate|wizard|knight|king|queen|vampire|detective|interviewer|dungeon master)"
     r"|you(?:['’]ll| will) (?:be|play) (?:the|an?)|i(?:['’]ll| will) (?:be|play) the"
     r"|(?:write|tell)(?: me)? (?:an? )?(?:\w+ )?(?:story|poem|scene|dialogue|song|fanfic\w*)"
@@ -22,7 +23,8 @@ _PLAYED = re.compile(
 )
 _ENDED = re.compile(
     r"\b(?:(?:stop|stopped|end|ended|enough|quit|leave|finish|drop) (?:of |with )?(?:the |this |our )?"
-    r"(?:role[- ]?play\w*|game|scene|story|playing|pretending)(?: here| now)?|end of (?:the )?(?:role[- ]?play|game|scene)"
+    r"(?:role[- ]?play\w*|game|scene|story|playing|pretending)(?: here| now)?"
+    r"|end of (?:the )?(?:role[- ]?play|game|scene)"
     r"|(?:role[- ]?play|game|scene) (?:is )?over|no more (?:role[- ]?play\w*|pretending)|back to reality"
     r"|out of character|ooc|(?:ende|schluss) (?:mit dem|des) rollenspiel\w*)\b",
     re.IGNORECASE,
