@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memoryd.domain.context.render import Line
+from memoryd.domain.reading.places import SHARE_OF_TRUST, for_higher_trust
 from memoryd.domain.tokens import Measure
 from memoryd.index.analysis import analyse
 from memoryd.model.context import (
@@ -29,7 +30,7 @@ from memoryd.model.context import (
 from memoryd.model.recalled_text import CLOSE, OPEN
 from memoryd.model.trust import Trust
 
-__all__ = ["ORDER", "Learnt", "Part", "compose", "for_higher_trust"]
+__all__ = ["ORDER", "Learnt", "Part", "compose"]
 
 ORDER = (
     RECENT_MESSAGES,
@@ -56,7 +57,6 @@ SHARES = {
 SIXTEENTHS = 16
 MOST_SHARES = {ALWAYS_TRUE: 0.15}
 """Of the tokens that a section may have at the most, however many are left."""
-SHARE_OF_TRUST = 2  # half of a section's room is for higher trust than a sandbox's, as far as that needs it
 HEADINGS = {
     ALWAYS_TRUE: "## Always true",
     KNOWN_PEOPLE: "## Known people",
@@ -73,11 +73,6 @@ IN_ORDER = frozenset({WORKING_MEMORY, THREAD_SUMMARY, RECENT_MESSAGES})
 OF_MESSAGES = (RECENT_MESSAGES, RECALLED_MESSAGES, OTHER_THREADS)
 LEAST_TOLD = 2  # a memory is told by messages that hold at least one of so many of its words
 LEAST_CUT = 40  # characters of a line that is worth being shown cut
-
-
-def for_higher_trust(places: int) -> int:
-    """Return how many of some places are for higher trust than a sandbox's, as far as that needs them."""
-    return -(-places // SHARE_OF_TRUST)
 
 
 @dataclass(frozen=True, slots=True)

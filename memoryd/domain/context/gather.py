@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
-from memoryd.domain.context.budget import for_higher_trust
 from memoryd.domain.context.excerpt import excerpt, words_of_prompt
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.newer import newer_of
+from memoryd.domain.reading.places import first_places, for_higher_trust
 from memoryd.domain.reading.profile import profile_of
 from memoryd.domain.reading.recall import Prompt, find
 from memoryd.domain.scopes import EpisodeScopes, Scopes
@@ -62,20 +62,6 @@ class Recalled:
     """Thread and id of the message beside which it stands; None: it was found."""
     remark: str = ""
     """Why it states nothing: role play, a text to work on …"""
-
-
-def _shared(memories: Sequence[Memory], most: int) -> list[Memory]:
-    """Return the first of some memories; half of the places are for those of higher trust than a sandbox's."""
-    others = [memory for memory in memories if not memory.trust.is_sandbox]
-    places = most - min(len(others), for_higher_trust(most))
-    kept: list[Memory] = []
-    for memory in memories:
-        sandboxed = memory.trust.is_sandbox
-        if len(kept) == most or (sandboxed and not places):
-            continue
-        places -= sandboxed
-        kept.append(memory)
-    return kept
 
 
 def _remarks(held: Mapping[Place, Memory]) -> dict[Place, str]:
@@ -173,12 +159,7 @@ class Gatherer:
 
     async def _memories(self, most: int) -> list[Memory]:
         hits = await self._find(STATEMENTS, most, self._scopes, kept=for_higher_trust(most))
-        excluded = self._request.exclude_session_ids
-        self.newer |= {
-            hit.memory.id: hit.newer
-            for hit in hits
-            if hit.newer is not None and hit.newer.source.session_id not in excluded
-        }
+        self._note_newer({hit.memory.id: hit.newer for hit in hits if hit.newer is not None})
         return [self._excerpted(hit.memory) for hit in hits]
 
     def _excerpted(self, memory: Memory) -> Memory:
@@ -218,13 +199,13 @@ class Gatherer:
             exclude_session_ids=self._request.exclude_session_ids,
         )
         memories = [item.memory for item in found]
-        newer = await newer_of(memories, STATEMENTS, self._scopes, self._now)
-        self.newer |= {
-            one: memory
-            for one, memory in newer.items()
-            if memory.source.session_id not in self._request.exclude_session_ids
-        }
+        self._note_newer(await newer_of(memories, STATEMENTS, self._scopes, self._now))
         return memories
+
+    def _note_newer(self, found: Mapping[str, Memory]) -> None:
+        """Note the newer statements that contest memories, but for those of a session that is left out."""
+        excluded = self._request.exclude_session_ids
+        self.newer |= {one: newer for one, newer in found.items() if newer.source.session_id not in excluded}
 
     async def people(self) -> list[tuple[str, Directory]]:
         """Return who is known, those named in the prompt first; nobody without a prompt."""
@@ -326,7 +307,7 @@ class Gatherer:
         """Return hits, best first, each followed by those beside it; nothing twice."""
         policy = self._policy.conversation
         told = [hit.memory for hit in hits if hit.memory.id not in but and not is_filler(hit.memory.content)]
-        kept = _shared(told, self.most_recalled)
+        kept = first_places(told, self.most_recalled, lambda memory: memory.trust)
         wanted: dict[Place, tuple[str, str] | None] = {(one.owner, *place_of(one.key)): None for one in kept}
         ordered: dict[Place, None] = {}
         for memory in kept:

@@ -15,7 +15,14 @@ from typing import Any
 
 from memoryd.domain.completion import is_abandoned, raise_if_abandoned
 from memoryd.domain.conversation.sessions import session_for, updated
-from memoryd.domain.conversation.threads import ThreadKey, is_enabled, new_thread, refuse_secret_names
+from memoryd.domain.conversation.threads import (
+    ThreadKey,
+    check_quota,
+    is_enabled,
+    new_thread,
+    quota_lock,
+    refuse_secret_names,
+)
 from memoryd.domain.idempotency import IdempotentRequest
 from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports, thread_lock
@@ -155,8 +162,7 @@ class _Append(Write[Appended]):
         )
 
     def locks(self) -> Iterable[Any]:
-        thread = thread_lock(self._owner, self._key.thread_id)
-        return [thread, ("grant", self.caller.grant_id)] if self.caller.quota.stored_bytes else [thread]
+        return [thread_lock(self._owner, self._key.thread_id), *quota_lock(self.caller)]
 
     async def decide(self, request: IdempotentRequest) -> Decision[Appended]:
         store = self.ports.store
@@ -174,7 +180,8 @@ class _Append(Write[Appended]):
         )
         session_id = session.id
         messages = self._messages(thread, session_id)
-        await self._check_quota([message for message, _ in messages])
+        size = sum(message.text_bytes for message, _ in messages)
+        await check_quota(size, f"these messages have {size}", self.caller, self.ports, self.now)
         changed = self._thread_after(thread, [message for message, _ in messages], session_id)
         note = request.record(_outcomes(self._owner, messages), self.now)
         talk = ConversationChange(self._owner, messages=tuple(messages), threads=(changed,), sessions=sessions)
@@ -230,18 +237,6 @@ class _Append(Write[Appended]):
             trust=Trust.highest(self.caller.trust, thread.trust),
             revision=thread.revision + 1,
         )
-
-    async def _check_quota(self, messages: Sequence[Message]) -> None:
-        quota = self.caller.quota
-        if not quota.stored_bytes:
-            return
-        used = await self.ports.store.usage(self.caller.grant_id, self.now.date())
-        size = sum(message.text_bytes for message in messages)
-        if used.stored_bytes + size > quota.stored_bytes:
-            raise LimitExceeded(
-                f"the grant stores {used.stored_bytes} of {quota.stored_bytes} bytes, and these messages have {size}",
-                limit="stored_bytes",
-            )
 
 
 def _parts(drafts: Sequence[MessageDraft]) -> Iterator[list[MessageDraft]]:

@@ -26,6 +26,7 @@ from memoryd.store.base import Cursor
 __all__ = [
     "ThreadKey",
     "change_thread",
+    "check_quota",
     "compact_thread",
     "get_summary",
     "get_thread",
@@ -34,6 +35,7 @@ __all__ = [
     "list_sessions",
     "list_threads",
     "new_thread",
+    "quota_lock",
     "refuse_secret_names",
     "set_summary",
     "set_working_memory",
@@ -190,34 +192,36 @@ async def change_thread(
             return Decision(None, answering(answer))
         changed = replace(changed, revision=known.revision + 1)
         before = () if changed.texts == known.texts else (known,)
-        await _check_quota(changed.texts, known.texts, caller, ports, now)
+        await _check_texts(changed.texts, known.texts, caller, ports, now)
         talk = ConversationChange(owner, threads=(changed,), threads_before=before, sessions=sessions)
         return Decision(ChangeSet(conversation=talk), answering(answer))
 
-    locks = [thread_lock(owner, key.thread_id), *_quota_lock(caller)]
+    locks = [thread_lock(owner, key.thread_id), *quota_lock(caller)]
     return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
 
 
-def _quota_lock(caller: Caller) -> list[tuple[str, str]]:
+def quota_lock(caller: Caller) -> list[tuple[str, str]]:
     """Return what is held while a quota of bytes is looked at and used."""
     return [("grant", caller.grant_id)] if caller.quota.stored_bytes else []
 
 
-async def _check_quota(
+async def check_quota(size: int, told: str, caller: Caller, ports: Ports, now: datetime) -> None:
+    """Raise LimitExceeded, which says what is `told`, where so many bytes more are past the quota of a grant."""
+    quota = caller.quota.stored_bytes
+    if not quota or size <= 0:
+        return
+    used = await ports.store.usage(caller.grant_id, now.date())
+    if used.stored_bytes + size > quota:
+        raise LimitExceeded(f"the grant stores {used.stored_bytes} of {quota} bytes, and {told}", limit="stored_bytes")
+
+
+async def _check_texts(
     texts: Sequence[GrantText], before: Sequence[GrantText], caller: Caller, ports: Ports, now: datetime
 ) -> None:
     """Raise LimitExceeded where the texts of a grant grow past its quota."""
     grown = sum(one.size for one in texts if one.grant_id == caller.grant_id)
     grown -= sum(one.size for one in before if one.grant_id == caller.grant_id)
-    quota = caller.quota.stored_bytes
-    if not quota or grown <= 0:
-        return
-    used = await ports.store.usage(caller.grant_id, now.date())
-    if used.stored_bytes + grown > quota:
-        raise LimitExceeded(
-            f"the grant stores {used.stored_bytes} of {quota} bytes, and this text needs {grown} more",
-            limit="stored_bytes",
-        )
+    await check_quota(grown, f"this text needs {grown} more", caller, ports, now)
 
 
 async def set_summary(
@@ -339,8 +343,8 @@ async def set_working_memory(
     async def decide() -> Decision[WorkingMemory]:
         known = await ports.store.working_memory(owner)
         _refuse_lower_trust(caller, known.trust if known.text else None, "working memory")
-        await _check_quota(held.texts, known.texts, caller, ports, now)
+        await _check_texts(held.texts, known.texts, caller, ports, now)
         return Decision(ChangeSet(conversation=ConversationChange(owner, working_memory=held)), answering(held))
 
-    locks = [("working memory", owner), owner, *_quota_lock(caller)]  # whoever erases the owner holds it too
+    locks = [("working memory", owner), owner, *quota_lock(caller)]  # whoever erases the owner holds it too
     return await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)

@@ -7,13 +7,14 @@ person whom a prompt names it is told likewise.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.domain.reading.places import first_places
 from memoryd.domain.reading.presentation import present, said_by
 from memoryd.domain.scopes import Scopes
 from memoryd.index.scope import ScopeIndex
@@ -28,11 +29,10 @@ from memoryd.model.trust import Trust
 from memoryd.model.validation import fold
 from memoryd.turns import in_turns, let_others
 
-__all__ = ["MOST_ITEMS", "STANDING", "profile_of"]
+__all__ = ["profile_of"]
 
 MOST_ITEMS = 50
 MOST_READ = 500  # statements of each trust that are looked at, the newest
-SHARE_OF_TRUST = 2  # half of the places are for higher trust than a sandbox's, as far as that needs them
 STANDING = Filter(kinds=frozenset({Kind.FACT, Kind.PREFERENCE, Kind.PROCEDURE}))
 
 
@@ -78,7 +78,8 @@ async def profile_of(
                 own.append(one)
             elif any(mention.entity_id in members for mention in memory.mentions):
                 others.append(one)
-    kept = _shared([*_told(own, ONE_AT_A_TIME), *_told(others, frozenset())])
+    found = [*_told(own, ONE_AT_A_TIME), *_told(others, frozenset())]
+    kept = first_places(found, MOST_ITEMS, lambda one: one.memory.trust)
     memories = await present([one.memory for one in kept], caller, scopes.ports, now, scopes=scopes)
     return [ProfileItem(one.topic.name.lower(), memory) for one, memory in zip(kept, memories, strict=True)]
 
@@ -142,21 +143,5 @@ def _told(found: list[_Found], once: Collection[Topic]) -> list[_Found]:
             continue
         if is_single:
             seen.add(one.topic)
-        kept.append(one)
-    return kept
-
-
-def _shared(found: Sequence[_Found]) -> list[_Found]:
-    """Return the first MOST_ITEMS, of a sandbox's only as many as leave the others their places."""
-    others = sum(not one.memory.trust.is_sandbox for one in found)
-    left = MOST_ITEMS - min(others, -(-MOST_ITEMS // SHARE_OF_TRUST))
-    kept: list[_Found] = []
-    for one in found:
-        if len(kept) == MOST_ITEMS:
-            break
-        if one.memory.trust.is_sandbox:
-            if not left:
-                continue
-            left -= 1
         kept.append(one)
     return kept

@@ -28,12 +28,7 @@ from memoryd.store.duckdb.purges import forget_noted_messages
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.vectors import column_of
 
-__all__ = [
-    "message_sizes",
-    "stored_sizes",
-    "write_conversations",
-    "write_cursors",
-]
+__all__ = ["message_sizes", "stored_sizes", "write_conversations", "write_cursors"]
 
 Insert = Callable[[duckdb.DuckDBPyConnection, str, Sequence[dict[str, Any]]], None]
 
