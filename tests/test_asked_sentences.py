@@ -10,6 +10,7 @@ from memory_client import Draft, MessageDraft, MessageSearch
 from memoryd.domain.reading.search import Found, said_once
 from memoryd.knowledge.language.sentence_ends import asked_sentences, is_courtesy, sentences_of, states_nothing
 from tests.builders import memory as stated
+from tests.support import until
 
 KNOWN = {
     "I'm allergic to peanuts": "What should I avoid eating?",
@@ -149,6 +150,7 @@ def test_a_turn_that_only_asks_or_greets_stands_below_all_that_state_something(d
         ]  # fmt: skip
         roles = ("assistant", "user")
         memory.append("t", [MessageDraft(content=text, role=roles[n % 2]) for n, text in enumerate(turns)])
+        until(lambda: not memory.server_info().unembedded_message_count)  # until then, words alone order the hits
         asked = MessageSearch(text="Which hobbies did you take up?", before=0, after=0, min_score=0.0, top_k=10)
         found = memory.search_messages(asked).hits
         said = [hit.message.content for hit in found]
