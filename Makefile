@@ -17,7 +17,9 @@ help:  ## Show this list
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("memoryd needs Python 3.11 or later; $(PYTHON) is %d.%d: name another one with PYTHON=python3.11" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --require-hashes --no-deps -r requirements.lock
+	@echo "installing the packages of requirements.lock"
+	@set -o pipefail; $(BIN)/pip install --require-hashes --no-deps -r requirements.lock \
+	| awk -v total="$$(grep -c '^[a-zA-Z0-9]' requirements.lock)" '/^Collecting/ { printf "\r  %d of %d fetched", ++n, total; fflush() } /^Installing/ { printf ", installing them"; fflush() } END { print "" }'
 	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -85,9 +85,9 @@ show memory undelete "$id"
 
 title "8. A sandbox is who the host says it is, whatever it says itself"
 admin=$folder/run/admin.sock
-box=$(memoryd sandbox open --socket "$admin" --user alice --chat team --allow search,add --ttl 8h --json)
+box=$(memoryd sandbox open --socket "$admin" --user alice --chat team --allow add,search,context --ttl 8h --json)
 field() { python3 -c 'import json, sys; print(json.load(sys.stdin)'"$1"')' <<<"$box"; }
-printf '$ memoryd sandbox open --user alice --chat team --allow search,add --ttl 8h\n'
+printf '$ memoryd sandbox open --user alice --chat team --allow add,search,context --ttl 8h\n'
 field '["examples"]["bubblewrap"]'
 printf '# in that sandbox\n'
 unset MEMORY_USER_ID MEMORY_CHAT_ID

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ __all__ = [
     "data_dir",
     "expanded",
     "find_socket",
+    "open_to_others",
     "owner_of",
     "socket_candidates",
     "socket_path",
@@ -23,6 +25,7 @@ __all__ = [
 SOCKET_NAME = "admin.sock"
 SYSTEM_RUNTIME = Path("/run/memoryd")
 SYSTEM_CONFIG = Path("/etc/memoryd/memoryd.toml")
+OTHERS_MAY_WRITE = 0o022
 
 
 class NoHomeError(Exception):
@@ -105,6 +108,17 @@ def owner_of(path: Path) -> str:
         except OSError:
             continue
     return "root"
+
+
+def open_to_others(folder: Path) -> str:
+    """Return in words that other users may write in the folder of a database; "" where they may not."""
+    try:
+        mode = folder.stat().st_mode
+    except OSError:
+        return ""  # it is not there yet, or nobody may look: opening it says so
+    if not mode & OTHERS_MAY_WRITE:
+        return ""
+    return f"other users may write in {folder} (mode {mode & 0o7777:o}); run: chmod go-w {shlex.quote(str(folder))}"
 
 
 def config_file(env: Mapping[str, str]) -> Path | None:

@@ -157,7 +157,7 @@ def test_the_log_tells_what_was_only_tried_and_what_was_erased(daemon, user):
         [BIN / "memoryd", "audit", "--data-dir", daemon.folder, "--user", user, "--json"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    told = [json.loads(line) for line in done.stdout.splitlines()]
+    told = json.loads(done.stdout)["records"]
     flags = [(r["rpc"], r.get("dry_run", False), r.get("purge", False)) for r in told if r["rpc"] != "AddMemory"]
     assert [
         ("DeleteMemories", True, False),
@@ -192,7 +192,9 @@ def test_memoryd_audit_filters(folder):
         def audit(*words: str) -> list[dict]:
             command = world.daemon.command("audit", "--json", *words)
             found = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ})
-            return [json.loads(line) for line in found.stdout.splitlines()]
+            told = json.loads(found.stdout)
+            assert {"records", "more"} == set(told)
+            return told["records"]
 
         grant = sandbox.grant.id
         assert ["AddMemory"] == [r["rpc"] for r in audit("--id", made.id[:8])]

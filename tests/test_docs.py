@@ -83,6 +83,13 @@ def test_both_clients_have_the_same_methods_with_the_same_arguments():
             assert inspect.signature(method).parameters.keys() == inspect.signature(twin).parameters.keys(), name
 
 
+def test_what_another_memory_calls_is_there_by_the_name_that_is_told():
+    rows = [line for line in DOCS["coming-from.md"].splitlines() if line.startswith("| ")]
+    named = {name for row in rows for name in re.findall(r"(?<!\.)\b([a-z_]+)\(", row.split(" | ", 1)[1])}
+    assert {"add", "append", "search", "restore", "entity", "forget_user", "profile"} <= named
+    assert [] == sorted(name for name in named if not hasattr(MemoryClient, name))
+
+
 def test_every_exit_code_is_documented_and_in_the_help():
     told = {int(code) for code in re.findall(r"^\| (\d) \|", DOCS["sandbox-guide.md"], re.MULTILINE)}
     helped = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from memory_client.calls import Call, build
@@ -12,6 +13,8 @@ from memoryd.model.reports import (
     ErasedUser,
     Faded,
     GcReport,
+    OwnerSize,
+    OwnerSizes,
     Proof,
     Reembedding,
     ServerInfo,
@@ -129,3 +132,16 @@ def erase_user(user_id: str, agent_id: str, *, dry_run: bool) -> Call[list[Erase
         pb.EraseUserResponse,
         lambda answer: list(map(erased_from_pb, answer.erased)),
     )
+
+
+def list_owners(agent_id: str, limit: int) -> Call[OwnerSizes]:
+    """ListOwners."""
+    pb = admin_service_pb2
+    names = [item.name for item in fields(OwnerSize)]
+
+    def parse(answer: Any) -> OwnerSizes:
+        owners = tuple(OwnerSize(*(getattr(one, name) for name in names)) for one in answer.owners)
+        return OwnerSizes(owners, answer.owner_count)
+
+    request = build(lambda: pb.ListOwnersRequest(agent_id=agent_id, limit=limit))
+    return Call("AdminService", "ListOwners", request, pb.ListOwnersResponse, parse)

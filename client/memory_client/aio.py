@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -167,7 +167,7 @@ class AsyncMemoryClient(AsyncConversations, AsyncOperations):
         confidence: float = 1.0,
         decay_rate: float | None = None,
         expires_days: float | None = None,
-        expire_time: datetime | None = None,
+        expire_time: datetime | timedelta | None = None,
         request_id: str = "",
     ) -> AddResult:
         """Store a statement; a request_id is made where none is given, so that a retry stores it once."""
@@ -185,7 +185,7 @@ class AsyncMemoryClient(AsyncConversations, AsyncOperations):
             confidence=confidence,
             decay_rate=decay_rate,
             expires_days=expires_days,
-            expire_time=expire_time,
+            expire_time=expire_time,  # type: ignore[arg-type]  # as above: how long becomes expires_days
         )
         return await self._send(calls.add(self.identity, draft, request_id))
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ForgottenGrant,
         GcReport,
         JobStatus,
+        OwnerSizes,
         ParkedThread,
         Proof,
         Reembedding,
@@ -57,6 +58,10 @@ class AsyncOperations:
     async def run_gc(self, *, dry_run: bool = False, clock_is_right: bool = False) -> GcReport:
         """Erase what is past its grace, or count it; `clock_is_right` ends a doubt (admin socket only)."""
         return await self._send(admin_calls.run_gc(dry_run=dry_run, clock_is_right=clock_is_right))
+
+    async def list_owners(self, *, agent_id: str = "", limit: int = 0) -> OwnerSizes:
+        """Return how much is stored of each user and chat, those with most text first (admin socket only)."""
+        return await self._send(admin_calls.list_owners(agent_id, limit))
 
     async def erase_user(self, user_id: str, *, agent_id: str = "", dry_run: bool = False) -> list[ErasedUser]:
         """Erase all that a user has with an agent, or with every agent (admin socket only)."""

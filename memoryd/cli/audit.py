@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from memory_cli.output import as_json, one_line
+from memory_cli.output import as_json, list_json, one_line
 from memory_cli.parser import parse_past
 
 from memoryd.audit.reading import read_audit
@@ -83,6 +83,10 @@ def _audit(path: Path | None, args: argparse.Namespace) -> int:
         return (record for record in read_audit(path, follow=follow) if "time" in record and _matches(record, args))
 
     known = sum(1 for _ in matching(follow=False))
+    if args.json and not args.follow:
+        records = list(islice(matching(follow=False), max(0, known - args.limit), None))
+        print(list_json("records", records, more=known > len(records)))
+        return 0
     shown = 0
     for record in islice(matching(follow=args.follow), max(0, known - args.limit), None):
         print(as_json(record, indent=None) if args.json else _audit_line(record), flush=args.follow)
@@ -106,7 +110,7 @@ def add_audit_command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=lambda args: _audit(audit_path(args), args))
-    parser.add_argument("--json", action="store_true", help="print JSON lines as they stand in the log")
+    parser.add_argument("--json", action="store_true", help="print JSON; with --follow a line for each record")
     parser.add_argument("--follow", action="store_true", help="go on as the log grows")
     parser.add_argument("--limit", metavar="N", type=int, default=1000, help="the last so many (1000)")
     parser.add_argument("--since", metavar="TIME", type=parse_past, help="from then on: 1h, 2d, or a date")

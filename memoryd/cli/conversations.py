@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from memory_cli.common import at_least_one, erased_counts
-from memory_cli.output import as_json, list_json, moment, one_line
+from memory_cli.output import as_json, day, list_json, moment, one_line, size
 
 __all__ = ["add_conversation_commands"]
 
@@ -40,6 +41,19 @@ def add_conversation_commands(commands: Any, common: argparse.ArgumentParser, cl
     sessions.add_argument("-n", "--limit", metavar="N", type=at_least_one, default=20, help="how many at most (20)")
     sessions.add_argument("--json", action="store_true", help="print JSON")
     sessions.set_defaults(run=lambda args: _sessions(client, args))
+
+    users = commands.add_parser(
+        "users",
+        parents=[common],
+        help="list the users and chats of whom anything is stored",
+        description="List the users and chats of whom anything is stored, those with most text first.",
+        epilog="examples:\n  memoryd users\n  memoryd users --agent assistant-2 --limit 500\n  memoryd users --json\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    users.add_argument("--agent", metavar="ID", default="", help="only with this agent")
+    users.add_argument("-n", "--limit", metavar="N", type=at_least_one, default=100, help="how many at most (100)")
+    users.add_argument("--json", action="store_true", help="print JSON")
+    users.set_defaults(run=lambda args: _users(client, args))
 
     user = commands.add_parser("user", help="what concerns a user as a whole")
     actions = user.add_subparsers(dest="action", metavar="ACTION", required=True)
@@ -82,17 +96,43 @@ def _sessions(client: Client, args: argparse.Namespace) -> int:
         print(list_json("sessions", shown, more=more))
         return 0
     if shown and sys.stdout.isatty():
-        print(f"{'begun':<16}  {'ended':<16}  {'state':<7}  {'why':<5}  messages  thread  session")
+        print(f"{'begun':<16} {'until':<5} {'state':<7} {'why':<5} said thread session")
     for one in shown:
-        end = moment(one.end_time) if one.end_time else "-"
+        end = "-" if one.end_time is None else _shortly(one.end_time, one.start_time)
         print(
-            f"{moment(one.start_time)}  {end:<16}  {one.state.value:<7}  {one.end_reason or '-':<5}"
-            f"  {one.message_count:>8}  {one_line(one.thread_id)}  {one_line(one.id)}"
+            f"{moment(one.start_time)} {end:<5} {one.state.value:<7} {one.end_reason or '-':<5}"
+            f" {one.message_count:>4} {one_line(one.thread_id)} {one_line(one.id)}"
         )
     if not shown:
         print("no sessions", file=sys.stderr)
     if more:
         print(f"… more: the same with --limit {2 * args.limit}", file=sys.stderr)
+    return 0
+
+
+def _shortly(time: datetime, other: datetime) -> str:
+    """Return a time in five characters: of the same day the hour, else the day of the year."""
+    same = day(time) == day(other)
+    return f"{time.astimezone():%H:%M}" if same else f"{time.astimezone():%m-%d}"
+
+
+def _users(client: Client, args: argparse.Namespace) -> int:
+    with client(args) as host:
+        found = host.list_owners(agent_id=args.agent, limit=min(args.limit, PAGE))
+    more = found.owner_count > len(found.owners)
+    if args.json:
+        print(as_json({"owners": found.owners, "owner_count": found.owner_count, "more": more}))
+        return 0
+    if found.owners and sys.stdout.isatty():
+        print(f"{'memories':>8} {'messages':>8} {'text':>11}  whose")
+    for one in found.owners:
+        who = f"user {one_line(one.user_id)}" if one.user_id else f"chat {one_line(one.chat_id)}"
+        agent = "" if one.agent_id == "default" else f", agent {one_line(one.agent_id)}"
+        print(f"{one.memory_count:>8} {one.message_count:>8} {size(one.content_bytes):>11}  {who}{agent}")
+    if not found.owners:
+        print("nothing is stored of anybody", file=sys.stderr)
+    if more:
+        print(f"… {found.owner_count} in all: the same with --limit {2 * args.limit}", file=sys.stderr)
     return 0
 
 

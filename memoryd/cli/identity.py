@@ -62,7 +62,7 @@ def _add_sandbox(sandbox: Any, add: AddCommand, with_client: WithClient) -> None
         "open",
         with_client(open_sandbox),
         "make a socket whose callers are bound to a user and chats",
-        "examples:\n  memoryd sandbox open --user alice --chat team-7 --allow search,add --ttl 8h\n"
+        "examples:\n  memoryd sandbox open --user alice --chat team-7 --allow add,search,context --ttl 8h\n"
         "  memoryd sandbox open --user alice --allow read-only --label 'code runner' --json",
     )
     add_spec(parser, required=True)

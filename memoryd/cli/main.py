@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.metadata
 import os
-import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from memory_cli.common import path_of
-from memory_cli.helpful_parser import Parser
-from memory_cli.output import as_json, size
+from memory_cli.helpful_parser import Parser, WrongUsage
+from memory_cli.output import as_json, error_json, size
 from memory_cli.parser import refuse_empty
 
 from memoryd import paths
 from memoryd.cli.audit import add_audit_command
+from memoryd.cli.check import add_check_command
 from memoryd.cli.conversations import add_conversation_commands
 from memoryd.cli.identity import add_identity_commands
 from memoryd.cli.jobs import add_job_commands
+from memoryd.cli.places import config_path, settle, with_places
 from memoryd.cli.review import add_review_commands
 from memoryd.cli.upkeep import add_upkeep_commands
-from memoryd.daemon.config import Config
 from memoryd.daemon.config_file import load_config
 from memoryd.errors import InvalidArgument, MemorydError, StartupError
-from memoryd.paths import Places
 
 __all__ = ["make_parser", "run"]
 
@@ -48,7 +46,7 @@ def make_parser() -> argparse.ArgumentParser:
         description="The memory of AI agents: one daemon on the host.",
         epilog="examples:\n  memoryd serve\n  memoryd check --config /etc/memoryd/memoryd.toml\n"
         "  memoryd status --json\n  memoryd gc --dry-run\n"
-        "  memoryd sandbox open --user alice --chat team-7 --allow search,add --ttl 8h\n"
+        "  memoryd sandbox open --user alice --chat team-7 --allow add,search,context --ttl 8h\n"
         "  memoryd audit --outcome refused --since 1h\n\n"
         "exit codes: 0 done, 1 failed, 2 wrong usage, 3 no memory ever had the id (verify),"
         " 70 the database failed (start again),"
@@ -67,13 +65,7 @@ def make_parser() -> argparse.ArgumentParser:
     common.add_argument("--socket", metavar="PATH", type=path_of, help="the admin socket")
     serving = commands.add_parser("serve", parents=[common], help="run the daemon in the foreground")
     serving.set_defaults(run=_serve)
-    check = commands.add_parser("check", parents=[common], help="check configuration, model and database")
-    check.set_defaults(run=_check)
-    check.add_argument("--json", action="store_true", help="print JSON")
-    check.add_argument("--adopt", action="store_true", help="take a database as it is whose side file is lost")
-    check.add_argument(
-        "--accept-loss", metavar="SEQ", type=int, help="go on with a database that ends at this transaction"
-    )
+    add_check_command(commands, common)
     status = commands.add_parser("status", parents=[common], help="ask the running daemon how it fares")
     status.set_defaults(run=_status)
     status.add_argument("--json", action="store_true", help="print JSON")
@@ -96,110 +88,18 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _settle(args: argparse.Namespace) -> tuple[Config, Places]:
-    config = load_config(args.config or paths.config_file(os.environ), os.environ)
-    data_dir = (args.data_dir or paths.data_dir(os.environ)).absolute()
-
-    def placed(path: str) -> Path:
-        return Path(path.replace("{data_dir}", str(data_dir))).absolute()
-
-    socket = args.socket or (Path(config.daemon.socket) if config.daemon.socket else paths.socket_path(os.environ))
-    sandboxes = Path(config.sandbox.directory) if config.sandbox.directory else socket.absolute().parent / "sandboxes"
-    audit = placed(config.audit.path) if config.audit.path else None
-    return config, Places(placed(config.store.path), socket, sandboxes, audit, placed(config.context.tokenizers))
-
-
 def _serve(args: argparse.Namespace) -> int:
     from memoryd.daemon.logs import set_up_logs
     from memoryd.daemon.serve import serve
 
-    config, places = _settle(args)
+    config, places = settle(args)
     set_up_logs(config.daemon.log_format, config.daemon.log_level)
     return serve(config, places, os.environ, _version())
 
 
-def _check(args: argparse.Namespace) -> int:
-    from memoryd.daemon.learners import make_endpoint, make_extractor
-    from memoryd.daemon.schedule import expressions_of
-    from memoryd.daemon.wiring import load_every_finder, make_embedder
-
-    config, places = _settle(args)
-    expressions_of(config)
-    make_extractor(config)
-    endpoint = make_endpoint(config)
-    load_every_finder(config)
-    tell = _nothing if args.json else print
-    if args.json:
-        keys = [
-            {"key": f"{key.section}.{key.name}", "value": key.value, "default": key.default, "unit": key.unit}
-            for key in config.entries()
-        ]
-        keys += [
-            {"key": f"agents.{agent}.{section}.{name}", "value": value}
-            for agent, values in config.agents.items()
-            for (section, name), value in values.items()
-        ]
-        print(as_json({"config": keys, "database": str(places.database), "socket": str(places.socket)}))
-    for key in config.entries():
-        changed = "" if key.value == key.default else f" (default {key.default!r})"
-        value = size(key.value) if key.unit == "bytes" else f"{key.value!r}{f' {key.unit}' if key.unit else ''}"
-        tell(f"{key.section}.{key.name} = {value}{changed}: {key.meaning}")
-    for agent, values in config.agents.items():
-        for (section, name), value in values.items():
-            tell(f"agents.{agent}.{section}.{name} = {value!r}")
-    tell(f"\nsocket    {places.socket}")
-    if config.tcp.listen:
-        from memoryd.daemon.servers import server_credentials
-
-        server_credentials(config)
-    embedder = make_embedder(config)
-    embedder.close()
-    tell(f"model     {embedder.provider}, {embedder.dimensions} dimensions: loads and passes its self-test")
-    if endpoint is not None:
-        tell(f"llm       {endpoint.model}: it is not asked here")
-    tell(f"database  {_check_database(args, config, places)}")
-    return 0
-
-
-def _nothing(_: str) -> None:
-    """Say nothing."""
-
-
-def _check_database(args: argparse.Namespace, config: Config, places: Places) -> str:
-    """Open the database and read all of it; return what it is like, in words."""
-    import duckdb
-
-    from memoryd.store.duckdb import StoreInUse, open_store, read_everything, unreadable
-
-    repairs = args.adopt or args.accept_loss is not None
-    if not places.database.exists() and not repairs:
-        beside = list(places.database.parent.glob(f"{places.database.name}.*"))
-        if not [path for path in beside if not path.name.endswith(".lock")]:
-            return f"{places.database} will be made at the first start"
-    try:
-        opened = open_store(
-            places.database,
-            memory_limit_bytes=config.store.memory_limit_bytes,
-            random_bytes=secrets.token_bytes,
-            adopt=args.adopt,
-            accept_loss=args.accept_loss,
-        )
-    except StoreInUse:
-        if repairs:
-            raise
-        return f"{places.database} is in use by a running memoryd, so it was not looked at"
-    try:
-        read_everything(opened.connection)
-    except duckdb.Error as error:
-        raise unreadable(places.database, error) from None
-    finally:
-        seq = opened.commit_seq
-        with contextlib.suppress(duckdb.Error):  # a damaged one cannot be folded in
-            opened.close()
-    return f"{places.database}: whole, up to transaction {seq}"
-
-
-LONG = frozenset({"gc", "jobs", "consolidate", "reflect", "grant", "decay", "enrich", "compact", "verify", "user"})
+LONG = frozenset(
+    {"users", "gc", "jobs", "consolidate", "reflect", "grant", "decay", "enrich", "compact", "verify", "user"}
+)
 """Commands that may take long."""
 
 
@@ -207,7 +107,7 @@ def _client(args: argparse.Namespace) -> Any:
     """Return a client of the socket that was named, else of the first that is there."""
     from memory_client import Credentials, MemoryClient
 
-    config = load_config(args.config or paths.config_file(os.environ), os.environ)
+    config = load_config(config_path(args), os.environ)
     named = args.socket or config.daemon.socket
     candidates = [Path(named)] if named else list(paths.socket_candidates(os.environ))
     found = paths.find_socket(candidates)
@@ -228,7 +128,7 @@ def _audit_path(args: argparse.Namespace) -> Path | None:
             pass  # the daemon is stopped; its log is where the configuration says
         else:
             return Path(found) if found else None
-    return _settle(args)[1].audit
+    return settle(args)[1].audit
 
 
 def _completion(args: argparse.Namespace) -> int:
@@ -257,7 +157,7 @@ def _status(args: argparse.Namespace) -> int:
     print(f"waiting   {waited_ms:.0f} ms at the most for the event loop, in the last minute")
     print(f"sandboxes {info.sandbox_count} open; audit log {info.audit_path or 'switched off'}")
     for warning in info.warnings:
-        print(f"warning   {warning}")
+        print(f"warning   {with_places(warning, args)}")
     return 0
 
 
@@ -290,26 +190,35 @@ def _fault_of_system(error: OSError) -> str:
 def run(argv: Sequence[str]) -> int:
     """Run the command and return its exit code; what was refused is said in one line."""
     parser = make_parser()
-    refuse_empty(parser, argv)
-    args = parser.parse_args(argv)
+    try:
+        refuse_empty(parser, argv)
+        args = parser.parse_args(argv)
+    except WrongUsage as usage:
+        return _tell(usage, EXIT_USAGE, in_json="--json" in argv, reason="WRONG_USAGE", program=usage.program)
     os.umask(0o077)  # whatever is written is for this user alone
+    in_json = getattr(args, "json", False)
     try:
         code: int = args.run(args)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; that is no error
         return 0
     except OSError as error:
-        print(f"memoryd: {_fault_of_system(error)}", file=sys.stderr)
-        return 1
+        return _tell(_fault_of_system(error), 1, in_json=in_json, reason="SYSTEM")
     except paths.NoHomeError as error:
-        print(f"memoryd: {error}: --data-dir, --socket", file=sys.stderr)
-        return EXIT_USAGE
+        return _tell(f"{error}: --data-dir, --socket", EXIT_USAGE, in_json=in_json, reason="WRONG_USAGE")
     except StartupError as refusal:
-        print(f"memoryd: {refusal}", file=sys.stderr)
-        return refusal.exit_code
+        return _tell(with_places(str(refusal), args), refusal.exit_code, in_json=in_json, reason="REFUSED_TO_START")
     except MemorydError as error:
-        print(f"memoryd: {error.message}", file=sys.stderr)
-        return EXIT_USAGE if isinstance(error, InvalidArgument) else 1
+        error.message = with_places(error.message, args)
+        return _tell(error, EXIT_USAGE if isinstance(error, InvalidArgument) else 1, in_json=in_json)
     except KeyboardInterrupt:
         return 130
+    return code
+
+
+def _tell(error: object, code: int, *, in_json: bool, reason: str = "", program: str = "memoryd") -> int:
+    """Say on standard error what failed, as people or programs read it, and return the exit code."""
+    canonical = "INVALID_ARGUMENT" if code == EXIT_USAGE else "FAILED_PRECONDITION"
+    text = error_json(error, canonical, reason)
+    print(text if in_json else f"{program}: {getattr(error, 'message', str(error))}", file=sys.stderr)
     return code

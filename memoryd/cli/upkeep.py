@@ -122,6 +122,7 @@ def _enrich(client: Client, args: argparse.Namespace) -> int:
 def _reembed(client: Client, args: argparse.Namespace) -> int:
     told = ""
     with client(args) as memory:
+        has_model = bool(memory.server_info().embedding_fingerprint)
         known = memory.run_reembedding(dry_run=args.dry_run)
         while known.running and not args.no_wait and not args.dry_run:
             _show_share(known)
@@ -134,6 +135,8 @@ def _reembed(client: Client, args: argparse.Namespace) -> int:
         print("\r\033[K", end="", file=sys.stderr, flush=True)
     if args.json:
         _json(known)
+    elif not has_model:
+        print("nothing to do: embedding.provider is none, so nothing gets a vector; builtin needs no network")
     elif not known.embedded_count and not known.pending_count:
         print("nothing to do: no memory waits for a vector of the model in use")
     else:

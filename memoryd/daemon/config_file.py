@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ from zoneinfo import available_timezones
 from memoryd.daemon.config import CRON_FIELDS, MAX_PORT, Config, label_of, sections_of, with_values
 from memoryd.daemon.config_key import ConfigError, Key
 
-__all__ = ["check_schedule", "load_config"]
+__all__ = ["check_schedule", "load_config", "read_config"]
 
 _OfAgents = dict[str, dict[tuple[str, str], Any]]
 
@@ -29,29 +30,60 @@ def _tables(raw: dict[str, Any], known: list[str]) -> Iterator[tuple[str, Any]]:
         yield from ((f"{name}.{key}", value) for key, value in inner.items())
 
 
-def _of_agents(path: Path | None, agents: Any, keys: Mapping[tuple[str, str], Key]) -> _OfAgents:
-    """Return by agent what a file says of it, checked; ConfigError for what an agent cannot have of its own."""
+def _of_agents(path: Path | None, agents: Any, keys: Mapping[tuple[str, str], Key], faults: list[str]) -> _OfAgents:
+    """Return by agent what a file says of it and is right; `faults` gets what an agent cannot have of its own."""
     own = {place: key for place, key in keys.items() if key.per_agent}
     sections = list(dict.fromkeys(section for section, _ in own))
     found: _OfAgents = {}
     if not isinstance(agents, dict):
-        raise ConfigError(f"{path}: agents must be sections, written [agents.NAME.memory]")
+        faults.append(f"{path}: agents must be sections, written [agents.NAME.memory]")
+        return found
     for agent, content in agents.items():
         if not isinstance(content, dict):
-            raise ConfigError(f"{path}: agents.{agent} must have sections, written [agents.{agent}.memory]")
+            faults.append(f"{path}: agents.{agent} must have sections, written [agents.{agent}.memory]")
+            continue
         for section, values in content.items():
             where = f"agents.{agent}.{section}"
             if section not in sections:
-                raise ConfigError(f"{path}: unknown section [{where}]{_nearest(section, sections)}")
-            if not isinstance(values, dict):
-                raise ConfigError(f"{path}: {where} must be a section, written [{where}]")
-            for name, value in values.items():
-                key = own.get((section, name))
-                if key is None:
-                    known = [one for of, one in own if of == section]
-                    raise ConfigError(f"{path}: unknown key {where}.{name}{_nearest(name, known)}")
-                found.setdefault(agent, {})[section, name] = key.check(value, f"{path}: agents.{agent}")
+                faults.append(f"{path}: unknown section [{where}]{_nearest(section, sections)}")
+            elif not isinstance(values, dict):
+                faults.append(f"{path}: {where} must be a section, written [{where}]")
+            else:
+                unknown = f"{path}: unknown key {where}"
+                checked = _checked(values, section, own, f"{path}: agents.{agent}", unknown, faults)
+                if checked:
+                    found.setdefault(agent, {}).update(checked)
     return found
+
+
+def _checked(
+    values: Mapping[str, Any],
+    section: str,
+    keys: Mapping[tuple[str, str], Key],
+    where: str,
+    unknown: str,
+    faults: list[str],
+) -> dict[tuple[str, str], Any]:
+    """Return the values of a section that are right."""
+    found = {}
+    for name, value in values.items():
+        key = keys.get((section, name))
+        if key is None:
+            known = [one for of, one in keys if of == section]
+            faults.append(f"{unknown}.{name}{_nearest(name, known)}")
+            continue
+        with _noting(faults):
+            found[section, name] = key.check(value, where)
+    return found
+
+
+@contextlib.contextmanager
+def _noting(faults: list[str]) -> Iterator[None]:
+    """Go on after a fault, which is noted."""
+    try:
+        yield
+    except ConfigError as error:
+        faults.extend(error.faults)
 
 
 def _nearest(name: str, known: list[str]) -> str:
@@ -61,81 +93,100 @@ def _nearest(name: str, known: list[str]) -> str:
 
 def load_config(path: Path | None, env: Mapping[str, str]) -> Config:
     """Return the configuration of a file (None: defaults), overridden by the environment; ConfigError if unusable."""
-    config = Config()
-    keys = {(key.section, key.name): key for key in config.entries()}
-    found: dict[tuple[str, str], Any] = {}
-    for section, content in _tables(_read(path), [label_of(item) for item in sections_of()]):
-        if section == "agents":
-            config = replace(config, agents=_of_agents(path, content, keys))
-        else:
-            found |= _of_section(section, content, keys, path)
-    found |= _of_environment(env, keys)
-    config = with_values(config, found)
-    check_schedule(config)
-    _check_doors(config)
-    if not config.store.path.strip() or "\0" in config.store.path:
-        raise ConfigError("store.path is empty; name the database file")
+    config, faults = read_config(path, env)
+    if faults:
+        raise ConfigError(*faults)
     return config
 
 
+def read_config(path: Path | None, env: Mapping[str, str]) -> tuple[Config, list[str]]:
+    """Return the configuration with the values that are right, and all that is wrong, each named with its key."""
+    config = Config()
+    faults: list[str] = []
+    keys = {(key.section, key.name): key for key in config.entries()}
+    found: dict[tuple[str, str], Any] = {}
+    raw: dict[str, Any] = {}
+    with _noting(faults):
+        raw = _read(path)
+    for section, content in _tables(raw, [label_of(item) for item in sections_of()]):
+        if section == "agents":
+            config = replace(config, agents=_of_agents(path, content, keys, faults))
+        else:
+            found |= _of_section(section, content, keys, path, faults)
+    found |= _of_environment(env, keys, faults)
+    config = with_values(config, found)
+    for check in (check_schedule, _check_doors, _check_store):
+        with _noting(faults):
+            check(config)
+    return config, faults
+
+
 def _of_section(
-    section: str, content: Any, keys: Mapping[tuple[str, str], Key], path: Path | None
+    section: str, content: Any, keys: Mapping[tuple[str, str], Key], path: Path | None, faults: list[str]
 ) -> dict[tuple[str, str], Any]:
-    """Return the values of a section of the file, checked."""
+    """Return the values of a section of the file that are right."""
     sections = [label_of(item) for item in sections_of()]
     if section not in sections:
-        raise ConfigError(f"{path}: unknown section [{section}]{_nearest(section, [*sections, 'agents'])}")
+        faults.append(f"{path}: unknown section [{section}]{_nearest(section, [*sections, 'agents'])}")
+        return {}
     if not isinstance(content, dict):
-        raise ConfigError(f"{path}: {section} must be a section, written [{section}]")
-    found = {}
-    for name, value in content.items():
-        key = keys.get((section, name))
-        if key is None:
-            known = [item.name for item in keys.values() if item.section == section]
-            raise ConfigError(f"{path}: unknown key {section}.{name}{_nearest(name, known)}")
-        found[section, name] = key.check(value, str(path))
-    return found
+        faults.append(f"{path}: {section} must be a section, written [{section}]")
+        return {}
+    return _checked(content, section, keys, str(path), f"{path}: unknown key {section}", faults)
 
 
-def _of_environment(env: Mapping[str, str], keys: Mapping[tuple[str, str], Key]) -> dict[tuple[str, str], Any]:
-    """Return the values that the environment sets, checked."""
+def _of_environment(
+    env: Mapping[str, str], keys: Mapping[tuple[str, str], Key], faults: list[str]
+) -> dict[tuple[str, str], Any]:
+    """Return the values that the environment sets and are right."""
     variables = {key.variable: (place, key) for place, key in keys.items()}
     prefixes = tuple(f"MEMORYD_{label_of(item).replace('.', '_')}_".upper() for item in sections_of())
     found = {}
     for variable, text in env.items():
         if variable in variables:
             place, key = variables[variable]
-            found[place] = key.check(key.parse(text), variable)
+            with _noting(faults):
+                found[place] = key.check(key.parse(text), variable)
         elif variable.startswith(prefixes):
-            raise ConfigError(f"the environment sets {variable}, which is no key{_nearest(variable, list(variables))}")
+            faults.append(f"the environment sets {variable}, which is no key{_nearest(variable, list(variables))}")
     return found
+
+
+def _check_store(config: Config) -> None:
+    if not config.store.path.strip() or "\0" in config.store.path:
+        raise ConfigError("store.path is empty; name the database file")
 
 
 def _check_doors(config: Config) -> None:
     """Raise ConfigError for a shared socket or a TCP door that cannot be opened so."""
+    faults = []
     if config.shared.socket and not config.shared.socket.startswith("/"):
-        raise ConfigError(f"shared.socket is {config.shared.socket!r}; name an absolute path")
+        faults.append(f"shared.socket is {config.shared.socket!r}; name an absolute path")
     tcp = config.tcp
-    if not tcp.listen:
-        return
-    host, _, port = tcp.listen.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > MAX_PORT:
-        raise ConfigError(f"tcp.listen is {tcp.listen!r}; write host:port, for example 127.0.0.1:7443")
-    if not tcp.certificate_file or not tcp.key_file:
-        raise ConfigError("tcp.listen needs TLS: name tcp.certificate_file and tcp.key_file")
+    if tcp.listen:
+        host, _, port = tcp.listen.rpartition(":")
+        if not host or not port.isdecimal() or int(port) > MAX_PORT:
+            faults.append(f"tcp.listen is {tcp.listen!r}; write host:port, for example 127.0.0.1:7443")
+        if not tcp.certificate_file or not tcp.key_file:
+            faults.append("tcp.listen needs TLS: name tcp.certificate_file and tcp.key_file")
+    if faults:
+        raise ConfigError(*faults)
 
 
 def check_schedule(config: Config) -> None:
     """Raise ConfigError for an expression or a time zone that is none."""
+    faults = []
     zone = config.schedule.timezone
     if zone != "local" and zone not in available_timezones():
-        raise ConfigError(f"schedule.timezone is {zone!r}; write local, or an IANA name such as Europe/Berlin")
+        faults.append(f"schedule.timezone is {zone!r}; write local, or an IANA name such as Europe/Berlin")
     for item in fields(config.schedule):
         expression = getattr(config.schedule, item.name)
         if item.name != "timezone" and expression and len(expression.split()) != CRON_FIELDS:
-            raise ConfigError(
+            faults.append(
                 f"schedule.{item.name} is {expression!r}; write five fields, as in '0 4 * * *', or '' for never"
             )
+    if faults:
+        raise ConfigError(*faults)
 
 
 def _read(path: Path | None) -> dict[str, Any]:

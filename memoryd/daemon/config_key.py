@@ -15,7 +15,11 @@ PATHS = frozenset({"path", "name or path"})  # units of keys that may begin with
 
 
 class ConfigError(StartupError):
-    """The configuration cannot be used; the message names the key and the way out."""
+    """The configuration cannot be used; the message names every key that is wrong and the way out."""
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__(faults[0] if len(faults) == 1 else f"{len(faults)} faults\n  " + "\n  ".join(faults))
+        self.faults = faults
 
 
 def key_of(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from cronsim import CronSim, CronSimError
 
-from memoryd.daemon.config import Config
+from memoryd.daemon.config import CRON_FIELDS, Config
 from memoryd.daemon.config_key import ConfigError
 
 __all__ = ["JOBS", "due_jobs", "expressions_of", "first_seen", "misdated", "next_time"]
@@ -21,16 +21,19 @@ JOBS = ("enrichment", "consolidation", "judgement", "decay", "gc", "reflection",
 
 
 def expressions_of(config: Config) -> dict[str, str]:
-    """Return the expression of each job that is to run; ConfigError names one that is none."""
+    """Return the expression of each job that is to run; ConfigError names those that are none."""
     found = {}
+    faults = []
     for name in JOBS:
         expression = getattr(config.schedule, name)
         try:
-            if expression:
+            if len(expression.split()) == CRON_FIELDS:  # others are named where the configuration is read
                 CronSim(expression, datetime.now(UTC))
                 found[name] = expression
         except CronSimError as error:
-            raise ConfigError(f"schedule.{name} is {expression!r}: {error}; write it as in '0 4 * * *'") from None
+            faults.append(f"schedule.{name} is {expression!r}: {error}; write it as in '0 4 * * *'")
+    if faults:
+        raise ConfigError(*faults)
     return found
 
 

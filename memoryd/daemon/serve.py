@@ -40,7 +40,7 @@ from memoryd.embedding.base import Embedder
 from memoryd.errors import EXIT_REFUSED, StoreDamaged, Unavailable
 from memoryd.identity.socket_lease import SocketLease
 from memoryd.model.reports import Reembedding
-from memoryd.paths import Places
+from memoryd.paths import Places, open_to_others
 from memoryd.store.duckdb import DuckDBStore, Opened, StoreRefused, open_store
 
 __all__ = ["EXIT_FATAL", "EXIT_OK", "serve"]
@@ -287,6 +287,7 @@ class _Daemon:
     async def _describe(self, ports: Ports, doors: Servers, audit: AuditLog | None) -> dict[str, Any]:
         info = await ports.store.info()
         warnings = [*self._faults]
+        warnings += [said] if (said := open_to_others(self._places.database.parent)) else []
         warnings += [info.damage] if info.damage else []
         warnings += _clock_warnings(ports, info.newest_create_time)
         embedding = await doors.reembedder.progress()

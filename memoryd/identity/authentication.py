@@ -44,7 +44,16 @@ class Session:
     def require(self, permission: Permission) -> None:
         """Raise PermissionDenied unless it is held."""
         if permission not in self.permissions:
-            raise PermissionDenied(f"the grant does not allow {permission.value!r}")
+            raise PermissionDenied(self._refused(permission))
+
+    def _refused(self, permission: Permission) -> str:
+        """Return what is not allowed, what is, and whom to ask for more."""
+        held = ", ".join(sorted(one.value for one in self.permissions)) or "nothing"
+        said = f"the grant does not allow {permission.value!r}; it allows {held}"
+        if self.grant is None:
+            return said
+        label = f" {self.grant.label!r}" if self.grant.label else ""
+        return f"{said}. Who runs the host opened it (grant {self.grant.id[:8]}{label}), and can open one that does"
 
     def identity(self, agent_id: str, user_id: str, chat_id: str) -> tuple[str, str, str]:
         """

@@ -10,6 +10,7 @@ from memoryd.errors import InvalidArgument
 from memoryd.model import limits
 from memoryd.model.memory import Kind
 from memoryd.model.results import Leg
+from memoryd.model.short_repr import ShortRepr
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count, check_id, check_ids, check_share, check_text
 
@@ -105,8 +106,8 @@ def _checked_sections(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-@dataclass(frozen=True, slots=True)
-class ContextItem:
+@dataclass(frozen=True, slots=True, repr=False)
+class ContextItem(ShortRepr):
     """Where a line of a context is from."""
 
     id: str
@@ -131,8 +132,8 @@ class ContextSection:
     items: tuple[ContextItem, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltContext:
+@dataclass(frozen=True, slots=True, repr=False)
+class BuiltContext(ShortRepr):
     """The text for a prompt, its parts, its length in tokens, and what did not fit."""
 
     text: str

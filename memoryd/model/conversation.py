@@ -13,6 +13,7 @@ from memoryd.model.memory import Kind, Memory, Source
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.scope import Owner, Scope
+from memoryd.model.short_repr import ShortRepr
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_id, check_text
 
@@ -144,8 +145,8 @@ class FirstSaid:
     """How many were."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class Message(ShortRepr):
     """One utterance of a thread; fields as in `conversation.proto`."""
 
     id: str
@@ -237,8 +238,8 @@ class Message:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class Thread(ShortRepr):
     """One conversation of one scope; fields as in `conversation.proto`."""
 
     id: str
@@ -324,8 +325,8 @@ class Thread:
         return Trust.highest(*held)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class Session(ShortRepr):
     """One bounded run of a thread, from wake to sleep."""
 
     id: str

@@ -12,6 +12,7 @@ from memoryd.model import limits
 from memoryd.model.entity import EntityRef, Mention
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.scope import Owner, Scope
+from memoryd.model.short_repr import ShortRepr
 from memoryd.model.trust import Trust
 from memoryd.model.validation import (
     check_id,
@@ -96,8 +97,8 @@ class Outcome(OpenEnum):
 _SOURCE_NAMES = ("speaker", "channel", "thread_id", "session_id")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+@dataclass(frozen=True, slots=True, repr=False)
+class Source(ShortRepr):
     """Who stated a memory and where: a claim of the caller."""
 
     speaker: str = ""
@@ -128,8 +129,8 @@ class Judgement:
     evidence: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class Memory(ShortRepr):
     """One durable statement that can be recalled; fields as in `memory.proto`."""
 
     id: str
@@ -240,8 +241,8 @@ class Memory:
         return self if state is self.state else replace(self, state=state)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class Draft(ShortRepr):
     """A statement that is offered: what the caller may say of a memory, checked and in NFC."""
 
     content: str
@@ -258,6 +259,7 @@ class Draft:
     decay_rate: float | None = None
     expires_days: float | None = None
     expire_time: datetime | None = None
+    """When it expires; a timedelta from now on is taken too, and becomes `expires_days`."""
 
     def __post_init__(self) -> None:
         """Check every field; InvalidArgument or LimitExceeded names the first that is wrong."""
@@ -282,6 +284,10 @@ class Draft:
         put(self, "metadata", check_metadata(self.metadata))
         put(self, "key", check_id(self.key, "key"))
         put(self, "event_time", check_time(self.event_time, "event_time"))
+        how_long: object = self.expire_time
+        if isinstance(how_long, timedelta) and self.expires_days is None:
+            put(self, "expires_days", how_long / timedelta(days=1))
+            put(self, "expire_time", None)
         put(self, "expire_time", check_time(self.expire_time, "expire_time"))
         check_share(self.confidence, "confidence")
         for name in ("decay_rate", "expires_days"):

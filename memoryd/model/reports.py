@@ -92,6 +92,28 @@ class OwnerContents:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerSize:
+    """How much is stored of a user or of a chat, with one agent."""
+
+    agent_id: str
+    user_id: str
+    chat_id: str
+    memory_count: int
+    """In every state."""
+    message_count: int
+    content_bytes: int
+    """Of the text of both, in UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerSizes:
+    """Those with most text first, as many as were asked for, and how many there are."""
+
+    owners: tuple[OwnerSize, ...]
+    owner_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ErasedUser:
     """The receipt of a user of one agent of whom all was erased, or would be; ids are the first thousand."""
 

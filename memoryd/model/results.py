@@ -7,6 +7,7 @@ from datetime import datetime
 
 from memoryd.model.memory import Kind, Memory, Outcome, State
 from memoryd.model.open_enum import OpenEnum
+from memoryd.model.short_repr import ShortRepr
 
 __all__ = [
     "AddResult",
@@ -63,8 +64,8 @@ def strength_of(score: float) -> str:
     return next((word for least, word in WORDS if score >= least), "weak")
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+@dataclass(frozen=True, slots=True, repr=False)
+class Hit(ShortRepr):
     """One memory that was found; score and lexical 0–1, similarity −1–1."""
 
     memory: Memory
@@ -96,8 +97,8 @@ class Miss:
     explanation: tuple[LegScore, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AddResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class AddResult(ShortRepr):
     """What became of a statement, and the memory that now says it (None where it was rejected)."""
 
     outcome: Outcome
@@ -148,8 +149,8 @@ class Stats:
     content_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class SearchResult(ShortRepr):
     """Hits, best first, the legs that could not take part, and why a memory is missing, if that was asked."""
 
     hits: tuple[Hit, ...]

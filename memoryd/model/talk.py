@@ -11,6 +11,7 @@ from memoryd.model.conversation import Message, Session, Thread
 from memoryd.model.memory import Kind
 from memoryd.model.query import Filter
 from memoryd.model.results import Leg, strength_of
+from memoryd.model.short_repr import ShortRepr
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_count, check_id, check_ids
 
@@ -117,8 +118,8 @@ class ErasedThread:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MessageHit:
+@dataclass(frozen=True, slots=True, repr=False)
+class MessageHit(ShortRepr):
     """One message that was found, with those around it that no other hit shows; scores as of a Hit."""
 
     message: Message
@@ -137,8 +138,8 @@ class MessageHit:
         return strength_of(self.score)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundMessages:
+@dataclass(frozen=True, slots=True, repr=False)
+class FoundMessages(ShortRepr):
     """Hits, best first, the legs that could not take part, and how many hits there was no room for in the answer."""
 
     hits: tuple[MessageHit, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import Any
 
 from memoryd.audit.reading import Sighting
@@ -13,9 +14,11 @@ from memoryd.domain.forgetting.verify import compact, verify_forgotten
 from memoryd.domain.people.enrich import enrich
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.reembed import Reembedder
+from memoryd.errors import InvalidArgument
 from memoryd.identity.issuer import GrantIssuer
 from memoryd.model import limits
 from memoryd.model.change import ChangeSet
+from memoryd.model.validation import check_id
 from memoryd.service.gate import Call
 from memoryd.service.gc import run_gc
 from memoryd.v1 import admin_service_pb2 as pb
@@ -23,6 +26,8 @@ from memoryd.wire.erased import erased_to_pb
 from memoryd.wire.memory import set_time
 
 __all__ = ["AdminService"]
+
+OWNERS = 100  # that are listed where no limit is named
 
 
 class AdminService:
@@ -128,6 +133,17 @@ class AdminService:
         for name in ("log_start_time", "seen_time", "purge_time"):
             set_time(response, name, getattr(proof, name))
         return response
+
+    async def ListOwners(self, request: pb.ListOwnersRequest, _call: Call) -> pb.ListOwnersResponse:
+        if not 0 <= request.limit <= limits.MAX_PAGE_SIZE:
+            raise InvalidArgument(
+                f"limit is {request.limit}; it must lie between 0 and {limits.MAX_PAGE_SIZE}", field="limit"
+            )
+        agent_id = check_id(request.agent_id, "agent_id")
+        found = await self._ports.store.sizes_of_owners(agent_id, limit=request.limit or OWNERS)
+        return pb.ListOwnersResponse(
+            owners=(pb.OwnerSize(**asdict(one)) for one in found.owners), owner_count=found.owner_count
+        )
 
     async def EraseUser(self, request: pb.EraseUserRequest, call: Call) -> pb.EraseUserResponse:
         erased = await erase_user(request.user_id, request.agent_id, self._ports, now=call.now, dry_run=request.dry_run)

@@ -97,6 +97,7 @@ RULES: Mapping[str, Rule] = {
     "AdminService/CompactStore": _HOST_WRITES,
     "AdminService/VerifyForgotten": _HOST,
     "AdminService/EraseUser": _HOST_WRITES,
+    "AdminService/ListOwners": _HOST,
     "JobService/ListJobs": _HOST,
     "JobService/ListJobRuns": _HOST,
     "JobService/GetJobRun": _HOST,

@@ -21,7 +21,7 @@ from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
-from memoryd.model.reports import Compaction, GcReport, OwnerContents
+from memoryd.model.reports import Compaction, GcReport, OwnerContents, OwnerSizes
 from memoryd.model.results import Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.conversations import ConversationStore
@@ -305,6 +305,10 @@ class MaintenanceStore(CommitLog, Protocol):
 
     async def owners_of_user(self, user_id: str, agent_id: str = "") -> list[Owner]:
         """Return the personal scopes of a user in which anything is stored, of one agent or of all."""
+        ...
+
+    async def sizes_of_owners(self, agent_id: str = "", *, limit: int) -> OwnerSizes:
+        """Return how much is stored of each user and chat, of one agent or of all, those with most text first."""
         ...
 
     async def traces(self, text: str) -> list[str]:

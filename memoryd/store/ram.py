@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -292,7 +292,7 @@ class RamStore(RamConversations, RamWork):
         return dict(self._jobs)
 
     async def traces(self, text: str) -> list[str]:
-        found = any(text in repr(entry) for entry in self._entries.values())
+        found = any(text in str(asdict(entry)) for entry in self._entries.values())
         return ["memories.content"] if found else []
 
     async def unenriched(self, *, limit: int) -> list[Memory]:

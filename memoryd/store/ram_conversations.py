@@ -26,7 +26,7 @@ from memoryd.model.change import (
 from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.entity import Entity
 from memoryd.model.limits import how_many_fit
-from memoryd.model.reports import OwnerContents
+from memoryd.model.reports import OwnerContents, OwnerSize, OwnerSizes
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.conversations import Place, numbered, thread_mark
 from memoryd.store.recent import RecentChanges
@@ -141,6 +141,24 @@ class RamConversations:
         owners |= {*self._working, *(owner for owner, _ in self._threads)}
         found = (o for o in owners if o.scope.user_id == user_id and agent_id in {"", o.agent_id})
         return sorted(found, key=lambda owner: owner.agent_id)
+
+    async def sizes_of_owners(self, agent_id: str = "", *, limit: int) -> OwnerSizes:
+        stored: dict[Owner, list[int]] = {}
+        for memory in (entry.memory for entry in self._entries.values()):
+            counts = stored.setdefault(memory.owner, [0, 0, 0])
+            counts[0] += 1
+            counts[2] += len(memory.content.encode())
+        for message in self._said.values():
+            counts = stored.setdefault(message.owner, [0, 0, 0])
+            counts[1] += 1
+            counts[2] += len(message.content.encode())
+        sizes = [
+            OwnerSize(owner.agent_id, owner.scope.user_id or "", owner.scope.chat_id or "", *counts)
+            for owner, counts in stored.items()
+            if agent_id in {"", owner.agent_id}
+        ]
+        sizes.sort(key=lambda one: (-one.content_bytes, one.agent_id, one.user_id, one.chat_id))
+        return OwnerSizes(tuple(sizes[:limit]), len(sizes))
 
     def _check_cursors(self, changes: Sequence[ChangeSet]) -> None:
         """Raise Contended where work in the background was further than where a change of it began."""

@@ -588,3 +588,90 @@ class EraseUserResponse(google.protobuf.message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___EraseUserResponse: typing_extensions.TypeAlias = EraseUserResponse
+
+@typing.final
+class ListOwnersRequest(google.protobuf.message.Message):
+    """Which users and chats."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    LIMIT_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """Only of this agent. Empty: of every agent."""
+    limit: builtins.int
+    """How many at the most, up to 1000. 0: 100."""
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        limit: builtins.int = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "limit", b"limit"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ListOwnersRequest: typing_extensions.TypeAlias = ListOwnersRequest
+
+@typing.final
+class OwnerSize(google.protobuf.message.Message):
+    """How much is stored of a user or of a chat."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    MEMORY_COUNT_FIELD_NUMBER: builtins.int
+    MESSAGE_COUNT_FIELD_NUMBER: builtins.int
+    CONTENT_BYTES_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent."""
+    user_id: builtins.str
+    """The user. Empty: it is a chat's."""
+    chat_id: builtins.str
+    """The chat. Empty: it is a user's own."""
+    memory_count: builtins.int
+    """Memories in every state."""
+    message_count: builtins.int
+    """Messages."""
+    content_bytes: builtins.int
+    """Bytes of the text of both, in UTF-8."""
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        memory_count: builtins.int = ...,
+        message_count: builtins.int = ...,
+        content_bytes: builtins.int = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "content_bytes", b"content_bytes", "memory_count", b"memory_count", "message_count", b"message_count", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___OwnerSize: typing_extensions.TypeAlias = OwnerSize
+
+@typing.final
+class ListOwnersResponse(google.protobuf.message.Message):
+    """The owners, those with most text first."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    OWNERS_FIELD_NUMBER: builtins.int
+    OWNER_COUNT_FIELD_NUMBER: builtins.int
+    owner_count: builtins.int
+    """How many there are in all."""
+    @property
+    def owners(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___OwnerSize]:
+        """As many as were asked for."""
+
+    def __init__(
+        self,
+        *,
+        owners: collections.abc.Iterable[Global___OwnerSize] | None = ...,
+        owner_count: builtins.int = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["owner_count", b"owner_count", "owners", b"owners"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___ListOwnersResponse: typing_extensions.TypeAlias = ListOwnersResponse

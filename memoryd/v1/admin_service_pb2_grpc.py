@@ -75,6 +75,11 @@ class AdminServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_admin__service__pb2.EraseUserRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.EraseUserResponse.FromString,
                 _registered_method=True)
+        self.ListOwners = channel.unary_unary(
+                '/memoryd.v1.AdminService/ListOwners',
+                request_serializer=memoryd_dot_v1_dot_admin__service__pb2.ListOwnersRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_admin__service__pb2.ListOwnersResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -151,6 +156,15 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListOwners(self, request, context):
+        """Lists the users and chats of whom memories or messages are stored, those with most text first, with counts and
+        bytes. It reads every row. Idempotent. The caller must be on the admin socket.
+        Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -193,6 +207,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.EraseUser,
                     request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.EraseUserRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_admin__service__pb2.EraseUserResponse.SerializeToString,
+            ),
+            'ListOwners': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOwners,
+                    request_deserializer=memoryd_dot_v1_dot_admin__service__pb2.ListOwnersRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_admin__service__pb2.ListOwnersResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -412,6 +431,33 @@ class AdminService(object):
             '/memoryd.v1.AdminService/EraseUser',
             memoryd_dot_v1_dot_admin__service__pb2.EraseUserRequest.SerializeToString,
             memoryd_dot_v1_dot_admin__service__pb2.EraseUserResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOwners(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.AdminService/ListOwners',
+            memoryd_dot_v1_dot_admin__service__pb2.ListOwnersRequest.SerializeToString,
+            memoryd_dot_v1_dot_admin__service__pb2.ListOwnersResponse.FromString,
             options,
             channel_credentials,
             insecure,

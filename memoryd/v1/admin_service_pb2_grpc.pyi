@@ -64,6 +64,11 @@ class AdminServiceStub:
     caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): user_id is empty or malformed.
     UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
     """
+    ListOwners: grpc.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.ListOwnersRequest, memoryd.v1.admin_service_pb2.ListOwnersResponse]
+    """Lists the users and chats of whom memories or messages are stored, those with most text first, with counts and
+    bytes. It reads every row. Idempotent. The caller must be on the admin socket.
+    Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
+    """
 
 @typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -106,6 +111,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     conversations, sessions and working memory. What was said in chats stays with the chat; grants stay open. The
     caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): user_id is empty or malformed.
     UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+    """
+    ListOwners: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.admin_service_pb2.ListOwnersRequest, memoryd.v1.admin_service_pb2.ListOwnersResponse]  # type: ignore[assignment]
+    """Lists the users and chats of whom memories or messages are stored, those with most text first, with counts and
+    bytes. It reads every row. Idempotent. The caller must be on the admin socket.
+    Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
     """
 
 class AdminServiceServicer(metaclass=abc.ABCMeta):
@@ -194,6 +204,17 @@ class AdminServiceServicer(metaclass=abc.ABCMeta):
         conversations, sessions and working memory. What was said in chats stays with the chat; grants stay open. The
         caller must be on the admin socket. Errors: INVALID_ARGUMENT (INVALID_FIELD): user_id is empty or malformed.
         UNAVAILABLE (UNAVAILABLE): the store cannot write now; retry with backoff.
+        """
+
+    @abc.abstractmethod
+    def ListOwners(
+        self,
+        request: memoryd.v1.admin_service_pb2.ListOwnersRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.admin_service_pb2.ListOwnersResponse, collections.abc.Awaitable[memoryd.v1.admin_service_pb2.ListOwnersResponse]]:
+        """Lists the users and chats of whom memories or messages are stored, those with most text first, with counts and
+        bytes. It reads every row. Idempotent. The caller must be on the admin socket.
+        Errors: INVALID_ARGUMENT (INVALID_FIELD): limit is negative or above 1000.
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: typing.Union[grpc.Server, grpc.aio.Server]) -> None: ...

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Any
+from typing import NoReturn
 
-__all__ = ["Parser"]
+__all__ = ["Parser", "WrongUsage"]
+
+
+class WrongUsage(Exception):
+    """The words of a command make no sense; what is wrong, in one line."""
+
+    def __init__(self, program: str, message: str) -> None:
+        super().__init__(f"{message}; see {program} --help")
+        self.program = program
 
 
 class Parser(argparse.ArgumentParser):
     """Says how to get help where argparse only says what was wrong, and which command may have been meant."""
 
-    def error(self, message: str) -> Any:
-        """Say what was wrong in one line, and end with exit code 2."""
-        self.exit(2, f"{self.prog}: {_told(message)}; see {self.prog} --help\n")
+    def error(self, message: str) -> NoReturn:
+        """Raise WrongUsage, for the command to tell."""
+        raise WrongUsage(self.prog, _told(message))
 
 
 _CHOICE = re.compile(r"argument COMMAND: invalid choice: '(?P<said>[^']*)' \(choose from (?P<known>.*)\)")

@@ -11,8 +11,9 @@ from dataclasses import fields
 from typing import Any
 
 from memory_cli.common import Declined, Partly, Usage
+from memory_cli.helpful_parser import WrongUsage
 from memory_cli.memories import add, confirm, context, correct, delete, get, list_memories, profile, search, undelete
-from memory_cli.output import as_json, moment, one_line, size
+from memory_cli.output import as_json, error_json, moment, one_line, size
 from memory_cli.parser import make_parser, refuse_empty
 from memory_cli.people import forget, people, person
 from memory_cli.provenance import history, why
@@ -151,8 +152,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding="utf-8", errors="replace")
     words = sys.argv[1:] if argv is None else argv
     parser = make_parser(*words[:1])
-    refuse_empty(parser, words)
-    args = parser.parse_args(words)
+    try:
+        refuse_empty(parser, words)
+        args = parser.parse_args(words)
+    except WrongUsage as usage:
+        _tell(usage, in_json="--json" in words, code="INVALID_ARGUMENT", reason="WRONG_USAGE", program=usage.program)
+        return EXIT_CODES["INVALID_ARGUMENT"]
     code = 0
     try:
         code = _run(args)
@@ -187,25 +192,32 @@ def _run(args: argparse.Namespace) -> int:
         with _client(args) as client:
             COMMANDS[args.command](client, args)
     except Partly as partly:
-        return _failed(partly.error, said=partly.said)
+        if not partly.said:
+            _tell(partly.error, in_json=args.json)
+        return EXIT_CODES.get(partly.error.code, 1)
     except MemorydError as error:
-        return _failed(error)
+        _tell(error, in_json=args.json)
+        return EXIT_CODES.get(error.code, 1)
     except Declined as reason:
-        print(f"memory: rejected: {one_line(str(reason))}; nothing was stored", file=sys.stderr)
+        said = f"rejected: {one_line(str(reason))}; nothing was stored"
+        _tell(said, in_json=args.json, code="FAILED_PRECONDITION", reason="REJECTED")
         return DECLINED
     except Usage as usage:
-        print(f"memory: {usage}", file=sys.stderr)
-        return 2
+        _tell(usage, in_json=args.json, code="INVALID_ARGUMENT", reason="WRONG_USAGE")
+        return EXIT_CODES["INVALID_ARGUMENT"]
     except UnicodeDecodeError:
-        print("memory: standard input is not UTF-8 text", file=sys.stderr)
-        return 2
+        said = "standard input is not UTF-8 text"
+        _tell(said, in_json=args.json, code="INVALID_ARGUMENT", reason="WRONG_USAGE")
+        return EXIT_CODES["INVALID_ARGUMENT"]
     return 0
 
 
-def _failed(error: Any, *, said: bool = False) -> int:
-    if not said:
-        print(f"memory: {one_line(error.message)}", file=sys.stderr)
-    return EXIT_CODES.get(error.code, 1)
+def _tell(error: Any, *, in_json: bool, code: str = "", reason: str = "", program: str = "memory") -> None:
+    """Say on standard error what failed, in one line or as a JSON document."""
+    if in_json:
+        print(error_json(error, code, reason), file=sys.stderr)
+    else:
+        print(f"{program}: {one_line(getattr(error, 'message', str(error)))}", file=sys.stderr)
 
 
 def run() -> None:

@@ -54,8 +54,11 @@ def _is_filtered(args: argparse.Namespace) -> bool:
 
 
 def _missing(legs: Sequence[Any]) -> None:
-    if legs:
-        print(f"memory: searched without: {', '.join(leg.value for leg in legs)}", file=sys.stderr)
+    names = [leg.value for leg in legs]
+    if "vector" in names:  # without it there are no tokens either
+        print("memory: searched by words alone, as there are no vectors now", file=sys.stderr)
+    elif names:
+        print(f"memory: searched without: {', '.join(names)}", file=sys.stderr)
 
 
 def add(client: Any, args: argparse.Namespace) -> None:
@@ -129,7 +132,9 @@ def search(client: Any, args: argparse.Namespace) -> None:
     if found.miss is not None:
         print("\n".join(miss_lines(found.miss)))
     if not found.hits:
+        by_words = any(leg.value == "vector" for leg in found.unavailable_legs)
         hint = "" if args.min_score is not None else "; --min-score 0 shows also what is no answer"
+        hint = "; ask in the words that were stored" if by_words else hint
         print(f"nothing found{hint}", file=sys.stderr)
 
 

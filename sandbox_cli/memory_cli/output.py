@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
@@ -22,13 +24,17 @@ if TYPE_CHECKING:
 __all__ = [
     "as_json",
     "day",
+    "error_json",
     "hit_line",
     "leg_lines",
     "list_json",
     "memory_line",
     "miss_lines",
     "moment",
+    "notes_of",
     "one_line",
+    "painted",
+    "score_of",
     "shortest_ids",
     "size",
 ]
@@ -67,6 +73,20 @@ def as_json(value: Any, *, indent: int | None = 2) -> str:
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(letter if letter.isprintable() or letter == "\n" else _escaped(letter) for letter in text)
+
+
+def error_json(error: Any, code: str = "", reason: str = "") -> str:
+    """Return what failed as one JSON document: a MemorydError, or a text with its code and reason."""
+    return as_json(
+        {
+            "error": {
+                "code": getattr(error, "code", code),
+                "reason": getattr(error, "reason", reason),
+                "message": getattr(error, "message", str(error)),
+                "field": getattr(error, "field", ""),
+            }
+        }
+    )
 
 
 def list_json(name: str, items: Sequence[Any], *, more: bool = False) -> str:
@@ -116,6 +136,23 @@ def shortest_ids(ids: Iterable[str]) -> dict[str, str]:
     return {memory_id: memory_id[:length] for memory_id, length in lengths.items()}
 
 
+_COLOURS = {"strong": "32", "likely": "36", "possible": "2", "weak": "2", "doubt": "33", "less": "35", "id": "2"}
+"""Of ECMA-48: green, cyan, faint, faint, yellow, magenta, faint."""
+
+
+def painted(text: str, tone: str) -> str:
+    """Return text in a colour where a terminal shows it, and NO_COLOR (no-color.org) does not forbid it."""
+    code = _COLOURS.get(tone)
+    if not code or not text or not _has_colours():
+        return text
+    return f"\033[{code}m{text}\033[0m"
+
+
+def _has_colours() -> bool:
+    is_shown = sys.stdout is not None and sys.stdout.isatty()
+    return is_shown and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+
+
 def _label(memory: Memory, told: datetime | None = None) -> str:
     """Return who said a memory and on which day, as far as a reader needs it and the line does not tell: "[Bob] "."""
     date = "" if memory.said_time is None else day(memory.said_time)
@@ -130,10 +167,10 @@ def _statement(memory: Memory) -> str:
     if memory.subjects:
         text += f" (about {', '.join(map(one_line, memory.subjects))})"
     if memory.trust is not Trust.HOST:
-        text += f" [{memory.trust.value}]"
+        text += painted(f" [{memory.trust.value}]", "less")
     if memory.contested_with:
         first, *more = (item[:MIN_ID_PREFIX] for item in memory.contested_with)
-        text += f" [contested by {first}{f' and {len(more)} more' if more else ''}]"
+        text += painted(f" [contested by {first}{f' and {len(more)} more' if more else ''}]", "doubt")
     if memory.state is not State.LIVE:
         text += f" [{memory.state.value}]"
     return text
@@ -146,7 +183,12 @@ def hit_line(hit: Hit, short_id: str) -> str:
         left = tuple(item for item in memory.contested_with if item != hit.newer.id)
         memory = replace(memory, contested_with=left)
     text = f"{_label(memory)}{_statement(memory)}{notes_of(hit)}"
-    return f"[{hit.score:.2f} {hit.strength}] {text}  {short_id}"
+    return f"{score_of(hit)} {text}  {painted(short_id, 'id')}"
+
+
+def score_of(hit: Hit | MessageHit) -> str:
+    """Return how good a hit is: `[0.87 strong]`."""
+    return painted(f"[{hit.score:.2f} {hit.strength}]", hit.strength)
 
 
 def notes_of(hit: Hit | MessageHit) -> str:
@@ -156,11 +198,12 @@ def notes_of(hit: Hit | MessageHit) -> str:
         notes += f" [and {len(hit.same_ids)} more that say the same]"
     newer = getattr(hit, "newer", None)
     if newer is not None:
-        notes += f" [contested by the newer: {one_line(newer.content)}, {newer.id[:8]}, {day(newer.create_time)}]"
+        said = f" [contested by the newer: {one_line(newer.content)}, {newer.id[:8]}, {day(newer.create_time)}]"
+        notes += painted(said, "doubt")
     return notes
 
 
-_BAR = 20  # characters of the largest share
+_BAR = 10  # characters of the largest share
 _MEANINGS = {
     "vector": "meaning",
     "keyword": "words",
@@ -176,7 +219,7 @@ _MEANINGS = {
 }
 
 
-def leg_lines(legs: Sequence[LegScore], indent: str = "       ") -> list[str]:
+def leg_lines(legs: Sequence[LegScore], indent: str = "  ") -> list[str]:
     """Return what each leg adds to a hit, the largest share first, each with a bar as long as its share."""
     shares = sorted(((leg.score * leg.weight, leg) for leg in legs), key=lambda one: -abs(one[0]))
     most = max((abs(share) for share, _ in shares), default=0.0) or 1.0
@@ -185,7 +228,7 @@ def leg_lines(legs: Sequence[LegScore], indent: str = "       ") -> list[str]:
         bar = ("█" if share >= 0 else "░") * round(_BAR * abs(share) / most)
         place = f"rank {leg.rank}" if leg.rank else "not found"
         name = _MEANINGS.get(leg.leg.value, leg.leg.value)
-        lines.append(f"{indent}{name:26} {share:+.3f} {bar:{_BAR}} {leg.score:.3f} × {leg.weight:.3g}, {place}")
+        lines.append(f"{indent}{name:25} {share:+.3f} {bar:{_BAR}} {leg.score:.3f} × {leg.weight:.3g}, {place}")
     return lines
 
 
@@ -221,4 +264,4 @@ def miss_lines(miss: Miss) -> list[str]:
 def memory_line(memory: Memory, short_id: str) -> str:
     """Return a memory as `id  date  [Bob] text (about Sarah)`."""
     label = _label(memory, memory.create_time)
-    return f"{short_id}  {moment(memory.create_time)}  {label}{_statement(memory)}"
+    return f"{painted(short_id, 'id')}  {moment(memory.create_time)}  {label}{_statement(memory)}"

@@ -16,6 +16,13 @@ __all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past", "refuse
 DURATION_DAYS = {"s": 1 / 86_400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
 KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode")
 
+LANGUAGES = """\
+languages:
+  words, names, keys and filters work in all of them; meaning, contradictions
+  and what is learnt from talk in English, and parts of them elsewhere
+  (docs/search.md has a table)
+
+"""
 EXIT_CODES = """\
 exit codes:
   0  done                          4  not permitted, or declined by policy
@@ -130,7 +137,7 @@ def make_parser(first: str = "") -> argparse.ArgumentParser:
         prog="memory",
         description="Remember, recall and forget, as the user and in the chat that the environment names.",
         epilog='examples:\n  memory add "I\'m allergic to peanuts"\n  memory search "What should I avoid eating?"\n'
-        '  memory context "Plan a dinner for Sarah"\n\n' + EXIT_CODES,
+        '  memory context "Plan a dinner for Sarah"\n\n' + LANGUAGES + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")

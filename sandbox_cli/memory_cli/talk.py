@@ -10,11 +10,12 @@ from itertools import takewhile
 from typing import Any
 
 from memory_cli.common import PAGE, Usage, tell_backups, text_of
-from memory_cli.output import as_json, list_json, moment, notes_of, one_line
+from memory_cli.output import as_json, list_json, moment, notes_of, one_line, score_of
 
 __all__ = ["log", "summary", "threads", "working_memory"]
 
 FOLLOW_S = 1.0
+COLUMNS, LEAST_SUMMARY = 70, 24  # of a line; of a summary on it
 MOST_SHOWN = 2000  # characters of a message without --full
 
 
@@ -37,8 +38,9 @@ def threads(client: Any, args: argparse.Namespace) -> None:
         return
     for thread in found:
         shared = " [shared]" if thread.scope.chat_id else ""
-        print(f"{moment(thread.update_time)}  {thread.message_count:>6}  {one_line(thread.id)}{shared}"
-              + (f"  {one_line(thread.summary)[:80]}" if thread.summary else ""))  # fmt: skip
+        line = f"{moment(thread.update_time)}  {thread.message_count:>6}  {one_line(thread.id)}{shared}"
+        room = max(LEAST_SUMMARY, COLUMNS - len(line) - 2)
+        print(f"{line}  {one_line(thread.summary)[:room]}".rstrip())
     if not found:
         print("nothing was said yet", file=sys.stderr)
     if token:
@@ -189,7 +191,7 @@ def _search(client: Any, args: argparse.Namespace) -> None:
         print(as_json(found))
         return
     for hit in found.hits:
-        print(f"[{hit.score:.2f} {hit.strength}] {one_line(hit.message.thread_id)}{notes_of(hit)}")
+        print(f"{score_of(hit)} {one_line(hit.message.thread_id)}{notes_of(hit)}")
         _show(hit.before, args, indent="  ")
         _show([hit.message], args, indent="> ")
         _show(hit.after, args, indent="  ")
@@ -198,7 +200,7 @@ def _search(client: Any, args: argparse.Namespace) -> None:
     if found.omitted_count:
         print(f"… {found.omitted_count} more, which are too long for one answer", file=sys.stderr)
     if found.unavailable_legs:
-        print(f"searched without: {', '.join(leg.value for leg in found.unavailable_legs)}", file=sys.stderr)
+        print("searched by words alone, as there are no vectors now", file=sys.stderr)
 
 
 def _show(messages: Iterable[Any], args: argparse.Namespace, *, indent: str = "") -> None:

@@ -49,7 +49,7 @@ function _shtab_memoryd_using
   test "$_shtab_memoryd_cmdpath" = "$argv"
 end
 
-set -g _shtab_memoryd_commands serve check status gc decay enrich reembed compact verify review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
+set -g _shtab_memoryd_commands serve check status gc decay enrich reembed compact verify review 'review list' 'review approve' 'review reject' jobs 'jobs list' 'jobs show' 'jobs run' 'jobs retry' 'jobs cancel' consolidate reflect sessions users user 'user erase' sandbox 'sandbox open' 'sandbox list' 'sandbox close' grant 'grant list' 'grant memories' 'grant forget' token 'token issue' 'token attenuate' 'token inspect' 'token revoke' 'token rotate' audit completion
 set -g _shtab_memoryd_opts_with_value --accept-loss --agent --allow --as --audience --call --calls-per-second --chat --config --connections --data-dir --door --forgotten --grant --id --label --limit --mount --out --outcome --rpc --since --socket --state --stored-bytes --stored-memories --text --thread --token-file --ttl --until --user --via --writes-per-day -n
 
 complete -c memoryd -e
@@ -62,12 +62,13 @@ complete -c memoryd -n '_shtab_memoryd_using serve' -s h -l help -d 'show this h
 complete -c memoryd -n '_shtab_memoryd_using serve' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
 complete -c memoryd -n '_shtab_memoryd_using serve' -l data-dir -x -d 'where the database is'
 complete -c memoryd -n '_shtab_memoryd_using serve' -l socket -x -d 'the admin socket'
-complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a check -d 'check configuration, model and database'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a check -d 'Look at configuration, model and database without starting anything; all that is wrong is named at once, at the end.'
 complete -c memoryd -n '_shtab_memoryd_using check' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using check' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
 complete -c memoryd -n '_shtab_memoryd_using check' -l data-dir -x -d 'where the database is'
 complete -c memoryd -n '_shtab_memoryd_using check' -l socket -x -d 'the admin socket'
 complete -c memoryd -n '_shtab_memoryd_using check' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using check' -l quiet -d 'say only what is wrong'
 complete -c memoryd -n '_shtab_memoryd_using check' -l adopt -d 'take a database as it is whose side file is lost'
 complete -c memoryd -n '_shtab_memoryd_using check' -l accept-loss -x -d 'go on with a database that ends at this transaction'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a status -d 'ask the running daemon how it fares'
@@ -212,6 +213,14 @@ complete -c memoryd -n '_shtab_memoryd_using sessions' -l thread -x -d 'of this 
 complete -c memoryd -n '_shtab_memoryd_using sessions' -l state -xka "open pending done" -d 'only these; may be repeated'
 complete -c memoryd -n '_shtab_memoryd_using sessions' -s n -l limit -x -d 'how many at most (20)'
 complete -c memoryd -n '_shtab_memoryd_using sessions' -l json -d 'print JSON'
+complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a users -d 'List the users and chats of whom anything is stored, those with most text first.'
+complete -c memoryd -n '_shtab_memoryd_using users' -s h -l help -d 'show this help message and exit'
+complete -c memoryd -n '_shtab_memoryd_using users' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
+complete -c memoryd -n '_shtab_memoryd_using users' -l data-dir -x -d 'where the database is'
+complete -c memoryd -n '_shtab_memoryd_using users' -l socket -x -d 'the admin socket'
+complete -c memoryd -n '_shtab_memoryd_using users' -l agent -x -d 'only with this agent'
+complete -c memoryd -n '_shtab_memoryd_using users' -s n -l limit -x -d 'how many at most (100)'
+complete -c memoryd -n '_shtab_memoryd_using users' -l json -d 'print JSON'
 complete -c memoryd -n '_shtab_memoryd_using; and test $_shtab_memoryd_npos -eq 0' -a user -d 'what concerns a user as a whole'
 complete -c memoryd -n '_shtab_memoryd_using user' -s h -l help -d 'show this help message and exit'
 complete -c memoryd -n '_shtab_memoryd_using user; and test $_shtab_memoryd_npos -eq 0' -a erase -d 'Erase all that a user has: memories, people, conversations and working memory. What was said in chats stays with the chat. Grants stay open; close them first, or what they write begins anew (memoryd sandbox list, memoryd sandbox close, memoryd token revoke).'
@@ -345,7 +354,7 @@ complete -c memoryd -n '_shtab_memoryd_using audit' -s h -l help -d 'show this h
 complete -c memoryd -n '_shtab_memoryd_using audit' -l config -x -d 'TOML file (default: memoryd.toml where XDG says)'
 complete -c memoryd -n '_shtab_memoryd_using audit' -l data-dir -x -d 'where the database is'
 complete -c memoryd -n '_shtab_memoryd_using audit' -l socket -x -d 'the admin socket'
-complete -c memoryd -n '_shtab_memoryd_using audit' -l json -d 'print JSON lines as they stand in the log'
+complete -c memoryd -n '_shtab_memoryd_using audit' -l json -d 'print JSON; with --follow a line for each record'
 complete -c memoryd -n '_shtab_memoryd_using audit' -l follow -d 'go on as the log grows'
 complete -c memoryd -n '_shtab_memoryd_using audit' -l limit -x -d 'the last so many (1000)'
 complete -c memoryd -n '_shtab_memoryd_using audit' -l since -x -d 'from then on: 1h, 2d, or a date'

@@ -10,7 +10,7 @@
 _shtab_memoryd_commands() {
   local _commands=(
     audit:'read the audit log, also while the daemon is stopped'
-    check:'check configuration, model and database'
+    check:'Look at configuration, model and database without starting anything; all that is wrong is named at once, at the end.'
     compact:'Rewrite the database without the bytes of what was purged.'
     completion:'print the completion script of a shell'
     consolidate:'Learn from all that waits, and end the sessions that were learnt from.'
@@ -28,6 +28,7 @@ _shtab_memoryd_commands() {
     status:'ask the running daemon how it fares'
     token:'issue, narrow, inspect and revoke tokens for the shared socket and TCP'
     user:'what concerns a user as a whole'
+    users:'List the users and chats of whom anything is stored, those with most text first.'
     verify:'Prove that nothing is left of a purged memory.'
   )
   _describe 'memoryd commands' _commands
@@ -102,7 +103,7 @@ _shtab_memoryd_audit_options=(
   "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
   "--data-dir[where the database is]:DIR:"
   "--socket[the admin socket]:PATH:"
-  "--json[print JSON lines as they stand in the log]"
+  "--json[print JSON\; with --follow a line for each record]"
   "--follow[go on as the log grows]"
   "--limit[the last so many (1000)]:N:"
   "--since[from then on\: 1h, 2d, or a date]:TIME:"
@@ -127,6 +128,7 @@ _shtab_memoryd_check_options=(
   "--data-dir[where the database is]:DIR:"
   "--socket[the admin socket]:PATH:"
   "--json[print JSON]"
+  "--quiet[say only what is wrong]"
   "--adopt[take a database as it is whose side file is lost]"
   "--accept-loss[go on with a database that ends at this transaction]:SEQ:"
 )
@@ -599,6 +601,19 @@ _shtab_memoryd_user_erase_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_memoryd_user_erase_defaults_added=0
 
+_shtab_memoryd_users_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
+  "--data-dir[where the database is]:DIR:"
+  "--socket[the admin socket]:PATH:"
+  "--agent[only with this agent]:ID:"
+  {-n,--limit}"[how many at most (100)]:N:"
+  "--json[print JSON]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_memoryd_users_defaults_added=0
+
 _shtab_memoryd_verify_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--config[TOML file (default\: memoryd.toml where XDG says)]:FILE:"
@@ -649,6 +664,7 @@ _shtab_memoryd() {
         status) _arguments -C -s $_shtab_memoryd_status_options ;;
         token) _shtab_memoryd_token ;;
         user) _shtab_memoryd_user ;;
+        users) _arguments -C -s $_shtab_memoryd_users_options ;;
         verify) _arguments -C -s $_shtab_memoryd_verify_options ;;
       esac
   esac

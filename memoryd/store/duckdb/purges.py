@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from memoryd.model.reports import OwnerContents
+from memoryd.model.reports import OwnerContents, OwnerSize, OwnerSizes
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
 from memoryd.store.conversations import thread_mark
@@ -16,7 +16,7 @@ from memoryd.store.duckdb.granted_texts import texts_of_threads, texts_of_workin
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.usage import UsageChanges
 
-__all__ = ["contents_of", "forget_noted_messages", "owners_of_user", "purge", "purge_owner"]
+__all__ = ["contents_of", "forget_noted_messages", "owners_of_user", "purge", "purge_owner", "sizes_of_owners"]
 
 Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 OWNED = (
@@ -119,3 +119,20 @@ def owners_of_user(read: Rows, user_id: str, agent_id: str) -> list[Owner]:
     tables = " UNION ".join(f"SELECT agent_id FROM {table} WHERE user_id = ?" for table in OWNED)
     found = read(f"SELECT agent_id FROM ({tables}) ORDER BY agent_id", [user_id] * len(OWNED))
     return [Owner(one, Scope(user_id=user_id)) for (one,) in found if agent_id in {"", one}]
+
+
+def sizes_of_owners(read: Rows, agent_id: str, limit: int) -> OwnerSizes:
+    """Return how much is stored of each owner; see MaintenanceStore.sizes_of_owners."""
+    parts = [
+        f"SELECT agent_id, coalesce(user_id, '') AS user_id, coalesce(chat_id, '') AS chat_id,"
+        f" count(*) FILTER ({n} = 0) AS memories, count(*) FILTER ({n} = 1) AS messages,"
+        f" sum(strlen(content)) AS size FROM {table} WHERE ? IN ('', agent_id) GROUP BY ALL"
+        for n, table in enumerate(("memories", "messages"))
+    ]
+    found = read(
+        "SELECT agent_id, user_id, chat_id, sum(memories)::BIGINT, sum(messages)::BIGINT, sum(size)::BIGINT AS size,"
+        f" count(*) OVER () FROM ({' UNION ALL '.join(parts)}) GROUP BY agent_id, user_id, chat_id"
+        f" ORDER BY size DESC, agent_id, user_id, chat_id LIMIT {int(limit)}",
+        [agent_id, agent_id],
+    )
+    return OwnerSizes(tuple(OwnerSize(*row[:-1]) for row in found), found[0][-1] if found else 0)

@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Memory
 from memoryd.model.query import STATEMENTS
+from memoryd.model.reports import OwnerSizes
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us
 from memoryd.model.work import Run, RunState, Work, WorkState
 from memoryd.store.duckdb import queries, rows
 from memoryd.store.duckdb.proposals import COLUMNS, proposal_of
+from memoryd.store.duckdb.purges import sizes_of_owners
 from memoryd.store.duckdb.readers import Readers
 from memoryd.store.duckdb.work_writes import work_name
 
@@ -104,6 +106,9 @@ class WorkReads:
             lambda row: Owner(row[0], Scope(user_id=row[1], chat_id=row[2])),
         )
         return sorted(found, key=repr)
+
+    async def sizes_of_owners(self, agent_id: str = "", *, limit: int) -> OwnerSizes:
+        return await self._readers.read(sizes_of_owners, self._readers.rows, agent_id, limit)
 
     async def runs(self, *, job: str = "", limit: int, before: datetime | None = None) -> list[Run]:
         conditions: list[str] = ["true"]

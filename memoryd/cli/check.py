@@ -1,0 +1,197 @@
+"""What `memoryd check` does: look at configuration, model and database, and name all that is wrong at once."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from memory_cli.output import as_json, size
+
+from memoryd.cli.places import config_path, places_of, with_places
+from memoryd.daemon.config import Config
+from memoryd.daemon.config_file import read_config
+from memoryd.daemon.config_key import ConfigError
+from memoryd.errors import EXIT_REFUSED, StartupError
+from memoryd.paths import Places, open_to_others
+
+__all__ = ["add_check_command"]
+
+# The packages that the daemon needs are imported where they are used: --help starts at once.
+
+
+def add_check_command(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Add the command to a parser's; it sets `run` to what carries it out."""
+    parser = commands.add_parser(
+        "check",
+        parents=[common],
+        help="check configuration, model and database",
+        description="Look at configuration, model and database without starting anything; all that is wrong is named"
+        " at once, at the end.",
+        epilog="examples:\n  memoryd check\n  memoryd check --quiet && systemctl restart memoryd\n"
+        "  memoryd check --config /etc/memoryd/memoryd.toml --json\n\n"
+        "exit codes: 0 all is well, 75 the embedding endpoint is down, 78 the daemon would not start",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=_check)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--quiet", action="store_true", help="say only what is wrong")
+    parser.add_argument("--adopt", action="store_true", help="take a database as it is whose side file is lost")
+    parser.add_argument(
+        "--accept-loss", metavar="SEQ", type=int, help="go on with a database that ends at this transaction"
+    )
+
+
+class _Faults:
+    """What is wrong, as far as it was looked at."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.exit_code = 0
+
+    def add(self, said: str, exit_code: int = EXIT_REFUSED) -> None:
+        """Note a fault; what starting again does not mend weighs more than what may pass."""
+        if said not in self.said:
+            self.said.append(said)
+        self.exit_code = max(self.exit_code, exit_code)
+
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[None]:
+        """Go on after a refusal, which is noted."""
+        try:
+            yield
+        except ConfigError as error:
+            for said in error.faults:
+                self.add(said)
+        except StartupError as error:
+            self.add(str(error), error.exit_code)
+
+
+def _check(args: argparse.Namespace) -> int:
+    faults = _Faults()
+    config, wrong = read_config(config_path(args), os.environ)
+    for said in wrong:
+        faults.add(said)
+    places = places_of(args, config)
+    tell = _nothing if args.json or args.quiet else print
+    for line in _key_lines(config):
+        tell(line)
+    tell(f"\nsocket    {places.socket}")
+    seen = {"model": _model(config, faults), "llm": _llm(config, faults)}
+    _rest(config, faults)
+    with faults.noting():
+        seen["database"] = _database(args, config, places)
+    warning = open_to_others(places.database.parent)
+    for name, said in seen.items():
+        if said:
+            tell(f"{name:<9} {said}")
+    if args.json:
+        found = {"config": _keys(config), "database": str(places.database), "socket": str(places.socket)}
+        print(as_json({**found, "warnings": [warning] if warning else [], "faults": faults.said}))
+    if warning and not args.json:
+        print(f"memoryd: warning: {warning}", file=sys.stderr)
+    sys.stdout.flush()
+    if not args.json:
+        for said in faults.said:
+            print(f"memoryd: {with_places(said, args)}", file=sys.stderr)
+    return faults.exit_code
+
+
+def _nothing(_: str) -> None:
+    """Say nothing."""
+
+
+def _keys(config: Config) -> list[dict[str, Any]]:
+    keys: list[dict[str, Any]] = [
+        {"key": f"{key.section}.{key.name}", "value": key.value, "default": key.default, "unit": key.unit}
+        for key in config.entries()
+    ]
+    return keys + [
+        {"key": f"agents.{agent}.{section}.{name}", "value": value}
+        for agent, values in config.agents.items()
+        for (section, name), value in values.items()
+    ]
+
+
+def _key_lines(config: Config) -> Iterator[str]:
+    for key in config.entries():
+        changed = "" if key.value == key.default else f" (default {key.default!r})"
+        value = size(key.value) if key.unit == "bytes" else f"{key.value!r}{f' {key.unit}' if key.unit else ''}"
+        yield f"{key.section}.{key.name} = {value}{changed}: {key.meaning}"
+    for agent, values in config.agents.items():
+        for (section, name), value in values.items():
+            yield f"agents.{agent}.{section}.{name} = {value!r}"
+
+
+def _model(config: Config, faults: _Faults) -> str:
+    from memoryd.daemon.wiring import make_embedder
+
+    with faults.noting():
+        embedder = make_embedder(config)
+        embedder.close()
+        if not embedder.fingerprint:
+            return 'none: search is by words alone; embedding.provider = "builtin" needs no network'
+        return f"{embedder.provider}, {embedder.dimensions} dimensions: loads and passes its self-test"
+    return ""
+
+
+def _llm(config: Config, faults: _Faults) -> str:
+    from memoryd.daemon.learners import make_endpoint
+
+    with faults.noting():
+        endpoint = make_endpoint(config)
+        return "" if endpoint is None else f"{endpoint.model}: it is not asked here"
+    return ""
+
+
+def _rest(config: Config, faults: _Faults) -> None:
+    """Look at what only has to be there: schedule, extractor, finders of names, the files of the TCP door."""
+    from memoryd.daemon.learners import make_extractor
+    from memoryd.daemon.schedule import expressions_of
+    from memoryd.daemon.servers import server_credentials
+    from memoryd.daemon.wiring import load_every_finder
+
+    for look in (expressions_of, make_extractor, load_every_finder):
+        with faults.noting():
+            look(config)
+    if config.tcp.listen and config.tcp.certificate_file and config.tcp.key_file:
+        with faults.noting():
+            server_credentials(config)
+
+
+def _database(args: argparse.Namespace, config: Config, places: Places) -> str:
+    """Open the database and read all of it; return what it is like, in words."""
+    import duckdb
+
+    from memoryd.store.duckdb import StoreInUse, open_store, read_everything, unreadable
+
+    repairs = args.adopt or args.accept_loss is not None
+    if not places.database.exists() and not repairs:
+        beside = list(places.database.parent.glob(f"{places.database.name}.*"))
+        if not [path for path in beside if not path.name.endswith(".lock")]:
+            return f"{places.database} will be made at the first start"
+    try:
+        opened = open_store(
+            places.database,
+            memory_limit_bytes=config.store.memory_limit_bytes,
+            random_bytes=secrets.token_bytes,
+            adopt=args.adopt,
+            accept_loss=args.accept_loss,
+        )
+    except StoreInUse:
+        if repairs:
+            raise
+        return f"{places.database} is in use by a running memoryd, so it was not looked at"
+    try:
+        read_everything(opened.connection)
+    except duckdb.Error as error:
+        raise unreadable(places.database, error) from None
+    finally:
+        seq = opened.commit_seq
+        with contextlib.suppress(duckdb.Error):  # a damaged one cannot be folded in
+            opened.close()
+    return f"{places.database}: whole, up to transaction {seq}"
