@@ -10,9 +10,11 @@ from memoryd.domain.reading.question import read_question
 from memoryd.domain.reading.ranking import ranked
 from memoryd.domain.reading.relevance import above_floor
 from memoryd.embedding.packaged import builtin_encoder
-from memoryd.index.analysis import analyse, indexed_memory
+from memoryd.index.analysis import analyse, analyse_query, indexed_memory
 from memoryd.index.scope import ScopeIndex
+from memoryd.knowledge.language.function_words import content_of
 from memoryd.model.change import Entry
+from memoryd.model.memory import Kind, Source
 from memoryd.model.query import Filter
 from tests.builders import memory
 from tests.knowledge.languages import LANGUAGES, WEAK
@@ -33,24 +35,25 @@ def encoder():
     return builtin_encoder()
 
 
+def index_of(texts, encoder, **more) -> ScopeIndex:
+    entries = []
+    for text, known in zip(texts, encoder.read(texts, query=False), strict=True):
+        one = memory(text, **more)
+        entries.append(Entry(one, " ".join(analyse(indexed_memory(one))), known.vector, "f", known.tokens))
+    return ScopeIndex([entries], dimensions=encoder.dimensions, fingerprint="f")
+
+
 @pytest.fixture(scope="module")
 def indexes(encoder):
-    made = {}
-    for language, pairs in LANGUAGES.items():
-        entries = []
-        for fact, _ in pairs:
-            one, known = memory(fact), encoder.read([fact], query=False)[0]
-            entries.append(Entry(one, " ".join(analyse(indexed_memory(one))), known.vector, "f", known.tokens))
-        made[language] = ScopeIndex([entries], dimensions=encoder.dimensions, fingerprint="f")
-    return made
+    return {language: index_of([fact for fact, _ in pairs], encoder) for language, pairs in LANGUAGES.items()}
 
 
-def reciprocal_ranks(index, pairs, encoder) -> list[float]:
+def reciprocal_ranks(index, pairs, encoder, kind=Kind.FACT) -> list[float]:
     """Of each question; 0 where its fact is not found, or is below the floor."""
     found = []
     for fact, asked in pairs:
         embedded = None if encoder is None else encoder.read([asked], query=True)[0]
-        question = read_question(asked, embedded, Filter(), NOW, [index])
+        question = read_question(asked, embedded, Filter(kinds=frozenset({kind})), NOW, [index])
         of = ranked([index], question, index.corpus(question.terms))
         order = (-of.place).argsort(kind="stable")
         kept = order[above_floor(of, order)]
@@ -103,3 +106,91 @@ def test_what_shares_nothing_finds_nothing(language, encoder, indexes):
 def test_scores_go_by_words_where_the_language_is_not_english(asked, share, encoder):
     question = read_question(asked, encoder.read([asked], query=True)[0], Filter(), NOW, [])
     assert abs(question.judged_share - share) < 0.5, question.judged_share
+
+
+WORDY = {
+    "你能不能帮我回忆一下我之前跟你说过我对什么食物过敏来着？": "我对花生过敏",
+    "不好意思，请问你还记得我把备用钥匙放在哪里了吗？": "备用钥匙在门口花盆下面",
+    "可以告诉我一下我女儿的钢琴课到底是星期几吗？": "女儿每周四上钢琴课",
+    "前に話したと思うんですけど、猫の名前って何でしたっけ？": "うちの猫はモモといいます",
+    "すみません、歯医者の予約がいつだったか教えてもらえますか？": "歯医者は来週の金曜日です",
+    "혹시 제가 예전에 말씀드렸던 알레르기가 뭐였는지 알려주실 수 있나요?": "저는 새우 알레르기가 있어요",
+    "지난번에 얘기한 회의실 비밀번호 좀 다시 알려줄래?": "회의실 비밀번호는 4471이야",
+    "ช่วยบอกหน่อยได้ไหมว่าผมแพ้ยาอะไรที่เคยบอกไว้": "ผมแพ้ยาเพนิซิลลิน",
+    "จำได้ไหมว่ากุญแจสำรองอยู่ที่ไหน": "กุญแจสำรองอยู่ใต้กระถาง",
+    "Скажи, пожалуйста, на какие продукты у меня аллергия, я же тебе говорил": "У меня аллергия на орехи",
+    "Не мог бы ты напомнить, где лежат запасные ключи?": "Запасной ключ лежит под ковриком",
+    "क्या आप मुझे बता सकते हैं कि मुझे किस चीज़ से एलर्जी है?": "मुझे मूंगफली से एलर्जी है",
+    "ज़रा याद दिलाना कि मेरी बहन कहाँ रहती है?": "मेरी बहन पुणे में रहती है",
+}
+BESIDE = [
+    "我每天早上喝咖啡",
+    "我在银行工作",
+    "私は毎朝コーヒーを飲みます",
+    "妹は大阪に住んでいます",
+    "저는 은행에서 일해요",
+    "매일 아침 커피를 마셔요",
+    "ผมดื่มกาแฟทุกเช้า",
+    "ผมทำงานที่ธนาคาร",
+    "Я работаю в банке",
+    "Каждое утро пью кофе",
+    "मैं बैंक में काम करता हूँ",
+    "मैं हर सुबह कॉफ़ी पीता हूँ",
+]
+
+
+@pytest.mark.parametrize("with_model", [True, False])
+@pytest.mark.parametrize("asked", WORDY)
+def test_a_polite_question_is_answered_by_what_it_asks_for(asked, with_model, encoder):
+    texts = [*BESIDE, *dict.fromkeys(WORDY.values())]
+    index = index_of(texts, encoder)
+    ranks = reciprocal_ranks(index, [(WORDY[asked], asked)], encoder if with_model else None)
+    assert [1.0] == ranks
+
+
+@pytest.mark.parametrize(
+    ("run", "content"),
+    [
+        ("你能不能告诉我我对什么过敏", ["对", "过敏"]),
+        ("首都是哪里", ["首"]),
+        ("歯医者の予約がいつだったか", ["歯医者", "予約"]),
+        ("りんごが好き", ["りんご", "好"]),
+        ("알레르기가", ["알레르기"]),
+        ("차를", ["차"]),
+        ("제가", []),
+        ("我是谁", []),
+        ("ผมแพ้ยาอะไร", ["แพ้ยา"]),
+    ],
+)
+def test_what_is_left_of_a_run_without_grammar(run, content):
+    assert content == content_of(run)
+
+
+def test_marks_belong_to_their_letters_and_words_of_other_scripts_have_stems():
+    assert ["ถั่", "ว", "ถั่ว"] == analyse("ถั่ว")
+    assert analyse("मूंगफली") == analyse_query("मूंगफली")
+    assert 1 == len(analyse("मूंगफली"))
+    assert analyse_query("ключи") == analyse_query("ключ") == analyse("ключей")
+    assert [] == analyse_query("что это")
+    assert analyse_query("notre") == ["notr"]  # Latin letters are of too many languages
+
+
+def test_a_question_of_others_by_their_own_names_finds_nothing_that_was_said(encoder):
+    lines = [
+        ("Ann", "I finally fixed the tap in the kitchen"), ("Ben", "Great, was it the seal?"),
+        ("Ann", "Yes, it cost me two euros"), ("Ben", "I walked the dog along the canal"),
+        ("Ann", "How is Rex doing?"), ("Ben", "He is old but happy"), ("Ann", "My running group meets in the park"),
+    ]  # fmt: skip
+    entries = []
+    for n, (who, text) in enumerate(lines * 10):
+        text += f" {n}" * (n >= len(lines))
+        one, known = (
+            memory(text, kind=Kind.EPISODE, source=Source(who)),
+            encoder.read([f"{who}: {text}"], query=False)[0],
+        )
+        entries.append(Entry(one, " ".join(analyse(indexed_memory(one))), known.vector, "f", known.tokens))
+    index = ScopeIndex([entries], dimensions=encoder.dimensions, fingerprint="f")
+    for asked in ("What did Ann paint for the auction?", "How long did Ben stay in Peru?", "What is Ann reading?"):
+        assert [0.0] == reciprocal_ranks(index, [(lines[0][1], asked)], encoder, Kind.EPISODE), asked
+    for asked, at in (("What did Ann fix?", 0), ("Where did Ben walk the dog?", 3)):
+        assert reciprocal_ranks(index, [(lines[at][1], asked)], encoder, Kind.EPISODE)[0] > 0, asked

@@ -13,7 +13,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from memoryd.knowledge.language.stems import stem
+from memoryd.knowledge.language.function_words import CLUSTERED, content_of, is_clustered, is_function_word
+from memoryd.knowledge.language.stems import stem, stem_by_script
 from memoryd.model.memory import Memory
 
 __all__ = ["analyse", "analyse_query", "embedded_text", "indexed_memory", "indexed_text", "token_terms"]
@@ -34,9 +35,12 @@ _STROKES = str.maketrans(
     {"ł": "l", "đ": "d", "ø": "o", "ß": "ss", "æ": "ae", "œ": "oe", "\u0131": "i", "ð": "d", "þ": "th", "ħ": "h"}
 )
 """Letters that are no letter with a mark."""
-_WORD = re.compile(r"\w+")
-_CJK = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+_MARKS = "".join(chr(code) for code in range(0x300, 0xAC00) if unicodedata.category(chr(code)) in {"Mn", "Mc"})
+"""Vowels and tones of Indic and other scripts, which belong to their letter: `\\w` has none of them."""
+_WORD = re.compile(rf"\w[\w{_MARKS}]*")
+_CJK = rf"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff{CLUSTERED}]"
 _CJK_RUN = re.compile(f"({_CJK}+)")
+_CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*")
 
 
 def _words(text: str) -> tuple[list[str], list[str]]:
@@ -56,17 +60,23 @@ def _words(text: str) -> tuple[list[str], list[str]]:
     return plain, runs
 
 
-def _pairs(run: str) -> list[str]:
-    return [run[n : n + 2] for n in range(len(run) - 1)]
+def _letters(run: str) -> list[str]:
+    """Return the characters of a run, each with its marks."""
+    return _CLUSTER.findall(run) if is_clustered(run) else list(run)
+
+
+def _pairs(letters: Sequence[str]) -> list[str]:
+    return [letters[n] + letters[n + 1] for n in range(len(letters) - 1)]
 
 
 def analyse(text: str) -> list[str]:
     """Return the words of a text to be found, in order, repeated as they occur."""
     words, runs = _words(text)
-    terms = stem(words if text.isascii() else [*words, *_bare(words)])
+    terms = stem(words) if text.isascii() else stem_by_script([*words, *_bare(words)])
     for run in runs:
-        terms.extend(run)
-        terms.extend(_pairs(run))
+        letters = _letters(run)
+        terms.extend(letters)
+        terms.extend(_pairs(letters))
     return terms
 
 
@@ -82,11 +92,13 @@ def _plain(word: str) -> str:
 
 
 def analyse_query(text: str) -> list[str]:
-    """Return the distinct words of a query; of a CJK run its pairs, or its one character."""
+    """Return the distinct words of a query; of a run without spaces the pairs of what it asks for, or one character."""
     words, runs = _words(text)
-    terms = stem(words)
+    terms = stem(words) if text.isascii() else stem_by_script([word for word in words if not is_function_word(word)])
     for run in runs:
-        terms.extend(_pairs(run) or run)
+        for part in content_of(run):
+            letters = _letters(part)
+            terms.extend(_pairs(letters) or letters)
     return list(dict.fromkeys(terms))
 
 

@@ -36,7 +36,8 @@ Rows = NDArray[np.int64]
 SMALL = 1536  # documents; of a scope of no more all are in the pool
 BEST = 1024  # of a larger one so many, and who stands beside them
 MOST_WINDOW_TERMS = 32  # of a question, the rarest first: more are compared with a document's own words alone
-RARE_SHARE = 0.9  # days that hold more of what is searched tell nothing apart
+RARE_SHARE = 0.9  # days that hold more of what is searched tell nothing apart …
+FEW = 10  # … where there is more than so much: of one memory the day may be all that answers
 FADE_DAYS = 3.0  # beyond the days that are named a memory's time counts e times less for so many
 FORGOTTEN_DAYS = 30  # beyond which it counts nothing
 SAID = KIND_CODES[Kind.EPISODE]
@@ -227,7 +228,7 @@ class Pool:
     def with_window_words(self, stats: CorpusStats, windows: Windows) -> Floats:
         """Return BM25 with what each document inherits, term by term."""
         terms, idf = self.question.terms, stats.idf
-        mass = sum(idf)
+        mass = stats.mass
         if not mass or not self.has_sessions:
             return self.lexical
         chosen = sorted(range(len(terms)), key=lambda n: -idf[n])[:MOST_WINDOW_TERMS]
@@ -342,7 +343,8 @@ def _time(
     inside = int(np.count_nonzero(mask & (distance == 0)))
     judged = mask & trusted if (mask & trusted).any() else mask
     fits = np.where(distance <= FORGOTTEN_DAYS, np.exp(distance * np.float32(-1 / FADE_DAYS)), 0).astype(np.float32)
-    if np.count_nonzero(judged & (distance == 0)) >= RARE_SHARE * max(1, int(np.count_nonzero(judged))):
+    searched = int(np.count_nonzero(judged))
+    if searched > FEW and np.count_nonzero(judged & (distance == 0)) >= RARE_SHARE * searched:
         return None
     documents, starts, ends = index.traits.named_days(count)
     shared = np.zeros(len(documents), dtype=np.float32)

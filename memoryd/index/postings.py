@@ -55,6 +55,8 @@ class CorpusStats:
     length_square_sum: int
     frequencies: tuple[int, ...]
     """In how many texts each term of the query occurs."""
+    unknown: float = 1.0
+    """What a term counts that no text holds, in the mass of a query."""
 
     def __add__(self, other: CorpusStats) -> CorpusStats:
         return CorpusStats(
@@ -82,6 +84,12 @@ class CorpusStats:
     def idf(self) -> tuple[float, ...]:
         """Inverse document frequency of each term of the query; above zero also for a term in every text."""
         return tuple(math.log1p((self.count - df + 0.5) / (df + 0.5)) for df in self.frequencies)
+
+    @property
+    def mass(self) -> float:
+        """What the terms of the query weigh together."""
+        pairs = zip(self.idf, self.frequencies, strict=True)
+        return sum(idf if often else self.unknown * idf for idf, often in pairs)
 
 
 class _Numbers(dict[str, int]):
@@ -277,7 +285,7 @@ class Postings:
         """
         scores: NDArray[Any] = np.zeros(count, dtype=np.float32)
         idf = stats.idf
-        mass = sum(idf)
+        mass = stats.mass
         if not mass:
             return scores
         norms = self.norms(stats, count)

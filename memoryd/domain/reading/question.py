@@ -23,6 +23,7 @@ MOST_YEARS = 12  # of a store, in which a date without a year is looked for
 MOST_TOKENS = 64  # of a question that are compared; of a longer one those at its beginning and at its end
 MOST_WORDS = 100  # of a question, among which names of speakers are looked for
 FOREIGN, ENGLISH = 0.45, 0.65  # of the letters of a question in whole words: up to which none of it counts, and all
+MOST_LETTERS = 1000  # of a question, by which its script is told
 LEAST_FOREIGN = 4  # words by which a language is told
 ENGLISH_WORDS = frozenset(
     {
@@ -75,8 +76,16 @@ def read_question(
         wanted=wanted_of(text),
         entity_ids=entity_ids,
         known_share=1.0 if embedded is None else embedded.known_share,
-        judged_share=1.0 if embedded is None else _judged_share(text, embedded),
+        judged_share=_latin_share(text) if embedded is None else _judged_share(text, embedded),
     )
+
+
+def _latin_share(text: str) -> float:
+    """Return which share of the letters of a question are Latin; 1 without letters."""
+    if text.isascii():
+        return 1.0
+    letters = [letter for letter in text[:MOST_LETTERS] if letter.isalpha()]
+    return sum(letter < "\u0250" for letter in letters) / len(letters) if letters else 1.0
 
 
 def _judged_share(text: str, embedded: Embedded) -> float:

@@ -13,7 +13,7 @@ Which memory stands before which, and what is no answer at all. An index only kn
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,6 +145,7 @@ def best_first(values: Floats, most: int) -> NDArray[np.int64]:
 
 def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats, weights: Weights = WEIGHTS) -> Ranked:
     """Return the documents of one or two scopes that may answer, with their relevance."""
+    stats = replace(stats, unknown=question.judged_share)
     seeing = (
         max(weights.vector, weights.statement_vector) * question.known_share if question.vector is not None else 0.0
     )

@@ -26,6 +26,8 @@ SHARE_OF_GOOD, SHARE_OF_WEAK = 0.3, 0.7
 GOOD = 0.8  # a relevance of which no more is asked: a best one that repeats the question sets no higher bar
 HINTED = 0.75  # of what days and names add to a statement's relevance, that its score leaves out
 STRICTER = 0.8  # by so much the floor of a context is higher
+HALF_KNOWN = 0.5  # of a language, from which evidence is looked for too
+LEAST_SCORE = 0.07  # of the best of what was said, and of anything in a language that the model does not read
 DIGITS = 6
 
 Floats = NDArray[np.float64]
@@ -53,6 +55,8 @@ class Curve:
 SEEN_STATEMENTS, SEEN_SAID = Curve(16.9, -1.26, 2.5), Curve(6.2, 0.0, -5.5)
 READ_STATEMENTS, READ_SAID = Curve(14.4, -0.82, 3.0), Curve(6.4, 0.0, -3.7)
 """Of words alone."""
+UNREAD = Curve(10.5, -0.82, 1.5)
+"""Of words in a language that the model does not read, where words that no text holds do not count (measured on 12)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,8 @@ def scores_of(ranked: Ranked, rows: NDArray[np.int64]) -> Floats:
     pieces = np.where(trusted, *(_pieces(ranked, is_said=False, trusted_alone=alone) for alone in (True, False)))
     by_all = np.where(said, SEEN_SAID.at(relevance, 0), SEEN_STATEMENTS.at(relevance, pieces))
     by_words = np.where(said, READ_SAID.at(read, 0), READ_STATEMENTS.at(read, pieces))
+    known = _known(ranked)
+    by_words = known * by_words + (1 - known) * UNREAD.at(read, np.where(said, LEAST_SCORED, pieces))
     alone = ranked.joined("bare")[rows]
     scores: Floats = np.where(alone, by_words, seen * by_all + (1 - seen) * by_words)
     return np.round(scores, DIGITS)
@@ -103,9 +109,9 @@ def above_floor(ranked: Ranked, order: NDArray[np.int64], *, strict: bool = Fals
             continue
         seen = trusted if alone else np.ones(len(order), dtype=np.bool_)
         for is_said, floor in ((True, SAID), (False, STATEMENTS)):
-            some = order[seen & (said == is_said)]
+            some = order[seen & (said == is_said)][:BEST]
             bar = _least(ranked, floor, is_said=is_said, trusted_alone=alone) + strict * STRICTER
-            if len(some) and _evidence(ranked, some[:BEST]) >= bar:
+            if len(some) and _may_answer(ranked, some, bar, is_said=is_said):
                 kept |= judged & (said == is_said)
         best = min(GOOD, float(relevance[seen].max(initial=0.0)))
         share = SHARE_OF_WEAK + (SHARE_OF_GOOD - SHARE_OF_WEAK) * best / GOOD
@@ -113,6 +119,21 @@ def above_floor(ranked: Ranked, order: NDArray[np.int64], *, strict: bool = Fals
     has_words = ranked.joined("words")[order].astype(np.float64) > 0
     least = np.where(has_words, _seen(ranked) * least, least)  # of words alone a common one may be all that is shared
     return kept & (relevance > 0) & (named | (relevance >= least))
+
+
+def _may_answer(ranked: Ranked, best: NDArray[np.int64], bar: float, *, is_said: bool) -> bool:
+    """Return whether the best of something may answer: by their scores where all else is alike, and by evidence."""
+    if _known(ranked) < 1 or (is_said and _seen(ranked)):
+        if float(scores_of(ranked, best).max()) < LEAST_SCORE:
+            return False
+        if _known(ranked) < HALF_KNOWN:
+            return True
+    return _evidence(ranked, best) >= bar
+
+
+def _known(ranked: Ranked) -> float:
+    """Return how far the question is of a language that the model reads, 0–1; 1 where it is English."""
+    return max((pool.question.judged_share for pool in ranked.pools), default=1.0)
 
 
 def _seen(ranked: Ranked) -> float:

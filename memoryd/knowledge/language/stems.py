@@ -1,13 +1,13 @@
-"""Words reduced to their stem by Snowball's English algorithm."""
+"""Words reduced to their stem by Snowball's algorithms."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import Stemmer
 
-__all__ = ["forget_stems", "stem", "word_set"]
+__all__ = ["forget_stems", "stem", "stem_by_script", "word_set"]
 
 _local = threading.local()
 _stemmers: list[Stemmer.Stemmer] = []  # of every thread
@@ -26,13 +26,41 @@ _AMERICAN = dict(pair.split() for pair in _SPELLINGS.split(","))
 """Two spellings of one word."""
 
 
+_BY_SCRIPT = (
+    ("\u0370", "\u03ff", "greek"),
+    ("\u0400", "\u04ff", "russian"),
+    ("\u0600", "\u06ff", "arabic"),
+    ("\u0900", "\u097f", "hindi"),
+    ("\u0b80", "\u0bff", "tamil"),
+)
+"""The first and last letter of scripts with one large language for which there is an algorithm."""
+
+
 def stem(words: Iterable[str]) -> list[str]:
-    """Return the stems of lower-case words."""
-    stemmer = getattr(_local, "stemmer", None)
-    if stemmer is None:  # a stemmer keeps a buffer, so each thread has its own
-        stemmer = _local.stemmer = Stemmer.Stemmer("english", KEPT_WORDS)
-        _stemmers.append(stemmer)
-    return list(stemmer.stemWords([_AMERICAN.get(word, word) for word in words]))
+    """Return the stems of lower-case words, as of English."""
+    return list(_stemmer("english").stemWords([_AMERICAN.get(word, word) for word in words]))
+
+
+def stem_by_script(words: Sequence[str]) -> list[str]:
+    """Return the stems of lower-case words: of English, or of the language that their script is most used for."""
+    stems = stem(words)
+    for n, word in enumerate(words):
+        if not word.isascii():
+            language = next((name for first, last, name in _BY_SCRIPT if first <= word[0] <= last), "")
+            if language:
+                stems[n] = _stemmer(language).stemWord(word)
+    return stems
+
+
+def _stemmer(language: str) -> Stemmer.Stemmer:
+    """Return this thread's stemmer of a language: each keeps a buffer of its own."""
+    held: dict[str, Stemmer.Stemmer] | None = getattr(_local, "stemmers", None)
+    if held is None:
+        held = _local.stemmers = {}
+    if language not in held:
+        held[language] = Stemmer.Stemmer(language, KEPT_WORDS)
+        _stemmers.append(held[language])
+    return held[language]
 
 
 def forget_stems() -> None:
