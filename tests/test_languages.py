@@ -121,6 +121,9 @@ WORDY = {
     "Скажи, пожалуйста, на какие продукты у меня аллергия, я же тебе говорил": "У меня аллергия на орехи",
     "Не мог бы ты напомнить, где лежат запасные ключи?": "Запасной ключ лежит под ковриком",
     "क्या आप मुझे बता सकते हैं कि मुझे किस चीज़ से एलर्जी है?": "मुझे मूंगफली से एलर्जी है",
+    "Kannst du mir bitte noch mal sagen, wogegen ich eigentlich allergisch bin?": "Ich bin allergisch gegen Haselnüsse",
+    "Est-ce que tu te souviens du code de la porte de l'immeuble ?": "Le code de l'immeuble est 4471B",
+    "¿Me puedes recordar a qué hora sale el tren a Valencia?": "Mi tren a Valencia sale a las 7:40",
     "ज़रा याद दिलाना कि मेरी बहन कहाँ रहती है?": "मेरी बहन पुणे में रहती है",
 }
 BESIDE = [
@@ -135,6 +138,12 @@ BESIDE = [
     "Я работаю в банке",
     "Каждое утро пью кофе",
     "मैं बैंक में काम करता हूँ",
+    "Ich arbeite bei einer Bank",
+    "Ich bin gegen neun im Büro",
+    "Je travaille dans une banque",
+    "Je bois un café tous les matins",
+    "Trabajo en un banco",
+    "Mi hermana vive en Sevilla",
     "मैं हर सुबह कॉफ़ी पीता हूँ",
 ]
 
@@ -172,7 +181,8 @@ def test_marks_belong_to_their_letters_and_words_of_other_scripts_have_stems():
     assert 1 == len(analyse("मूंगफली"))
     assert analyse_query("ключи") == analyse_query("ключ") == analyse("ключей")
     assert [] == analyse_query("что это")
-    assert analyse_query("notre") == ["notr"]  # Latin letters are of too many languages
+    assert analyse_query("die notre") == ["die", "notr"]
+    assert [] == analyse_query("die notre", is_english=False)
 
 
 def test_a_question_of_others_by_their_own_names_finds_nothing_that_was_said(encoder):

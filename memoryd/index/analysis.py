@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from memoryd.knowledge.language.function_words import CLUSTERED, content_of, is_clustered, is_function_word
-from memoryd.knowledge.language.stems import stem, stem_by_script
+from memoryd.knowledge.language.stems import stem_by_script
 from memoryd.model.memory import Memory
 
 __all__ = ["analyse", "analyse_query", "embedded_text", "indexed_memory", "indexed_text", "token_terms"]
@@ -72,7 +72,7 @@ def _pairs(letters: Sequence[str]) -> list[str]:
 def analyse(text: str) -> list[str]:
     """Return the words of a text to be found, in order, repeated as they occur."""
     words, runs = _words(text)
-    terms = stem(words) if text.isascii() else stem_by_script([*words, *_bare(words)])
+    terms = stem_by_script(words if text.isascii() else [*words, *_bare(words)])
     for run in runs:
         letters = _letters(run)
         terms.extend(letters)
@@ -91,10 +91,16 @@ def _plain(word: str) -> str:
     )
 
 
-def analyse_query(text: str) -> list[str]:
-    """Return the distinct words of a query; of a run without spaces the pairs of what it asks for, or one character."""
+def analyse_query(text: str, *, is_english: bool = True) -> list[str]:
+    """
+    Return the distinct words of a query; of a run without spaces the pairs of what it asks for, or one character.
+
+    Of a query that is not English what other languages in Latin letters have for grammar is left out too.
+    """
     words, runs = _words(text)
-    terms = stem(words) if text.isascii() else stem_by_script([word for word in words if not is_function_word(word)])
+    if not text.isascii() or not is_english:
+        words = [word for word in words if not is_function_word(word, in_latin=not is_english)]
+    terms = stem_by_script(words)
     for run in runs:
         for part in content_of(run):
             letters = _letters(part)

@@ -52,7 +52,8 @@ def read_question(
     entity_ids: frozenset[str] = frozenset(),
 ) -> Question:
     """Return what the indexes are asked."""
-    terms = tuple(analyse_query(_ASKS.sub(" ", text)))
+    judged_share = _latin_share(text) if embedded is None else _judged_share(text, embedded)
+    terms = tuple(analyse_query(_ASKS.sub(" ", text), is_english=judged_share == 1))
     token_places = () if embedded is None else embedded.places
     if embedded is None:
         vector, tokens = None, None
@@ -76,7 +77,7 @@ def read_question(
         wanted=wanted_of(text),
         entity_ids=entity_ids,
         known_share=1.0 if embedded is None else embedded.known_share,
-        judged_share=_latin_share(text) if embedded is None else _judged_share(text, embedded),
+        judged_share=judged_share,
     )
 
 

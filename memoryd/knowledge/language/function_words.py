@@ -54,11 +54,16 @@ _AFTER = re.compile(f"(?:{_any(_OF['hira'])})$")
 _JOSA = re.compile(f"(?<=.)(?:{_any(_OF['josa'])})$")
 _HANGUL_WORDS = frozenset(_OF["hangul"])
 _WORDS = frozenset(_OF["words"])
+_LATIN = frozenset(_OF["latin"])
 
 
-def is_function_word(word: str) -> bool:
-    """Whether a word of a language with spaces, in lower case, carries grammar or courtesy alone."""
-    return word in _WORDS
+def is_function_word(word: str, *, in_latin: bool = False) -> bool:
+    """
+    Whether a word of a language with spaces, in lower case, carries grammar or courtesy alone.
+
+    In Latin letters only of a text that is known not to be English: "die" and "war" are words of it too.
+    """
+    return word in _WORDS or (in_latin and word in _LATIN)
 
 
 def content_of(run: str) -> list[str]:
