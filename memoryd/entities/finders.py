@@ -10,18 +10,27 @@ A strategy is a list of finders; where their finds overlap, the more confident o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from memoryd.entities.persons import (
+    GREETINGS,
+    TITLES,
+    Person,
+    are_person,
+    begins_foreign,
+    is_subject,
+    persons_in,
+    seems_person,
+)
 from memoryd.errors import StartupError
-from memoryd.knowledge.claims.attributes import PROFESSION_PATTERN
-from memoryd.knowledge.language.names import is_first_name
+from memoryd.knowledge.language.given_names import is_given_name
 from memoryd.knowledge.language.relations import RELATION_PATTERN, RELATIONS, relation_of
 from memoryd.knowledge.language.stems import word_set
-from memoryd.knowledge.language.words import NO_NAMES, UPPER, plain, words_of
+from memoryd.knowledge.language.words import NO_NAMES, UPPER, Name, plain, words_of
 from memoryd.model.entity import EntityType, Form
 
 __all__ = ["FINDERS", "Find", "Finder", "FinderRefused", "RegexFinder", "find_entities", "load_finders"]
@@ -118,14 +127,6 @@ _THINGS = word_set("""
     adidas ikea walmart costco starbucks siri cortana chatgpt gemini openai uber airbnb paypal visa mastercard duckdb
 """)
 """Single names that are of no person, whatever is said of them."""
-_PERSONAL = re.compile(
-    r"^(?:'s\b|’s\b| (?:is|was) (?:\d|from |allergic|married|single|vegan|vegetarian|born"
-    rf"|(?:an? |the |my |our )(?:\w+ )?(?:{PROFESSION_PATTERN}|{RELATION_PATTERN})\b)"
-    r"| (?:likes|loves|hates"
-    r"|lives|works|prefers|enjoys|wants|said|says|told|thinks|plays|speaks|studies|drives|eats|drinks|called"
-    r"|asked|knows"
-    r"|owns|has a|moved|married|met|and I\b|and my\b))"
-)
 _BEFORE_LEADER = re.compile(r"^[\s,]*(?:(?:and|or|both|with|all|&|the|two|three|four)[\s,]+)*$", re.IGNORECASE)
 CERTAIN, WRITTEN, GUESSED = 1.0, 0.9, 0.6
 
@@ -148,14 +149,21 @@ class RegexFinder:
         for match in _RELATION_ALONE.finditer(text):
             relation = relation_of(match["relation"])
             found.append(Find(*match.span(), relation, Form.RELATION, EntityType.PERSON, WRITTEN))
+        found += _finds_of(persons_in(text), found)
         for name in words_of(text).names:
+            if begins_foreign(text, name.start, name.end) or any(
+                one.form is Form.NAME and one.start < name.end and name.start < one.end for one in found
+            ):
+                continue
             if name.end > name.start and name.text not in _NO_ENTITIES and len(name.text) > 1:
                 written = text[name.start : name.end]
-                if name.text in RELATIONS:  # "Mom called"
+                if name.text in RELATIONS:  # "Mom called", not "Thanks Assistant"
+                    if text[: name.start].strip(" ,").lower() in GREETINGS:
+                        continue
                     relation = relation_of(written)
                     found.append(Find(name.start, name.end, relation, Form.RELATION, EntityType.PERSON, GUESSED))
                     continue
-                kind = _type(written, text[name.end :], place=name.place)
+                kind = _type(text, name)
                 found.append(Find(name.start, name.end, written, Form.NAME, kind, GUESSED))
         return found
 
@@ -193,6 +201,20 @@ class RegexFinder:
                         found.append(Find(start, match.end(part), shown, form, EntityType.PERSON, CERTAIN, group=group))
 
 
+def _finds_of(persons: Iterable[Person], before: Sequence[Find]) -> Iterator[Find]:
+    """Yield a find for each person, and one for the relation that is told with them, in a group of their own."""
+    group = max((find.group for find in before), default=0)
+    for person in persons:
+        if person.name.lower() in _NO_ENTITIES:
+            continue
+        group += 1
+        of = group if person.relation else 0
+        yield Find(person.start, person.end, person.name, Form.NAME, EntityType.PERSON, WRITTEN, group=of)
+        if person.relation:
+            span = (person.relation_start, person.relation_end)
+            yield Find(*span, person.relation, Form.RELATION, EntityType.PERSON, WRITTEN, group=of)
+
+
 SHOUTED_WORDS, SHOUTED_LETTERS = 2, 3  # a text of capitals has so many words of so many letters
 
 
@@ -207,22 +229,24 @@ _MAY_NAME = re.compile(rf"[{UPPER}@#]|www\.|://|\b(?:my|our|user's)\s+(?:\w+\s+)
 
 def _no_person(name: str) -> bool:
     first = name.lower().split()[0].strip("'’")
-    return first in _NO_ENTITIES or first in NO_NAMES or bool(_ORGANIZATION.search(name))
+    is_grammar = first in NO_NAMES and not is_given_name(first)
+    return first in _NO_ENTITIES | GREETINGS or is_grammar or bool(_ORGANIZATION.search(name))
 
 
-def _type(written: str, after: str, *, place: bool) -> EntityType:
+def _type(text: str, name: Name) -> EntityType:
+    written = text[name.start : name.end]
     if _ORGANIZATION.search(written):
         return EntityType.ORGANIZATION
     if _PROJECT.search(written):
         return EntityType.PROJECT
     words = written.split()
-    if len(words) == 1 and words[0].lower() in _THINGS:
+    if words[0].lower() in _THINGS:
         return EntityType.OTHER
-    if is_first_name(words[0]) and not (place and len(words) == 1):
+    if are_person(text, name.start, name.end) and not (name.place and len(words) == 1):
         return EntityType.PERSON
-    if place:
+    if name.place:
         return EntityType.LOCATION
-    if 1 < len(words) <= 3 or _PERSONAL.match(after):  # noqa: PLR2004  a full name
+    if seems_person(text, name.start, name.end) or (len(words) > 1 and words[0].lower() in TITLES):
         return EntityType.PERSON
     return EntityType.OTHER
 
@@ -312,7 +336,8 @@ def find_entities(text: str, finders: Sequence[Finder]) -> list[Find]:
     for find in kept:
         between = text[end : find.start]
         about = about and (bool(_BEFORE_LEADER.match(between)) or _joined(between, find, leading))
-        leading.append(Find(find.start, find.end, find.text, find.form, find.type, find.confidence, about, find.group))
+        acts = about or (find.type is EntityType.PERSON and is_subject(text, find.start, find.end))
+        leading.append(Find(find.start, find.end, find.text, find.form, find.type, find.confidence, acts, find.group))
         end = find.end
     groups = {find.group for find in leading if find.about and find.group}
     return [

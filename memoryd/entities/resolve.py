@@ -14,6 +14,7 @@ from difflib import get_close_matches
 
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Find, Finder, find_entities
+from memoryd.entities.known_names import KnownNames
 from memoryd.knowledge.language.names import is_formal, is_plain, may_be_one, short_forms
 from memoryd.knowledge.language.relations import KIN, RELATIONS, relation_of
 from memoryd.model import limits
@@ -38,7 +39,9 @@ def mentions_of(
     weight: int = 0,
 ) -> tuple[Mention, ...]:
     """Return the entities that a statement and its subjects name; see `mentions_among`."""
-    return mentions_among(find_entities(text, finders), subjects, directory, new_id, weight=weight)
+    return mentions_among(
+        find_entities(text, [*finders, KnownNames([directory])]), subjects, directory, new_id, weight=weight
+    )
 
 
 def mentions_among(

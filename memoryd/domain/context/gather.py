@@ -21,6 +21,7 @@ from memoryd.domain.scopes import EpisodeScopes, Scopes
 from memoryd.domain.subjects import known_people, people_of
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import find_entities
+from memoryd.entities.known_names import KnownNames
 from memoryd.entities.resolve import meant_by
 from memoryd.errors import Unavailable
 from memoryd.index.newest import newest
@@ -227,7 +228,8 @@ class Gatherer:
             with self._ports.faults.spared("reading names"):
                 text = self._embedded.text
                 parts = [text[:MOST_READ], *([text[max(MOST_READ, len(text) - MOST_READ) :]] * (len(text) > MOST_READ))]
-                for found in (one for part in parts for one in find_entities(part, self._ports.finders)):
+                finders = [*self._ports.finders, KnownNames([people for _, people in places])]
+                for found in (one for part in parts for one in find_entities(part, finders)):
                     named |= {(owner, root) for owner, people in places for root in meant_by(found.text, people)}
             self._names = frozenset(named)
         return self._names

@@ -27,6 +27,7 @@ from memoryd.domain.reading.search import Asked, Found, search_each
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import resolve_subjects
 from memoryd.entities.finders import find_entities
+from memoryd.entities.known_names import KnownNames
 from memoryd.entities.resolve import meant_by
 from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.index.analysis import analyse_query
@@ -245,9 +246,9 @@ async def _names(text: str, caller: Caller, scopes: Scopes) -> frozenset[str]:
     """Return the entities that a text names, by all of their ids, in the scopes that the caller sees."""
     named: set[str] = set()
     with scopes.ports.faults.spared("reading names"):
-        finds = find_entities(text[:MOST_READ], scopes.ports.finders)
-        for owner in scopes.seen_by(caller) if finds else ():
-            people = (await scopes.people(owner)).seen_by(caller.reads_as(owner))
+        seen = [(await scopes.people(owner)).seen_by(caller.reads_as(owner)) for owner in scopes.seen_by(caller)]
+        finds = find_entities(text[:MOST_READ], [*scopes.ports.finders, KnownNames(seen)])
+        for people in seen if finds else ():
             for root in {root for find in finds for root in meant_by(find.text, people)}:
                 named |= people.members(root)
     return frozenset(named)

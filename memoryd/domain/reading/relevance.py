@@ -111,7 +111,8 @@ def above_floor(ranked: Ranked, order: NDArray[np.int64], *, strict: bool = Fals
         for is_said, floor in ((True, SAID), (False, STATEMENTS)):
             some = order[seen & (said == is_said)][:BEST]
             bar = _least(ranked, floor, is_said=is_said, trusted_alone=alone) + strict * STRICTER
-            if len(some) and _may_answer(ranked, some, bar, is_said=is_said):
+            by_score = is_said and _pieces(ranked, is_said=True, trusted_alone=alone) >= LEAST_SCORED
+            if len(some) and _may_answer(ranked, some, bar, by_score=by_score):
                 kept |= judged & (said == is_said)
         best = min(GOOD, float(relevance[seen].max(initial=0.0)))
         share = SHARE_OF_WEAK + (SHARE_OF_GOOD - SHARE_OF_WEAK) * best / GOOD
@@ -121,9 +122,9 @@ def above_floor(ranked: Ranked, order: NDArray[np.int64], *, strict: bool = Fals
     return kept & (relevance > 0) & (named | (relevance >= least))
 
 
-def _may_answer(ranked: Ranked, best: NDArray[np.int64], bar: float, *, is_said: bool) -> bool:
-    """Return whether the best of something may answer: by their scores where all else is alike, and by evidence."""
-    if _known(ranked) < 1 or (is_said and _seen(ranked)):
+def _may_answer(ranked: Ranked, best: NDArray[np.int64], bar: float, *, by_score: bool) -> bool:
+    """Return whether the best of something may answer: by their scores where evidence is alike, and by evidence."""
+    if _known(ranked) < 1 or (by_score and _seen(ranked)):
         if float(scores_of(ranked, best).max()) < LEAST_SCORE:
             return False
         if _known(ranked) < HALF_KNOWN:

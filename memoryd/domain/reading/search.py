@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -206,7 +207,36 @@ def hits_of(
         hits.append(Found(one.score, one.similarity, float(pool.lexical[place]), memory, same, other, legs))
         if pool.states_nothing[place]:
             asking.add(memory.id)
-    return (_asking_last(hits, asking) if asking else hits)[: asked.limit]
+    hits = _asking_last(hits, asking) if asking else hits
+    return (_of_named_first(hits, asked.question.entity_ids) if asked.question.entity_ids else hits)[: asked.limit]
+
+
+def _of_named_first(hits: list[Found], named: Collection[str]) -> list[Found]:
+    """
+    Return hits with what is stated of the user or of others below what is stated of those whom the question names.
+
+    "Where does An live?" asks for nothing that I or my mother do, however alike it sounds. Among the first TOGETHER
+    only, and not where one of those who are named may be the user: "I'm An".
+    """
+    first = hits[:TOGETHER]
+    theirs = [hit for hit in first if any(one.entity_id in named for one in hit.memory.mentions)]
+    if not theirs or any(_INTRODUCES.match(hit.memory.content) for hit in theirs):
+        return hits
+    others = [hit for hit in first if hit not in theirs and _is_of_another(hit.memory)]
+    least = min(hit.score for hit in theirs)
+    kept = [hit for hit in first if hit not in others]
+    return [*kept, *(replace(hit, score=min(hit.score, least)) for hit in others), *hits[TOGETHER:]]
+
+
+_INTRODUCES = re.compile(r"(?:I'm|I am|My name is|Call me|They call me|I go by)\b", re.IGNORECASE)
+_FIRST_PERSON = re.compile(r"(?:I|We|My|Our|I['’]\w+|We['’]\w+)\b")
+
+
+def _is_of_another(memory: Memory) -> bool:
+    """Whether a statement is of the user, or of somebody whom it names first."""
+    if memory.kind is Kind.EPISODE:
+        return False
+    return bool(_FIRST_PERSON.match(memory.content)) or any(one.about for one in memory.mentions)
 
 
 def _asking_last(hits: list[Found], asking: Collection[str]) -> list[Found]:

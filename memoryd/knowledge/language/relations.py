@@ -8,7 +8,16 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["KIN", "MOSTLY_ONE", "ONE_AT_A_TIME", "RELATIONS", "RELATION_PATTERN", "SEVERAL", "relation_of"]
+__all__ = [
+    "FOREIGN_RELATIONS",
+    "KIN",
+    "MOSTLY_ONE",
+    "ONE_AT_A_TIME",
+    "RELATIONS",
+    "RELATION_PATTERN",
+    "SEVERAL",
+    "relation_of",
+]
 
 _ONE = {
     "wife": (), "husband": ("hubby",), "spouse": (), "partner": (), "fiancé": ("fiance",), "fiancée": ("fiancee",),
@@ -49,6 +58,34 @@ SEVERAL = frozenset({*_MOSTLY_ONE, *_MANY, *_MANY_OF_KIN})
 """Relations of which a person may have several at a time."""
 KIN = frozenset({*_ONE_OF_KIN, *_MANY_OF_KIN})
 """Relations that never change: a sister is no wife."""
+_FOREIGN = {
+    "wife": "vrouw frau femme épouse esposa mujer moglie esposa mulher żona",
+    "husband": "mann ehemann mari époux marido esposo marito mąż",
+    "girlfriend": "vriendin freundin copine novia fidanzata namorada dziewczyna",
+    "boyfriend": "copain novio fidanzato namorado chłopak",
+    "boss": "baas chefin patron jefe jefa capo szef szefowa",
+    "doctor": "huisarts hausarzt hausärztin arzt médecin médico dottore",
+    "friend": "vriend freund ami amie amigo amiga amico amica przyjaciel",
+    "colleague": "collega kollege kollegin collègue colega kolega koleżanka",
+    "neighbor": "buurman buurvrouw nachbar nachbarin voisin voisine vecino vecina vicino vicina vizinho vizinha sąsiad",
+    "mother": "moeder mutter mama mère maman madre mamá mamma mãe matka",
+    "father": "vader vater papa père padre papá papà babbo pai ojciec tata",
+    "mother-in-law": "schoonmoeder schwiegermutter belle-mère suegra suocera sogra teściowa",
+    "father-in-law": "schoonvader schwiegervater beau-père suegro suocero sogro teść",
+    "son": "zoon sohn fils hijo figlio filho syn",
+    "daughter": "dochter tochter fille hija figlia filha córka",
+    "brother": "broer bruder frère hermano fratello irmão",
+    "sister": "zus schwester sœur soeur hermana sorella irmã siostra",
+    "grandmother": "oma großmutter grand-mère mamie abuela nonna avó babcia",
+    "grandfather": "opa großvater grand-père papi abuelo nonno avô dziadek",
+    "uncle": "oom onkel oncle tío zio tio wujek", "aunt": "tante tía zia tia ciocia",
+    "cousin": "neef vetter cousine primo prima cugino cugina kuzyn kuzynka",
+    "nephew": "neffe neveu sobrino", "niece": "nichte nièce sobrina",
+    "brother-in-law": "schoonbroer zwager schwager beau-frère cuñado cognato cunhado szwagier",
+    "sister-in-law": "schoonzus schwägerin belle-sœur cuñada cognata cunhada szwagierka",
+}  # fmt: skip
+FOREIGN_RELATIONS = {word: relation for relation, words in _FOREIGN.items() for word in words.split()}
+"""A word of Dutch, German, French, Spanish, Italian, Portuguese or Polish → the relation that it names."""
 RELATION_PATTERN = "|".join(re.escape(word) for word in sorted(RELATIONS, key=len, reverse=True))
 
 

@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 from memoryd.knowledge.language.names import is_first_name
 from memoryd.knowledge.language.stems import stem, word_set
 
-__all__ = ["GRAMMAR", "NO_NAMES", "NUMBER_WORDS", "UPPER", "Name", "Words", "plain", "telling_words", "words_of"]
+__all__ = [
+    "DAYS",
+    "GRAMMAR",
+    "NO_NAMES",
+    "NUMBER_WORDS",
+    "UPPER",
+    "Name",
+    "Words",
+    "plain",
+    "telling_words",
+    "words_of",
+]
 
 _APOSTROPHES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"'})
 _CONTRACTIONS = (

