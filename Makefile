@@ -19,7 +19,7 @@ $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing the packages of requirements.lock"
 	@set -o pipefail; $(BIN)/pip install --require-hashes --no-deps -r requirements.lock \
-	| awk -v total="$$(grep -c '^[a-zA-Z0-9]' requirements.lock)" '/^Collecting/ { printf "\r  %d of %d fetched", ++n, total; fflush() } /^Installing/ { printf ", installing them"; fflush() } END { print "" }'
+	| awk '/^Collecting/ { printf "\r  %d packages fetched", ++n; fflush() } /^Installing/ { printf ", installing them"; fflush() } END { print "" }'
 	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -20,7 +20,7 @@ from memoryd.errors import StartupError
 from memoryd.learning.extract import extract_thread, notice
 from memoryd.learning.extractor import load_extractor
 from memoryd.learning.follow import TOGETHER, Learner
-from memoryd.learning.rules import RulesExtractor
+from memoryd.learning.rules import PLAY_MESSAGES, RulesExtractor
 from memoryd.model.caller import Caller
 from memoryd.model.memory import Kind
 from memoryd.model.query import Filter, Query
@@ -375,3 +375,17 @@ async def test_what_was_said_earlier_ends_nothing_that_was_said_later(ports, clo
     held = {one.content: one for one in (await memory.page(filter=Filter(include_superseded=True))).memories}
     assert "" == held["My favorite color is blue"].superseded_by
     assert held["My favorite color is blue"].contested_with
+
+
+async def test_what_is_said_in_a_role_play_is_learnt_of_nobody(ports, clock):
+    alice = Local(ports, clock, user_id="alice")
+    said = [
+        "I live in Ghent", "Let's role play: you are a doctor", "I am allergic to shrimp", "I work as a pirate captain",
+        "Stop the role play now.", "Back to the topic: I'm allergic to hazelnuts", "Let's play tennis tomorrow",
+        "I work as a nurse", "Pretend you are a king", *["Hm, what now?"] * PLAY_MESSAGES, "I have two cats",
+    ]  # fmt: skip
+    for part in (said[:2], said[2:3], said[3:]):  # also where it began in what was read before
+        await alice.append("t", [MessageDraft(content=text) for text in part])
+        await learner(ports, clock).step()
+    learnt = {memory.content for memory in (await alice.page()).memories}
+    assert {"I live in Ghent", "I'm allergic to hazelnuts", "I work as a nurse", "I have two cats"} == learnt

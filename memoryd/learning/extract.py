@@ -20,6 +20,7 @@ from memoryd.domain.writing.session import Recorded
 from memoryd.errors import Contended
 from memoryd.learning.extractor import Exchange, Extractor, Learnt
 from memoryd.learning.review import proposed
+from memoryd.learning.rules import PLAY_MESSAGES
 from memoryd.learning.writing import daemon_call, embedded, judged, offered, quota_locks
 from memoryd.model.call_context import in_call
 from memoryd.model.change import ChangeSet
@@ -202,7 +203,11 @@ async def _read(
     count = AT_ONCE[work.kind] // 4 if skips else at_once(work)
     last = min(thread.last_seq, work.seq + count + skips)
     messages = await ports.store.messages(
-        work.owner, work.thread_id, limit=count + 1 + skips, before=last + 1, after=max(0, work.seq - 1)
+        work.owner,
+        work.thread_id,
+        limit=count + PLAY_MESSAGES + skips,
+        before=last + 1,
+        after=max(0, work.seq - PLAY_MESSAGES),
     )
     known = sum(message.seq <= work.seq for message in messages)
     messages = _within(messages, known, MOST_CHARACTERS[work.kind] if count > 1 else 0)

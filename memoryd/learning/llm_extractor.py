@@ -23,7 +23,7 @@ from memoryd.learning.budget import BudgetSpent
 from memoryd.learning.extractor import Exchange, Learnt, NotNow
 from memoryd.learning.grounding import adds_names_or_figures, borne, contradicts, turns
 from memoryd.learning.language_model import PROBE, LanguageModel
-from memoryd.learning.rules import before_of, is_spoken
+from memoryd.learning.rules import before_of, is_spoken, played_of
 from memoryd.llm.endpoint import ChatUnavailable
 from memoryd.llm.replies import SaidInReply, facts_in_reply, is_json
 from memoryd.model.conversation import Message, Role
@@ -82,7 +82,7 @@ class LlmExtractor:
     async def extract(self, exchange: Exchange) -> list[Learnt]:
         """Return what the model says of new messages, as far as they bear it. Raises what keeps the model from it."""
         found: list[Learnt] = []
-        for shown in _by_speaker(_shown(exchange)):
+        for shown in _by_speaker(await _shown(exchange)):
             found += await self._of_one(shown)
         unique = {(one.content.casefold(), one.message.id): one for one in found}
         return sorted(unique.values(), key=lambda one: one.message.seq)
@@ -159,11 +159,12 @@ class _Shown:
         return " ".join(self.sentences)
 
 
-def _shown(exchange: Exchange) -> list[_Shown]:
+async def _shown(exchange: Exchange) -> list[_Shown]:
     """Return the new messages in which users state something."""
     found = []
+    played = await played_of(exchange.messages)
     for n, message in enumerate(exchange.messages):
-        if n >= exchange.first and is_spoken(message):
+        if n >= exchange.first and is_spoken(message) and n not in played:
             sentences = stated_sentences(without_recalled(message.content))
             if sentences:
                 before = before_of(exchange.messages, n)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, tzinfo
 
 from memoryd.knowledge.language.relative_times import has_relative_time
+from memoryd.knowledge.learning.not_stated import begins_play, ends_play
 from memoryd.knowledge.learning.reading import Fact, facts_in
 from memoryd.learning.extractor import Exchange, Learnt
 from memoryd.model.conversation import Message, Role
@@ -13,7 +14,10 @@ from memoryd.model.memory import Kind
 from memoryd.model.recalled_text import without_recalled
 from memoryd.turns import in_turns
 
-__all__ = ["RulesExtractor", "before_of", "is_spoken"]
+__all__ = ["PLAY_MESSAGES", "RulesExtractor", "before_of", "is_spoken", "played_of"]
+
+MOST_LOOKED_AT = 4000  # characters of a message, by which a role play is told
+PLAY_MESSAGES = 20  # for so many a role play goes on that nobody ends
 
 NOT_SPOKEN = frozenset(
     [
@@ -51,8 +55,9 @@ class RulesExtractor:
         It is read on the event loop, in turns: a thread would take Python from the calls for 5 ms at a time.
         """
         found: list[Learnt] = []
+        played = await played_of(exchange.messages)
         async for n in in_turns(range(exchange.first, len(exchange.messages))):
-            if is_spoken(exchange.messages[n]):
+            if is_spoken(exchange.messages[n]) and n not in played:
                 found += self._of_message(exchange.messages[n], before_of(exchange.messages, n))
         return found
 
@@ -82,6 +87,31 @@ class RulesExtractor:
 
 def _written(day: date) -> str:
     return f"{day:%Y-%m-%d}"
+
+
+async def played_of(messages: Sequence[Message]) -> set[int]:
+    """
+    Return the places of messages in which somebody goes on with a role play that they began: nothing there is so.
+
+    It ends when they say so, with the session, or after PLAY_MESSAGES; nobody's play is another's.
+    """
+    played: set[int] = set()
+    begun: dict[object, tuple[int, str]] = {}
+    async for n in in_turns(range(len(messages))):
+        message = messages[n]
+        who = (message.name, message.author, message.grant_id)
+        if message.role is not Role.USER:
+            continue
+        since, session = begun.get(who, (0, ""))
+        text = without_recalled(message.content[:MOST_LOOKED_AT])
+        goes_on = who in begun and n - since <= PLAY_MESSAGES and session == message.session_id
+        if not goes_on or ends_play(text):
+            begun.pop(who, None)
+        else:
+            played.add(n)
+        if begins_play(text):
+            begun[who] = n, message.session_id
+    return played
 
 
 def is_spoken(message: Message) -> bool:

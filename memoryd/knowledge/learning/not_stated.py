@@ -6,7 +6,7 @@ import re
 
 from memoryd.knowledge.language.sentence_ends import sentences_of
 
-__all__ = ["PLAYED", "ends_play", "not_stated"]
+__all__ = ["PLAYED", "begins_play", "ends_play", "not_stated"]
 
 MOST_CHARACTERS = 2000  # of a message that are looked at
 PLAYED, SUPPOSED, TASK, QUOTED = "role play", "supposed", "a text to work on", "quoted"
@@ -19,6 +19,14 @@ _PLAYED = re.compile(
     r"|for my (?:novel|story|script|screenplay|play)"
     r"|spielen wir ein rollenspiel|tu so,? als|faisons semblant|jeu de rôle|juguemos a|finge que|doe alsof)\b"
     r"|角色扮演|扮演",
+    re.IGNORECASE,
+)
+_BEGUN = re.compile(
+    r"\b(?:(?:let['’]?s|let us|i want to|can we|we) (?:do (?:a |some )?)?(?:role[- ]?play|pretend)"
+    r"|(?:start|begin|continue) (?:a |the |our )?role[- ]?play|role[- ]?play(?:ing)? (?:time|game|with|as|that|:)"
+    r"|pretend (?:that )?(?:you|i|we)(?:['’]re| are|['’]m| am)|pretend to be|stay in character"
+    r"|i(?:['’]ll| will) (?:be|play) (?:the|an?) \w+,? (?:and )?you(?:['’]ll| will)? (?:be|play)"
+    r"|spielen wir ein rollenspiel|rollenspiel:|jeu de rôle|faisons semblant|juguemos a que|finge que)\b|角色扮演",
     re.IGNORECASE,
 )
 _ENDED = re.compile(
@@ -45,6 +53,11 @@ _TASK = re.compile(
     re.IGNORECASE,
 )
 _QUOTATION = re.compile(r"(?:>[^\n]*\n?)+|[\"“«„][^\"”»“]+[\"”»“]\s*(?:[-—–]\s*[^\n]{1,60})?")
+
+
+def begins_play(text: str) -> bool:
+    """Whether a message begins a role play that goes on in those after it: more than a game that is proposed."""
+    return _BEGUN.search(text[:MOST_CHARACTERS]) is not None
 
 
 def ends_play(text: str) -> bool:
