@@ -95,3 +95,15 @@ def test_it_is_kept_with_what_else_is_read_of_a_statement_and_of_no_message():
 def test_a_category_is_known_in_any_spelling():
     assert [Topic.INSTRUCTION] * 3 == [topic_of_category(name) for name in ("Response style", "RULES", "rules")]
     assert None is topic_of_category("recipes")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Translate: I am allergic to bees", "I am allergic to homework, just kidding",
+        "Suppose I were vegan: what then?", "Please correct this: I'm allergic to nuts", "I'm allergic to mornings jk",
+    ],
+)  # fmt: skip
+def test_what_is_no_statement_is_in_no_profile(text):
+    assert standing_of(text) is None
+    assert standing_of("I am allergic to bees") is not None

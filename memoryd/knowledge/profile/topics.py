@@ -11,6 +11,7 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
+from memoryd.knowledge.learning.not_stated import not_stated
 from memoryd.knowledge.profile.lexicon import PATTERNS, beginnings
 
 __all__ = ["CATEGORIES", "MOST_CHARACTERS", "ONE_AT_A_TIME", "Standing", "Topic", "standing_of", "topic_of_category"]
@@ -83,6 +84,11 @@ _MAY_BE_ONCE = frozenset({Topic.INSTRUCTION, Topic.ADDRESS})
 _SENTENCE = re.compile(r"(?<=[.!;。！])\s+|\n+|(?<=[。！])")
 
 
+_IN_JEST = re.compile(
+    r"\b(?:just|only|totally) (?:kidding|joking)\b|\bj/?k\b(?=[\s.!)]*$)|\bsaid no one\b", re.IGNORECASE
+)
+
+
 def topic_of_category(category: str) -> Topic | None:
     """Return the topic that a category names, in any spelling of CATEGORIES; None where it is of no profile."""
     return _TOPIC_OF.get(re.sub(r"[\s-]+", "_", category.strip().lower()))
@@ -93,7 +99,7 @@ def standing_of(text: str) -> Standing | None:
     if len(text) > MOST_CHARACTERS:
         return None
     found = [one for sentence in _SENTENCE.split(text) for one in _standings(sentence.strip())]
-    if not found:
+    if not found or _IN_JEST.search(text) or not_stated(text):
         return None
     first = min(found, key=lambda one: (not one.of_user, one.topic))
     return first._replace(is_mixed=len({one.topic for one in found}) > 1)
