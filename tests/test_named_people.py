@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.doors import a_world
+from tests.support import short_folder
+
 FAMILY = [
     "I live in Antwerp and play the trumpet", "My mother lives in Leuven", "My sister An moved to Ghent last spring",
     "An outgrew her old desk", "An electrician came on Monday", "I eat pasta on Fridays", "An doesn't eat pork",
@@ -48,3 +53,51 @@ def test_forgetting_takes_all_that_is_about_somebody_and_names_the_rest(daemon, 
         assert other not in {*done.purged_ids, *done.mentioning_ids}
         memory.forget_person("Emil")
         assert {named, other} == {one.id for one in memory.page().memories}
+
+
+@pytest.fixture(scope="module")
+def world():
+    with short_folder() as folder, a_world(folder, config="") as made:
+        yield made
+
+
+def of_user(world, user):
+    """The host as this user, and a sandbox of theirs."""
+    box = world.sandbox("search", "add", user_id=user)
+    return world.daemon.client(user), world.inside(box)
+
+
+def test_no_sandbox_pushes_the_hosts_statement_down_by_naming_somebody(world):
+    host, box = of_user(world, "ann")
+    with host, box:
+        host.add("I live in Antwerp and play the trumpet")
+        box.add("Zoltan likes cheese")
+        for limit in (1, 5):
+            hit = host.search("Do I play the trumpet with Zoltan?", limit=limit).hits[0]
+            assert hit.memory.content.startswith("I live in Antwerp")
+
+
+def test_no_sandbox_turns_the_order_off_by_an_introduction(world):
+    host, box = of_user(world, "ben")
+    with host, box:
+        for text in FAMILY[:3]:
+            host.add(text)
+        box.add("I'm An")
+        assert FAMILY[2] == host.search("Where does An live?").hits[0].memory.content
+
+
+@pytest.mark.parametrize(
+    ("asked", "stated", "other"),
+    [
+        ("我住在哪里：斑马长颈鹿玉米大象河马犀牛狮子老虎？", "我住在安特卫普", "斑马长颈鹿玉米大象河马犀牛狮子老虎"),
+        ("Где я живу: зебры, жирафы, слоны, носороги?", "Я живу в Антверпене", "зебры жирафы слоны носороги"),
+    ],
+)
+def test_no_sandbox_makes_words_known_that_the_host_has_not(world, asked, stated, other):
+    host, box = of_user(world, f"dora{len(asked)}")
+    with host, box:
+        host.add(stated)
+        alone = host.search(asked).hits[0].score
+        box.add(other)
+        found = {hit.memory.content: hit.score for hit in host.search(asked).hits}
+        assert found[stated] > 0.6 * alone  # the rarity of words is that of all texts; nothing else changes

@@ -174,12 +174,19 @@ def test_owners_are_listed_with_what_is_stored_of_them(folder):
             ann.append("t", [MessageDraft(content="Hello")])
         with daemon.client("bob") as bob:
             bob.add("x")
+        with daemon.client("cid") as cid:
+            cid.set_working_memory("buy milk")
         with daemon.client("bob") as bob:
             found = bob.list_owners()
             sizes = {(one.user_id, one.chat_id): (one.memory_count, one.message_count, one.content_bytes) for one in
                      found.owners}  # fmt: skip
-            assert {("ann", ""): (2, 1, 59), ("", "team"): (1, 0, 12), ("bob", ""): (1, 0, 1)} == sizes
-            assert (3, ["ann"]) == (found.owner_count, [one.user_id for one in bob.list_owners(limit=1).owners])
+            assert {
+                ("ann", ""): (2, 1, 59),
+                ("", "team"): (1, 0, 12),
+                ("bob", ""): (1, 0, 1),
+                ("cid", ""): (0, 0, 0),
+            } == sizes
+            assert (4, ["ann"]) == (found.owner_count, [one.user_id for one in bob.list_owners(limit=1).owners])
             assert 0 == bob.list_owners(agent_id="other").owner_count
             with pytest.raises(InvalidArgument, match="limit is 1001"):
                 bob.list_owners(limit=1001)
@@ -187,7 +194,7 @@ def test_owners_are_listed_with_what_is_stored_of_them(folder):
         assert "       2        1    59 bytes  user ann" == shown[0]
         assert "chat team" in shown[1]
         listed = json.loads(admin("users", "--limit", "2", "--json", "--socket", daemon.socket).stdout)
-        assert (2, 3, True) == (len(listed["owners"]), listed["owner_count"], listed["more"])
+        assert (2, 4, True) == (len(listed["owners"]), listed["owner_count"], listed["more"])
 
 
 def test_without_a_model_the_advice_fits(folder):
@@ -232,3 +239,12 @@ def test_a_refusal_says_what_the_grant_allows_and_whom_to_ask(daemon):
     assert 4 == done.returncode
     assert "does not allow 'list'; it allows add, search" in done.stderr
     assert f"(grant {opened['grant']['id'][:8]} 'code runner')" in done.stderr
+
+
+def test_check_names_a_zone_that_there_is_not_and_goes_on(folder):
+    config = folder / "c.toml"
+    config.write_text('[schedule]\ntimezone = "Mars"\n[embedding]\nprovider = "/nowhere"\n')
+    told = admin("check", "--json", "--config", config, "--data-dir", folder / "data")
+    faults = json.loads(told.stdout)["faults"]
+    assert (78, 2) == (told.returncode, len(faults))
+    assert "schedule.timezone is 'Mars'" in faults[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -17,6 +17,8 @@ from memoryd.index import legs
 from memoryd.index.analysis import analyse, indexed_memory
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
+from memoryd.knowledge.language.dates import days_named
+from memoryd.knowledge.language.open_days import opened
 from memoryd.model.change import Entry
 from memoryd.model.embedding import TOKEN_DIMENSIONS, Embedded
 from memoryd.model.memory import Kind, Memory, Source
@@ -295,3 +297,44 @@ def test_what_asks_is_not_matched_as_a_word():
     assert ("volvo",) == terms("How old is the Volvo?")
     assert ("old", "car") == terms("Where is the old car?")
     assert ("long", "train") == terms("How long is the train?")  # measured: it is worth more than it costs
+
+
+def test_a_text_of_the_very_day_stands_before_one_of_the_day_beside_it():
+    made = [
+        *said("We met the architect about the roof", session="a", day=DAY + timedelta(days=1)),
+        *said("We met the architect about the roof again", session="b", day=DAY),
+        *said(*[f"Nothing of note in week {n}" for n in range(12)], session="c", day=DAY - timedelta(days=90)),
+    ]
+    asked = f"What did we discuss with the architect on {DAY:%d} {DAY:%B}?"
+    assert "We met the architect about the roof again" == order(index_of(made), asked)[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "last"),
+    [
+        ("since 1 March 2026", "2026-03-01", "2026-11-26"), ("after 1 March 2026", "2026-03-02", ""),
+        ("before 1 March 2026", "", "2026-02-28"), ("by 1 March 2026", "", "2026-03-01"),
+        ("as of 2026-03-01", "", "2026-03-01"), ("until 2026-03-01", "", "2026-03-01"),
+        ("seit 01.03.2026", "2026-03-01", "2026-11-26"),
+    ],
+)  # fmt: skip
+def test_days_that_are_open_to_one_side(words, first, last):
+    today = date(2026, 11, 26)
+    text = f"What did we decide {words}, and why?"
+    (days,) = opened(text, days_named(text, today, (2026,)), today, (2026,))
+    assert days.first == date.fromisoformat(first).toordinal() if first else days.first < today.toordinal() - 30_000
+    assert days.last == date.fromisoformat(last).toordinal() if last else days.last > today.toordinal() + 30_000
+
+
+@pytest.mark.parametrize("text", ["We walked by the river in May", "before the party on 3 May", "on 3 May", "by 9"])
+def test_a_day_that_does_not_follow_such_a_word_is_closed(text):
+    today = date(2026, 11, 26)
+    days = days_named(text, today, (2026,))
+    assert days == opened(text, days, today, (2026,))
+
+
+def test_since_when_is_answered_by_what_was_said_first():
+    texts = ["I have a red bike, a Gazelle", "My red bike has a flat tyre", "I have a red bike still, a Gazelle"]
+    made = [one for n, text in enumerate(texts) for one in said(text, session=f"s{n}", day=DAY + timedelta(days=n))]
+    index = index_of(made[::-1])
+    assert texts[0] == order(index, "Since when do I have a red bike, the Gazelle?")[0]

@@ -9,6 +9,7 @@ import secrets
 import sys
 from collections.abc import Iterator
 from typing import Any
+from zoneinfo import ZoneInfoNotFoundError
 
 from memory_cli.output import as_json, size
 
@@ -69,6 +70,8 @@ class _Faults:
                 self.add(said)
         except StartupError as error:
             self.add(str(error), error.exit_code)
+        except (OSError, ZoneInfoNotFoundError) as error:
+            self.add(str(error))
 
 
 def _check(args: argparse.Namespace) -> int:

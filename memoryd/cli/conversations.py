@@ -132,7 +132,8 @@ def _users(client: Client, args: argparse.Namespace) -> int:
     if not found.owners:
         print("nothing is stored of anybody", file=sys.stderr)
     if more:
-        print(f"… {found.owner_count} in all: the same with --limit {2 * args.limit}", file=sys.stderr)
+        way = f"the same with --limit {2 * args.limit}" if args.limit < PAGE else "--agent names those of one agent"
+        print(f"… {found.owner_count} in all: {way}", file=sys.stderr)
     return 0
 
 

@@ -115,10 +115,21 @@ def read_config(path: Path | None, env: Mapping[str, str]) -> tuple[Config, list
             found |= _of_section(section, content, keys, path, faults)
     found |= _of_environment(env, keys, faults)
     config = with_values(config, found)
-    for check in (check_schedule, _check_doors, _check_store):
-        with _noting(faults):
+    for check, section in ((check_schedule, "schedule"), (_check_doors, "tcp"), (_check_store, "store")):
+        try:
             check(config)
+        except ConfigError as error:
+            faults.extend(error.faults)
+            config = _without(config, section)  # the rest can be looked at
     return config, faults
+
+
+def _without(config: Config, section: str) -> Config:
+    """Return a configuration with the defaults where a section is of no use; of the schedule its time zone alone."""
+    default = getattr(Config(), section)
+    if section == "schedule":
+        default = replace(config.schedule, timezone=default.timezone)
+    return replace(config, **{section: default})
 
 
 def _of_section(

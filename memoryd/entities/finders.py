@@ -10,6 +10,7 @@ A strategy is a list of finders; where their finds overlap, the more confident o
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, entry_points
@@ -18,19 +19,21 @@ from typing import Any, ClassVar, Protocol
 
 from memoryd.entities.persons import (
     GREETINGS,
+    MONTH_NAMES,
     TITLES,
     Person,
     are_person,
     begins_foreign,
+    is_date,
     is_subject,
     persons_in,
     seems_person,
-)
+)  # fmt: skip
 from memoryd.errors import StartupError
 from memoryd.knowledge.language.given_names import is_given_name
 from memoryd.knowledge.language.relations import RELATION_PATTERN, RELATIONS, relation_of
 from memoryd.knowledge.language.stems import word_set
-from memoryd.knowledge.language.words import NO_NAMES, UPPER, Name, plain, words_of
+from memoryd.knowledge.language.words import DAYS, NO_NAMES, UPPER, Name, plain, words_of
 from memoryd.model.entity import EntityType, Form
 
 __all__ = ["FINDERS", "Find", "Finder", "FinderRefused", "RegexFinder", "find_entities", "load_finders"]
@@ -186,6 +189,8 @@ class RegexFinder:
                 names = [groups.get("name"), groups.get("alias")]
                 if any(name is not None and _no_person(name) for name in names):
                     continue
+                if is_date((names[0] or "").lower(), text, match.end("name") if names[0] else 0):
+                    continue
                 group = 1 + max((find.group for find in found), default=0)
                 for part, form in (
                     ("relation", Form.RELATION), ("name", Form.NAME), ("alias", Form.NAME), ("handle", Form.HANDLE),
@@ -229,7 +234,7 @@ _MAY_NAME = re.compile(rf"[{UPPER}@#]|www\.|://|\b(?:my|our|user's)\s+(?:\w+\s+)
 
 def _no_person(name: str) -> bool:
     first = name.lower().split()[0].strip("'’")
-    is_grammar = first in NO_NAMES and not is_given_name(first)
+    is_grammar = first in NO_NAMES and (first in DAYS - MONTH_NAMES or not is_given_name(first))
     return first in _NO_ENTITIES | GREETINGS or is_grammar or bool(_ORGANIZATION.search(name))
 
 
@@ -327,10 +332,11 @@ def find_entities(text: str, finders: Sequence[Finder]) -> list[Find]:
     found = [find for finder in finders for find in finder.find(text)]
     found.sort(key=lambda find: (-find.confidence, not find.group, find.start - find.end, find.start))
     kept: list[Find] = []
-    for find in found:
-        if not any(find.start < other.end and other.start < find.end for other in kept):
-            kept.append(find)
-    kept.sort(key=lambda find: find.start)
+    for find in found:  # those that are kept stand in order, so that only two can overlap with one more
+        at = bisect_left(kept, find.start, key=lambda other: other.start)
+        is_free = at == 0 or kept[at - 1].end <= find.start
+        if is_free and (at == len(kept) or find.end <= kept[at].start):
+            kept.insert(at, find)
     leading: list[Find] = []
     end, about = 0, True
     for find in kept:

@@ -27,9 +27,10 @@ class KnownNames:
     name = "known"
     accurate = False
 
-    def __init__(self, people: Sequence[Directory]) -> None:
-        """Look in these directories."""
+    def __init__(self, people: Sequence[Directory], *, weight: int = 0) -> None:
+        """Look in these directories, for those whom trust of at least this weight has named."""
         self._people = [one for one in people if len(one)]
+        self._weight = weight
 
     def find(self, text: str) -> Iterable[Find]:
         """Return the names in a text, of several words before their first alone."""
@@ -49,5 +50,7 @@ class KnownNames:
 
     def _is_person(self, name: str) -> bool:
         return any(
-            directory.type(root) is EntityType.PERSON for directory in self._people for root in directory.called(name)
+            directory.type(root) is EntityType.PERSON and directory.weight(root) >= self._weight
+            for directory in self._people
+            for root in directory.called(name)
         )

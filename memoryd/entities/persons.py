@@ -20,10 +20,12 @@ from memoryd.knowledge.language.words import DAYS, NO_NAMES, UPPER
 
 __all__ = [
     "GREETINGS",
+    "MONTH_NAMES",
     "TITLES",
     "Person",
     "are_person",
     "begins_foreign",
+    "is_date",
     "is_named_here",
     "persons_in",
     "seems_person",
@@ -32,6 +34,8 @@ __all__ = [
 _WORD = rf"(?<![\w'’-])[{UPPER}](?:[\w-]|['’](?=[{UPPER}])){{0,40}}"  # O'Neil is one, Sarah's is Sarah
 _PARTICLES = "de|van|von|der|den|ten|la|le|al|bin|di|da|dos|du|el"
 _RUN = re.compile(rf"{_WORD}(?:(?: (?:{_PARTICLES}))* {_WORD})*")
+MONTH_NAMES = word_set("may april june august")
+"""Months that are given names too; said after a relation without more they are the month."""
 TITLES = word_set("""
     dr mr mrs ms miss mx prof professor sir dame rev herr monsieur mme señor señora sr sra signor signora pan pani
     mevrouw meneer senhor senhora dott
@@ -86,6 +90,7 @@ _OWNERS = (
     r"(?:my|our|the user's|user's|mijn|m'n|onze|ons|meine?[nmrs]?|unsere?[nmrs]?|mon|ma|notre|mi|nuestr[oa]|mio|mia"
     r"|nostr[oa]|meu|minha|noss[oa]|mój|moja|moje|nasz|nasza)"
 )
+_NO_NAMES = (DAYS - MONTH_NAMES) | word_set("i it he she they we you the this that and but is was")
 _OWNER = re.compile(rf"\b{_OWNERS} $", re.IGNORECASE)
 _ALL_RELATIONS = {**{word: relation_of(word) for word in RELATIONS}, **FOREIGN_RELATIONS}
 _RELATION = "|".join(re.escape(word) for word in sorted(_ALL_RELATIONS, key=len, reverse=True))
@@ -111,7 +116,14 @@ _BEFORE = 48  # characters before a name, in which its relation is looked for
 _NEAR = 5  # words before a name, among which its relation is
 _TOKENS = re.compile(r"[\w-]+")
 _BREAK = re.compile(r"(?:^|[.!?:;\n] ?|[\"'“(]|- )$")
-_INITIAL = re.compile(rf"(?<!\w)[{UPPER}]\. $")
+_INITIAL = re.compile(rf"(?<!\w)(?:[{UPPER}]\. ?)+$")
+_AT = re.compile(
+    r"\b(?:live|lives|lived|living|move|moved|moving|flew|fly|flying|went|go|going|trip|drove|drive|travel\w*|born|based"
+    r"|arrived?|stay\w*|holidays?|vacation|weekend|stopped|landed|visit\w*|office|hotel|museum) (?:\w+ )?"
+    r"(?:in|to|at|from|near|around|via|through|into) $",
+    re.IGNORECASE,
+)
+_NO_MORE = re.compile(r"(?: \d|[.!?]|$)")
 _FIRST_LETTERS = re.compile(r"[^\W\d_]+")
 
 
@@ -152,10 +164,12 @@ def _person(text: str, match: re.Match[str]) -> Person | None:
         told = (relation, first if owner is None else owner.start(), first + len(name)) if is_told else ()
         return Person(words[1][0], end, text[words[1][0] : end], *told)
     related = _related_before(text, first)
-    if (len(words) > 1 and lower in TITLES) or (related is not None and _may_be_name(lower)):
+    if (len(words) > 1 and lower in TITLES) or (
+        related is not None and _may_be_name(lower) and not is_date(lower, text, end)
+    ):
         return Person(first, end, text[first:end], *_told_relation(related, first))
-    initial = _INITIAL.search(text, max(0, first - 3), first)
-    if initial is None and not are_person(text, first, end):
+    initial = _INITIAL.search(text, max(0, first - 9), first)
+    if initial is None and (not are_person(text, first, end) or (len(words) == 1 and _AT.search(text, 0, first))):
         return None
     first = first if initial is None else initial.start()
     return Person(first, end, text[first:end])
@@ -176,6 +190,11 @@ def are_person(text: str, start: int, end: int) -> bool:
     if is_doubtful_name(lower) or is_function_word(lower, in_latin=True):
         return bool(_DOES.match(text, end)) or bool(_WITH.search(before))
     return True
+
+
+def is_date(lower: str, text: str, end: int) -> bool:
+    """Whether a month that is a name too is the month: "I called my dad June 5th"."""
+    return lower in MONTH_NAMES and _NO_MORE.match(text, end) is not None
 
 
 def is_named_here(text: str, start: int, end: int) -> bool:
@@ -244,10 +263,8 @@ def _kin_of(word: str) -> str:
 
 def _may_be_name(lower: str) -> bool:
     """Whether a capitalised word after a relation can be a name: a given one, or none of grammar."""
-    return len(lower) > 1 and (is_given_name(lower) or not is_function_word(lower, in_latin=True)) and (
-        lower not in {"i", "it", "he", "she", "they", "we", "you", "the", "this", "that", "and", "but", "is", "was"}
-        and lower not in _MAKES
-    )  # fmt: skip
+    is_grammar = is_function_word(lower, in_latin=True) and not is_given_name(lower)
+    return len(lower) > 1 and not is_grammar and lower not in _NO_NAMES | _MAKES
 
 
 def _related_before(text: str, start: int) -> re.Match[str] | None:

@@ -39,9 +39,8 @@ def mentions_of(
     weight: int = 0,
 ) -> tuple[Mention, ...]:
     """Return the entities that a statement and its subjects name; see `mentions_among`."""
-    return mentions_among(
-        find_entities(text, [*finders, KnownNames([directory])]), subjects, directory, new_id, weight=weight
-    )
+    finds = find_entities(text, [*finders, KnownNames([directory], weight=weight)])
+    return mentions_among(finds, subjects, directory, new_id, weight=weight)
 
 
 def mentions_among(

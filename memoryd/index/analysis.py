@@ -40,6 +40,7 @@ _MARKS = "".join(chr(code) for code in range(0x300, 0xAC00) if unicodedata.categ
 _WORD = re.compile(rf"\w[\w{_MARKS}]*")
 _CJK = rf"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff{CLUSTERED}]"
 _CJK_RUN = re.compile(f"({_CJK}+)")
+LONE = 3  # characters of a run that is all of a query, and so no grammar: a name such as はな
 _CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*")
 
 
@@ -101,10 +102,12 @@ def analyse_query(text: str, *, is_english: bool = True) -> list[str]:
     if not text.isascii() or not is_english:
         words = [word for word in words if not is_function_word(word, in_latin=not is_english)]
     terms = stem_by_script(words)
-    for run in runs:
-        for part in content_of(run):
-            letters = _letters(part)
-            terms.extend(_pairs(letters) or letters)
+    parts = [part for run in runs for part in content_of(run)]
+    if not terms and not parts and len(runs) == 1 and len(runs[0]) <= LONE:
+        parts = runs
+    for part in parts:
+        letters = _letters(part)
+        terms.extend(_pairs(letters) or letters)
     return list(dict.fromkeys(terms))
 
 

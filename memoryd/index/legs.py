@@ -39,6 +39,7 @@ MOST_WINDOW_TERMS = 32  # of a question, the rarest first: more are compared wit
 RARE_SHARE = 0.9  # days that hold more of what is searched tell nothing apart …
 FEW = 10  # … where there is more than so much: of one memory the day may be all that answers
 FADE_DAYS = 3.0  # beyond the days that are named a memory's time counts e times less for so many
+BESIDE = 0.8  # of it, as soon as it is not the day itself (measured: .6 is no better)
 FORGOTTEN_DAYS = 30  # beyond which it counts nothing
 SAID = KIND_CODES[Kind.EPISODE]
 NO_TOKENS: NDArray[np.int8] = np.zeros((0, TOKEN_DIMENSIONS), dtype=np.int8)
@@ -234,6 +235,7 @@ class Pool:
         chosen = sorted(range(len(terms)), key=lambda n: -idf[n])[:MOST_WINDOW_TERMS]
         shares = self.shares_of(windows)
         total = self.lexical.copy()
+        share = np.where(self.trusted, np.float32(stats.vouched_share), np.float32(1))
         norms = self.index.postings.norms(stats, len(self._mask))
         for n in chosen:
             own = np.zeros((len(self) + 1, 1), dtype=np.float32)
@@ -241,7 +243,7 @@ class Pool:
                 counts = often.astype(np.float32)
                 own[self._places[documents], 0] = np.float32(idf[n] / mass) * counts / (counts + norms[documents])
             own = own[:-1]
-            total += (self.inherited(own, shares) - own)[:, 0]
+            total += share * (self.inherited(own, shares) - own)[:, 0]
         return total
 
     def matches(self, places: NDArray[np.int64], windows: Windows | None) -> Floats:
@@ -273,6 +275,8 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
     if question.least_trust:
         mask &= index.columns.trusts.view(count) >= question.least_trust
     lexical = index.windows.best(question.terms, stats, index.postings.score(question.terms, stats, count))
+    if stats.vouched_share > 1:
+        lexical[index.columns.trusts.view(count) > Trust.SANDBOX.weight] *= np.float32(stats.vouched_share)
     similarity = np.zeros(count, dtype=np.float32)
     similar = None
     bare = np.ones(count, dtype=np.bool_)
@@ -343,6 +347,7 @@ def _time(
     inside = int(np.count_nonzero(mask & (distance == 0)))
     judged = mask & trusted if (mask & trusted).any() else mask
     fits = np.where(distance <= FORGOTTEN_DAYS, np.exp(distance * np.float32(-1 / FADE_DAYS)), 0).astype(np.float32)
+    fits[distance > 0] *= np.float32(BESIDE)
     searched = int(np.count_nonzero(judged))
     if searched > FEW and np.count_nonzero(judged & (distance == 0)) >= RARE_SHARE * searched:
         return None

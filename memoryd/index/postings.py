@@ -57,6 +57,8 @@ class CorpusStats:
     """In how many texts each term of the query occurs."""
     unknown: float = 1.0
     """What a term counts that no text holds, in the mass of a query."""
+    vouched: tuple[int, ...] = ()
+    """In how many texts of higher trust than a sandbox's each term occurs; where `unknown` is 1 it is not asked."""
 
     def __add__(self, other: CorpusStats) -> CorpusStats:
         return CorpusStats(
@@ -88,7 +90,16 @@ class CorpusStats:
     @property
     def mass(self) -> float:
         """What the terms of the query weigh together."""
-        pairs = zip(self.idf, self.frequencies, strict=True)
+        return self._mass(self.frequencies)
+
+    @property
+    def vouched_share(self) -> float:
+        """By how much more a text of higher trust counts: the terms that sandboxes alone hold are unknown to it."""
+        vouched = self._mass(self.vouched) if self.vouched else 0.0
+        return self.mass / vouched if vouched else 1.0
+
+    def _mass(self, frequencies: Sequence[int]) -> float:
+        pairs = zip(self.idf, frequencies, strict=True)
         return sum(idf if often else self.unknown * idf for idf, often in pairs)
 
 

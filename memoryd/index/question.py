@@ -40,6 +40,8 @@ class Question:
     known_share: float = 1.0
     """How much of it the model can read, 0–1."""
     judged_share: float = 1.0
+    asks_first: bool = False
+    """Whether it asks since when something is so: of equals what was said first answers."""
     """How far what the model says of it is measured, 0–1: 1 for English, 0 where few of the words are whole to it."""
     also: tuple[int, int] | None = None
     """A document that is looked at whether or not it passes the filter: id() of its index, and its row."""

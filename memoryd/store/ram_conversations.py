@@ -152,6 +152,8 @@ class RamConversations:
             counts = stored.setdefault(message.owner, [0, 0, 0])
             counts[1] += 1
             counts[2] += len(message.content.encode())
+        for owner in {*self._working, *(one for one, _ in self._threads), *(one.owner for one in self._named.values())}:
+            stored.setdefault(owner, [0, 0, 0])
         sizes = [
             OwnerSize(owner.agent_id, owner.scope.user_id or "", owner.scope.chat_id or "", *counts)
             for owner, counts in stored.items()

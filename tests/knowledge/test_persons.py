@@ -12,6 +12,7 @@ from memoryd.entities.known_names import KnownNames
 from memoryd.entities.resolve import mentions_of
 from memoryd.knowledge.language.given_names import is_doubtful_name, is_given_name
 from memoryd.model.entity import EntityType, Form
+from memoryd.model.trust import Trust
 from tests.builders import memory
 
 FINDERS = (RegexFinder(),)
@@ -132,3 +133,24 @@ def test_given_names_are_told_from_words():
     assert not any(map(is_given_name, ("Volvo", "Netflix", "Redis", "table", "Kubernetes", "")))
     assert all(map(is_doubtful_name, ("May", "Will", "Paris", "Mercedes")))
     assert not any(map(is_doubtful_name, ("Lotte", "Bob", "Florence")))
+
+
+def test_what_a_sandbox_calls_a_person_makes_none_of_what_the_host_writes():
+    directory = Directory()
+    for text in ("Acme likes cheese", "Paris called her mother"):
+        mentions = mentions_of(text, (), directory, FINDERS, lambda: f"e{next(_ids)}", weight=Trust.SANDBOX.weight)
+        directory.add(memory(text, mentions=mentions, trust=Trust.SANDBOX))
+    made = mentions_of("I work at Acme in Paris", (), directory, FINDERS, lambda: "new", weight=Trust.HOST.weight)
+    assert {"Acme", "Paris"} == {mention.text for mention in made}
+    assert EntityType.PERSON not in {mention.type for mention in made}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I called my mother Sunday", "my brother Tuesday is busy", "I saw my dad June 5th", "I live in Florence",
+        "I moved to Austin", "We flew to Sydney yesterday",
+    ],
+)  # fmt: skip
+def test_no_day_and_no_place_is_a_person(text):
+    assert [] == [name for name, form in found(text) if form is Form.NAME]

@@ -228,7 +228,10 @@ class Gatherer:
             with self._ports.faults.spared("reading names"):
                 text = self._embedded.text
                 parts = [text[:MOST_READ], *([text[max(MOST_READ, len(text) - MOST_READ) :]] * (len(text) > MOST_READ))]
-                finders = [*self._ports.finders, KnownNames([people for _, people in places])]
+                finders = [
+                    *self._ports.finders,
+                    KnownNames([people for _, people in places], weight=self._caller.trust.weight),
+                ]
                 for found in (one for part in parts for one in find_entities(part, finders)):
                     named |= {(owner, root) for owner, people in places for root in meant_by(found.text, people)}
             self._names = frozenset(named)

@@ -18,7 +18,7 @@ from memoryd.domain.tombstones import tombstones_for
 from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import Naming, known_as
 from memoryd.errors import EntityNotFound, TrustTooLow
-from memoryd.index.analysis import analyse_query
+from memoryd.index.analysis import analyse
 from memoryd.knowledge.language.names import stands_in
 from memoryd.model import limits
 from memoryd.model.caller import Caller
@@ -74,7 +74,7 @@ async def _forget_said(
     name: str, unknown: EntityNotFound, caller: Caller, ports: Ports, now: datetime, *, dry_run: bool, erase: bool
 ) -> ForgottenPerson:
     """Erase what was said of somebody whom no memory names; `unknown` where nobody has said the name."""
-    if len(name) < LEAST_NAME or not analyse_query(name):
+    if len(name) < LEAST_NAME or not analyse(name):
         raise unknown
     each = [(owner, await said_of([name], owner, ports)) for owner in caller.visibility.owners]
     each = [(owner, said) for owner, said in each if said.trusts]
@@ -209,7 +209,7 @@ async def _with_name(names: Sequence[str], owner: Owner, ports: Ports) -> list[M
     likely = {
         memory.id: memory
         for name in names
-        for memory in index.with_words(analyse_query(name), limit=limits.MAX_NAMED_IDS)
+        for memory in index.with_words(list(dict.fromkeys(analyse(name))), limit=limits.MAX_NAMED_IDS)
     }
     return [
         memory async for memory in in_turns(likely.values()) if any(stands_in(name, memory.content) for name in names)

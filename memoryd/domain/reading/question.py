@@ -13,6 +13,7 @@ from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.traits import first_name
 from memoryd.knowledge.language.dates import days_named
+from memoryd.knowledge.language.open_days import opened
 from memoryd.knowledge.language.questions import asks_assistant, clauses, wanted_of
 from memoryd.model.embedding import TOKEN_DIMENSIONS, Embedded
 from memoryd.model.query import Filter
@@ -37,6 +38,11 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 """What asks with "how": it is not what is looked for, "How old am I?" not for an old car."""
+_ASKS_FIRST = re.compile(
+    r"\b(?:since when|how long (?:have|has|had|is|am|are)|when did (?:[\w']+ ){1,2}(?:first|start|begin|get|buy|move)"
+    r"|seit wann|wie lange|depuis (?:quand|combien)|desde cuándo|da quando|sinds wanneer)\b",
+    re.IGNORECASE,
+)
 _LETTERS = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _POSSESSIVE = re.compile(r"['’]s?$")
@@ -52,6 +58,7 @@ def read_question(
     entity_ids: frozenset[str] = frozenset(),
 ) -> Question:
     """Return what the indexes are asked."""
+    years = _years(indexes, now.date())
     judged_share = _latin_share(text) if embedded is None else _judged_share(text, embedded)
     terms = tuple(analyse_query(_ASKS.sub(" ", text), is_english=judged_share == 1))
     token_places = () if embedded is None else embedded.places
@@ -71,13 +78,14 @@ def read_question(
         tokens=tokens,
         token_terms=tuple(token_terms(text, token_places, terms)),
         clauses=tuple(_clauses(text, token_places)),
-        days=tuple(days_named(text, now.date(), _years(indexes, now.date()))),
+        days=tuple(opened(text, days_named(text, now.date(), years), now.date(), years)),
         speaker=_speaker(text, indexes),
         asks_assistant=asks_assistant(text),
         wanted=wanted_of(text),
         entity_ids=entity_ids,
         known_share=1.0 if embedded is None else embedded.known_share,
         judged_share=judged_share,
+        asks_first=_ASKS_FIRST.search(text) is not None,
     )
 
 

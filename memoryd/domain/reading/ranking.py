@@ -90,6 +90,8 @@ class Weights:
     """Less for a confidence of 0; in the order only."""
     recency: float = 0.005
     """More for a statement of just now, half of it after RECENT_DAYS; in the order only."""
+    first: float = 0.03
+    """More for the oldest of a scope where a question asks since when something is so; in the order only."""
 
 
 WEIGHTS = Weights()
@@ -145,7 +147,9 @@ def best_first(values: Floats, most: int) -> NDArray[np.int64]:
 
 def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats, weights: Weights = WEIGHTS) -> Ranked:
     """Return the documents of one or two scopes that may answer, with their relevance."""
-    stats = replace(stats, unknown=question.judged_share)
+    if question.judged_share < 1:
+        vouched = tuple(sum(each) for each in zip(*(_vouched(one, question.terms) for one in indexes), strict=True))
+        stats = replace(stats, unknown=question.judged_share, vouched=vouched)
     seeing = (
         max(weights.vector, weights.statement_vector) * question.known_share if question.vector is not None else 0.0
     )
@@ -178,6 +182,13 @@ def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats
     hints = _joined(_hints(pool, weights) for pool in pools)
     by_words = bonus + weights.words_alone * _joined(pool.words.astype(np.float64) for pool in pools)
     return Ranked(pools, relevance, place, tokens, guessed, clause, events, hints, by_words, starts)
+
+
+def _vouched(index: ScopeIndex, terms: Sequence[str]) -> tuple[int, ...]:
+    """Return in how many texts of higher trust than a sandbox's each term occurs."""
+    columns = index.columns
+    seen = columns.alive.view(index.count) & (columns.trusts.view(index.count) > Trust.SANDBOX.weight)
+    return index.postings.frequencies(terms, index.count, seen)
 
 
 def _near_best(first: Floats, pools: Sequence[Pool], seeing: float, weights: Weights) -> NDArray[np.int64]:
@@ -250,6 +261,9 @@ def _ordering(pool: Pool, weights: Weights) -> Floats:
     doubt = weights.doubt * (1 - columns.confidences.view()[pool.rows])
     age = np.maximum(to_us(pool.question.now) - columns.created.view()[pool.rows], 0) / (US_A_DAY * RECENT_DAYS)
     recent = np.where(pool.said, 0, weights.recency * np.exp2(-age))
+    if pool.question.asks_first and len(age):
+        span = float(age.max() - age.min())
+        recent = weights.first * (age - age.min()) / span if span else np.zeros(len(age))
     return recent - trust - doubt
 
 

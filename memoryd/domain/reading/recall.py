@@ -247,7 +247,7 @@ async def _names(text: str, caller: Caller, scopes: Scopes) -> frozenset[str]:
     named: set[str] = set()
     with scopes.ports.faults.spared("reading names"):
         seen = [(await scopes.people(owner)).seen_by(caller.reads_as(owner)) for owner in scopes.seen_by(caller)]
-        finds = find_entities(text[:MOST_READ], [*scopes.ports.finders, KnownNames(seen)])
+        finds = find_entities(text[:MOST_READ], [*scopes.ports.finders, KnownNames(seen, weight=caller.trust.weight)])
         for people in seen if finds else ():
             for root in {root for find in finds for root in meant_by(find.text, people)}:
                 named |= people.members(root)

@@ -216,16 +216,27 @@ def _of_named_first(hits: list[Found], named: Collection[str]) -> list[Found]:
     Return hits with what is stated of the user or of others below what is stated of those whom the question names.
 
     "Where does An live?" asks for nothing that I or my mother do, however alike it sounds. Among the first TOGETHER
-    only, and not where one of those who are named may be the user: "I'm An".
+    only, and not where one of those who are named may be the user: "I'm An". Nothing stands lower for what is of lower
+    trust than itself.
     """
     first = hits[:TOGETHER]
     theirs = [hit for hit in first if any(one.entity_id in named for one in hit.memory.mentions)]
-    if not theirs or any(_INTRODUCES.match(hit.memory.content) for hit in theirs):
+    if not theirs:
         return hits
-    others = [hit for hit in first if hit not in theirs and _is_of_another(hit.memory)]
-    least = min(hit.score for hit in theirs)
-    kept = [hit for hit in first if hit not in others]
-    return [*kept, *(replace(hit, score=min(hit.score, least)) for hit in others), *hits[TOGETHER:]]
+    best = max(theirs, key=lambda hit: hit.memory.trust.weight).memory.trust
+    if any(_INTRODUCES.match(hit.memory.content) and not best.outranks(hit.memory.trust) for hit in theirs):
+        return hits
+    ordered: list[Found] = []
+    behind: dict[str, list[Found]] = {}
+    for hit in first:
+        above = [one for one in theirs if not hit.memory.trust.outranks(one.memory.trust)]
+        if not above or hit in theirs or not _is_of_another(hit.memory):
+            ordered.append(hit)
+        else:
+            least = min(one.score for one in above)
+            behind.setdefault(above[-1].memory.id, []).append(replace(hit, score=min(hit.score, least)))
+    moved = [one for hit in ordered for one in (hit, *behind.get(hit.memory.id, ()))]
+    return [*moved, *hits[TOGETHER:]]
 
 
 _INTRODUCES = re.compile(r"(?:I'm|I am|My name is|Call me|They call me|I go by)\b", re.IGNORECASE)

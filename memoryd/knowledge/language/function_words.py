@@ -49,9 +49,13 @@ _OF = _sections()
 _HAN = re.compile(_any(_OF["han"]))
 _THAI = re.compile(_any(_OF["thai"]))
 _KANJI = re.compile(_any(_OF["kanji"]))
-_BEFORE = re.compile(f"^(?:{_any(_OF['hira'])})")
-_AFTER = re.compile(f"(?:{_any(_OF['hira'])})$")
+SHORT, LONG = 2, 60  # characters: of a Korean word that keeps its last one, and of hiragana that is looked at
+_BEFORE = re.compile(f"^(?:{_any(_OF['hira'])})+")
+_AFTER = re.compile(f"^(?:{_any(word[::-1] for word in _OF['hira'])})+")
+"""Of the letters from the last to the first."""
 _JOSA = re.compile(f"(?<=.)(?:{_any(_OF['josa'])})$")
+_SURE_JOSA = re.compile("(?<=.)[를을는에]$")
+"""Of a word of two syllables, of which the last is mostly its own: 사과, 회의, 수도."""
 _HANGUL_WORDS = frozenset(_OF["hangul"])
 _WORDS = frozenset(_OF["words"])
 _LATIN = frozenset(_OF["latin"])
@@ -71,7 +75,7 @@ def content_of(run: str) -> list[str]:
     if is_clustered(run):
         parts = _THAI.split(run)
     elif _HANGUL.search(run):
-        parts = [] if run in _HANGUL_WORDS else [_JOSA.sub("", run)]
+        parts = [] if run in _HANGUL_WORDS else [(_JOSA if len(run) > SHORT else _SURE_JOSA).sub("", run)]
         return [part for part in parts if part not in _HANGUL_WORDS]
     elif _KANA.search(run):
         parts = [part for one in _SCRIPTS.findall(run) for part in _japanese(one)]
@@ -84,8 +88,7 @@ def _japanese(part: str) -> list[str]:
     """Return what is left of a run of one script: of hiragana what stands between grammar."""
     if not _HIRAGANA.match(part):
         return _KANJI.split(part)
-    for pattern in (_BEFORE, _AFTER):
-        shorter = pattern.sub("", part)
-        while shorter != part:
-            part, shorter = shorter, pattern.sub("", shorter)
+    if len(part) > LONG:
+        return [part]  # nobody writes so much without a kanji
+    part = _AFTER.sub("", _BEFORE.sub("", part)[::-1])[::-1]
     return [part] if len(part) > 1 else []

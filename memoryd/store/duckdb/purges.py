@@ -129,10 +129,16 @@ def sizes_of_owners(read: Rows, agent_id: str, limit: int) -> OwnerSizes:
         f" sum(strlen(content)) AS size FROM {table} WHERE ? IN ('', agent_id) GROUP BY ALL"
         for n, table in enumerate(("memories", "messages"))
     ]
+    parts += [
+        f"SELECT agent_id, coalesce(user_id, ''), coalesce(chat_id, ''), 0, 0, 0 FROM {table}"
+        " WHERE ? IN ('', agent_id) GROUP BY ALL"
+        for table in OWNED
+        if table not in {"memories", "messages"}
+    ]
     found = read(
         "SELECT agent_id, user_id, chat_id, sum(memories)::BIGINT, sum(messages)::BIGINT, sum(size)::BIGINT AS size,"
         f" count(*) OVER () FROM ({' UNION ALL '.join(parts)}) GROUP BY agent_id, user_id, chat_id"
         f" ORDER BY size DESC, agent_id, user_id, chat_id LIMIT {int(limit)}",
-        [agent_id, agent_id],
+        [agent_id] * len(parts),
     )
     return OwnerSizes(tuple(OwnerSize(*row[:-1]) for row in found), found[0][-1] if found else 0)
