@@ -123,7 +123,7 @@ def test_a_renewed_certificate_is_taken_up_without_a_restart(folder):
     ("config", "says"),
     [
         ('[tcp]\nlisten = "127.0.0.1:1"\n', "needs TLS"),
-        ('[tcp]\nlisten = "nowhere"\n', "write host:port"),
+        ('[tcp]\nlisten = "nowhere"\ncertificate_file = "/no/c"\nkey_file = "/no/k"\n', "write host:port"),
         ('[tcp]\nlisten = "127.0.0.1:1"\ncertificate_file = "/no/c"\nkey_file = "/no/k"\n', "/no/c cannot be read"),
         ('[sandbox]\ndirectory = "/dev/null/x"\n', "sandbox.directory"),
         ('[shared]\nsocket = "/dev/null/x/s"\n', "shared.socket"),

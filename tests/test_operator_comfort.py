@@ -226,7 +226,7 @@ def test_a_repr_says_what_is_not_the_default():
     assert "delete_time" not in repr(made)
     assert len(repr(made)) < 300
     assert "tags=('hot',)" in repr(made)
-    assert "Draft(content='x')" == repr(Draft(content="x"))
+    assert "expires_days" in repr(Draft(content="x"))  # by that of a draft are requests known that old daemons noted
 
 
 def test_a_refusal_says_what_the_grant_allows_and_whom_to_ask(daemon):

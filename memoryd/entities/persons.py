@@ -8,7 +8,7 @@ word too and nothing personal is said of it. A title or a relation before a name
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memoryd.knowledge.claims.attributes import PROFESSION_PATTERN
@@ -149,27 +149,35 @@ def persons_in(text: str) -> Iterator[Person]:
 
 def _person(text: str, match: re.Match[str]) -> Person | None:
     words = [(match.start() + one.start(), one.group()) for one in re.finditer(r"\S+", match.group())]
-    end = match.end()
     starts = _BREAK.search(text, max(0, match.start() - 2), match.start()) is not None
     if starts and words[0][1].lower() in GREETINGS:
         return None  # "Hi Claude": who is greeted is the one who reads
     while starts and len(words) > 1 and _is_start(words[0][1], words[1][1]):
         words = words[1:]
+    if len(words) > 1 and _kin_of(words[0][1].lower()):
+        return _of_kin(text, words, match.end())
+    return _named(text, words[0][0], match.end(), words[0][1].lower(), is_one=len(words) == 1)
+
+
+def _of_kin(text: str, words: Sequence[tuple[int, str]], end: int) -> Person:
+    """Return who is named after a relation with a capital: "Grandma Teodora", "Meine Frau Jutta"."""
     first, name = words[0]
-    lower = name.lower()
-    if len(words) > 1 and _kin_of(lower):
-        relation = _kin_of(lower)
-        owner = _OWNER.search(text, max(0, first - 20), first)
-        is_told = owner is not None or lower not in FOREIGN_RELATIONS
-        told = (relation, first if owner is None else owner.start(), first + len(name)) if is_told else ()
-        return Person(words[1][0], end, text[words[1][0] : end], *told)
+    owner = _OWNER.search(text, max(0, first - 20), first)
+    is_told = owner is not None or name.lower() not in FOREIGN_RELATIONS
+    start = first if owner is None else owner.start()
+    told = (_kin_of(name.lower()), start, first + len(name)) if is_told else ()
+    return Person(words[1][0], end, text[words[1][0] : end], *told)
+
+
+def _named(text: str, first: int, end: int, lower: str, *, is_one: bool) -> Person | None:
+    """Return who is named by a title, after a relation, or by a given name."""
     related = _related_before(text, first)
-    if (len(words) > 1 and lower in TITLES) or (
-        related is not None and _may_be_name(lower) and not is_date(lower, text, end)
-    ):
+    is_related = related is not None and _may_be_name(lower) and not is_date(lower, text, end)
+    if is_related or (not is_one and lower in TITLES):
         return Person(first, end, text[first:end], *_told_relation(related, first))
     initial = _INITIAL.search(text, max(0, first - 9), first)
-    if initial is None and (not are_person(text, first, end) or (len(words) == 1 and _AT.search(text, 0, first))):
+    is_place = is_one and _AT.search(text, max(0, first - _BEFORE), first) is not None
+    if initial is None and (is_place or not are_person(text, first, end)):
         return None
     first = first if initial is None else initial.start()
     return Person(first, end, text[first:end])

@@ -97,8 +97,8 @@ class Outcome(OpenEnum):
 _SOURCE_NAMES = ("speaker", "channel", "thread_id", "session_id")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Source(ShortRepr):
+@dataclass(frozen=True, slots=True)
+class Source:
     """Who stated a memory and where: a claim of the caller."""
 
     speaker: str = ""
@@ -241,8 +241,8 @@ class Memory(ShortRepr):
         return self if state is self.state else replace(self, state=state)
 
 
-@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
-class Draft(ShortRepr):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
     """A statement that is offered: what the caller may say of a memory, checked and in NFC."""
 
     content: str

@@ -1,4 +1,8 @@
-"""A repr for people: of a value with many fields only those that say something."""
+"""
+A repr for people: of a value with many fields only those that say something.
+
+Not for what a caller asks with: the first form of payload hashes, which stores hold, is made of its repr.
+"""
 
 from __future__ import annotations
 

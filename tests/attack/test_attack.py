@@ -45,7 +45,7 @@ caged = pytest.mark.skipif(bool(cage.why_not()), reason=cage.why_not() or "can b
 def attack(name: str, directory: str, **facts) -> dict:
     """Run an attack in a cage and return what came of it."""
     command = [sys.executable, "-m", "tests.attack.intruder", name, directory, json.dumps(facts)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3 * PATIENCE_S, check=False, cwd=ROOT)
     assert 0 == done.returncode, done.stderr
     return json.loads(done.stdout)
 
