@@ -248,3 +248,14 @@ def test_check_names_a_zone_that_there_is_not_and_goes_on(folder):
     faults = json.loads(told.stdout)["faults"]
     assert (78, 2) == (told.returncode, len(faults))
     assert "schedule.timezone is 'Mars'" in faults[0]
+
+
+def test_check_finds_a_path_too_long_and_toml_too_deep_and_shows_no_escape(folder):
+    config = folder / "c.toml"
+    config.write_text('["\\u001b[31mx"]\na = 1\n')
+    told = admin("check", "--quiet", "--config", config, "--data-dir", folder / "data", "--socket", f"/{'s' * 200}")
+    assert (78, False) == (told.returncode, "\x1b" in told.stderr)
+    assert "longer than 107 bytes" in told.stderr
+    config.write_text("a = " + "[" * 5000)
+    told = admin("check", "--quiet", "--config", config, "--data-dir", folder / "data")
+    assert (78, True) == (told.returncode, "is not TOML" in told.stderr)

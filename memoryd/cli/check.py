@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 from zoneinfo import ZoneInfoNotFoundError
 
-from memory_cli.output import as_json, size
+from memory_cli.output import as_json, one_line, size
 
 from memoryd.cli.places import config_path, places_of, with_places
 from memoryd.daemon.config import Config
 from memoryd.daemon.config_file import read_config
 from memoryd.daemon.config_key import ConfigError
 from memoryd.errors import EXIT_REFUSED, StartupError
+from memoryd.identity.socket_lease import check_length
 from memoryd.paths import Places, open_to_others
 
 __all__ = ["add_check_command"]
@@ -88,6 +89,8 @@ def _check(args: argparse.Namespace) -> int:
     _rest(config, faults)
     with faults.noting():
         seen["database"] = _database(args, config, places)
+    with faults.noting():
+        check_length(places.socket)
     warning = open_to_others(places.database.parent)
     for name, said in seen.items():
         if said:
@@ -100,7 +103,7 @@ def _check(args: argparse.Namespace) -> int:
     sys.stdout.flush()
     if not args.json:
         for said in faults.said:
-            print(f"memoryd: {with_places(said, args)}", file=sys.stderr)
+            print(f"memoryd: {one_line(with_places(said, args))}", file=sys.stderr)
     return faults.exit_code
 
 

@@ -209,7 +209,7 @@ def run(argv: Sequence[str]) -> int:
     except StartupError as refusal:
         return _tell(with_places(str(refusal), args), refusal.exit_code, in_json=in_json, reason="REFUSED_TO_START")
     except MemorydError as error:
-        error.message = with_places(error.message, args)
+        error.message = with_places(error.message, args).replace("name another endpoint", "name its --socket")
         return _tell(error, EXIT_USAGE if isinstance(error, InvalidArgument) else 1, in_json=in_json)
     except KeyboardInterrupt:
         return 130

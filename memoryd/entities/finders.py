@@ -153,10 +153,12 @@ class RegexFinder:
             relation = relation_of(match["relation"])
             found.append(Find(*match.span(), relation, Form.RELATION, EntityType.PERSON, WRITTEN))
         found += _finds_of(persons_in(text), found)
+        taken = bytearray(len(text))
+        for one in found:
+            if one.form is Form.NAME:
+                taken[one.start : one.end] = b"\1" * (one.end - one.start)
         for name in words_of(text).names:
-            if begins_foreign(text, name.start, name.end) or any(
-                one.form is Form.NAME and one.start < name.end and name.start < one.end for one in found
-            ):
+            if begins_foreign(text, name.start, name.end) or any(taken[name.start : name.end]):
                 continue
             if name.end > name.start and name.text not in _NO_ENTITIES and len(name.text) > 1:
                 written = text[name.start : name.end]

@@ -16,7 +16,7 @@ from memoryd.knowledge.language.function_words import is_function_word
 from memoryd.knowledge.language.given_names import is_doubtful_name, is_given_name
 from memoryd.knowledge.language.relations import FOREIGN_RELATIONS, RELATION_PATTERN, RELATIONS, relation_of
 from memoryd.knowledge.language.stems import word_set
-from memoryd.knowledge.language.words import DAYS, NO_NAMES, UPPER
+from memoryd.knowledge.language.words import DAYS, GRAMMAR, NO_NAMES, UPPER
 
 __all__ = [
     "GREETINGS",
@@ -271,7 +271,7 @@ def _kin_of(word: str) -> str:
 
 def _may_be_name(lower: str) -> bool:
     """Whether a capitalised word after a relation can be a name: a given one, or none of grammar."""
-    is_grammar = is_function_word(lower, in_latin=True) and not is_given_name(lower)
+    is_grammar = (lower in GRAMMAR or is_function_word(lower, in_latin=True)) and not is_given_name(lower)
     return len(lower) > 1 and not is_grammar and lower not in _NO_NAMES | _MAKES
 
 

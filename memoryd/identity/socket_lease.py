@@ -9,13 +9,21 @@ from pathlib import Path
 
 from memoryd.errors import StartupError
 
-__all__ = ["SocketLease", "SocketRefused"]
+__all__ = ["SocketLease", "SocketRefused", "check_length"]
 
 MAX_PATH_BYTES = 107  # sun_path of unix(7), less its final zero
 
 
 class SocketRefused(StartupError):
     """The socket cannot be taken; the message says why and what to do."""
+
+
+def check_length(path: Path, key: str = "--socket") -> None:
+    """Raise SocketRefused for a path that no socket can have."""
+    if len(os.fsencode(path.absolute())) > MAX_PATH_BYTES:
+        raise SocketRefused(
+            f"the socket path {path.absolute()} is longer than {MAX_PATH_BYTES} bytes; name a shorter one with {key}"
+        )
 
 
 class SocketLease:
@@ -33,10 +41,7 @@ class SocketLease:
         """
         self._mode = mode
         self.path = path.absolute()
-        if len(os.fsencode(self.path)) > MAX_PATH_BYTES:
-            raise SocketRefused(
-                f"the socket path {self.path} is longer than {MAX_PATH_BYTES} bytes; name a shorter one with {key}"
-            )
+        check_length(self.path, key)
         try:
             if not self.path.parent.exists():
                 self.path.parent.mkdir(mode=0o700, parents=True)

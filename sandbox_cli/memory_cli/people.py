@@ -177,7 +177,8 @@ def _tell_one(receipt: Any, preview: Any, *, with_messages: bool) -> None:
     for item in receipt.purged_ids:
         print(f"  {lines.get(item, item)}")
     if receipt.mentioning_ids:
-        print(f"left: {count_of(len(receipt.mentioning_ids))} that only mention the name, or one like it:")
+        left = len(receipt.mentioning_ids)
+        print(f"left: {count_of(left)} that only {'mentions' if left == 1 else 'mention'} the name, or one like it:")
         for item in receipt.mentioning_ids:
             print(f"  {lines.get(item, item)}")
     _tell_said(receipt, with_messages=with_messages)

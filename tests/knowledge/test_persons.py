@@ -80,6 +80,7 @@ NOBODY = [
     "Will you remind me?",
     "An electrician came",
     "Christmas Eve is quiet here",
+    "Where did I buy it?",
 ]
 
 
@@ -149,7 +150,7 @@ def test_what_a_sandbox_calls_a_person_makes_none_of_what_the_host_writes():
     "text",
     [
         "I called my mother Sunday", "my brother Tuesday is busy", "I saw my dad June 5th", "I live in Florence",
-        "I moved to Austin", "We flew to Sydney yesterday",
+        "I moved to Austin", "We flew to Sydney yesterday", "My sister Where sings", "My boss What shouts",
     ],
 )  # fmt: skip
 def test_no_day_and_no_place_is_a_person(text):
