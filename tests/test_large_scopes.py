@@ -79,7 +79,8 @@ async def test_a_large_scope_is_searched_by_words_first_and_then_by_all(folder, 
 
 @pytest.mark.parametrize("with_tokens", [True, False])
 async def test_what_changes_while_vectors_come_keeps_its_own(folder, small_is_large, with_tokens):
-    made = [replace(entry(f"tea number {n}"), tokens=bytes([n + 1]) * 128 * 20) for n in range(60)]
+    some = [entry(f"tea number {n}") for n in range(60)]
+    made = [replace(one, tokens=bytes([n + 1]) * 128 * 20, windows=bytes([n + 1]) * 64) for n, one in enumerate(some)]
     store = await stored(folder, made)
     held = Held(store)
     indexes = indexes_over(held, budget_bytes=1 << 30 if with_tokens else 110_000)  # with room for all, or for half
@@ -113,6 +114,8 @@ async def test_what_changes_while_vectors_come_keeps_its_own(folder, small_is_la
         assert np.allclose(one.vector, whole.vectors.row(whole.row_of(one.memory.id)), atol=1e-4)
     for one in (made[0], *made[4:]):
         assert (one.tokens if with_tokens else b"") == whole.tokens.row(whole.row_of(one.memory.id))
+        assert one.windows == whole.window_vectors.row(whole.row_of(one.memory.id))
+    assert b"" == whole.tokens.row(whole.row_of(embedded.id)) == whole.window_vectors.row(whole.row_of(embedded.id))
     await store.close()
 
 

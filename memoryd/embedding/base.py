@@ -91,12 +91,13 @@ class Embedder(Protocol):
         ...
 
     async def documents(
-        self, texts: Sequence[str], *, caller: Hashable, background: bool = False
+        self, texts: Sequence[str], *, caller: Hashable, background: bool = False, whole: bool = True
     ) -> list[Embedded | None]:
         """
         Return each text as the model sees it, in order; None where there is no model.
 
-        Callers take turns; what is done in the background comes after all of them. Raises Unavailable.
+        Of long texts with their later windows, if they are wanted `whole`. Callers take turns; what is done in the
+        background comes after all of them. Raises Unavailable.
         """
         ...
 
@@ -160,6 +161,7 @@ class NoEmbedder:
         *,
         caller: Hashable,  # noqa: ARG002
         background: bool = False,  # noqa: ARG002
+        whole: bool = True,  # noqa: ARG002
     ) -> list[Embedded | None]:
         """There are no vectors."""
         return [None] * len(texts)

@@ -18,13 +18,15 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, islice
 from typing import Any
 
+import numpy as np
 from cachetools import LRUCache
 
 from memoryd.embedding.base import Encoder, TokenEncoder
+from memoryd.embedding.windows import codes_of, later_windows
 from memoryd.errors import MemorydError, TextRefused, Unavailable
 from memoryd.model.embedding import Embedded
 
@@ -133,11 +135,16 @@ class ScheduledEmbedder:
         self._remembered.clear()
 
     async def documents(
-        self, texts: Sequence[str], *, caller: Hashable, background: bool = False
+        self, texts: Sequence[str], *, caller: Hashable, background: bool = False, whole: bool = True
     ) -> list[Embedded | None]:
         """Return one a text, in order; see Embedder.documents."""
+        if not texts:
+            return []
+        later = [later_windows(text) if whole else [] for text in texts]
         lines = self._background if background else self._lines
-        return await self._submit(texts, lines, caller) if texts else []
+        made = await self._submit([*texts, *chain.from_iterable(later)], lines, caller)
+        rest = iter(made[len(texts) :])
+        return [_with_windows(one, list(islice(rest, len(some)))) for one, some in zip(made, later, strict=False)]
 
     async def ping(self) -> None:
         """Return when a worker has embedded something; of an endpoint elsewhere, when the workers live."""
@@ -299,6 +306,11 @@ class ScheduledEmbedder:
     @staticmethod
     def _fail(job: _Job, error: Exception) -> None:
         _post(job, lambda future: future.set_exception(error))
+
+
+def _with_windows(first: Embedded | None, later: Sequence[Embedded | None]) -> Embedded | None:
+    vectors = [one.vector for one in later if one is not None]
+    return first if first is None or not vectors else replace(first, windows=codes_of(np.stack(vectors)))
 
 
 def _post(job: _Job, settle: Callable[[asyncio.Future[Any]], None]) -> None:

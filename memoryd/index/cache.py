@@ -371,7 +371,8 @@ class ScopeIndexes:
     def are_large(indexes: Sequence[ScopeIndex]) -> bool:
         """Whether a search of these indexes takes so long that others would feel it on the event loop."""
         tokens = sum(index.tokens.nbytes for index in indexes)
-        return sum(index.count for index in indexes) > ON_LOOP or tokens > ON_LOOP_TOKEN_BYTES
+        vectors = sum(index.count + len(index.window_vectors) for index in indexes)
+        return vectors > ON_LOOP or tokens > ON_LOOP_TOKEN_BYTES
 
     async def run(self, indexes: Sequence[ScopeIndex], search: Callable[[], T]) -> T:
         """Run a search of these indexes: small ones on the loop, large ones in the search pool."""

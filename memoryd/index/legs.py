@@ -226,6 +226,11 @@ class Pool:
         some = np.flatnonzero(wanted[:-1])
         self.similarity[some] = self.similar.exact(self.rows[some])
 
+    def are_later(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of some are nearest by a window of theirs whose tokens are not known."""
+        rows = self.rows[places]
+        return self.similar.are_later(rows) if self.similar is not None else np.zeros(len(rows), dtype=np.bool_)
+
     def with_window_words(self, stats: CorpusStats, windows: Windows) -> Floats:
         """Return BM25 with what each document inherits, term by term."""
         terms, idf = self.question.terms, stats.idf
@@ -281,7 +286,7 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
     similar = None
     bare = np.ones(count, dtype=np.bool_)
     if question.vector is not None and index.vectors is not None:
-        similar = index.vectors.compare(question.vector, count)
+        similar = index.window_vectors.with_those(index.vectors.compare(question.vector, count), question.vector)
         similarity = similar.values
         bare = index.vectors.bare(count)
     # of higher trust than a sandbox's: what is not must not change how they are found

@@ -41,6 +41,8 @@ class Loading:
         self.keys: list[tuple[int, str]] = []
         """By document, of those that have one that is not their id."""
         self.tokens: list[bytes] = []
+        self.window_vectors: dict[int, bytes] = {}
+        """By document, of those that are long: the vectors of their later windows."""
         self.record_piece = bytearray()
         self.record_lengths = [np.zeros(0, dtype=np.int64)]
         self._dimensions = dimensions
@@ -64,6 +66,7 @@ class Loading:
         named = enumerate(zip(batch.keys, batch.ids, strict=True), self.count)
         self.keys += [(document, key) for document, (key, one) in named if key and key != one]
         self.tokens += batch.tokens if batch.tokens is not None and self._with_tokens else [b""] * size
+        self.window_vectors.update((self.count + place, codes) for place, codes in batch.windows)
         self.record_piece += b"".join(batch.records)
         self.record_lengths.append(np.fromiter(map(len, batch.records), dtype=np.int64, count=size))
         self._ids.append(numbers_of(batch.ids))
@@ -134,6 +137,7 @@ def batch_of(entries: Sequence[Entry], *, dimensions: int, fingerprint: str) -> 
         terms=[entry.terms for entry in entries],
         vectors=_vectors_of(entries, dimensions, fingerprint),
         tokens=[entry.tokens if entry.fingerprint == fingerprint else b"" for entry in entries],
+        windows=[(n, e.windows) for n, e in enumerate(entries) if e.windows and e.fingerprint == fingerprint],
     )
 
 

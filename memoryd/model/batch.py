@@ -82,6 +82,8 @@ class Batch:
     """Shape (n, dimensions), zeros for what has none of the model in use; None: `Snapshot.read_vectors` gives them."""
     tokens: Sequence[bytes] | None = None
     """The vectors of the tokens of each; None as there."""
+    windows: Sequence[tuple[int, bytes]] = ()
+    """By place: the vectors of the later windows of those that are long (`model.embedding`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,3 +96,5 @@ class VectorBatch:
     """Shape (n, dimensions), each of length 1."""
     tokens: Sequence[bytes]
     """The vectors of the tokens of each; empty where there are none, or they are not wanted."""
+    windows: Sequence[tuple[int, bytes]] = ()
+    """Vectors of later windows, each with the order of whose they are, who may come in several."""

@@ -59,6 +59,8 @@ class Entry:
     """What made the vector; vectors of two fingerprints are never compared."""
     tokens: bytes = b""
     """The vectors of its tokens, made with the vector: see `model.embedding`; empty where there are none."""
+    windows: bytes = b""
+    """The vectors of its later windows, as there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,11 +73,14 @@ class Embedding:
     """Shape (dimensions,), of length 1."""
     fingerprint: str
     tokens: bytes = b""
-    """As in Entry."""
+    windows: bytes = b""
+    """Both as in Entry."""
 
     def given_to(self, entry: Entry) -> Entry:
         """Return an entry with these vectors in place of its own."""
-        return replace(entry, vector=self.vector, fingerprint=self.fingerprint, tokens=self.tokens)
+        return replace(
+            entry, vector=self.vector, fingerprint=self.fingerprint, tokens=self.tokens, windows=self.windows
+        )
 
 
 @dataclass(frozen=True, slots=True)

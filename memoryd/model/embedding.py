@@ -27,3 +27,8 @@ class Embedded:
     """Of each token: its first character and the one after its last."""
     known_share: float = 1.0
     """How much of the text the model can read, 0–1: less where its vocabulary has only single letters for it."""
+    windows: bytes = b""
+    """
+    Vectors of the later windows of a long text: codes of int8, for each window as many as the vector has dimensions,
+    to be divided by their length. Of a text that is not long there are none.
+    """

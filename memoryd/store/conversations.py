@@ -175,8 +175,14 @@ class ConversationStore(Protocol):
         """Return at most limit sessions that wait to be learnt from, of all owners, by a key past the given one."""
         ...
 
-    async def messages_past(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
-        """Return at most limit messages, of all owners, by number past the given one; fewer where they are long."""
+    async def messages_past(
+        self, after: int, *, limit: int, until: int | None = None, above_bytes: int = 0
+    ) -> list[tuple[int, Message]]:
+        """
+        Return at most limit messages, of all owners, by number past the given one; fewer where they are long.
+
+        Of those up to `until` that take more than so many bytes.
+        """
         ...
 
     async def first_said_past(self, after: int, *, limit: int) -> list[FirstSaid]:

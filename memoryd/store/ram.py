@@ -385,7 +385,7 @@ def _entries_after(known: dict[str, Entry], change: ChangeSet) -> dict[str, Entr
                 recall_count=old.memory.recall_count,
                 trusted_recall_time=old.memory.trusted_recall_time,
             )
-            entries[memory.id] = Entry(memory, entry.terms, old.vector, old.fingerprint, old.tokens)
+            entries[memory.id] = replace(old, memory=memory, terms=entry.terms)
     for embedding in change.embeddings:
         known_as = entries.get(embedding.memory_id)
         if known_as is not None:

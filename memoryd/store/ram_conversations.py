@@ -177,7 +177,7 @@ class RamConversations:
                 del self._cursors[other]
             if others:
                 for number, entry in self._messages.items():
-                    self._messages[number] = replace(entry, vector=None, fingerprint="", tokens=b"")
+                    self._messages[number] = replace(entry, vector=None, fingerprint="", tokens=b"", windows=b"")
             self._cursors[name] = value
 
     def on_episodes(self, callback: Callable[[Applied], None]) -> None:
@@ -328,8 +328,14 @@ class RamConversations:
         found = ((repr(key), one) for key, one in self._sessions.items() if one.state is SessionState.PENDING)
         return sorted((key, one) for key, one in found if key > after)[:limit]
 
-    async def messages_past(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
-        return [(number, message) for number, message in sorted(self._said.items()) if number > after][:limit]
+    async def messages_past(
+        self, after: int, *, limit: int, until: int | None = None, above_bytes: int = 0
+    ) -> list[tuple[int, Message]]:
+        return [
+            (number, message)
+            for number, message in sorted(self._said.items())
+            if number > after and (until is None or number <= until) and message.text_bytes > above_bytes
+        ][:limit]
 
     async def first_said_past(self, after: int, *, limit: int) -> list[FirstSaid]:
         found: dict[object, FirstSaid] = {}

@@ -115,7 +115,7 @@ class RecentChanges:
         applied = replace(applied, change=change)
         rows = len(change.entities) + len(change.tombstones) + len(change.lift) + len(change.embeddings)
         size = BYTES_A_CHANGE + rows * BYTES_A_ROW + sum(map(_bytes_of, (*change.inserts, *change.updates)))
-        size += sum(embedding.vector.nbytes for embedding in change.embeddings)
+        size += sum(one.vector.nbytes + len(one.tokens) + len(one.windows) for one in change.embeddings)
         self._number += 1
         self._kept[self._number] = (owner, applied, size)
         self._of.setdefault(owner, deque()).append(self._number)
@@ -140,6 +140,6 @@ def _latest(*times: datetime | None) -> datetime | None:
 
 
 def _bytes_of(entry: Entry) -> int:
-    vector = 0 if entry.vector is None else entry.vector.nbytes
+    vectors = (0 if entry.vector is None else entry.vector.nbytes) + len(entry.tokens) + len(entry.windows)
     names = len(entry.memory.mentions) * BYTES_A_MENTION
-    return BYTES_AN_ENTRY + len(entry.memory.content) + len(entry.terms) + vector + names
+    return BYTES_AN_ENTRY + len(entry.memory.content) + len(entry.terms) + vectors + names

@@ -295,7 +295,7 @@ def garbage(facts: dict[str, Any]) -> dict[str, Any]:
 def flood(facts: dict[str, Any]) -> dict[str, Any]:
     """Offer batches of statements as fast as it can, for so many seconds."""
     ends: Counter[str] = Counter()
-    with client(timeout_s=PATIENCE_S) as memory:
+    with client(timeout_s=3 * PATIENCE_S) as memory:
         end = time.monotonic() + facts["seconds"]
         n = 0
         while time.monotonic() < end:

@@ -3,7 +3,7 @@ A vector for every message, in the background.
 
 How far it has come is a number in the store, written with the vectors themselves: a restart goes on where it was, and
 nothing waits in memory. After a change of model it begins again; until its turn has come a message is found by its
-words.
+words. Where no message waits for its vector, long ones get those of their later windows, as far as another number says.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import accumulate
 
 from memoryd.domain.ports import Ports
+from memoryd.embedding.windows import LONG_BYTES, later_windows
 from memoryd.errors import Contended, MemorydError, TextRefused
 from memoryd.index.analysis import embedded_text
 from memoryd.model.change import ChangeSet, ConversationChange, Embedding
@@ -28,6 +30,7 @@ PAGE = 128  # messages of one transaction
 PART = 32  # messages that are embedded together
 IDLE_S = 30.0  # so late is something noticed that another daemon appended
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0  # where nothing can be embedded or written now
+LONG_PAGE, LONG_CHARACTERS = 8, 32_768  # long messages of one transaction, or one that is longer
 MOST_CHARACTERS = 4096  # of a message: beyond the window of any model here, and tokenising more takes long
 LINE = "messages"  # the caller by whose name the texts wait
 
@@ -41,10 +44,16 @@ class MessageEmbedder:
         self._clock = clock
         self._tell = tell
         self.fault = ""
+        self._looked_at = 0
+        """Up to which number no message is long that has no later windows."""
 
     @property
     def _name(self) -> str:
         return f"messages:{self._ports.embedder.fingerprint}"
+
+    @property
+    def _windows_name(self) -> str:
+        return f"windows:{self._ports.embedder.fingerprint}"
 
     async def pending(self) -> int:
         """Return how many messages wait for a vector; 0 where there is no model."""
@@ -61,7 +70,7 @@ class MessageEmbedder:
         pause_s = FIRST_PAUSE_S
         while True:
             try:
-                went_on = await self.step()
+                went_on = await self.step() or await self.step_of_long()
                 self.fault, lag.is_held = "", False
                 if went_on:
                     pause_s = FIRST_PAUSE_S
@@ -93,36 +102,68 @@ class MessageEmbedder:
         messages = [message for _, message in page]
         parts = [messages[n : n + PART] for n in range(0, len(messages), PART)]
         embedded = [one for made in await asyncio.gather(*map(self._vectors, parts)) for one in made]
-        fingerprint = ports.embedder.fingerprint
-        made: dict[Owner, list[Embedding]] = {}
-        for message, found in zip(messages, embedded, strict=True):
-            if found is not None:
-                key = message_key(message.thread_id, message.seq)
-                one = Embedding(message.owner, key, found.vector, fingerprint, found.tokens)
-                made.setdefault(message.owner, []).append(one)
-        changes = [
-            ChangeSet(conversation=ConversationChange(owner, embeddings=tuple(some), embedded_after=after))
-            for owner, some in made.items()
-        ]
         moved = ChangeSet(cursors={self._name: page[-1][0]}, cursors_before={self._name: after})
         try:
-            await ports.store.commit(*changes, moved)
+            await ports.store.commit(*self._changes(messages, embedded, after), moved)
         except Contended:  # another daemon has made these vectors meanwhile
             return True
         ports.lag.done((message.owner for message in messages), max(0, ports.lag.waiting - len(page)))
         ports.lag.rate = 0.5 * ports.lag.rate + 0.5 * len(page) / max(1e-3, time.perf_counter() - began)
         return True
 
+    def _changes(self, messages: Sequence[Message], embedded: Sequence[Embedded | None], after: int) -> list[ChangeSet]:
+        """Return what gives messages past a number their vectors, by owner."""
+        made: dict[Owner, list[Embedding]] = {}
+        fingerprint = self._ports.embedder.fingerprint
+        for message, found in zip(messages, embedded, strict=True):
+            if found is not None:
+                key = message_key(message.thread_id, message.seq)
+                one = Embedding(message.owner, key, found.vector, fingerprint, found.tokens, found.windows)
+                made.setdefault(message.owner, []).append(one)
+        return [
+            ChangeSet(conversation=ConversationChange(owner, embeddings=tuple(some), embedded_after=after))
+            for owner, some in made.items()
+        ]
+
+    async def step_of_long(self) -> bool:
+        """Give the next long messages the vectors of their later windows; False if there are none."""
+        store = self._ports.store
+        known, until = await store.cursor(self._windows_name), await store.cursor(self._name) or 0
+        after = max(known or 0, self._looked_at)
+        page = await store.messages_past(after, limit=LONG_PAGE, until=until, above_bytes=LONG_BYTES)
+        if not page:
+            self._looked_at = max(after, until)
+            return False
+        sizes = accumulate(len(message.words) for _, message in page)
+        page = page[: max(1, sum(size <= LONG_CHARACTERS for size in sizes))]
+        messages = [message for _, message in page]
+        embedded = await asyncio.gather(*map(self._windows, messages))
+        moved = ChangeSet(cursors={self._windows_name: page[-1][0]}, cursors_before={self._windows_name: known})
+        with contextlib.suppress(Contended):  # another daemon has made these vectors meanwhile
+            await store.commit(*self._changes(messages, embedded, after), moved)
+        return True
+
+    async def _windows(self, message: Message) -> Embedded | None:
+        """Return the vectors of a message with those of its later windows, if it has any; owners take turns."""
+        text = embedded_text(message.voice, message.words)
+        if not later_windows(text):
+            return None
+        try:
+            made = await self._ports.embedder.documents([text], caller=message.owner, background=True)
+        except TextRefused:
+            return None
+        return made[0] if made[0] is not None and made[0].windows else None
+
     async def _vectors(self, part: Sequence[Message]) -> list[Embedded | None]:
         """Return the vectors of some messages; None for a text that the model refuses."""
         texts = [embedded_text(message.voice, message.words[:MOST_CHARACTERS]) for message in part]
         try:
-            return await self._ports.embedder.documents(texts, caller=LINE, background=True)
+            return await self._ports.embedder.documents(texts, caller=LINE, background=True, whole=False)
         except TextRefused:  # one text keeps all from being embedded
             return [await self._alone(text) for text in texts]
 
     async def _alone(self, text: str) -> Embedded | None:
         try:
-            return (await self._ports.embedder.documents([text], caller=LINE, background=True))[0]
+            return (await self._ports.embedder.documents([text], caller=LINE, background=True, whole=False))[0]
         except TextRefused:
             return None

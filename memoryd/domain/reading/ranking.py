@@ -172,8 +172,11 @@ def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats
         for pool, start, places in _late(pools, starts, order) if len(weighed) else ():
             tokens[start + places], clause[start + places] = _matches(pool, places, weighed, weights)
         for pool, start, places in _by_pool(pools, starts, order):
-            without = places[(tokens[start + places] == 0) & ~pool.bare[places]]
-            tokens[start + without], guessed[start + without] = _guessed(pool, without), True
+            later = pool.are_later(places)
+            without = places[(later | (tokens[start + places] == 0)) & ~pool.bare[places]]
+            guess = _guessed(pool, without)
+            guessed[start + without] = guess > tokens[start + without]
+            tokens[start + without] = np.maximum(guess, tokens[start + without])
         worth = _joined(_of_kind(pool, weights.tokens, weights.statement_tokens) for pool in pools)
         relevance = first + question.known_share * (worth * tokens + weights.clause * clause)
     events = _events(pools, relevance, weights)

@@ -158,7 +158,7 @@ class Reembedder:
             embedded = [await self._alone(text) for text in texts]
         fingerprint = self._ports.embedder.fingerprint
         return [
-            Embedding(memory.owner, memory.id, made.vector, fingerprint, made.tokens)
+            Embedding(memory.owner, memory.id, made.vector, fingerprint, made.tokens, made.windows)
             for memory, made in zip(part, embedded, strict=True)
             if made is not None
         ]

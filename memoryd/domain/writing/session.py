@@ -109,7 +109,8 @@ class WriteSession:
             self._newest = new.create_time
             entry = Entry(verdict.new)
             if embedded is not None:
-                entry = Entry(verdict.new, "", vector, ports.embedder.fingerprint, embedded.tokens)
+                fingerprint = ports.embedder.fingerprint
+                entry = Entry(verdict.new, "", vector, fingerprint, embedded.tokens, embedded.windows)
             self._pending.add(entry, digest)
             if self._several:
                 people.add(verdict.new)

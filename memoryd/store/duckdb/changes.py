@@ -68,6 +68,7 @@ def _embed(
                 "vector": one.vector,
                 "fingerprint": one.fingerprint,
                 "token_vectors": one.tokens or None,
+                "window_vectors": one.windows or None,
                 "commit_seq": seq,
             }
             for seq, one in embeddings
@@ -78,6 +79,7 @@ def _embed(
         con.execute(
             f"UPDATE memories SET {column_of(size)} = columns.vector::FLOAT[{size}],"
             " fingerprint = columns.fingerprint, token_vectors = columns.token_vectors::BLOB,"
+            " window_vectors = columns.window_vectors::BLOB,"
             f" commit_seq = columns.commit_seq{emptied}"
             " FROM columns WHERE memories.id = columns.id"
         )

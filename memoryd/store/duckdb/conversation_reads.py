@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.model.batch import NEVER
 from memoryd.model.change import Applied, Head, Snapshot
 from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.limits import how_many_fit
@@ -29,7 +30,7 @@ from memoryd.store.duckdb.conversation_rows import (
     thread_of,
     working_memory_of,
 )
-from memoryd.store.duckdb.episodes import read_episodes
+from memoryd.store.duckdb.episodes import WHOLE, read_episodes
 from memoryd.store.duckdb.pieces import apart, reading, rows_in
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.readers import Readers
@@ -292,7 +293,7 @@ class ConversationReads:
         columns = ", ".join(f"m.{name}" for name in MESSAGE_COLUMNS)
         return await self._conversation_rows(
             f"SELECT {columns}, v.similarity FROM (SELECT id, thread, {cosine} AS similarity FROM message_vectors"
-            f" WHERE {where} AND fingerprint = ? ORDER BY similarity DESC LIMIT {int(limit)}) AS v"
+            f" WHERE {where} AND fingerprint = ? AND {WHOLE} ORDER BY similarity DESC LIMIT {int(limit)}) AS v"
             " JOIN messages AS m ON m.id = v.id AND m.thread = v.thread ORDER BY v.similarity DESC",
             [vector, *params, fingerprint],
             lambda row: (message_of(row[:-1]), float(row[-1])),
@@ -324,19 +325,20 @@ class ConversationReads:
             lambda row: (str(row[0]), session_of(row[1:])),
         )
 
-    async def messages_past(self, after: int, *, limit: int) -> list[tuple[int, Message]]:
+    async def messages_past(
+        self, after: int, *, limit: int, until: int | None = None, above_bytes: int = 0
+    ) -> list[tuple[int, Message]]:
         columns = ", ".join("'' AS metadata" if name == "metadata" else name for name in MESSAGE_COLUMNS)
 
         def read() -> list[tuple[int, Message]]:
             cursor = self._readers.cursor()
             with reading(cursor):
-                known = rows_in(
-                    cursor, "number", f"messages WHERE number > ? ORDER BY number LIMIT {int(limit)}", [after]
-                )
-                window = next(known.windows(), None)
+                size, most = f"text_bytes > {int(above_bytes)}", NEVER if until is None else until
+                source = f"messages WHERE number > ? AND number <= ? AND {size} ORDER BY number LIMIT {int(limit)}"
+                window = next(rows_in(cursor, "number", source, [after, most]).windows(), None)
                 if window is None:
                     return []
-                where, key = "number >= ? AND number <= ?", "thread, id"
+                where, key = f"number >= ? AND number <= ? AND {size}", "thread, id"
                 rows = apart(f"thread, {columns}", f"{key}, number", "messages", where, key=key)
                 names = ", ".join(("number", *MESSAGE_COLUMNS))
                 found = cursor.execute(f"SELECT {names} FROM ({rows}) ORDER BY number", [*window, *window]).fetchall()

@@ -35,6 +35,8 @@ Insert = Callable[[duckdb.DuckDBPyConnection, str, Sequence[dict[str, Any]]], No
 
 CHANGED = ("update_time", "session_id", "revision", "details", "commit_seq")
 CHANGED_MEANWHILE = "others have changed the thread at the same time; nothing was written: try again"
+MESSAGES = "messages"  # the kind of the cursor of the vectors of messages; see `write_cursors`
+WINDOWS_A_ROW = 16  # later windows of a message: DuckDB reads 2,048 rows at once, however long
 MANY_THREADS = 3  # from it on, one statement that scans rows is cheaper than a statement each
 
 
@@ -203,7 +205,11 @@ def _write_session(con: duckdb.DuckDBPyConnection, session: Session) -> None:
 
 
 def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, commit_seq: int) -> None:
-    """Write vectors of messages that are still there; they are looked up among those past `embedded_after` alone."""
+    """
+    Write vectors of messages that are still there; they are looked up among those past `embedded_after` alone.
+
+    Those of later windows come when a message has its vector already; they get rows of their own, some windows each.
+    """
 
     def size(one: Embedding) -> int:
         return len(one.vector)
@@ -213,32 +219,39 @@ def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, c
             {
                 "thread": thread_key(one.owner, place_of(one.memory_id)[0]),
                 "seq": place_of(one.memory_id)[1],
-                "vector": one.vector,
+                "vector": None if one.windows else one.vector,
                 "fingerprint": one.fingerprint,
-                "token_vectors": one.tokens or None,
+                "token_vectors": None if one.windows else one.tokens or None,
+                "window_vectors": windows,
                 "commit_seq": commit_seq,
             }
             for one in alike
+            for windows in _pieces_of(one.windows, WINDOWS_A_ROW * dimensions)
         ]
         columns = rows.columns_of(made)  # noqa: F841  DuckDB finds it by its name
         where, params = of_owner(change.owner)
         con.execute(
             "INSERT INTO message_vectors"
             f" (id, thread, thread_id, {', '.join(OWNER)}, fingerprint, {column_of(dimensions)}, token_vectors,"
-            " commit_seq)"
+            " window_vectors, commit_seq)"
             f" SELECT m.id, m.thread, m.thread_id, m.agent_id, m.user_id, m.chat_id, columns.fingerprint,"
-            f" columns.vector::FLOAT[{dimensions}], columns.token_vectors::BLOB, columns.commit_seq"
+            f" columns.vector::FLOAT[{dimensions}], columns.token_vectors::BLOB, columns.window_vectors::BLOB,"
+            " columns.commit_seq"
             f" FROM (SELECT * FROM messages WHERE number > ? AND {where}) AS m"
             " JOIN columns ON columns.thread = m.thread AND columns.seq = m.seq",
             [change.embedded_after, *params],
         )
 
 
+def _pieces_of(codes: bytes, size: int) -> Sequence[bytes | None]:
+    return [codes[n : n + size] for n in range(0, len(codes), size)] or [None]
+
+
 def write_cursors(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
     """
     Note how far work in the background has come; Contended where it was further than where this began.
 
-    With another model's cursor go the vectors that it made.
+    With another model's cursor of messages go the vectors that it made.
     """
     for name, before in change.cursors_before.items():
         found = con.execute("SELECT value FROM cursors WHERE name = ?", [name]).fetchall()
@@ -251,6 +264,7 @@ def write_cursors(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
         ).fetchall()[0][0]
         if others:
             con.execute("DELETE FROM cursors WHERE starts_with(name, ?)", [f"{kind}:"])
-            con.execute("DELETE FROM message_vectors")
+            if kind == MESSAGES:
+                con.execute("DELETE FROM message_vectors")
         con.execute("INSERT INTO cursors VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                     [name, value])  # fmt: skip

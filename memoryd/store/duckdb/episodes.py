@@ -37,7 +37,7 @@ from memoryd.store.duckdb.pieces import (
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.vectors import column_of
 
-__all__ = ["read_episodes"]
+__all__ = ["WHOLE", "read_episodes"]
 
 T = TypeVar("T")
 TEXTS = (
@@ -46,6 +46,7 @@ TEXTS = (
     " coalesce(details->>'$.session_id', '') AS session_id, coalesce(details->>'$.name', '') AS name,"
     " contains(details, '\"tool_calls\"') OR contains(details, '\"input_source\"') AS marked"
 )
+WHOLE = "window_vectors IS NULL"  # of a row: the vector of a message, and not those of its later windows
 MOST = limits.MAX_CONTENT_BYTES
 MOST_VECTORS = 1024  # that are read at a time: with those of tokens up to 36 MB
 PACKED = ("thread_id", "id", "seq", "content", "details", "created", "grant_id")
@@ -127,6 +128,7 @@ def _batches(
             terms=values["terms"],
             vectors=None if held is None else held.vectors[start : start + size],
             tokens=None if held is None else held.tokens[start : start + size],
+            windows=[] if held is None else held.windows_of(start, size),
         )
         start += size
 
@@ -142,12 +144,22 @@ class _Held:
     def __init__(self, numbers: NDArray[np.int64], pieces: Iterator[VectorBatch], wanted: VectorsWanted) -> None:
         self.vectors = np.zeros((len(numbers), wanted.dimensions), dtype=np.float32)
         self.tokens = [b""] * len(numbers)
+        self._windows: dict[int, bytes] = {}
         for piece in pieces:
+            for order, codes in piece.windows:
+                place = int(np.searchsorted(numbers, order))
+                if place < len(numbers) and numbers[place] == order:
+                    self._windows[place] = self._windows.get(place, b"") + codes
             places = np.minimum(np.searchsorted(numbers, piece.order), len(numbers) - 1)
             known = numbers[places] == piece.order
             self.vectors[places[known]] = piece.vectors[known]
             for n in np.flatnonzero(known).tolist() if wanted.tokens else ():
                 self.tokens[places[n]] = piece.tokens[n]
+
+    def windows_of(self, start: int, size: int) -> list[tuple[int, bytes]]:
+        """Return the vectors of later windows of some messages, by their place among them."""
+        places = range(start, start + size)
+        return [(n, self._windows[place]) for n, place in enumerate(places) if place in self._windows]
 
 
 def _vectors(query: Query, owner: Owner, dimensions: Sequence[int], wanted: VectorsWanted) -> Iterator[VectorBatch]:
@@ -156,22 +168,30 @@ def _vectors(query: Query, owner: Owner, dimensions: Sequence[int], wanted: Vect
         return
     where, params = of_owner(owner)
     numbers = _Numbers(query(f"SELECT number, thread, id FROM messages WHERE {where}", params))
-    source = f"message_vectors WHERE {where} AND fingerprint = ?"
     given = [*params, wanted.fingerprint]
-    commits = np.sort(integers(query(f"SELECT commit_seq FROM {source}", given)["commit_seq"]))
     tokens = "token_vectors" if wanted.tokens else "NULL::BLOB"
+    columns = f"{column_of(wanted.dimensions)} AS vector, {tokens} AS tokens"
+    for found in _by_commits(query, columns, f"message_vectors WHERE {where} AND fingerprint = ? AND {WHOLE}", given):
+        order, places = numbers.of(found)
+        held = [bytes_of(found["tokens"][n]) for n in places.tolist()] if wanted.tokens else []
+        yield VectorBatch(order, stacked(found["vector"][places], wanted.dimensions), held)
+    source = f"message_vectors WHERE {where} AND fingerprint = ? AND NOT {WHOLE}"
+    for found in _by_commits(query, "window_vectors AS windows", source, given):
+        whose = numbers.of_each(found)
+        windows = [(number, bytes_of(codes)) for number, codes in zip(whose, found["windows"], strict=True) if number]
+        none = np.zeros((0, wanted.dimensions), dtype=np.float32)
+        yield VectorBatch(np.empty(0, dtype=np.int64), none, [], windows)
+
+
+def _by_commits(query: Query, columns: str, source: str, given: Sequence[Any]) -> Iterator[dict[str, NDArray[Any]]]:
+    """Yield rows of a source with their thread and id, some commits at a time, in the order of commits."""
+    commits = np.sort(integers(query(f"SELECT commit_seq FROM {source}", given)["commit_seq"]))
     start = 0
     while start < len(commits):
         first, last = int(commits[start]), int(commits[min(start + MOST_VECTORS, len(commits)) - 1])
         start = int(np.searchsorted(commits, last, side="right"))
-        found = query(
-            f"SELECT thread, id, {column_of(wanted.dimensions)} AS vector, {tokens} AS tokens FROM {source}"
-            " AND commit_seq >= ? AND commit_seq <= ?",
-            [*given, first, last],
-        )
-        order, places = numbers.of(found)
-        held = [bytes_of(found["tokens"][n]) for n in places.tolist()] if wanted.tokens else []
-        yield VectorBatch(order, stacked(found["vector"][places], wanted.dimensions), held)
+        bounds = "commit_seq >= ? AND commit_seq <= ?"
+        yield query(f"SELECT thread, id, {columns} FROM {source} AND {bounds}", [*given, first, last])
 
 
 class _Numbers:
@@ -191,6 +211,15 @@ class _Numbers:
         known = np.flatnonzero(self._hashes[at] == hashes)
         numbers, places = np.unique(self._numbers[at[known]], return_index=True)
         return numbers, known[places]
+
+    def of_each(self, columns: dict[str, NDArray[Any]]) -> list[int]:
+        """Return the number of each row, 0 of one that is no message here."""
+        hashes = _hashes(columns)
+        if not len(self._hashes):
+            return [0] * len(hashes)
+        at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+        found: list[int] = np.where(self._hashes[at] == hashes, self._numbers[at], 0).tolist()
+        return found
 
 
 def _hashes(columns: dict[str, NDArray[Any]]) -> NDArray[np.int64]:

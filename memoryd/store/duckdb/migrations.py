@@ -347,9 +347,21 @@ def grants_of_texts(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("ALTER TABLE working_memories ADD COLUMN grant_id VARCHAR DEFAULT ''")
 
 
+def window_vectors(con: duckdb.DuckDBPyConnection) -> None:
+    """
+    Give long texts the vectors of their later windows; see `model.embedding`.
+
+    Those of a message lie in rows of their own, some windows each. Memories that are long get their vectors anew in the
+    background, and are found by their words until then; messages keep theirs meanwhile.
+    """
+    con.execute("ALTER TABLE memories ADD COLUMN window_vectors BLOB")
+    con.execute("ALTER TABLE message_vectors ADD COLUMN window_vectors BLOB")
+    con.execute("UPDATE memories SET fingerprint = '' WHERE fingerprint <> '' AND strlen(content) > 1000")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     first_tables, grants, knowledge, unlink, usage, conversations, token_vectors, traits,
-    places, work, proposals, grants_of_texts,
+    places, work, proposals, grants_of_texts, window_vectors,
 )  # fmt: skip
 
 

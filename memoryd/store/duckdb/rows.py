@@ -169,6 +169,7 @@ def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
         "commit_seq": commit_seq,
         **({} if entry.vector is None else {column_of(len(entry.vector)): entry.vector}),
         **({"token_vectors": entry.tokens} if entry.tokens else {}),
+        **({"window_vectors": entry.windows} if entry.windows else {}),
     }
 
 

@@ -119,8 +119,9 @@ def _batches(
     has_vectors = wanted.texts and wanted.dimensions in dimensions
     vector = f"CASE WHEN fingerprint = ? THEN {column_of(wanted.dimensions)} END" if has_vectors else "NULL"
     tokens = "CASE WHEN fingerprint = ? THEN token_vectors END" if has_vectors and wanted.tokens else "NULL::BLOB"
-    given = [PLAIN] + [wanted.fingerprint] * (has_vectors + (has_vectors and wanted.tokens))
-    texts = f"{TEXTS}, {vector} AS vector, {tokens} AS tokens"
+    windows = "CASE WHEN fingerprint = ? THEN window_vectors END" if has_vectors else "NULL::BLOB"
+    given = [PLAIN] + [wanted.fingerprint] * (2 * has_vectors + (has_vectors and wanted.tokens))
+    texts = f"{TEXTS}, {vector} AS vector, {tokens} AS tokens, {windows} AS windows"
     uses = _Uses(cursor, owner)
     facets = _Facets()
     unpack = partial(_unpacked, owner)
@@ -129,7 +130,7 @@ def _batches(
         columns = in_order(cursor.execute(sql, [*given, *params, *params]).fetchnumpy(), "created")
         created = integers(columns["created"])
         recalls, recalled = uses.of(created)
-        values = {name: columns[name].tolist() for name in columns if name not in {"vector", "tokens"}}
+        values = {name: columns[name].tolist() for name in columns if name not in {"vector", "tokens", "windows"}}
         packed = [*(values[name] for name in PACKED), *recalled]
         records = [marshal.dumps(row) for row in zip(*packed, strict=True)]
         yield Batch(
@@ -152,6 +153,7 @@ def _batches(
             terms=values["terms"],
             vectors=stacked(columns["vector"], wanted.dimensions) if wanted.texts else None,
             tokens=[bytes_of(one) for one in columns["tokens"]] if has_vectors and wanted.tokens else None,
+            windows=_held(columns["windows"]),
         )
 
 
@@ -168,13 +170,21 @@ def _vectors(
     tokens = "token_vectors" if wanted.tokens else "NULL::BLOB"
     for where, params in _windows(owner, known):
         columns = query(
-            f"SELECT epoch_us(create_time) AS created, {column_of(wanted.dimensions)} AS vector, {tokens} AS tokens"
-            f" FROM memories WHERE {where} AND fingerprint = ?",
+            f"SELECT epoch_us(create_time) AS created, {column_of(wanted.dimensions)} AS vector, {tokens} AS tokens,"
+            f" window_vectors AS windows FROM memories WHERE {where} AND fingerprint = ?",
             [*params, wanted.fingerprint],
         )
         columns = in_order(columns, "created")
         held = [bytes_of(one) for one in columns["tokens"]] if wanted.tokens else []
-        yield VectorBatch(integers(columns["created"]), stacked(columns["vector"], wanted.dimensions), held)
+        order = integers(columns["created"])
+        windows = [(int(order[n]), codes) for n, codes in _held(columns["windows"])]
+        yield VectorBatch(order, stacked(columns["vector"], wanted.dimensions), held, windows)
+
+
+def _held(column: NDArray[Any]) -> list[tuple[int, bytes]]:
+    """Return what a column of BLOBs holds, with its place, of those that are not empty."""
+    there = np.flatnonzero(~np.ma.getmaskarray(column))
+    return [(n, codes) for n in there.tolist() if (codes := bytes_of(column[n]))]
 
 
 def _said(*columns: Sequence[str | None]) -> list[tuple[int, Said]]:
@@ -235,12 +245,13 @@ def _unpacked(owner: Owner, record: bytes) -> Memory:
     ))  # fmt: skip
 
 
-def entry_of(memory: Memory, terms: str, fingerprint: str, vector: Any, tokens: Any) -> Entry:
-    """Return the entry of a row; its vector and tokens are masked or None where there are none."""
+def entry_of(memory: Memory, terms: str, fingerprint: str, vector: Any, tokens: Any, windows: Any) -> Entry:
+    """Return the entry of a row; its vectors are masked or None where there are none."""
     return Entry(
         memory,
         terms,
         np.asarray(vector, dtype=np.float32) if isinstance(vector, np.ndarray | tuple | list) else None,
         fingerprint,
         bytes_of(tokens),
+        bytes_of(windows),
     )

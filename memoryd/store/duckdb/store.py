@@ -80,7 +80,7 @@ class DuckDBStore(ConversationReads, WorkReads):
         """Return the select of memories with terms, fingerprint and vectors; without those of tokens NULL for them."""
         vector = f"{self._writer.vectors.expression} AS vector"
         held = f"{'m.token_vectors' if tokens else 'NULL::BLOB'} AS token_vectors"
-        return queries.select_memories(source, "m.terms", "m.fingerprint", vector, held)
+        return queries.select_memories(source, "m.terms", "m.fingerprint", vector, held, "m.window_vectors")
 
     async def _query(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return await self._readers.read(self._readers.rows, sql, params)
@@ -136,7 +136,7 @@ class DuckDBStore(ConversationReads, WorkReads):
 
     async def entry(self, memory: Memory) -> Entry | None:
         found = await self._query(self._select_entries("memories") + " WHERE m.id = ?", [memory.id])
-        return entry_of(rows.memory_of(found[0][:-4]), *found[0][-4:]) if found else None
+        return entry_of(rows.memory_of(found[0][:-5]), *found[0][-5:]) if found else None
 
     async def faded(self, owner: Owner, as_of: datetime, *, limit: int) -> list[Entry]:
         where, params = queries.of_owner(owner)
@@ -147,7 +147,7 @@ class DuckDBStore(ConversationReads, WorkReads):
         sql = self._select_entries(source, tokens=False) + " ORDER BY m.create_time DESC"
         said = json.dumps({"delete_reason": DECAYED})[1:-1]
         found = await self._query(sql, [*params, rows.naive(as_of), rows.naive(as_of), said])
-        entries = [entry_of(rows.memory_of(row[:-4]), *row[-4:]) for row in found]
+        entries = [entry_of(rows.memory_of(row[:-5]), *row[-5:]) for row in found]
         return [entry for entry in entries if entry.memory.delete_reason == DECAYED]
 
     async def entries(self, owner: Owner, ids: Collection[str]) -> list[Entry]:

@@ -1,0 +1,194 @@
+"""A long text is found by a question about any part of it, also where the two share no telling word."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pytest
+from memory_client import Draft, MessageDraft, MessageSearch
+
+from memoryd.domain.conversation.embed import LONG_PAGE, MessageEmbedder
+from memoryd.embedding.windows import LONG_BYTES, MOST, WIDEST, codes_of, later_windows
+from memoryd.index.vectors import Vectors
+from memoryd.index.window_vectors import SHARE, WindowVectors
+from memoryd.store.duckdb.migrations import MIGRATIONS, window_vectors
+from memoryd.store.duckdb.rows import entry_row
+from tests.builders import MEMORY_LIMIT, HashEncoder, Local, entry, open_duckdb, open_store, ports_over
+from tests.support import until
+from tests.test_long_texts import FACTS
+from tests.test_message_embedding import OtherEncoder, embedded
+
+TALK = (
+    "The tram was late again and we stood in the rain for ten minutes. At the bakery they had run out of rye bread. "
+    "Later the neighbours came over with their new puppy. Somebody had painted the fence green over night. The meeting "
+    "about the budget went on until noon. We tried the soup with more ginger this time. The printer on the second "
+    "floor jams all the time. A parcel came for the people upstairs. The lecture on old maps was better than we had "
+    "thought. On the way back a man was selling chestnuts. The lights in the stairs flicker since Monday. They moved "
+    "the bins behind the garage. The film was too long, and nobody understood its end. "
+)
+MEANT = {
+    "Grandfather passed away in the winter of the big storm. We buried him at sea.": "When did grandpa die?",
+    "The infant wakes up at five each morning. We take turns at feeding him.": "How does the baby sleep?",
+    "We rent a little flat close to the harbour. From the kitchen you can watch the ships.": "Where is our apartment?",
+}
+
+
+def note(told: str, *, place: float, size: int) -> str:
+    """Return a text of about a size in which something is told at a place."""
+    filler = (TALK * (size // len(TALK) + 1))[: size - len(told)]
+    at = filler.rfind(". ", 0, max(3, int(place * len(filler)))) + 2
+    return f"{filler[:at]}{told} {filler[at:]}"
+
+
+@pytest.mark.parametrize("size", [1_500, 4_000, 8_000])
+@pytest.mark.parametrize("place", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("told", MEANT)
+def test_a_long_memory_is_found_by_what_any_part_means(daemon, user, size, place, told):
+    with daemon.client(user) as memory:
+        memory.add_batch([Draft(content=text) for text in FACTS if "brother" not in text])
+        made = memory.add(note(told, place=place, size=size)).memory.id
+        assert made in {hit.memory.id for hit in memory.search(MEANT[told], limit=2).hits}
+
+
+def test_a_long_message_is_found_by_what_any_part_means(daemon, user):
+    with daemon.client(user) as memory:
+        texts = [note(told, place=0.9, size=size) for told, size in zip(MEANT, (3_000, 60_000, 250_000), strict=True)]
+        memory.append("t", [MessageDraft(content=text) for text in (*FACTS, *texts) if "brother" not in text])
+        for text, asked in zip(texts, MEANT.values(), strict=True):
+            wanted = MessageSearch(text=asked, top_k=5, before=0, after=0)
+            until(lambda: text in {hit.message.content for hit in memory.search_messages(wanted).hits})  # noqa: B023
+
+
+def test_windows_overlap_and_leave_nothing_out():
+    words = [f"word{n:05}" for n in range(26_000)]
+    for count in (90, 91, 92, 150, 1_000, 9_000, 26_000):
+        text = " ".join(words[:count])
+        windows = later_windows(text)
+        assert (len(text) > LONG_BYTES) == bool(windows)
+        if windows:
+            assert text.startswith(windows[0])
+            assert text.endswith(windows[-1])
+            assert set(words[:count]) == {word for window in windows for word in window.split()} & set(words)
+            assert len(windows) <= MOST
+            assert max(map(len, windows)) <= WIDEST
+    for letters in ("ж", "語", "🎈"):  # without spaces, two to four bytes each
+        assert 20 < len(later_windows(letters * (6_000 // len(letters.encode())))) < 40
+    told = "This is one. " * 30 + "The dog (a puppy!) sleeps.\nAnd then? " + "A last one… " * 60
+    assert all(one.strip()[-1] in ".!?…" for one in later_windows(told))
+    assert later_windows("\ud800" * 2_000)  # nothing that a text may hold ends it
+
+
+def windows_of(*rows) -> bytes:
+    return codes_of(np.array(rows, dtype=np.float32))
+
+
+def test_the_best_of_a_text_and_its_windows_counts_whoever_came_first():
+    east, north, up = np.eye(3, dtype=np.float32)
+    first = Vectors(3, np.stack([east, east, up]))
+    loaded = WindowVectors(3, {1: windows_of(north, up), 2: windows_of(east)})
+    grown = WindowVectors(3)
+    grown.put(2, windows_of(north))
+    grown.put(2, windows_of(east))  # in place of it
+    grown.add(1, windows_of(north))
+    grown.add(1, windows_of(up))
+    for windows in (loaded, grown):
+        for asked, cosines in ((east, [1, 1, SHARE]), (north, [0, SHARE, 0]), (up, [0, SHARE, 1])):
+            found = windows.with_those(first.compare(asked, 3), asked)
+            assert np.allclose(found.values, cosines)
+            assert np.allclose(found.exact(np.array([2, 1])), [cosines[2], cosines[1]])
+            later = [cosine == SHARE for cosine in cosines]
+            assert later == found.are_later(np.arange(3)).tolist()
+        assert np.allclose(windows.with_those(first.compare(north, 1), north).values, [0])  # who came later is not seen
+    loaded.erase(np.array([1]))
+    assert np.allclose(loaded.with_those(first.compare(north, 3), north).values, 0)
+    assert b"" == loaded.row(1)
+    assert windows_of(east) == loaded.row(2) == grown.row(2)
+
+
+def test_many_windows_are_compared_exactly_though_they_are_looked_for_in_integers():
+    rng = np.random.default_rng(5)
+    rows = rng.standard_normal((6_000, 64)).astype(np.float32)
+    windows = WindowVectors(64, {n: windows_of(*rows[3 * n : 3 * n + 3]) for n in range(2_000)})
+    first = Vectors(64, np.zeros((2_000, 64), dtype=np.float32))
+    asked = rows[4_000] / np.linalg.norm(rows[4_000])
+    found = windows.with_those(first.compare(asked, 2_000), asked)
+    codes = np.frombuffer(b"".join(windows.row(n) for n in range(2_000)), dtype=np.int8).reshape(-1, 64)
+    exact = (codes / np.linalg.norm(codes, axis=1, keepdims=True)) @ asked
+    best = np.maximum(SHARE * exact.reshape(-1, 3).max(axis=1), 0)
+    assert np.allclose(best, found.exact(np.arange(2_000)), atol=1e-6)
+    assert np.abs(best - found.values).max() <= found.slack
+
+
+LONG = "first part. " * 100 + " ".join(f"word{n}" for n in range(600))
+ASKED = "word590 word591 word592 word593 word594"
+
+
+async def similarity(local: Local) -> float:
+    return (await local.search(ASKED, min_score=0.0)).hits[0].similarity
+
+
+async def test_windows_are_stored_with_a_memory_kept_by_its_updates_and_made_anew_for_another_model(folder, clock):
+    async with ports_over(open_duckdb(folder)) as ports:
+        local = Local(ports, clock, user_id="alice")
+        made = (await local.add(LONG)).memory
+        near = await similarity(local)
+        assert near > 0.3
+        await local.confirm(made.id)
+        assert near == await similarity(local)
+    async with ports_over(open_duckdb(folder)) as ports:  # loaded they are the same
+        assert near == await similarity(Local(ports, clock, user_id="alice"))
+    async with ports_over(open_duckdb(folder), encoder=OtherEncoder()) as ports:
+        assert await similarity(Local(ports, clock, user_id="alice")) == 0
+
+
+async def test_long_memories_of_an_older_store_are_to_be_embedded_anew(folder):
+    before = MIGRATIONS[: MIGRATIONS.index(window_vectors)]
+    older = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
+    known = {found[0] for found in older.connection.execute("DESCRIBE memories").fetchall()}
+    long, short = entry(LONG), entry("short")
+    for one in (long, short):
+        row = {name: value for name, value in entry_row(one, 1).items() if name in known}
+        sql = f"INSERT INTO memories ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"  # noqa: S608  our own names
+        older.connection.execute(sql, [*row.values()])
+    older.close()
+    store = open_duckdb(folder)
+    assert [long.memory.id] == [one.id for one in await store.unembedded(HashEncoder.fingerprint, limit=9)]
+    await store.close()
+
+
+async def test_long_messages_get_windows_behind_all_others_once_and_over_restarts(folder, clock):
+    wanted = MessageSearch(text=ASKED, top_k=1, before=0, after=0)
+
+    async def near(ports) -> float:
+        return (await Local(ports, clock, user_id="alice").search_messages(wanted)).hits[0].similarity
+
+    async with ports_over(open_duckdb(folder)) as ports:
+        local = Local(ports, clock, user_id="alice")
+        await local.append("t", [MessageDraft(content=f"{LONG} {n}") for n in range(LONG_PAGE + 3)])
+        await local.append("t", [MessageDraft(content=text) for text in FACTS])
+        embedder = MessageEmbedder(ports, clock, print)
+        assert not await embedder.step_of_long()  # of what has no vector nothing is made
+        await embedded(embedder)
+        before = await near(ports)
+        assert await embedder.step_of_long()
+    async with ports_over(open_duckdb(folder)) as ports:
+        embedder = MessageEmbedder(ports, clock, print)
+        while await embedder.step_of_long():
+            pass
+        assert await near(ports) > before + 0.1
+        grown = await near(ports)
+    async with ports_over(open_duckdb(folder)) as ports:
+        assert grown == await near(ports)
+        assert not await MessageEmbedder(ports, clock, print).step_of_long()
+    with duckdb.connect(str(folder / "memory.duckdb"), read_only=True) as con:
+        rows = con.execute("SELECT id, count(*) FROM message_vectors GROUP BY id HAVING count(*) > 1").fetchall()
+        assert LONG_PAGE + 3 == len(rows)
+    async with ports_over(open_duckdb(folder), encoder=OtherEncoder()) as ports:
+        embedder = MessageEmbedder(ports, clock, print)
+        await embedded(embedder)
+        while await embedder.step_of_long():
+            pass
+        assert abs(await near(ports) - grown) < 1e-6
+        await Local(ports, clock, user_id="alice").delete_thread("t")
+    with duckdb.connect(str(folder / "memory.duckdb"), read_only=True) as con:
+        assert [(0,)] == con.execute("SELECT count(*) FROM message_vectors").fetchall()
