@@ -16,6 +16,9 @@ KNOWLEDGE, PEOPLE = (
     "tests/conformance/test_people.py tests/conformance/test_forgetting_people.py",
 )
 
+DAYS, LONG = "tests/test_ranking.py", "tests/test_window_vectors.py"
+NAMED = "tests/knowledge/test_persons.py tests/test_named_people.py tests/test_trust_of_newer.py tests/conformance/test_people.py"
+
 # (file, what stands there, what is planted, the tests that must fail)
 MUTANTS = [
     ("memoryd/domain/pipeline.py", "(Contended, Conflict, LimitExceeded)", "(Contended,)", IDEMPOTENCY),
@@ -76,7 +79,7 @@ MUTANTS = [
      "            if False:\n                self._drop", TWO),
     ("memoryd/index/vectors.py", "= ~self._there.view(count)", "= self._there.view(count) & False", "tests/test_reembed.py"),
     ("memoryd/index/vectors.py", "        if not new.all():", "        if False:", "tests/test_large_scopes.py"),
-    ("memoryd/index/scope.py", "            if document is not None and not self.vectors.has(document):", "            if False:",
+    ("memoryd/index/embedded.py", "            if document is not None and not has_one[document]:", "            if False:",
      "tests/test_large_scopes.py"),
     ("memoryd/index/lookup.py", "self._numbers[start - 1] if start else LEAST", "number", "tests/test_index_cache.py"),
     ("memoryd/index/cache.py", "if not (partial or index.is_whole or await self._is_filled(owner, index)):", "if False:",
@@ -391,4 +394,29 @@ MUTANTS = [
      "arg_min(create_time, seq), min(number)", LEARNING),
     ("memoryd/knowledge/learning/sentences.py", '    return _RUN.sub(r"\\1\\1\\1", _SPACES.sub(" ", text))',
      "    return text", "tests/knowledge/test_reading_time.py"),
+    ("memoryd/knowledge/language/open_days.py", "max(today.toordinal(), days.last))", "days.last)", DAYS),
+    ("memoryd/knowledge/language/open_days.py", "Days(days.last + 1, days.last + FAR)", "Days(days.last, days.last + FAR)", DAYS),
+    ("memoryd/knowledge/language/open_days.py", "days.first - 1 if word in _BEFORE else days.last)", "days.last)", DAYS),
+    ("memoryd/index/legs.py", "    fits[distance > 0] *= np.float32(BESIDE)\n", "", DAYS),
+    ("memoryd/entities/known_names.py", " and directory.weight(root) >= self._weight", "", NAMED),
+    ("memoryd/entities/known_names.py", "                if _LONGER.match(text, end):", "                if False:", NAMED),
+    ("memoryd/entities/persons.py", "    if len(words) > 1 and lower in GREETINGS:", "    if False:", NAMED),
+    ("memoryd/entities/persons.py", '    if before.endswith(" ") and last in _ARTICLES | _MAKES:\n        return False\n    if before',
+     "    if before", NAMED),
+    ("memoryd/entities/persons.py", "    if initial is None and (is_place or", "    if initial is None and (", NAMED),
+    ("memoryd/entities/persons.py", 'if match is None or match["owner"] is None:', "if match is None:", NAMED),
+    ("memoryd/knowledge/language/function_words.py", "return word in _WORDS or (in_latin and word in _LATIN)",
+     "return word in _WORDS or word in _LATIN", "tests/test_languages.py tests/knowledge/test_names.py"),
+    ("memoryd/knowledge/language/function_words.py", "        parts = _HAN.split(run)", "        parts = [run]", "tests/test_languages.py"),
+    ("memoryd/domain/reading/search.py", "        above = [one for one in theirs if not hit.memory.trust.outranks(one.memory.trust)]",
+     "        above = theirs", NAMED),
+    ("memoryd/domain/reading/ranking.py", "            later = pool.are_later(places)", "            later = np.zeros(len(places), dtype=np.bool_)", LONG),
+    ("memoryd/index/window_vectors.py", "np.where(of < len(first.values), of, NOBODY)", "of", LONG),
+    ("memoryd/index/window_vectors.py", "            self._of.view()[gone] = NOBODY", "            pass", LONG),
+    ("memoryd/index/embedded.py", "            windows=self.windows.row(document),\n", "", LONG),
+    ("memoryd/index/embedded.py", "document not in taken):", "False):", "tests/test_large_scopes.py"),
+    ("memoryd/domain/conversation/embed.py", "limit=LONG_PAGE, until=until,", "limit=LONG_PAGE,", LONG),
+    ("memoryd/domain/conversation/embed.py", "cursors={self._windows_name: page[-1][0]}", "cursors={self._windows_name: page[0][0]}", LONG),
+    ("memoryd/embedding/windows.py", "        if end >= len(text):\n            windows.append(text[start:])", "        if end >= len(text):", LONG),
+    ("memoryd/store/duckdb/conversation_writes.py", "            if kind == MESSAGES:\n", "            if True:\n", LONG),
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from memory_client import Draft, MessageDraft, MessageSearch
@@ -161,3 +162,10 @@ def test_a_turn_that_only_asks_or_greets_stands_below_all_that_state_something(d
         for count in (1, 2):  # the first hits are the same, however few are wanted
             few = memory.search_messages(replace(asked, top_k=count)).hits
             assert said[:count] == [hit.message.content for hit in few]
+
+
+def test_of_few_memories_the_day_may_be_all_that_answers(daemon, user):
+    with daemon.client(user) as memory:
+        memory.add("Ana broke her wrist", kind="event", event_time=datetime(2026, 11, 18, 12, tzinfo=UTC))
+        assert 1 == len(memory.search("What happened on November 18?").hits)
+        assert 0 == len(memory.search("What happened on November 8?").hits)

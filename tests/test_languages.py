@@ -204,3 +204,8 @@ def test_a_question_of_others_by_their_own_names_finds_nothing_that_was_said(enc
         assert [0.0] == reciprocal_ranks(index, [(lines[0][1], asked)], encoder, Kind.EPISODE), asked
     for asked, at in (("What did Ann fix?", 0), ("Where did Ben walk the dog?", 3)):
         assert reciprocal_ranks(index, [(lines[at][1], asked)], encoder, Kind.EPISODE)[0] > 0, asked
+
+
+def test_grammar_of_other_languages_is_content_in_english():
+    assert ["war", "end", "die"] == analyse_query("When does the war end, and did they die?", is_english=True)
+    assert ["endet"] == analyse_query("wann endet die oder der war", is_english=False)

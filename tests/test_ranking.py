@@ -307,6 +307,11 @@ def test_a_text_of_the_very_day_stands_before_one_of_the_day_beside_it():
     ]
     asked = f"What did we discuss with the architect on {DAY:%d} {DAY:%B}?"
     assert "We met the architect about the roof again" == order(index_of(made), asked)[0]
+    made[:2] = [
+        *said("I called the architect again", session="a", day=DAY + timedelta(days=1)),
+        *said("The architect was late", session="b", day=DAY),
+    ]
+    assert "The architect was late" == order(index_of(made), f"Did I call the architect on {DAY:%d} {DAY:%B}?")[0]
 
 
 @pytest.mark.parametrize(

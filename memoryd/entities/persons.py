@@ -150,8 +150,6 @@ def persons_in(text: str) -> Iterator[Person]:
 def _person(text: str, match: re.Match[str]) -> Person | None:
     words = [(match.start() + one.start(), one.group()) for one in re.finditer(r"\S+", match.group())]
     starts = _BREAK.search(text, max(0, match.start() - 2), match.start()) is not None
-    if starts and words[0][1].lower() in GREETINGS:
-        return None  # "Hi Claude": who is greeted is the one who reads
     while starts and len(words) > 1 and _is_start(words[0][1], words[1][1]):
         words = words[1:]
     if len(words) > 1 and _kin_of(words[0][1].lower()):
@@ -189,6 +187,8 @@ def are_person(text: str, start: int, end: int) -> bool:
     lower = words[0].lower()
     if not is_given_name(lower) or words[-1].lower() in _PLACES:
         return False
+    if len(words) > 1 and lower in GREETINGS:
+        return False  # "Merci Camille": who is greeted is the one who reads
     before = text[max(0, start - 24) : start]
     last = (_FIRST_LETTERS.findall(before) or [""])[-1].lower()
     if before.endswith(" ") and last in _ARTICLES | _MAKES:

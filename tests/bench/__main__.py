@@ -82,6 +82,24 @@ def searches(daemon: Daemon, user: str, count: int, goal: str, name: str, *, sai
     row(f"Search, {name}: less its embedding", [took - embedding for took, embedding in pairs], goal=goal)
 
 
+def several_sentences(daemon: Daemon, user: str, count: int) -> None:
+    """A question alone, with another one, and between four sentences, in turns: whole calls."""
+    texts = [" ".join(text.split()[:8]) for text in sentences(6 * count, seed=44)]
+    took: dict[int, list[float]] = {1: [], 2: [], 5: []}
+    with daemon.channel() as channel:
+        stub = memory_service_pb2_grpc.MemoryServiceStub(channel)
+        for n in range(count):
+            some = texts[6 * n : 6 * n + 6]
+            for many, values in took.items():
+                asked = [*(f"We {text} today." for text in some[: many // 2]), f"What is {some[many]} {many}?"]
+                asked += [f"They {text} tonight." for text in some[many // 2 : many - 1]]
+                values.append(timed_search(stub, " ".join(asked), user)[0])
+    alone = statistics.median(took[1])
+    for many, values in took.items():
+        more = f", {statistics.median(values) / alone:.2f} × alone" if many > 1 else ""
+        row(f"Search, a question among {many} sentences{more}", values, goal="≤ 1.6 × alone" if many > 1 else "")
+
+
 def adds(daemon: Daemon, user: str, count: int) -> None:
     encoder = builtin_encoder()
     texts = [f"{text} bench {n}" for n, text in enumerate(sentences(count, seed=7))]
@@ -233,6 +251,7 @@ def memories(on: Callable[[str], bool], *, quick: bool) -> None:
         ("cold", lambda: cold_scope(daemon, "k10")),
         ("search", lambda: searches(daemon, "k1", 300, "≤ 2.5 × RPC", "scope of 1k")),
         ("search", lambda: searches(daemon, "k10", 300, "≤ 4 × RPC", "scope of 10k")),
+        ("sentences", lambda: several_sentences(daemon, "k1", 60)),
         ("rss", lambda: one("Resident memory, 11k memories in use", rss_mb(daemon.process.pid), "MB", "≤ 450 (10k)")),
         ("cli", lambda: command_line(daemon, 15)),
         ("add", lambda: adds(daemon, "k10", 200)),
@@ -320,7 +339,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         default="",
-        help="comma-separated: start,cold,search,rss,cli,add,beside,batch,million,"
+        help="comma-separated: start,cold,search,sentences,rss,cli,add,beside,batch,million,"
         "identity,listeners,flood,judged,upkeep,crowd,callers,embedding,reembed,append,talk,context,pages,night,endpoint,scaling",
     )
     parser.add_argument("--chart", type=Path, help="write the curves of scaling as a picture (SVG)")

@@ -62,6 +62,8 @@ NOBODY = [
     "Hi Claude, what is on my list?",
     "Dear Support, my invoice is wrong",
     "Thanks Assistant",
+    "Dag Marta, tot straks",
+    "Merci Camille",
     "Mijn fiets is blauw",
     "Der Hund frisst Gras",
     "Das Auto steht in der Werkstatt",
