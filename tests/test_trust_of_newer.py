@@ -13,3 +13,16 @@ def test_a_sandbox_that_contests_the_host_is_no_remark_beside_it(world):
         host.add("I work as a baker")
         newer = host.search("Do I work as a teacher?", min_score=0.0, limit=1).hits[0].newer
         assert newer is None or newer.content == "I work as a baker"
+
+
+def test_a_sandbox_makes_no_person_of_what_the_host_names(world):
+    with world.admin("rae") as host, world.inside(world.sandbox(user_id="rae", chat_ids=())) as inside:
+        host.add("I work at Acme")
+        inside.add("My friend Acme plays the cello")
+        assert "Acme" not in _people(host)
+        host.add("My friend Acme lives in Ghent")
+        assert "Acme" in _people(host)
+
+
+def _people(memory):
+    return {one.name for one in memory.people().people}

@@ -96,11 +96,11 @@ class Directory:
             return
         self._changed()  # who is one follows from how much those weigh who name them
         live = memory.supersede_time is None
-        weight = memory.trust.weight
+        weight, is_vouched = memory.trust.weight, not memory.trust.is_sandbox
         self._mentions += len(memory.mentions)
         for mention in memory.mentions:
             known = self._known.setdefault(mention.entity_id, KnownEntity())
-            known.types[mention.type] += 1
+            known.types[mention.type, is_vouched] += 1
             known.weights[weight] += 1
             if live:
                 known.live[memory.id] = to_us(memory.event_time)
@@ -124,10 +124,11 @@ class Directory:
             return
         self._changed()
         live, weight = memory.supersede_time is None, memory.trust.weight
+        is_vouched = not memory.trust.is_sandbox
         self._mentions -= len(memory.mentions)
         for mention in memory.mentions:
             known = self._known[mention.entity_id]
-            drop(known.types, mention.type)
+            drop(known.types, (mention.type, is_vouched))
             drop(known.weights, weight)
             known.live.pop(memory.id, None)
             if mention.form is Form.RELATION:
@@ -367,11 +368,17 @@ class Directory:
         return [text for text in dict.fromkeys(called) if text != name]
 
     def type(self, entity_id: str) -> EntityType:
-        """Return what sort of thing it is: a person if any memory says so, else what most say."""
-        counts: Counter[EntityType] = Counter()
+        """
+        Return what sort of thing it is: a person if any memory says so, else what most say.
+
+        What sandboxes say counts only where nobody else names it.
+        """
+        said: Counter[tuple[EntityType, bool]] = Counter()
         for one in self.members(entity_id):
             if one in self._known:
-                counts.update(self._known[one].types)
+                said.update(self._known[one].types)
+        vouched = any(is_vouched for _, is_vouched in said)
+        counts = Counter({kind: count for (kind, is_vouched), count in said.items() if is_vouched == vouched})
         if counts[EntityType.PERSON]:
             return EntityType.PERSON
         return max(counts, key=lambda kind: counts[kind]) if counts else EntityType.OTHER

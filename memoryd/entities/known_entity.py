@@ -28,7 +28,8 @@ class KnownEntity:
     def __init__(self) -> None:
         self.forms: Counter[tuple[Form, str, int]] = Counter()
         """Form, text, and how much the trust weighs of the memories that call it so → how many they are."""
-        self.types: Counter[EntityType] = Counter()
+        self.types: Counter[tuple[EntityType, bool]] = Counter()
+        """Of which sort, and whether somebody of higher trust than a sandbox says so."""
         self.weights: Counter[int] = Counter()
         """How much the trust of the memories weighs that name it."""
         self.relations: dict[str, dict[str, Said]] = {}
