@@ -66,9 +66,9 @@ def test_windows_overlap_and_leave_nothing_out():
         windows = later_windows(text)
         assert (len(text) > LONG_BYTES) == bool(windows)
         if windows:
+            assert set(words[:count]) == {word for window in windows for word in window.split()} & set(words)
             assert text.startswith(windows[0])
             assert text.endswith(windows[-1])
-            assert set(words[:count]) == {word for window in windows for word in window.split()} & set(words)
             assert len(windows) <= MOST
             assert max(map(len, windows)) <= WIDEST
     for letters in ("ж", "語", "🎈"):  # without spaces, two to four bytes each

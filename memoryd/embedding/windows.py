@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 __all__ = ["LONG_BYTES", "MOST", "WIDEST", "codes_of", "later_windows"]
 
-# Half of LoCoMo's sessions as notes of 3 KB among the turns of the others: R@10 / MRR .768 / .584 without, .817 / .622
-# with windows of 800 bytes, .817 / .637 with 400 that keep to sentences, .825 / .643 with these
+# Tried on development data: docs/decisions/0029-vectors-of-windows.md
 LONG_BYTES = 1000  # of a text from which on it has later windows: about 254 word pieces of English
 SIZE = 250  # bytes of a window: two or three sentences
 STEP = 0.75  # of a window, from one to the next
@@ -37,10 +36,10 @@ def later_windows(text: str) -> list[str]:
     size = len(text.encode(errors="replace"))
     if size <= LONG_BYTES:
         return []
-    wanted = min(max(SIZE, size / MOST / EARLIEST / 1.2), WIDEST)
-    length = max(1, int(wanted * len(text) / size))
     sentences = [found.end() for found in _SENTENCE.finditer(text)]
     spaces = [found.end() for found in _SPACE.finditer(text)]
+    wanted = min(max(SIZE, size / MOST / EARLIEST / 1.2), WIDEST)
+    length = max(1, int(wanted * len(text) / size))
     windows: list[str] = []
     start = 0
     while len(windows) < MOST:
