@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import duckdb
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from memory_client import Draft, MessageDraft, MessageSearch
 
 from memoryd.domain.conversation.embed import LONG_PAGE, MessageEmbedder
 from memoryd.embedding.windows import LONG_BYTES, MOST, WIDEST, codes_of, later_windows
+from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors
 from memoryd.index.window_vectors import SHARE, WindowVectors
 from memoryd.store.duckdb.migrations import MIGRATIONS, window_vectors
@@ -17,6 +20,7 @@ from tests.builders import MEMORY_LIMIT, HashEncoder, Local, entry, open_duckdb,
 from tests.support import until
 from tests.test_long_texts import FACTS
 from tests.test_message_embedding import OtherEncoder, embedded
+from tests.test_ranking import indexed, ranked_of, said
 
 TALK = (
     "The tram was late again and we stood in the rain for ten minutes. At the bakery they had run out of rye bread. "
@@ -48,6 +52,16 @@ def test_a_long_memory_is_found_by_what_any_part_means(daemon, user, size, place
         memory.add_batch([Draft(content=text) for text in FACTS if "brother" not in text])
         made = memory.add(note(told, place=place, size=size)).memory.id
         assert made in {hit.memory.id for hit in memory.search(MEANT[told], limit=2).hits}
+
+
+def test_where_a_window_answers_the_match_of_tokens_is_guessed():
+    asked = "blue whales near iceland"
+    first, other = (indexed(one) for one in said("minutes of the board", "a list of the shops"))
+    windows = codes_of(HashEncoder().encode([asked], query=False))
+    index = ScopeIndex([[replace(first, windows=windows), other]], dimensions=32, fingerprint=HashEncoder.fingerprint)
+    found = ranked_of(index, asked)
+    assert [True, False] == found.guessed.tolist()
+    assert found.tokens[0] > 0.1 > found.tokens[1]
 
 
 def test_a_long_message_is_found_by_what_any_part_means(daemon, user):
@@ -101,6 +115,7 @@ def test_the_best_of_a_text_and_its_windows_counts_whoever_came_first():
         assert np.allclose(windows.with_those(first.compare(north, 1), north).values, [0])  # who came later is not seen
     loaded.erase(np.array([1]))
     assert np.allclose(loaded.with_those(first.compare(north, 3), north).values, 0)
+    assert not loaded._vectors.rows(np.array([0, 1])).any()  # what is purged is gone
     assert b"" == loaded.row(1)
     assert windows_of(east) == loaded.row(2) == grown.row(2)
 

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from memoryd.domain.conversation.embed import LONG_MESSAGE_BYTES
 from memoryd.domain.reading.question import read_question
 from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, ranked
 from memoryd.embedding.packaged import builtin_encoder
+from memoryd.embedding.windows import codes_of, later_windows
 from memoryd.index.analysis import analyse, embedded_text, indexed_memory
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.change import Entry
@@ -63,7 +65,7 @@ class LocalSet:
         self.ids: dict[str, list[str]] = {}
         for conversation, items in data.memories.items():
             entries = [
-                Entry(made, " ".join(analyse(indexed_memory(made))), one.vector, "f", one.tokens)
+                Entry(made, " ".join(analyse(indexed_memory(made))), one.vector, "f", one.tokens, one.windows)
                 for n, (item, one) in enumerate(zip(items, held["memories"][conversation], strict=True))
                 for made in [self._memory(item, n)]
             ]
@@ -77,10 +79,11 @@ class LocalSet:
             return pickle.loads(path.read_bytes())  # noqa: S301  written by this module
         print(f"embedding {self.name} …", file=sys.stderr)
         read = _reader()
-        memories = {
-            conversation: read([embedded_text(str(i.meta.get("speaker") or ""), _content(i)) for i in items], False)
-            for conversation, items in self.data.memories.items()
-        }
+        memories = {}
+        for conversation, items in self.data.memories.items():
+            texts = [embedded_text(str(i.meta.get("speaker") or ""), _content(i)) for i in items]
+            made = zip(texts, read(texts, False), strict=True)
+            memories[conversation] = [self._with_windows(text, one, read) for text, one in made]
         queries = list(dict.fromkeys(question.query for question in self.data.questions))
         held = {
             "memories": memories,
@@ -90,6 +93,13 @@ class LocalSet:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(pickle.dumps(held))
         return held
+
+    def _with_windows(self, text: str, one: Embedded, read: Read) -> Embedded:
+        """Return a text with its later windows, if it is as long as a message or memory that has some."""
+        is_short = self.kind is Kind.EPISODE and len(text.encode()) <= LONG_MESSAGE_BYTES
+        windows = [] if is_short else later_windows(text)
+        vectors = [window.vector for window in read(windows, False)] if windows else []
+        return replace(one, windows=codes_of(np.stack(vectors))) if vectors else one
 
     def _memory(self, item: Any, n: int) -> Memory:
         created = NOW + timedelta(microseconds=n)
