@@ -28,9 +28,11 @@ from memoryd.model.query import Filter
 from memoryd.model.scope import Scope
 from tests.eval.drafts import cut, happened, words_of
 
-__all__ = ["FACTS", "LocalSet"]
+__all__ = ["FACTS", "NOTES", "LocalSet"]
 
 FACTS = frozenset({"letta-core", "letta-update", "precisionmembench"})  # statements; the others were said, or are texts
+NOTES = ("locomo-notes", "locomo-notes-without-windows")  # see `in_notes`
+TURNS_A_NOTE = 16  # of LoCoMo's: 3 KB
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AT_ONCE = 32
 DEPTH = 50
@@ -55,7 +57,7 @@ class LocalSet:
         """Embed it, or read from the cache what was embedded before."""
         self.name = name
         self.scorer = scorer
-        data = scorer.load(name)
+        data = in_notes(scorer) if name in NOTES else scorer.load(name)
         self.kind = Kind.FACT if name in FACTS else Kind.EPISODE
         headline = set(data.headline)
         asked = [q for q in data.questions if q.gold and (not headline or q.category in headline)]
@@ -96,6 +98,8 @@ class LocalSet:
 
     def _with_windows(self, text: str, one: Embedded, read: Read) -> Embedded:
         """Return a text with its later windows, if it is as long as a message or memory that has some."""
+        if self.name == NOTES[1]:
+            return one
         is_short = self.kind is Kind.EPISODE and len(text.encode()) <= LONG_MESSAGE_BYTES
         windows = [] if is_short else later_windows(text)
         vectors = [window.vector for window in read(windows, False)] if windows else []
@@ -144,3 +148,27 @@ class LocalSet:
 def _content(item: Any) -> str:
     text = cut(words_of(item), MAX_CONTENT_BYTES)
     return text if text.strip() else "-"
+
+
+def in_notes(scorer: ModuleType) -> Any:
+    """Return LoCoMo with every other session as notes of TURNS_A_NOTE turns, among the turns of the others."""
+    data = scorer.load("locomo")
+    memories: dict[str, list[Any]] = {}
+    held: dict[tuple[str, str], str] = {}
+    for conversation, items in data.memories.items():
+        sessions: dict[str, list[Any]] = {}
+        for item in items:
+            sessions.setdefault(str(item.meta.get("session")), []).append(item)
+        memories[conversation] = []
+        for n, turns in enumerate(sessions.values()):
+            size = 1 if n % 2 else TURNS_A_NOTE
+            for some in (turns[at : at + size] for at in range(0, len(turns), size)):
+                text = "\n".join(f"{one.meta.get('speaker')}: {_content(one)}" for one in some)
+                meta = {**some[0].meta, "session": "", **({"speaker": ""} if size > 1 else {})}
+                memories[conversation].append(replace(some[0], text=text if size > 1 else some[0].text, meta=meta))
+                held.update({(conversation, one.id): some[0].id for one in some})
+    questions = [
+        replace(one, gold=list(dict.fromkeys(held[one.conv, item] for item in one.gold if (one.conv, item) in held)))
+        for one in data.questions
+    ]
+    return replace(data, memories=memories, questions=questions, headline=())
