@@ -412,7 +412,7 @@ MUTANTS = [
      "        above = theirs", NAMED),
     ("memoryd/domain/reading/ranking.py", "            later = pool.are_later(places)", "            later = np.zeros(len(places), dtype=np.bool_)", LONG),
     ("memoryd/index/window_vectors.py", "np.where(of < len(first.values), of, NOBODY)", "of", LONG),
-    ("memoryd/index/window_vectors.py", "            self._vectors.erase(gone)", "            pass", LONG),
+    ("memoryd/index/window_vectors.py", "            self._codes.view()[gone] = 0\n", "", LONG),
     ("memoryd/index/embedded.py", "            windows=self.windows.row(document),\n", "", LONG),
     ("memoryd/index/embedded.py", "document not in taken):", "False):", "tests/test_large_scopes.py"),
     ("memoryd/domain/conversation/embed.py", "limit=LONG_PAGE, until=until,", "limit=LONG_PAGE,", LONG),

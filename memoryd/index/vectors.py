@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from memoryd.index.arrays import Growable
 
-__all__ = ["Packed", "Similarities", "Vectors", "packed", "similarities"]
+__all__ = ["ROUNDING", "Packed", "Similarities", "Vectors", "packed", "quantised", "similarities"]
 
 ROUNDING = 1e-6  # of float32 sums over some hundred products
 SCRATCH_ROWS = 4096  # rows that are made int8 at a time
@@ -63,7 +63,7 @@ def similarities(rows: Floats) -> Floats:
     return result
 
 
-def _quantise(rows: Floats) -> tuple[NDArray[np.int8], Floats, Floats]:
+def quantised(rows: Floats) -> tuple[NDArray[np.int8], Floats, Floats]:
     """Return int8 rows, their scales, and the length of what each row lost."""
     scales = _scales(rows)
     codes = np.rint(rows / scales[:, None]).astype(np.int8)
@@ -146,14 +146,14 @@ class _Block:
         codes = np.empty((capacity, dimensions), dtype=np.int8)
         for n in range(0, self.count, SCRATCH_ROWS):
             some = slice(n, min(n + SCRATCH_ROWS, self.count))
-            codes[some], self.scales[some], self.losses[some] = _quantise(self._exact[some])
+            codes[some], self.scales[some], self.losses[some] = quantised(self._exact[some])
         self.codes = codes
 
     def put(self, place: int, vector: Floats | None) -> None:
         self._exact[place] = 0.0 if vector is None else vector
         if self.codes is not None:
             row = slice(place, place + 1)
-            self.codes[row], self.scales[row], self.losses[row] = _quantise(self._exact[row])
+            self.codes[row], self.scales[row], self.losses[row] = quantised(self._exact[row])
 
 
 class _PackedBlock(_Block):
@@ -323,7 +323,7 @@ class Vectors:
         pieces = [(block, min(block.count, count - block.start)) for block in self._blocks if block.start < count]
         if not self._compressed or any(block.codes is None for block, _ in pieces):
             return Similarities(_joined([block.dot(query, n) for block, n in pieces]), 0.0, self, query)
-        codes, scales, losses = _quantise(query[None, :])
+        codes, scales, losses = quantised(query[None, :])
         values, lost = [], 0.0
         for block, n in pieces:
             rows: Any = block.codes

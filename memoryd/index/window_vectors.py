@@ -1,19 +1,22 @@
 """
 The vectors of the later windows of long texts; the best of a text's own vector and of these is its cosine.
 
-Later windows count a little less than the first: of many windows the best is high by chance alone.
+Later windows count a little less than the first: of many windows the best is high by chance alone. They are kept as the
+int8 codes that are stored, a quarter of float32; only the question is rounded for a first look at all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
+import numkong
 import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.index.arrays import Growable
-from memoryd.index.vectors import ROUNDING, Similarities, Vectors
+from memoryd.index.vectors import ROUNDING, Similarities, quantised
 
 __all__ = ["WindowSimilarities", "WindowVectors"]
 
@@ -24,25 +27,19 @@ NOBODY = -1  # the document of a window that is gone
 Floats = NDArray[np.float32]
 
 
-def _rows_of(codes: bytes, dimensions: int) -> Floats:
-    """Return vectors of length 1 out of what `Embedded.windows` holds: shape (n, dimensions)."""
-    rows = np.frombuffer(codes, dtype=np.int8).reshape(-1, dimensions).astype(np.float32)
-    return np.ascontiguousarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12))
-
-
 class WindowVectors:
     """The later windows of documents; one thread changes them, others read."""
 
     def __init__(self, dimensions: int, windows: Mapping[int, bytes] = MappingProxyType({})) -> None:
         """Take those of some documents: see `Embedded.windows`."""
-        held = [(document, _rows_of(codes, dimensions)) for document, codes in windows.items()]
-        rows = np.concatenate([np.zeros((0, dimensions), dtype=np.float32), *(some for _, some in held)])
-        of = np.repeat([document for document, _ in held], [len(some) for _, some in held]).astype(np.int32)
-        self._codes = dict(windows)
-        self._dimensions = dimensions
-        self._vectors = Vectors(dimensions, rows)
-        self._of = Growable(np.int32, values=of)
+        codes = np.frombuffer(b"".join(windows.values()), dtype=np.int8).reshape(-1, max(1, dimensions)).copy()
+        counts = [len(one) // max(1, dimensions) for one in windows.values()]
+        self._codes = Growable(np.int8, values=codes)
+        self._lengths = Growable(np.float32, values=_lengths(codes))
+        self._of = Growable(np.int32, values=np.repeat([*windows], counts).astype(np.int32))
         """By window: the document."""
+        self._held = {*windows}
+        """Of which documents there are some."""
 
     def __len__(self) -> int:
         return len(self._of)
@@ -50,7 +47,7 @@ class WindowVectors:
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies."""
-        return self._vectors.nbytes + self._of.nbytes + len(self._of) * self._dimensions
+        return self._codes.nbytes + self._lengths.nbytes + self._of.nbytes
 
     def put(self, document: int, codes: bytes) -> None:
         """Give a document these windows in place of those that it has."""
@@ -60,43 +57,59 @@ class WindowVectors:
 
     def add(self, document: int, codes: bytes) -> None:
         """Give a document more windows."""
-        self._codes[document] = self._codes.get(document, b"") + codes
-        for row in _rows_of(codes, self._dimensions):
-            self._vectors.append(row)
+        self._held.add(document)
+        rows = np.frombuffer(codes, dtype=np.int8).reshape(-1, self._codes.view().shape[1])
+        for row, length in zip(rows, _lengths(rows), strict=True):
+            self._codes.append(row)
+            self._lengths.append(length)
             self._of.append(document)
 
     def row(self, document: int) -> bytes:
         """Return those of a document."""
-        return self._codes.get(document, b"")
+        if document not in self._held:
+            return b""
+        return bytes(self._codes.view()[np.flatnonzero(self._of.view() == document)].tobytes())
 
     def erase(self, documents: NDArray[np.int64]) -> None:
         """Forget those of some documents."""
-        held = [document for document in documents.tolist() if self._codes.pop(document, b"")]
+        held = self._held.intersection(documents.tolist())
         if held:
-            gone = np.flatnonzero(np.isin(self._of.view(), held))
+            gone = np.flatnonzero(np.isin(self._of.view(), [*held]))
             self._of.view()[gone] = NOBODY
-            self._vectors.erase(gone)
+            self._codes.view()[gone] = 0
+            self._held -= held
 
     def with_those(self, first: Similarities, query: Floats) -> Similarities:
         """Return the cosines of a query with documents, each the better of its own and that of its best window."""
         of = self._of.view(len(self._of))
         if not len(of):
             return first
-        return WindowSimilarities(first, self._vectors.compare(query, len(of)), of)
+        return WindowSimilarities(first, self._codes.view(len(of)), self._lengths.view(len(of)), of, query)
+
+
+def _lengths(codes: NDArray[np.int8]) -> Floats:
+    lengths: Floats = np.maximum(np.linalg.norm(codes.astype(np.float32), axis=1), 1).astype(np.float32)
+    return lengths
 
 
 class WindowSimilarities(Similarities):
     """Cosines of one query with documents and their later windows."""
 
-    __slots__ = ("_first", "_of", "_windows")
+    __slots__ = ("_codes", "_first", "_lengths", "_of", "_rough")
 
-    def __init__(self, first: Similarities, windows: Similarities, of: NDArray[np.int32]) -> None:
-        self._first, self._windows = first, windows
+    def __init__(
+        self, first: Similarities, codes: NDArray[np.int8], lengths: Floats, of: NDArray[np.int32], query: Floats
+    ) -> None:
+        self._first, self._codes, self._lengths, self._query = first, codes, lengths, query
         self._of = np.where(of < len(first.values), of, NOBODY)  # what was appended meanwhile is not seen
-        self.slack = max(first.slack, windows.slack)
+        asked, scales, losses = quantised(query[None, :])
+        products: Any = np.asarray(numkong.cdist(asked, codes, metric="dot"))
+        self._rough = products[0].astype(np.float32) * scales[0] / lengths
+        # |w·q − w·q'| ≤ |q − q'|, as a window is of length 1
+        self.slack = max(first.slack, float(losses[0]) + ROUNDING)
         self.values = first.values.copy()
         there = np.flatnonzero(self._of != NOBODY)
-        np.maximum.at(self.values, self._of[there], np.float32(SHARE) * windows.values[there])
+        np.maximum.at(self.values, self._of[there], np.float32(SHARE) * self._rough[there])
 
     def exact(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the cosines of some rows; see `Similarities.exact`."""
@@ -113,8 +126,9 @@ class WindowSimilarities(Similarities):
         at = places[self._of]
         some = np.flatnonzero(at != NOBODY)
         rough = np.full(len(rows), -1.0, dtype=np.float32)
-        np.maximum.at(rough, at[some], self._windows.values[some])
-        some = some[self._windows.values[some] >= rough[at[some]] - 2 * (self._windows.slack + ROUNDING)]
+        np.maximum.at(rough, at[some], self._rough[some])
+        some = some[self._rough[some] >= rough[at[some]] - 2 * self.slack]
+        cosines = np.einsum("ij,j->i", self._codes[some].astype(np.float64), self._query.astype(np.float64))
         best = np.full(len(rows), -1.0)
-        np.maximum.at(best, at[some], SHARE * self._windows.exact(some))
+        np.maximum.at(best, at[some], SHARE * cosines / self._lengths[some])
         return best
