@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import pty
@@ -13,6 +14,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from memory_cli.parser import parse_time
 from memory_client import Draft, InvalidArgument, MessageDraft
 
 from tests.builders import memory as stated
@@ -50,6 +52,7 @@ def test_check_names_all_faults_at_once_and_last(folder):
     config.write_text(
         '[stor]\nx = 1\n[embedding]\nprovider = "/nowhere"\ntimeout_s = "long"\n[schedule]\ndecay = "never"\n'
         'gc = "61 * * * *"\n[context]\nmax_tokens = 777\n[tcp]\nlisten = "nowhere"\n'
+        f'[audit]\npath = "{config}/audit.jsonl"\nmax_bytes = 1\n'
     )
     done = admin("check", "--config", config, "--data-dir", folder / "data", MEMORYD_STORE_PTH="x")
     assert 78 == done.returncode
@@ -57,6 +60,7 @@ def test_check_names_all_faults_at_once_and_last(folder):
         "unknown section [stor]; did you mean store?", "embedding.timeout_s must be a number, not 'long'",
         "MEMORYD_STORE_PTH", "schedule.decay is 'never'", "schedule.gc is '61 * * * *'", "tcp.listen is 'nowhere'",
         "tcp.listen needs TLS", "embedding.provider is '/nowhere'",
+        f"audit.path {config}/audit.jsonl cannot be written", "max_bytes is 1; it must be at least 4096 and at most",
     ):  # fmt: skip
         assert 1 == done.stderr.count(fault), fault
     assert "context.max_tokens = 777" in done.stdout
@@ -259,3 +263,14 @@ def test_check_finds_a_path_too_long_and_toml_too_deep_and_shows_no_escape(folde
     config.write_text("a = " + "[" * 5000)
     told = admin("check", "--quiet", "--config", config, "--data-dir", folder / "data")
     assert (78, True) == (told.returncode, "is not TOML" in told.stderr)
+
+
+@pytest.mark.parametrize(("text", "day"), [("18.11.2026", 18), ("1.11.2026", 1), ("2026-11-18", 18)])
+def test_days_are_read_as_they_are_written(text, day):
+    assert (2026, 11, day) == parse_time(text).astimezone().timetuple()[:3]
+
+
+@pytest.mark.parametrize("text", ["18.11.26", "32.11.2026", "11/18/2026", "18.13.2026"])
+def test_days_that_may_mean_another_are_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="nor a date"):
+        parse_time(text)

@@ -8,6 +8,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfoNotFoundError
 
@@ -91,6 +92,8 @@ def _check(args: argparse.Namespace) -> int:
         seen["database"] = _database(args, config, places)
     with faults.noting():
         check_length(places.socket)
+    if places.audit is not None and not _can_be_written(places.audit):
+        faults.add(f"audit.path {places.audit} cannot be written; let the daemon write there, or name another path")
     warning = open_to_others(places.database.parent)
     for name, said in seen.items():
         if said:
@@ -105,6 +108,14 @@ def _check(args: argparse.Namespace) -> int:
         for said in faults.said:
             print(f"memoryd: {one_line(with_places(said, args))}", file=sys.stderr)
     return faults.exit_code
+
+
+def _can_be_written(path: Path) -> bool:
+    """Whether a file can be written, or made with the folders that it lies in."""
+    if path.exists():
+        return path.is_file() and os.access(path, os.W_OK)
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    return above.is_dir() and os.access(above, os.W_OK | os.X_OK)
 
 
 def _nothing(_: str) -> None:

@@ -71,8 +71,8 @@ class Key:
             raise ConfigError(f"{where}: {self.section}.{self.name} must be {_ARTICLES[kind]}, not {value!r}")
         if kind in {int, float} and not self.least <= value <= self.most:
             raise ConfigError(
-                f"{where}: {self.section}.{self.name} is {value}; it must be at least {self.least:g}"
-                f" and at most {self.most:g}"
+                f"{where}: {self.section}.{self.name} is {value}; it must be at least {_number(self.least)}"
+                f" and at most {_number(self.most)}"
             )
         if self.one_of and value not in self.one_of:
             raise ConfigError(
@@ -104,3 +104,8 @@ class Key:
 
 
 _ARTICLES = {str: "text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of names"}
+
+
+def _number(value: float) -> str:
+    """Return a number as a person would write it into the file."""
+    return str(int(value)) if value == value // 1 and abs(value) < 10**15 else f"{value:g}"

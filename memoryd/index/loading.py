@@ -137,7 +137,7 @@ def batch_of(entries: Sequence[Entry], *, dimensions: int, fingerprint: str) -> 
         terms=[entry.terms for entry in entries],
         vectors=_vectors_of(entries, dimensions, fingerprint),
         tokens=[entry.tokens if entry.fingerprint == fingerprint else b"" for entry in entries],
-        windows=[(n, e.windows) for n, e in enumerate(entries) if e.windows and e.fingerprint == fingerprint],
+        windows=_windows_of(entries, fingerprint),
     )
 
 
@@ -147,6 +147,10 @@ def _vectors_of(entries: Sequence[Entry], dimensions: int, fingerprint: str) -> 
         if dimensions and entry.vector is not None and entry.fingerprint == fingerprint:
             vectors[n] = entry.vector
     return vectors
+
+
+def _windows_of(entries: Sequence[Entry], fingerprint: str) -> list[tuple[int, bytes]]:
+    return [(n, one.windows) for n, one in enumerate(entries) if one.windows and one.fingerprint == fingerprint]
 
 
 def _is_noted(memory: Memory) -> bool:

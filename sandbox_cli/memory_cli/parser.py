@@ -69,8 +69,9 @@ def refuse_empty(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
 
 def parse_time(text: str) -> datetime:
     """Return the time of a date or of RFC 3339, local where it names no zone."""
+    named = re.sub(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})$", lambda m: f"{m[3]}-{m[2]:0>2}-{m[1]:0>2}", text.strip())
     try:
-        return datetime.fromisoformat(text.strip()).astimezone(UTC)
+        return datetime.fromisoformat(named).astimezone(UTC)
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither 2w, 3d, 12h or 90m nor a date such as 2026-12-31"
