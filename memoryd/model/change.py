@@ -58,9 +58,8 @@ class Entry:
     fingerprint: str = ""
     """What made the vector; vectors of two fingerprints are never compared."""
     tokens: bytes = b""
-    """The vectors of its tokens, made with the vector: see `model.embedding`; empty where there are none."""
     windows: bytes = b""
-    """The vectors of its later windows, as there."""
+    """The vectors of its tokens and of its later windows, made with the vector: see `model.embedding`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,9 +77,8 @@ class Embedding:
 
     def given_to(self, entry: Entry) -> Entry:
         """Return an entry with these vectors in place of its own."""
-        return replace(
-            entry, vector=self.vector, fingerprint=self.fingerprint, tokens=self.tokens, windows=self.windows
-        )
+        entry = replace(entry, vector=self.vector, fingerprint=self.fingerprint)
+        return replace(entry, tokens=self.tokens, windows=self.windows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,61 @@
+"""Bugs in what is read of texts and of people; see mutants.py."""
+
+from __future__ import annotations
+
+PAIRS = "tests/knowledge/test_compare.py"
+PEOPLE = "tests/conformance/test_people.py tests/conformance/test_forgetting_people.py"
+DAYS = "tests/test_ranking.py"
+NAMED = "tests/knowledge/test_persons.py tests/test_named_people.py tests/test_trust_of_newer.py tests/conformance/test_people.py"
+
+MUTANTS_OF_TEXTS = [
+    ("memoryd/knowledge/language/text_traits.py", "    if way != _way(is_said=is_said, is_dated=is_dated):", "    if not way:",
+     "tests/test_loading.py"),
+    ("memoryd/knowledge/secrets/json_masking.py", "any(find.are_used_up or find(f", "any(find(f",
+     "tests/attack/test_slow_texts.py"),
+    ("memoryd/knowledge/secrets/masking.py", "isinstance(find, Looks) and find.are_used_up", "False",
+     "tests/attack/test_slow_texts.py"),
+    ("memoryd/knowledge/secrets/json_masking.py", "place.key = value[:MOST_NAME]", "place.key = value",
+     "tests/attack/test_slow_texts.py"),
+    ("memoryd/entities/directory.py", "self._mentions -= len(memory.mentions)", "self._mentions -= 0", "tests/test_index_cache.py"),
+    ("memoryd/knowledge/reading.py", "self.nbytes -= self._sizes.pop(self._number - MOST_KEPT, 0)", "self.nbytes -= 0", "tests/knowledge/test_compare.py"),
+    ("memoryd/knowledge/reading.py", "        self.stems.clear()\n", "", "tests/knowledge/test_compare.py"),
+    ("memoryd/entities/resolve.py", "    return next(iter(ids)) if len(ids) == 1 else",
+     "    return next(iter(ids)) if ids else", PEOPLE),
+    ("memoryd/entities/resolve.py", "        return not known\n    return not known & KIN",
+     "        return True\n    return True", PEOPLE),
+    ("memoryd/entities/directory.py", "said = Said(weight, ", "said = Said(0, ", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
+    ("memoryd/entities/directory.py", "return weight >= max(self._weight(one), self._weight(other))", "return True",
+     "tests/test_trust.py"),
+    ("memoryd/knowledge/compare/claim_pair.py", "covers = new.value <= old.value", "covers = True",
+     "tests/knowledge/test_compare.py"),
+    ("memoryd/knowledge/compare/attribute_rules.py", "lambda p: p.is_of_another_aspect", "lambda p: False",
+     "tests/knowledge/test_compare.py"),
+    ("memoryd/entities/directory.py", "if row is not None and row.trust.weight >= self.weight(entity_id) else",
+     "if row is not None else", "tests/test_trust.py"),
+    ("memoryd/knowledge/secrets/detector.py", "(?<![^\\W_])(?<![.,-])", "(?<![.,-])",
+     "tests/knowledge/test_secrets.py"),
+    ("memoryd/entities/resolve.py", "for memory in memories if memory.trust.weight >= least)", "for memory in memories)", "tests/test_trust.py"),
+    ("memoryd/entities/resolve.py", "in self._members and row.trust.weight >= least]", "in self._members]",
+     "tests/test_trust.py"),
+    ("memoryd/entities/directory.py", 'fold(said.whose) in {"", self._reader}]', "True]",
+     "tests/conformance/test_showing.py"),
+    ("memoryd/knowledge/compare/attribute_rules.py", "and not (said.is_sure and known.is_sure):", "and False:", PAIRS),
+    ("memoryd/knowledge/claims/idioms.py", 'self._subject = another.span("who") if another else (0, len(text))',
+     "self._subject = (0, len(text))", PAIRS),
+    ("memoryd/knowledge/compare/idiom_rules.py", "if theirs.leading and theirs.leading != ours.leading:", "if False:", PAIRS),
+    ("memoryd/knowledge/learning/sentences.py", '    return _RUN.sub(r"\\1\\1\\1", _SPACES.sub(" ", text))',
+     "    return text", "tests/knowledge/test_reading_time.py"),
+    ("memoryd/knowledge/language/open_days.py", "max(today.toordinal(), days.last))", "days.last)", DAYS),
+    ("memoryd/knowledge/language/open_days.py", "Days(days.last + 1, days.last + FAR)", "Days(days.last, days.last + FAR)", DAYS),
+    ("memoryd/knowledge/language/open_days.py", "days.first - 1 if word in _BEFORE else days.last)", "days.last)", DAYS),
+    ("memoryd/entities/known_names.py", " and directory.weight(root) >= self._weight", "", NAMED),
+    ("memoryd/entities/known_names.py", "                if _LONGER.match(text, end):", "                if False:", NAMED),
+    ("memoryd/entities/persons.py", "    if len(words) > 1 and lower in GREETINGS:", "    if False:", NAMED),
+    ("memoryd/entities/persons.py", '    if before.endswith(" ") and last in _ARTICLES | _MAKES:\n        return False\n    if before',
+     "    if before", NAMED),
+    ("memoryd/entities/persons.py", "    if initial is None and (is_place or", "    if initial is None and (", NAMED),
+    ("memoryd/entities/persons.py", 'if match is None or match["owner"] is None:', "if match is None:", NAMED),
+    ("memoryd/knowledge/language/function_words.py", "return word in _WORDS or (in_latin and word in _LATIN)",
+     "return word in _WORDS or word in _LATIN", "tests/test_languages.py tests/knowledge/test_names.py"),
+    ("memoryd/knowledge/language/function_words.py", "        parts = _HAN.split(run)", "        parts = [run]", "tests/test_languages.py"),
+]  # fmt: skip
