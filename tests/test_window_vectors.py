@@ -11,6 +11,7 @@ from memory_client import Draft, MessageDraft, MessageSearch
 
 from memoryd.domain.conversation.embed import LONG_PAGE, MessageEmbedder
 from memoryd.embedding.windows import LONG_BYTES, MOST, WIDEST, codes_of, later_windows
+from memoryd.index import cache
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors
 from memoryd.index.window_vectors import SHARE, WindowVectors
@@ -207,3 +208,47 @@ async def test_long_messages_get_windows_behind_all_others_once_and_over_restart
         await Local(ports, clock, user_id="alice").delete_thread("t")
     with duckdb.connect(str(folder / "memory.duckdb"), read_only=True) as con:
         assert [(0,)] == con.execute("SELECT count(*) FROM message_vectors").fetchall()
+
+
+async def test_windows_that_come_while_the_database_is_compacted_are_kept_with_the_vectors(folder, clock, monkeypatch):
+    async with ports_over(open_duckdb(folder)) as ports:
+        local = Local(ports, clock, user_id="alice")
+        await local.append("t", [MessageDraft(content=f"{LONG} {n}") for n in range(3)])
+        embedder = MessageEmbedder(ports, clock, print)
+        await embedded(embedder)
+        compactor, copied = ports.store._compactor, []
+        read = compactor._readers.read
+
+        async def read_and_embed(call, *args):
+            found = await read(call, *args)
+            if call == compactor._copy:
+                copied.append(await embedder.step_of_long())
+            return found
+
+        monkeypatch.setattr(compactor._readers, "read", read_and_embed)
+        await ports.store.compact()
+        assert [True] == copied  # at the first try
+    with duckdb.connect(str(folder / "memory.duckdb"), read_only=True) as con:
+        rows = con.execute("SELECT id, count(*), count(window_vectors) FROM message_vectors GROUP BY id").fetchall()
+        assert [(True, True)] * 3 == [(count == windows + 1, windows > 0) for _, count, windows in rows]
+
+
+async def test_a_large_scope_of_messages_gets_the_windows_of_its_long_ones(folder, clock, monkeypatch):
+    wanted = MessageSearch(text=ASKED, top_k=1, before=0, after=0)
+    found = []
+    for large in (1_000, 5):
+        monkeypatch.setattr(cache, "LARGE", large)
+        async with ports_over(open_duckdb(folder)) as ports:
+            local = Local(ports, clock, user_id="alice")
+            if not found:
+                texts = [*FACTS, *(f"{LONG} {n}" for n in range(3))]
+                await local.append("t", [MessageDraft(content=text) for text in texts])
+                embedder = MessageEmbedder(ports, clock, print)
+                await embedded(embedder)
+                await embedder.step_of_long()
+            await local.search_messages(wanted)
+            (index,) = ports.episodes._ready.values()
+            await ports.episodes.get(next(iter(ports.episodes._ready)))
+            found.append((len(index.window_vectors), (await local.search_messages(wanted)).hits[0].similarity))
+    assert found[0][0] == found[1][0] > 3
+    assert abs(found[0][1] - found[1][1]) < 1e-3

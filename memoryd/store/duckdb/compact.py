@@ -22,7 +22,7 @@ __all__ = ["COPY", "catch_up", "copy_to", "remains_of"]
 
 COPY = ".compact"
 _NAME = "compacted"
-LARGE = {"memories": "id", "messages": "number", "message_vectors": "(thread || id)"}
+LARGE = {"memories": "id", "messages": "number", "message_vectors": "(thread || id || '/' || commit_seq)"}
 """Tables of which only the rows of later commits are copied again, and what tells their rows apart."""
 
 
