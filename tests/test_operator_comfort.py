@@ -52,6 +52,7 @@ def test_check_names_all_faults_at_once_and_last(folder):
     config.write_text(
         '[stor]\nx = 1\n[embedding]\nprovider = "/nowhere"\ntimeout_s = "long"\n[schedule]\ndecay = "never"\n'
         'gc = "61 * * * *"\n[context]\nmax_tokens = 777\n[tcp]\nlisten = "nowhere"\n'
+        f'[sandbox]\ndirectory = "/tmp/{"x" * 90}"\n[search]\nrerank = "/nope"\n'
         f'[audit]\npath = "{config}/audit.jsonl"\nmax_bytes = 1\n'
     )
     done = admin("check", "--config", config, "--data-dir", folder / "data", MEMORYD_STORE_PTH="x")
@@ -60,7 +61,8 @@ def test_check_names_all_faults_at_once_and_last(folder):
         "unknown section [stor]; did you mean store?", "embedding.timeout_s must be a number, not 'long'",
         "MEMORYD_STORE_PTH", "schedule.decay is 'never'", "schedule.gc is '61 * * * *'", "tcp.listen is 'nowhere'",
         "tcp.listen needs TLS", "embedding.provider is '/nowhere'",
-        f"audit.path {config}/audit.jsonl cannot be written", "max_bytes is 1; it must be at least 4096 and at most",
+        f"audit.path {config}/audit.jsonl cannot be written", "is too long for a socket; name a shorter one",
+        "/nope has neither onnx/model.onnx", "max_bytes is 1; it must be at least 4096 and at most",
     ):  # fmt: skip
         assert 1 == done.stderr.count(fault), fault
     assert "context.max_tokens = 777" in done.stdout
@@ -274,3 +276,9 @@ def test_days_are_read_as_they_are_written(text, day):
 def test_days_that_may_mean_another_are_refused(text):
     with pytest.raises(argparse.ArgumentTypeError, match="nor a date"):
         parse_time(text)
+
+
+def test_an_empty_text_behind_a_flag_is_an_empty_text(memory):
+    code, _, error = memory("add", "--json", "")
+    assert (2, True) == (code, "content" in error)
+    assert "what follows --tag is empty" in memory("add", "tea", "--tag", "")[2]

@@ -19,6 +19,7 @@ from memoryd.daemon.config import Config
 from memoryd.daemon.config_file import read_config
 from memoryd.daemon.config_key import ConfigError
 from memoryd.errors import EXIT_REFUSED, StartupError
+from memoryd.identity.listeners import check_directory
 from memoryd.identity.socket_lease import check_length
 from memoryd.paths import Places, open_to_others
 
@@ -92,6 +93,8 @@ def _check(args: argparse.Namespace) -> int:
         seen["database"] = _database(args, config, places)
     with faults.noting():
         check_length(places.socket)
+    with faults.noting():
+        check_directory(places.sandboxes)
     if places.audit is not None and not _can_be_written(places.audit):
         faults.add(f"audit.path {places.audit} cannot be written; let the daemon write there, or name another path")
     warning = open_to_others(places.database.parent)
@@ -170,9 +173,9 @@ def _rest(config: Config, faults: _Faults) -> None:
     from memoryd.daemon.learners import make_extractor
     from memoryd.daemon.schedule import expressions_of
     from memoryd.daemon.servers import server_credentials
-    from memoryd.daemon.wiring import load_every_finder
+    from memoryd.daemon.wiring import load_every_finder, make_reranker
 
-    for look in (expressions_of, make_extractor, load_every_finder):
+    for look in (expressions_of, make_extractor, load_every_finder, make_reranker):
         with faults.noting():
             look(config)
     if config.tcp.listen and config.tcp.certificate_file and config.tcp.key_file:

@@ -46,7 +46,7 @@ def add_job_commands(commands: Any, common: argparse.ArgumentParser, client: Cli
     command(actions, "list", "list the jobs, and the threads that could not be learnt from",
             "  memoryd jobs list\n  memoryd jobs list --json\n", _list)  # fmt: skip
     show = command(actions, "show", "show the last runs of a job, or one run",
-                   "  memoryd jobs show decay\n  memoryd jobs show k3j9x2abcdefghijklmnopqrst\n", _show)  # fmt: skip
+                   "  memoryd jobs show decay\n  memoryd jobs show k3j5x2abcdefghijklmnopqrst\n", _show)  # fmt: skip
     show.add_argument("what", metavar="JOB|RUN", help="a job, or the id of a run")
     show.add_argument("-n", "--limit", metavar="N", type=at_least_one, default=20, help="how many runs (20)")
     run = command(actions, "run", "run a job now; it goes on if you stop watching",
@@ -60,7 +60,7 @@ def add_job_commands(commands: Any, common: argparse.ArgumentParser, client: Cli
     retry.add_argument("--chat", metavar="ID", default="", help="only those of this chat")
     retry.add_argument("--agent", metavar="ID", default="", help="only those of this agent")
     cancel = command(actions, "cancel", "end a run; what it has done stays done",
-                     "  memoryd jobs cancel k3j9x2abcdefghijklmnopqrst\n", _cancel)  # fmt: skip
+                     "  memoryd jobs cancel k3j5x2abcdefghijklmnopqrst\n", _cancel)  # fmt: skip
     cancel.add_argument("run_id", metavar="RUN", help="the id of the run, or its job")
     for name, job, summary in (
         ("consolidate", "consolidation", "learn from all that waits, and end the sessions that were learnt from"),

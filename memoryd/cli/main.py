@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from memory_cli.common import path_of
-from memory_cli.helpful_parser import Parser, WrongUsage
+from memory_cli.helpful_parser import Parser, WrongUsage, refuse_empty
 from memory_cli.output import as_json, error_json, size
-from memory_cli.parser import refuse_empty
 
 from memoryd import paths
 from memoryd.cli.audit import add_audit_command

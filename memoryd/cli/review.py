@@ -17,8 +17,8 @@ __all__ = ["add_review_commands"]
 Client = Callable[[argparse.Namespace], Any]
 EXAMPLES = {
     "list": "  memoryd review list\n  memoryd review list --user alice --json\n",
-    "approve": '  memoryd review approve k3j9x2ab\n  memoryd review approve k3j9x2ab --as "I live in Porto"\n',
-    "reject": "  memoryd review reject k3j9x2ab p8w2mmqd\n",
+    "approve": '  memoryd review approve k3j5x2ab\n  memoryd review approve k3j5x2ab --as "I live in Porto"\n',
+    "reject": "  memoryd review reject k3j5x2ab p4w2mmqd\n",
 }
 
 

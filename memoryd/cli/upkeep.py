@@ -56,8 +56,8 @@ def add_upkeep_commands(commands: Any, common: argparse.ArgumentParser, client: 
     command("compact", "rewrite the database without the bytes of what was purged", "  memoryd compact\n", _compact)
     verify = command(
         "verify", "prove that nothing is left of a purged memory",
-        "  memoryd verify --forgotten k3j9x2abcdefghijklmnopqrst\n"
-        '  memoryd verify --forgotten k3j9x2abcdefghijklmnopqrst --text "her old address"\n',
+        "  memoryd verify --forgotten k3j5x2abcdefghijklmnopqrst\n"
+        '  memoryd verify --forgotten k3j5x2abcdefghijklmnopqrst --text "her old address"\n',
         _verify,
     )  # fmt: skip
     verify.add_argument("--forgotten", metavar="ID", required=True, help="the whole id of the memory")

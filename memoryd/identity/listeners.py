@@ -24,7 +24,7 @@ from memoryd.errors import LimitExceeded, Unavailable
 from memoryd.identity.socket_lease import MAX_PATH_BYTES, SocketRefused
 from memoryd.model.grant import Grant
 
-__all__ = ["SOCKET", "Listeners", "Server", "most_connections", "raise_descriptor_limit"]
+__all__ = ["SOCKET", "Listeners", "Server", "check_directory", "most_connections", "raise_descriptor_limit"]
 
 SOCKET = "memory.sock"
 _PLACE_OF_BINDING = ".new"
@@ -76,9 +76,7 @@ class Listeners:
 
     def take(self) -> None:
         """Make the directory and lock it; SocketRefused if it cannot be used."""
-        longest = self.directory / ("x" * 26) / SOCKET
-        if len(os.fsencode(longest)) > MAX_PATH_BYTES:
-            raise SocketRefused(f"sandbox.directory {self.directory} is too long for a socket; name a shorter one")
+        check_directory(self.directory)
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             found = self.directory.lstat()
@@ -178,6 +176,13 @@ class Listeners:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+
+def check_directory(directory: Path) -> None:
+    """Raise SocketRefused if the sockets of sandboxes would have too long a path in a directory."""
+    longest = directory / ("x" * 26) / SOCKET
+    if len(os.fsencode(longest)) > MAX_PATH_BYTES:
+        raise SocketRefused(f"sandbox.directory {directory} is too long for a socket; name a shorter one")
 
 
 def most_connections(grant: Grant) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 from typing import NoReturn
 
-__all__ = ["Parser", "WrongUsage"]
+__all__ = ["Parser", "WrongUsage", "refuse_empty"]
 
 
 class WrongUsage(Exception):
@@ -38,3 +39,28 @@ def _told(message: str) -> str:
     near = get_close_matches(match["said"], re.findall(r"[\w-]+", match["known"]), n=2)
     meant = f"; did you mean {' or '.join(near)}" if near else f"; there are {match['known'].replace(chr(39), '')}"
     return f"there is no command {match['said']!r}{meant}"
+
+
+def refuse_empty(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
+    """End with an error if an option is given an empty value, as by a variable of the shell that is not set."""
+    flags = _flags_of(parser)
+    for word, following in zip(argv, [*argv, "-"][1:], strict=True):
+        if word == "--":
+            return
+        if word in flags:
+            continue
+        option, separator, value = word.partition("=")
+        empty = not value.strip() if separator else not following.strip()
+        if option.startswith("--") and empty:
+            parser.error(f"what follows {option} is empty; leave the option out, or give it a value")
+
+
+def _flags_of(parser: argparse.ArgumentParser) -> set[str]:
+    """Return the options that take no value, of a parser and of its commands."""
+    found: set[str] = set()
+    for action in parser._actions:  # noqa: SLF001  argparse tells them nowhere else
+        if isinstance(action.choices, dict):
+            found.update(*(_flags_of(one) for one in action.choices.values()))
+        elif action.nargs == 0:
+            found.update(action.option_strings)
+    return found

@@ -11,10 +11,10 @@ from dataclasses import fields
 from typing import Any
 
 from memory_cli.common import Declined, Partly, Usage
-from memory_cli.helpful_parser import WrongUsage
+from memory_cli.helpful_parser import WrongUsage, refuse_empty
 from memory_cli.memories import add, confirm, context, correct, delete, get, list_memories, profile, search, undelete
 from memory_cli.output import as_json, error_json, moment, one_line, size
-from memory_cli.parser import make_parser, refuse_empty
+from memory_cli.parser import make_parser
 from memory_cli.people import forget, people, person
 from memory_cli.provenance import history, why
 from memory_cli.talk import log, summary, threads, working_memory

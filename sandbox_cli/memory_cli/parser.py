@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memory_cli.helpful_parser import Parser
 from memory_cli.parser_talk import add_talking
 
-__all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past", "refuse_empty"]
+__all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past", "parse_time"]
 
 DURATION_DAYS = {"s": 1 / 86_400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
 KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode")
@@ -54,17 +54,6 @@ def parse_past(text: str) -> datetime:
         return given if isinstance(given, datetime) else datetime.now(UTC) - timedelta(days=given)
     except OverflowError:
         raise argparse.ArgumentTypeError(f"{text!r} lies before the calendar") from None
-
-
-def refuse_empty(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
-    """End with an error if an option is given an empty value, as by a variable of the shell that is not set."""
-    for word, following in zip(argv, [*argv, "-"][1:], strict=True):
-        if word == "--":
-            return
-        option, separator, value = word.partition("=")
-        empty = not value.strip() if separator else not following.strip()
-        if option.startswith("--") and empty:
-            parser.error(f"what follows {option} is empty; leave the option out, or give it a value")
 
 
 def parse_time(text: str) -> datetime:
@@ -239,19 +228,19 @@ def _add_looking(command: Command) -> None:
     listing.add_argument("--all", action="store_true", help="everything, however much")
     _filters(listing)
 
-    command("get", "show one memory with all its fields", "  memory get k3j9x2ab\n").add_argument(
+    command("get", "show one memory with all its fields", "  memory get k3j5x2ab\n").add_argument(
         "id", help="the id, or at least 8 characters of it"
     )
 
 
 def _add_deleting(command: Command) -> None:
-    undelete = command("undelete", "take back a delete, or a replacement", "  memory undelete k3j9x2ab\n")
+    undelete = command("undelete", "take back a delete, or a replacement", "  memory undelete k3j5x2ab\n")
     undelete.add_argument("id", nargs="+", help="the ids, or at least 8 characters of each")
 
     delete = command(
         "delete",
         "forget memories; they can be taken back for some days",
-        "  memory delete k3j9x2ab\n  memory delete --now k3j9x2ab\n  memory delete --dry-run k3j9x2ab\n"
+        "  memory delete k3j5x2ab\n  memory delete --now k3j5x2ab\n  memory delete --dry-run k3j5x2ab\n"
         '  memory delete --matching "old address" --dry-run\n  memory delete --about Bob --until 2026-01-01\n',
     )
     delete.add_argument("id", nargs="*", help="the ids, or at least 8 characters of each; or say which below")
@@ -274,24 +263,24 @@ def _add_deciding(command: Command) -> None:
     correct = command(
         "correct",
         "replace what a memory says",
-        '  memory correct k3j9x2ab "my wife\'s name is Sara, without an h"\n',
+        '  memory correct k3j5x2ab "my wife\'s name is Sara, without an h"\n',
     )
     correct.add_argument("id", help="the id, or at least 8 characters of it")
     correct.add_argument("text", nargs="+", help="what it should say; - reads it from standard input")
     confirm = command(
         "confirm",
         "say that a memory is true; what contests it is replaced",
-        "  memory confirm k3j9x2ab\n  memory confirm --no-protect k3j9x2ab\n",
+        "  memory confirm k3j5x2ab\n  memory confirm --no-protect k3j5x2ab\n",
     )
     confirm.add_argument("id", nargs="+", help="the ids, or at least 8 characters of each")
     confirm.add_argument("--no-protect", action="store_true", help="let it fade and be evicted as before")
     command(
         "why",
         "show where a memory comes from: the messages that say so",
-        "  memory why k3j9x2ab\n  memory why k3j9x2ab --json\n",
+        "  memory why k3j5x2ab\n  memory why k3j5x2ab --json\n",
     ).add_argument("id", help="the id, or at least 8 characters of it")
     command(
-        "history", "show what a memory replaced, what replaced it, and why", "  memory history k3j9x2ab\n"
+        "history", "show what a memory replaced, what replaced it, and why", "  memory history k3j5x2ab\n"
     ).add_argument("id", help="the id, or at least 8 characters of it")
 
 
@@ -303,7 +292,7 @@ def _add_people(command: Command) -> None:
         "person",
         "show what is known of somebody or something",
         '  memory person Sarah\n  memory person "my wife"\n  memory person Sara --rename Sarah\n'
-        "  memory person Sally --merge-into Sarah\n  memory person --unmerge k3j9x2abcdefghijklmnopqrst\n"
+        "  memory person Sally --merge-into Sarah\n  memory person --unmerge k3j5x2abcdefghijklmnopqrst\n"
         "  memory person --unmerge Christina\n",
     )
     person.add_argument("name", nargs="+", help="a name, nickname, handle, relation, or entity id")
@@ -340,7 +329,9 @@ def _add_telling(command: Command) -> None:
         "  memory context --thread cli:alice --section working_memory,thread_summary,recent_messages\n",
     )
     context.add_argument(
-        "prompt", nargs="*", help="what the user said; - reads it from standard input; none: only what is latest"
+        "prompt",
+        nargs="*",
+        help="what the user said; - reads it from standard input; none, with --thread: what is latest",
     )
     context.add_argument("--thread", metavar="THREAD", default="", help="with what belongs to this conversation")
     context.add_argument("--shared", action="store_true", help="it is one of the chat")

@@ -111,7 +111,7 @@ _shtab_memory_context_options=(
   "*--exclude-thread[without its messages\; may be repeated]:THREAD:"
   "*--exclude-session[without its messages\; may be repeated]:KEY:"
   "--tokenizer[what counts the tokens\; installed at the host]:NAME:"
-  "(*)::what the user said\; - reads it from standard input\; none\: only what is latest:"
+  "(*)::what the user said\; - reads it from standard input\; none, with --thread\: what is latest:"
 )
 
 # guard to ensure default positional specs are added only once per session
