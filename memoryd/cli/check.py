@@ -93,8 +93,9 @@ def _check(args: argparse.Namespace) -> int:
         seen["database"] = _database(args, config, places)
     with faults.noting():
         check_length(places.socket)
-    with faults.noting():
-        check_directory(places.sandboxes)
+    if config.sandbox.directory:
+        with faults.noting():
+            check_directory(places.sandboxes)
     if places.audit is not None and not _can_be_written(places.audit):
         faults.add(f"audit.path {places.audit} cannot be written; let the daemon write there, or name another path")
     warning = open_to_others(places.database.parent)
