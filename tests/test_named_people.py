@@ -55,6 +55,25 @@ def test_forgetting_takes_all_that_is_about_somebody_and_names_the_rest(daemon, 
         assert {named, other} == {one.id for one in memory.page().memories}
 
 
+@pytest.mark.parametrize(
+    ("said", "now", "related"),
+    [
+        (["My sister Anna lives in Oslo", "Anna moved to Bergen"], "Anna", ("sister",)),
+        (["My boss Jane lives in Ghent", "Jane moved to Antwerp"], "Jane", ("boss",)),
+        (["My boss Jane lives in Ghent", "Jane moved to Antwerp", "My boss is Tom"], "Jane", ()),
+        (["My friend Ines lives in Faro", "Ines moved to Lagos", "My wife Ines likes figs"], "Ines", ("wife",)),
+        (["My best friend is Anna", "My best friend is Ben"], "Anna", ()),
+    ],
+)
+def test_a_relation_outlives_what_else_was_said_with_it(daemon, user, said, now, related):
+    with daemon.client(user) as memory:
+        first = memory.add(said[0]).memory.id
+        for text in said[1:]:
+            memory.add(text)
+        assert memory.get(first).supersede_time is not None
+        assert related == {one.name: one.relations for one in memory.people().people}.get(now, ())
+
+
 @pytest.fixture(scope="module")
 def world():
     with short_folder() as folder, a_world(folder, config="") as made:

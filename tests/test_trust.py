@@ -120,6 +120,15 @@ def test_people_of_higher_trust_come_first_in_a_context(daemon, user):
 # --- undoing ---
 
 
+def test_a_sandbox_takes_no_relation_by_saying_another(daemon, user):
+    with both(daemon, user, "add") as (host, inside):
+        host.add("My boss Jane lives in Ghent")
+        host.add("Jane moved to Antwerp")
+        jane = host.entity("Jane").entity.id
+        inside.add("My colleague Jane likes tea")
+        assert ("boss",) == host.entity(jane).entity.relations
+
+
 def test_a_sandbox_revives_nothing_that_the_host_replaced_by_deleting_it_first(daemon, user):
     with both(daemon, user) as (host, inside):
         old = host.add("I live in Berlin").memory

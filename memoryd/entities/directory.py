@@ -12,7 +12,7 @@ from copy import copy
 
 from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within
 from memoryd.knowledge.language.names import fullest
-from memoryd.knowledge.language.relations import ONE_AT_A_TIME
+from memoryd.knowledge.language.relations import ONE_AT_A_TIME, is_introduction
 from memoryd.model.entity import Entity, EntityType, Form
 from memoryd.model.memory import Memory
 from memoryd.model.times import to_us
@@ -91,7 +91,7 @@ class Directory:
         self._changed()
 
     def add(self, memory: Memory) -> None:
-        """Take in what a memory names; a superseded one gives names, but no relations any more."""
+        """Take in what a memory names; a superseded one that says who somebody is gives no relation any more."""
         if not memory.mentions:
             return
         self._changed()  # who is one follows from how much those weigh who name them
@@ -105,9 +105,9 @@ class Directory:
             if live:
                 known.live[memory.id] = to_us(memory.event_time)
             if mention.form is Form.RELATION:
-                if live:
+                if live or not is_introduction(memory.content):
                     said = Said(weight, to_us(memory.create_time), memory.narrator)
-                    known.relations.setdefault(mention.text, {})[memory.id] = said
+                    (known.relations if live else known.former).setdefault(mention.text, {})[memory.id] = said
                     self._related.setdefault(mention.text, Counter())[mention.entity_id] += 1
             else:
                 known.forms[mention.form, mention.text, weight] += 1
@@ -132,11 +132,12 @@ class Directory:
             drop(known.weights, weight)
             known.live.pop(memory.id, None)
             if mention.form is Form.RELATION:
-                if live:
-                    told = known.relations.get(mention.text, {})
+                if live or not is_introduction(memory.content):
+                    relations = known.relations if live else known.former
+                    told = relations.get(mention.text, {})
                     told.pop(memory.id, None)
                     if not told:
-                        known.relations.pop(mention.text, None)
+                        relations.pop(mention.text, None)
                     drop_within(self._related, mention.text, mention.entity_id)
             else:
                 drop(known.forms, (mention.form, mention.text, weight))
@@ -287,7 +288,7 @@ class Directory:
 
     def _told(self, entity_id: str, relation: str) -> list[Said]:
         """Return what is said of a relation of the reader's to somebody."""
-        told = self._known[entity_id].relations.get(relation, {}).values()
+        told = self._known[entity_id].told().get(relation, ())
         return [said for said in told if self._reader is None or fold(said.whose) in {"", self._reader}]
 
     # --- what is known of them ---
@@ -318,26 +319,26 @@ class Directory:
         """Return the relations that an entity has now: to the reader "wife", to others "wife of Bob"."""
         known = [self._known[one] for one in self.members(entity_id) if one in self._known]
         root = self.root(entity_id)
-        own = {relation for one in known for relation in one.relations if root in self.related(relation)}
+        own = {relation for one in known for relation in one.told() if root in self.related(relation)}
         if self._reader is None:
             return sorted(own)
         others = {
             f"{relation} of {said.whose}"
             for one in known
-            for relation, told in one.relations.items()
-            for said in told.values()
+            for relation, told in one.told().items()
+            for said in told
             if fold(said.whose) not in {"", self._reader} and root in self.seen_by(said.whose).related(relation)
         }
         return [*sorted(own), *sorted(others)]
 
     def ever_related(self, entity_id: str) -> set[str]:
-        """Return the relations that live memories of most trust say of an entity, also those that another has now."""
+        """Return the relations that memories of most trust say of an entity, also those that another has now."""
         least = self.weight(entity_id)
         return {
             relation
             for one in self.members(entity_id)
             if one in self._known
-            for relation in self._known[one].relations
+            for relation in self._known[one].told()
             if any(said.weight >= least for said in self._told(one, relation))
         }
 

@@ -23,7 +23,7 @@ class Said(NamedTuple):
 class KnownEntity:
     """What memories say of one entity id."""
 
-    __slots__ = ("forms", "live", "relations", "types", "weights")
+    __slots__ = ("former", "forms", "live", "relations", "types", "weights")
 
     def __init__(self) -> None:
         self.forms: Counter[tuple[Form, str, int]] = Counter()
@@ -34,8 +34,26 @@ class KnownEntity:
         """How much the trust of the memories weighs that name it."""
         self.relations: dict[str, dict[str, Said]] = {}
         """Relation → the live memories that say it."""
+        self.former: dict[str, dict[str, Said]] = {}
+        """Relation → the superseded memories that say it beside what was superseded."""
         self.live: dict[str, int] = {}
         """The memories that can be recalled and name it, with the time of which they tell."""
+
+    def told(self) -> dict[str, list[Said]]:
+        """
+        Return every relation with what says it.
+
+        A sister stays one after she moved: a superseded memory counts, unless a live one of equal or higher trust
+        tells of any relation.
+        """
+        told = {relation: [*said.values()] for relation, said in self.relations.items()}
+        if self.former:
+            most = max((said.weight for those in told.values() for said in those), default=-1)
+            for relation, those in self.former.items():
+                more = [said for said in those.values() if said.weight > most]
+                if more:
+                    told.setdefault(relation, []).extend(more)
+        return told
 
 
 def drop(counter: Counter[T], key: T) -> None:

@@ -13,6 +13,7 @@ from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Find, RegexFinder, find_entities
 from memoryd.entities.resolve import meant_by, mentions_of
 from memoryd.knowledge.language.names import fullest, may_be_one
+from memoryd.knowledge.language.relations import is_introduction
 from memoryd.model import limits
 from memoryd.model.entity import EntityType, Form
 from tests.builders import memory
@@ -200,3 +201,16 @@ def test_a_thing_is_no_person(text):
 @pytest.mark.parametrize("text", ["Xiomara is a doctor", "Xiomara likes tea", "Xiomara is my boss", "Oluwaseun is 30"])
 def test_an_unknown_name_is_a_person_where_only_people_are_so(text):
     assert EntityType.PERSON is next(f.type for f in find_entities(text, (RegexFinder(),)) if f.text != "boss")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("My boss is Jane", True), ("Jane is my boss", True), ("Meine Schwester heißt Anna", True),
+        ("Jane isn't my boss any more", True), ("Jane is no longer my boss", True), ("My wife's name is Sarah", True),
+        ("Our landlord is now called Bert", True), ("My boss Jane lives in Oslo", False), ("My sister is 12", False),
+        ("My sister is in Oslo", False), ("My sister Anna is a nurse", False), ("My boss was nice to Jane", False),
+    ],
+)  # fmt: skip
+def test_who_somebody_is_told_apart_from_what_they_do(text, expected):
+    assert expected is is_introduction(text)

@@ -16,6 +16,7 @@ __all__ = [
     "RELATIONS",
     "RELATION_PATTERN",
     "SEVERAL",
+    "is_introduction",
     "relation_of",
 ]
 
@@ -87,6 +88,18 @@ _FOREIGN = {
 FOREIGN_RELATIONS = {word: relation for relation, words in _FOREIGN.items() for word in words.split()}
 """A word of Dutch, German, French, Spanish, Italian, Portuguese or Polish → the relation that it names."""
 RELATION_PATTERN = "|".join(re.escape(word) for word in sorted(RELATIONS, key=len, reverse=True))
+_EVERY = "|".join(re.escape(word) for word in sorted({*RELATIONS, *FOREIGN_RELATIONS}, key=len, reverse=True))
+_IS = r"is|was|are|were|ist|war|est|es|è|é|jest|heißt|heet|se llama|s['’]appelle|si chiama|se chama|ma na imię"
+_INTRODUCTION = re.compile(
+    rf"(?i:\b(?:{_EVERY})(?:['’]s name)?(?: now)? (?:{_IS})) (?:(?i:now|called|named|dr\.?) )*[^\W\d_a-zà-öø-ÿ]"
+    rf"|(?i:\b(?:{_IS}|isn['’]t|wasn['’]t) (?:not |no longer |now |still )*(?:my|our|mijn|meine?|mon|ma|mi|mio|mia|meu"
+    rf"|minha|mój|moja) (?:[\w-]+ ){{0,2}}(?:{_EVERY})\b)"
+)
+
+
+def is_introduction(text: str) -> bool:
+    """Whether a text says who somebody is: "My boss is Jane", "Jane is my boss"; not "My boss Jane lives in Oslo"."""
+    return _INTRODUCTION.search(text) is not None
 
 
 def relation_of(word: str) -> str:
