@@ -209,7 +209,8 @@ def test_status_and_gc_ask_the_daemon(daemon):
 
 
 def test_check_prints_every_key_and_looks_at_the_database(folder):
-    fresh = admin("check", "--data-dir", str(folder), MEMORYD_CONTEXT_MAX_TOKENS="123")
+    places = "--data-dir", str(folder), "--socket", str(folder / "s")
+    fresh = admin("check", *places, MEMORYD_CONTEXT_MAX_TOKENS="123")
     assert 0 == fresh.returncode, fresh.stderr
     for key in Config().entries():
         assert f"{key.section}.{key.name} = " in fresh.stdout
@@ -218,15 +219,15 @@ def test_check_prints_every_key_and_looks_at_the_database(folder):
     config = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
     with running(folder, config=config) as daemon:
         daemon.client().add("x")
-        assert "is in use by a running memoryd" in admin("check", "--data-dir", str(folder)).stdout
-        assert 78 == admin("check", "--adopt", "--data-dir", str(folder)).returncode
-    last = re.search(r"whole, up to transaction (\d+)\n", admin("check", "--data-dir", str(folder)).stdout)
+        assert "is in use by a running memoryd" in admin("check", *places).stdout
+        assert 78 == admin("check", "--adopt", *places).returncode
+    last = re.search(r"whole, up to transaction (\d+)\n", admin("check", *places).stdout)
     assert last is not None  # up to which one nobody knows: the daemon's own jobs commit too
     (folder / "memory.duckdb.seq").unlink()
-    lost = admin("check", "--data-dir", str(folder))
+    lost = admin("check", *places)
     assert (78, True) == (lost.returncode, "--adopt" in lost.stderr)
-    assert 0 == admin("check", "--adopt", "--data-dir", str(folder)).returncode
-    assert json.loads(admin("check", "--json", "--data-dir", str(folder)).stdout)["config"]
+    assert 0 == admin("check", "--adopt", *places).returncode
+    assert json.loads(admin("check", "--json", *places).stdout)["config"]
 
 
 def test_without_the_servers_packages_the_daemon_says_how_to_get_them():

@@ -61,7 +61,8 @@ def test_check_names_all_faults_at_once_and_last(folder):
         "unknown section [stor]; did you mean store?", "embedding.timeout_s must be a number, not 'long'",
         "MEMORYD_STORE_PTH", "schedule.decay is 'never'", "schedule.gc is '61 * * * *'", "tcp.listen is 'nowhere'",
         "tcp.listen needs TLS", "embedding.provider is '/nowhere'",
-        f"audit.path {config}/audit.jsonl cannot be written", "is too long for a socket; name a shorter one",
+        f"the file of the audit log, {config}/audit.jsonl, cannot be written",
+        "is too long for a socket; name a shorter one",
         "/nope has neither onnx/model.onnx", "max_bytes is 1; it must be at least 4096 and at most",
     ):  # fmt: skip
         assert 1 == done.stderr.count(fault), fault
@@ -73,10 +74,32 @@ def test_check_names_all_faults_at_once_and_last(folder):
     assert len(done.stderr.splitlines()) - 1 == len(told["faults"])  # without the variable
     served = admin("serve", "--config", config, "--data-dir", folder / "data")
     assert (78, True, True) == (served.returncode, "unknown section" in served.stderr, "'long'" in served.stderr)
-    assert (0, "", "") == tuple(vars(admin("check", "--quiet", "--data-dir", folder / "data"))[k] for k in CHECKED)
+    whole = admin("check", "--quiet", "--data-dir", folder / "data", "--socket", folder / "s")
+    assert (0, "", "") == tuple(vars(whole)[k] for k in CHECKED)
 
 
 CHECKED = ("returncode", "stdout", "stderr")
+
+
+def test_check_finds_places_that_the_daemon_cannot_use(folder):
+    file, config = folder / "file", folder / "c.toml"
+    file.touch()
+    socket = folder / ("s" * (80 - len(str(folder)))) / "s"
+    config.write_text(f'[shared]\nsocket = "{socket}"\n')
+    said = admin("check", "--quiet", "--config", config, "--data-dir", file / "data", "--socket", socket)
+    assert (78, 3) == (said.returncode, len(said.stderr.splitlines())), said.stderr
+    for fault in (f"{socket}, the admin socket; name another shared.socket",
+                  f"sandbox.directory {socket.parent}/sandboxes is too long for a socket",
+                  f"the folder of the database, {file}/data, cannot be written"):  # fmt: skip
+        assert fault in said.stderr
+    assert "the folder of the socket" in admin("check", "--data-dir", folder / "d", "--socket", file / "s").stderr
+    config.write_text(f'[shared]\nsocket = "{folder}/s"\n[embedding]\nprovider = "none"\n')
+    served = admin("serve", "--config", config, "--data-dir", folder / "data", "--socket", folder / "s")
+    assert (78, True) == (served.returncode, "the admin socket; name another shared.socket" in served.stderr)
+    (folder / "sandboxes").mkdir(mode=0o755)
+    (folder / "sandboxes").chmod(0o755)
+    open_to_all = admin("check", "--quiet", "--data-dir", folder / "data", "--socket", folder / "s")
+    assert (78, True) == (open_to_all.returncode, "this user alone may enter" in open_to_all.stderr)
 
 
 def test_advice_names_the_places_that_were_given(folder):
@@ -85,8 +108,8 @@ def test_advice_names_the_places_that_were_given(folder):
     with running(data, config=NO_MODEL) as daemon:
         daemon.client().add("x")
     (data / "memory.duckdb.seq").unlink()
-    lost = admin("check", "--data-dir", data)
-    assert f"run: memoryd check --data-dir '{data}' --adopt" in lost.stderr
+    lost = admin("check", "--data-dir", data, "--socket", folder / "s")
+    assert f"run: memoryd check --data-dir '{data}' --socket {folder}/s --adopt" in lost.stderr
     advised = lost.stderr.rpartition("run: memoryd ")[2].strip()
     assert 0 == subprocess.run(f"{BIN / 'memoryd'} {advised}", shell=True, capture_output=True, check=False).returncode  # noqa: S602
 

@@ -20,7 +20,7 @@ from memoryd.daemon.config_file import read_config
 from memoryd.daemon.config_key import ConfigError
 from memoryd.errors import EXIT_REFUSED, StartupError
 from memoryd.identity.listeners import check_directory
-from memoryd.identity.socket_lease import check_length
+from memoryd.identity.socket_lease import check_apart, check_place
 from memoryd.paths import Places, open_to_others
 
 __all__ = ["add_check_command"]
@@ -91,13 +91,8 @@ def _check(args: argparse.Namespace) -> int:
     _rest(config, faults)
     with faults.noting():
         seen["database"] = _database(args, config, places)
-    with faults.noting():
-        check_length(places.socket)
-    if config.sandbox.directory:
-        with faults.noting():
-            check_directory(places.sandboxes)
-    if places.audit is not None and not _can_be_written(places.audit):
-        faults.add(f"audit.path {places.audit} cannot be written; let the daemon write there, or name another path")
+    _doors(config, places, faults)
+    _files(places, faults)
     warning = open_to_others(places.database.parent)
     for name, said in seen.items():
         if said:
@@ -114,10 +109,41 @@ def _check(args: argparse.Namespace) -> int:
     return faults.exit_code
 
 
+def _doors(config: Config, places: Places, faults: _Faults) -> None:
+    """Look at where the sockets will be."""
+    doors = [(places.socket, "--socket")]
+    if config.shared.socket:
+        doors.append((Path(config.shared.socket), "shared.socket"))
+    for path, key in doors:
+        with faults.noting():
+            check_place(path, key)
+    with faults.noting():
+        check_apart(places.socket, config.shared.socket)
+    with faults.noting():
+        check_directory(places.sandboxes)
+
+
+def _files(places: Places, faults: _Faults) -> None:
+    """Look whether the daemon can write where its files will be; what lies in a folder that was named is not."""
+    named: list[Path] = []
+    for what, path, key in (
+        ("the folder of the database,", places.database.parent, "--data-dir"),
+        ("the folder of the socket,", places.socket.absolute().parent, "--socket"),
+        ("the folder of sandboxes,", places.sandboxes, "sandbox.directory"),
+        ("the file of the audit log,", places.audit, "audit.path"),
+    ):
+        if path is None or any(path.is_relative_to(folder) for folder in named):
+            continue
+        is_other = path.exists() and path.is_dir() == (key == "audit.path")
+        if is_other or not _can_be_written(path):
+            faults.add(f"{what} {path}, cannot be written; let the daemon write there, or name another {key}")
+            named.append(path)
+
+
 def _can_be_written(path: Path) -> bool:
-    """Whether a file can be written, or made with the folders that it lies in."""
+    """Whether something can be written where it is, or made with the folders that it lies in."""
     if path.exists():
-        return path.is_file() and os.access(path, os.W_OK)
+        return os.access(path, os.W_OK | os.X_OK if path.is_dir() else os.W_OK)
     above = next(folder for folder in path.absolute().parents if folder.exists())
     return above.is_dir() and os.access(above, os.W_OK | os.X_OK)
 

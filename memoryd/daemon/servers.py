@@ -35,7 +35,7 @@ from memoryd.identity.authentication import Authenticator, VerifiedTokens
 from memoryd.identity.grants import Grants
 from memoryd.identity.issuer import GrantIssuer
 from memoryd.identity.listeners import Listeners, most_connections, raise_descriptor_limit
-from memoryd.identity.socket_lease import SocketLease
+from memoryd.identity.socket_lease import SocketLease, check_apart
 from memoryd.model import limits
 from memoryd.model.grant import Door, Grant, Quota
 from memoryd.model.reports import Reembedding
@@ -261,6 +261,7 @@ class Servers:
 
     async def open(self, admin: SocketLease) -> list[str]:
         """Open every door, the admin socket last; return what went wrong with sandboxes' sockets, in words."""
+        check_apart(admin.path, self._config.shared.socket)
         self.listeners.take()
         faults = await self.issuer.reopen(self._clock())
         config = self._config

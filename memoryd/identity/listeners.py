@@ -79,12 +79,7 @@ class Listeners:
         check_directory(self.directory)
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            found = self.directory.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-                raise SocketRefused(
-                    f"{self.directory} must be a directory that this user alone may enter; run chmod 700, or name"
-                    " another sandbox.directory"
-                )
+            check_directory(self.directory)
             self._lock = os.open(self.directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(self.directory / _PLACE_OF_BINDING, ignore_errors=True)
@@ -179,10 +174,21 @@ class Listeners:
 
 
 def check_directory(directory: Path) -> None:
-    """Raise SocketRefused if the sockets of sandboxes would have too long a path in a directory."""
+    """Raise SocketRefused if sockets of sandboxes cannot be in a directory, or others may enter it; it is not made."""
     longest = directory / ("x" * 26) / SOCKET
     if len(os.fsencode(longest)) > MAX_PATH_BYTES:
         raise SocketRefused(f"sandbox.directory {directory} is too long for a socket; name a shorter one")
+    try:
+        found = directory.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SocketRefused(f"cannot use {directory}: {error.strerror}; name another sandbox.directory") from None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise SocketRefused(
+            f"{directory} must be a directory that this user alone may enter; run chmod 700, or name"
+            " another sandbox.directory"
+        )
 
 
 def most_connections(grant: Grant) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memoryd.errors import StartupError
 
-__all__ = ["SocketLease", "SocketRefused", "check_length"]
+__all__ = ["SocketLease", "SocketRefused", "check_apart", "check_place"]
 
 MAX_PATH_BYTES = 107  # sun_path of unix(7), less its final zero
 
@@ -18,12 +18,31 @@ class SocketRefused(StartupError):
     """The socket cannot be taken; the message says why and what to do."""
 
 
-def check_length(path: Path, key: str = "--socket") -> None:
-    """Raise SocketRefused for a path that no socket can have."""
-    if len(os.fsencode(path.absolute())) > MAX_PATH_BYTES:
+def check_place(path: Path, key: str = "--socket") -> None:
+    """Raise SocketRefused for a path that no socket can have, or that others may replace; nothing is made."""
+    path = path.absolute()
+    if len(os.fsencode(path)) > MAX_PATH_BYTES:
         raise SocketRefused(
-            f"the socket path {path.absolute()} is longer than {MAX_PATH_BYTES} bytes; name a shorter one with {key}"
+            f"the socket path {path} is longer than {MAX_PATH_BYTES} bytes; name a shorter one with {key}"
         )
+    try:
+        folder = path.parent.stat() if path.parent.exists() else None
+        is_other = path.is_symlink() or (path.exists() and not stat.S_ISSOCK(path.stat().st_mode))
+    except OSError as error:
+        raise SocketRefused(f"cannot use {path.parent}: {error.strerror}; name another {key}") from None
+    if folder is not None and (folder.st_uid != os.geteuid() or folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+        raise SocketRefused(
+            f"{path.parent} must belong to this user and be writable by nobody else; run chmod go-w,"
+            f" or name another {key}"
+        )
+    if is_other:
+        raise SocketRefused(f"{path} exists and is no socket; move it away, or name another {key}")
+
+
+def check_apart(admin: Path, shared: str) -> None:
+    """Raise SocketRefused where the shared socket would be the admin socket, which everybody may then use."""
+    if shared and Path(shared).resolve() == admin.resolve():
+        raise SocketRefused(f"shared.socket is {shared}, the admin socket; name another shared.socket")
 
 
 class SocketLease:
@@ -41,17 +60,12 @@ class SocketLease:
         """
         self._mode = mode
         self.path = path.absolute()
-        check_length(self.path, key)
+        check_place(self.path, key)
         try:
             if not self.path.parent.exists():
                 self.path.parent.mkdir(mode=0o700, parents=True)
                 self.path.parent.chmod(0o700 if mode & 0o077 == 0 else 0o755)
-            folder = self.path.parent.stat()
-            if folder.st_uid != os.geteuid() or folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                raise SocketRefused(
-                    f"{self.path.parent} must belong to this user and be writable by nobody else; run chmod go-w,"
-                    f" or name another {key}"
-                )
+                check_place(self.path, key)
             self._lock = os.open(
                 self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
             )
@@ -62,9 +76,6 @@ class SocketLease:
         except BlockingIOError:
             os.close(self._lock)
             raise SocketRefused(f"{self.path} is served by another memoryd; stop it, or name another {key}") from None
-        if self.path.is_symlink() or (self.path.exists() and not stat.S_ISSOCK(self.path.stat().st_mode)):
-            os.close(self._lock)
-            raise SocketRefused(f"{self.path} exists and is no socket; move it away, or name another {key}")
         self.path.unlink(missing_ok=True)
 
     @property
