@@ -14,6 +14,7 @@ OF_USER = {
     Topic.ADDRESS: ["Call me Bo", "My pronouns are they/them", "Please call me Mrs Ode", "nenn mich Flo"],
     Topic.HEALTH: [
         "I have a hazelnut allergy", "I'm allergic to penicillin", "Allergic to penicillin", "severe nut allergy",
+        "I'm no longer vegetarian but I'm allergic to nuts", "I'm deaf and no longer drive",
         "I have type 2 diabetes", "I'm in a wheelchair", "I am deaf in one ear", "Soy alérgica al marisco",
         "Je suis diabétique", "Ich habe eine Erdnussallergie",
         "Nussallergie", "我对花生过敏", "I take insulin twice a day", "I'm color-blind",
@@ -23,9 +24,11 @@ OF_USER = {
         "From now on answer in German",
         "I want you to be brief", "User prefers short answers", "Bitte antworte immer auf Deutsch",
         "Keep answers under 100 words",
-        "When I ask for code, give me Python", "Don't call me sir",
+        "When I ask for code, give me Python", "Don't call me sir", "Please always answer briefly",
+        "Could you always answer in bullet points?",
     ],
-    Topic.DIET: ["I'm vegetarian", "The user is vegan", "Diet: vegan", "I don't eat pork", "Je suis végétarienne"],
+    Topic.DIET: ["I'm vegetarian", "The user is vegan", "Diet: vegan", "I don't eat pork", "Je suis végétarienne",
+                 "I can no longer eat gluten", "Ich esse kein Fleisch mehr", "I'm no longer vegan, I'm vegetarian"],
     Topic.LANGUAGE: ["I speak Dutch", "My native language is Polish", "Meine Muttersprache ist Türkisch"],
     Topic.HOME: ["I live in Porto", "We moved to Ghent", "My address is Kerkstraat 5", "Ik woon in Gent"],
     Topic.HOUSEHOLD: ["We have two kids, Emil and Lotte", "My dog is called Rex", "I live alone", "Tenemos dos hijos"],
@@ -43,7 +46,10 @@ NOTHING = [
     "Imagine I were vegan", "In the play I'm a doctor", "went to a blind tasting", "a double-blind trial",
     "Please always remind me tomorrow",
     "Please call me at 5 about the invoice", "My name is on the waiting list", "We live in hope",
-    "x " * 400 + "I'm vegan", "",
+    "x " * 400 + "I'm vegan", "", "I'm no longer vegetarian", "I'm not allergic to nuts any more",
+    "We stopped being vegan",
+    "Ich bin keine Vegetarierin mehr", "Je ne suis plus végétarien", "Ya no soy vegana", "Ik ben niet meer allergisch",
+    "I was briefly vegan", "I no longer have diabetes", "Could you always do that?!",
 ]  # fmt: skip
 OF_THINGS = [
     "The vegan restaurant on Main Street is great", "The deaf school opens at 9", "the allergy section moved upstairs",

@@ -14,7 +14,7 @@ from memoryd.knowledge.profile import Standing, Topic, standing_of
 
 __all__ = ["SHARES", "TextTraits", "as_text", "forget_texts", "from_text", "read_once", "read_text", "standing_in"]
 
-VERSION_OF_SAID, VERSION = "1", "2"  # of how messages and statements are read: what was read otherwise is read again
+VERSION_OF_SAID, VERSION = "1", "3"  # of how messages and statements are read: what was read otherwise is read again
 SHARES = 255  # a share as a byte
 MIXED, OF_USER = 64, 128  # with the number of a topic: it is of others too, and said of the user
 MOST_KEPT = 512  # texts: those of a commit, which the store and the index read

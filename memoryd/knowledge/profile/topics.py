@@ -82,8 +82,11 @@ _TOPIC_OF = {name: topic for topic, names in _CATEGORIES.items() for name in nam
 _READ = [topic for topic in Topic if topic is not Topic.PERSONAL]
 _MAY_BE_ONCE = frozenset({Topic.INSTRUCTION, Topic.ADDRESS})
 _SENTENCE = re.compile(r"(?<=[.!;。！])\s+|\n+|(?<=[。！])")
-
-
+_ASKED_FOR = re.compile(
+    r"(?:(?:could|can|would|will) you(?: please)?|please) (?:always|never|from now on|in (?:the )?future)\b",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"(?<=[,;])\s|\s(?=(?:but|though|aber|pero|maar)\s)|(?<=[、\uff0c])")
 _IN_JEST = re.compile(
     r"\b(?:just|only|totally) (?:kidding|joking)\b|\bj/?k\b(?=[\s.!)]*$)|\bsaid no one\b", re.IGNORECASE
 )
@@ -107,8 +110,12 @@ def standing_of(text: str) -> Standing | None:
 
 def _standings(sentence: str) -> list[Standing]:
     """Return the topics of one sentence."""
-    if not sentence or sentence[-1] in "?\uff1f":
+    if not sentence:
         return []
+    if sentence[-1] in "?\uff1f":
+        return [Standing(Topic.INSTRUCTION, of_user=True)] if _ASKED_FOR.match(sentence) else []
+    if PATTERNS["ENDED"].search(sentence):
+        sentence = "".join(part for part in _CLAUSE.split(sentence) if not PATTERNS["ENDED"].search(part))
     words = beginnings(sentence)
     found = []
     for topic in _READ:
