@@ -53,7 +53,7 @@ def test_of_several_ids_those_that_can_be_are_done_and_the_rest_is_named(memory)
     ids = [json.loads(memory("add", "--json", f"note {n}")[1])["memory"]["id"] for n in range(2)]
     code, out, err = memory("delete", "--json", ids[0], "z" * 26, ids[1])
     assert (3, ids) == (code, [item["deleted_ids"][0] for item in json.loads(out)["deleted"]])
-    assert f"{'z' * 26}: there is no memory" in err
+    assert "z" * 26 in json.loads(err)["error"]["message"]
     assert 0 == memory("undelete", *ids)[0]
     assert 2 == len(memory("list")[1].splitlines())
 
@@ -114,7 +114,7 @@ def test_the_identity_comes_from_the_environment_and_the_options(memory, user):
     [
         (["add", ""], 2, "content is empty"),
         (["add", "x" * 9000], 5, "the limit is 8192"),
-        (["add", "--shared", "x"], 2, "chat_id"),
+        (["add", "--shared", "x"], 2, "--shared needs a chat"),
         (["add", "--expires", "soon", "x"], 2, "neither 2w"),
         (["add", "--expires", "2001-01-01", "x"], 2, "not in the future"),
         (["add", "--meta", "novalue", "x"], 2, "KEY=VALUE"),
@@ -245,6 +245,35 @@ def test_a_command_that_is_not_there_names_the_nearest(memory, daemon):
     assert "there are add, search, list" in memory("zzz")[2]
     done = subprocess.run(daemon.command("statsu"), capture_output=True, text=True, check=False)
     assert (2, True) == (done.returncode, "there is no command 'statsu'; did you mean status" in done.stderr)
+
+
+def test_an_option_that_is_not_there_names_the_nearest_one_of_its_command(memory, daemon):
+    told = "memory search: unrecognized arguments: --limt; did you mean --limit; see memory search --help\n"
+    assert (2, "", told) == memory("search", "tea", "--limt")
+    done = subprocess.run(daemon.command("sandbox", "list", "--jsn"), capture_output=True, text=True, check=False)
+    assert (2, True) == (done.returncode, "memoryd sandbox list: unrecognized arguments: --jsn" in done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("add", "--expires", "999y", "tea"), "--expires in days is 364635"),
+        (("list", "--since", "2026-05-01", "--until", "2026-04-01"), "--until must be later than --since"),
+        (("add", "--shared", "tea"), "--shared needs a chat (--chat, or MEMORY_CHAT_ID)"),
+        (("search", "tea", "--since", "2026-02-30"), "there is no day or time '2026-02-30'"),
+    ],
+)
+def test_errors_name_what_was_typed(memory, words, said):
+    code, out, error = memory(*words)
+    assert (2, "") == (code, out)
+    assert said in error
+
+
+def test_what_fails_of_several_is_json_where_json_is_asked_for(memory):
+    made = json.loads(memory("add", "--json", "I like tea")[1])["memory"]["id"]
+    code, out, error = memory("delete", "--json", made, "z" * 26)
+    assert (3, [made]) == (code, json.loads(out)["deleted"][0]["deleted_ids"])
+    assert "MEMORY_NOT_FOUND" == json.loads(error)["error"]["reason"]
 
 
 def test_messages_that_are_added_as_a_statement_are_pointed_to_append(daemon, user):

@@ -77,14 +77,15 @@ def _list(client: Client, args: argparse.Namespace) -> int:
     if args.json:
         print(as_json({"jobs": found, "parked_threads": parked}))
         return 0
-    print(f"{'job':<13} {'last run':<36} {'next':<16}".rstrip())
+    width = max(len(job.name) for job in found)
+    print(f"{'job':<{width}} {'last run':<36} next")
     for job in found:
         last = "-" if job.last_run is None else f"{moment(job.last_run.start_time)} {_how(job.last_run)}"
         following = "-" if job.next_time is None else moment(job.next_time)
-        print(f"{job.name:<13} {last:<36} {following}")
+        print(f"{job.name:<{width}} {last:<36} {following}")
         counts = ((job.waiting_count, "waiting"), (job.parked_count, "parked"))
         if any(count for count, _ in counts):
-            print(f"{'':<13} {', '.join(f'{count} {what}' for count, what in counts if count)}")
+            print(f"{'':<{width}} {', '.join(f'{count} {what}' for count, what in counts if count)}")
     for one in parked:
         where = f"user {one.user_id}" if one.user_id else f"chat {one.chat_id}"
         when = "" if one.fail_time is None else f", last {moment(one.fail_time)}"

@@ -167,7 +167,8 @@ def _compact(client: Client, args: argparse.Namespace) -> int:
     if args.json:
         return _json(done)
     waited = done.pause.total_seconds()
-    print(f"{size(done.before_bytes)} before, {size(done.after_bytes)} after; writes waited {waited:.3f} s")
+    shrunk = "" if done.after_bytes < done.before_bytes else ", as there was nothing to give back"
+    print(f"{size(done.before_bytes)} before, {size(done.after_bytes)} after{shrunk}; writes waited {waited:.3f} s")
     for backup in done.backups:
         print(f"may still hold what was purged: {backup}")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ __all__ = [
     "Declined",
     "Partly",
     "Usage",
+    "as_typed",
     "at_least_one",
     "count_of",
     "erased_counts",
@@ -40,6 +42,26 @@ class Partly(Exception):
     def __init__(self, error: Any, done: list[Any], *, said: bool) -> None:
         super().__init__(str(error))
         self.error, self.done, self.said = error, done, said
+
+
+# what messages of the daemon name otherwise than this command does
+_OPTIONS = {
+    "expires_days": "--expires in days",
+    "event_time": "--at",
+    "event_time_from": "--since",
+    "event_time_to": "--until",
+    "filter.event_time_from": "--since",
+    "filter.event_time_to": "--until",
+    "min_score": "--min-score",
+    "max_tokens": "--max-tokens",
+    "shared needs a chat_id": "--shared needs a chat (--chat, or MEMORY_CHAT_ID)",
+}
+_FIELD = re.compile(rf"(?<![\w.'\"])(?:{'|'.join(map(re.escape, sorted(_OPTIONS, key=len, reverse=True)))})(?![\w'\"])")
+
+
+def as_typed(message: str) -> str:
+    """Return an error's message with the options of this command in place of the contract's fields."""
+    return _FIELD.sub(lambda match: _OPTIONS[match[0]], message)
 
 
 def at_least_one(text: str) -> int:

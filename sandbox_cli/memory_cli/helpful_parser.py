@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from typing import NoReturn
+from difflib import get_close_matches
+from typing import Any, NoReturn
 
 __all__ = ["Parser", "WrongUsage", "refuse_empty"]
 
@@ -25,8 +26,27 @@ class Parser(argparse.ArgumentParser):
         """Raise WrongUsage, for the command to tell."""
         raise WrongUsage(self.prog, _told(message))
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Return what is read; of an option that is not there the command says which is near."""
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            parser = _command_of(self, found)
+            near = get_close_matches(unknown[0].partition("=")[0], parser._option_string_actions, n=1)  # noqa: SLF001  its own
+            meant = f"; did you mean {near[0]}" if near else ""
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+        return found
+
 
 _CHOICE = re.compile(r"argument COMMAND: invalid choice: '(?P<said>[^']*)' \(choose from (?P<known>.*)\)")
+
+
+def _command_of(parser: argparse.ArgumentParser, found: argparse.Namespace) -> argparse.ArgumentParser:
+    """Return the parser of the command that was chosen, or of a command of it."""
+    for action in parser._actions:  # noqa: SLF001  argparse tells them nowhere else
+        chosen = getattr(found, action.dest, None)
+        if isinstance(action.choices, dict) and chosen in action.choices:
+            return _command_of(action.choices[chosen], found)
+    return parser
 
 
 def _told(message: str) -> str:
@@ -34,8 +54,6 @@ def _told(message: str) -> str:
     match = _CHOICE.fullmatch(message)
     if match is None:
         return message
-    from difflib import get_close_matches
-
     near = get_close_matches(match["said"], re.findall(r"[\w-]+", match["known"]), n=2)
     meant = f"; did you mean {' or '.join(near)}" if near else f"; there are {match['known'].replace(chr(39), '')}"
     return f"there is no command {match['said']!r}{meant}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from memory_cli.common import Declined, Partly, Usage
+from memory_cli.common import Declined, Partly, Usage, as_typed
 from memory_cli.helpful_parser import WrongUsage, refuse_empty
 from memory_cli.memories import add, confirm, context, correct, delete, get, list_memories, profile, search, undelete
 from memory_cli.output import as_json, error_json, moment, one_line, size
@@ -217,7 +217,7 @@ def _tell(error: Any, *, in_json: bool, code: str = "", reason: str = "", progra
     if in_json:
         print(error_json(error, code, reason), file=sys.stderr)
     else:
-        print(f"{program}: {one_line(getattr(error, 'message', str(error)))}", file=sys.stderr)
+        print(f"{program}: {one_line(as_typed(getattr(error, 'message', str(error))))}", file=sys.stderr)
 
 
 def run() -> None:

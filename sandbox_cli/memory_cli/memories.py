@@ -12,6 +12,7 @@ from memory_cli.common import PAGE, Declined, Partly, Usage, tell_backups, text_
 from memory_cli.output import (
     as_json,
     day,
+    error_json,
     hit_line,
     leg_lines,
     list_json,
@@ -237,7 +238,7 @@ def undelete(client: Any, args: argparse.Namespace) -> None:
 def _report(args: argparse.Namespace, do: Callable[[str], Any], name: str) -> None:
     """Do something to each id, and print as JSON, under a name, what was done, also where some of it failed."""
     try:
-        done = _each(args.id, do)
+        done = _each(args.id, do, in_json=args.json)
     except Partly as partly:
         if args.json and partly.done:
             print(list_json(name, partly.done))
@@ -246,7 +247,7 @@ def _report(args: argparse.Namespace, do: Callable[[str], Any], name: str) -> No
         print(list_json(name, done))
 
 
-def _each(ids: Sequence[str], do: Callable[[str], Any]) -> list[Any]:
+def _each(ids: Sequence[str], do: Callable[[str], Any], *, in_json: bool) -> list[Any]:
     """Do something to each id; what fails is said at once, the rest is done, and the first error comes last."""
     from memory_client import MemorydError
 
@@ -256,7 +257,8 @@ def _each(ids: Sequence[str], do: Callable[[str], Any]) -> list[Any]:
             done.append(do(memory_id))
         except MemorydError as error:
             if first is not None or len(ids) > 1:
-                print(f"memory: {one_line(memory_id)}: {one_line(error.message)}", file=sys.stderr)
+                said = f"memory: {one_line(memory_id)}: {one_line(error.message)}"
+                print(error_json(error) if in_json else said, file=sys.stderr)
             first = first or error
     if first is not None:
         raise Partly(first, done, said=len(ids) > 1)

@@ -62,6 +62,8 @@ def parse_time(text: str) -> datetime:
     try:
         return datetime.fromisoformat(named).astimezone(UTC)
     except (ValueError, OverflowError):
+        if re.match(r"\d{4}-\d{2}-\d{2}", named):
+            raise argparse.ArgumentTypeError(f"there is no day or time {text!r}") from None
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither 2w, 3d, 12h or 90m nor a date such as 2026-12-31"
         ) from None
