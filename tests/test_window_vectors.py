@@ -10,7 +10,8 @@ import pytest
 from memory_client import Draft, MessageDraft, MessageSearch
 
 from memoryd.domain.conversation.embed import LONG_PAGE, MessageEmbedder
-from memoryd.embedding.windows import LONG_BYTES, MOST, WIDEST, codes_of, later_windows
+from memoryd.domain.reading.relevance import LEAST_SCORE, LEAST_SCORE_BY_WINDOW, above_floor, scores_of
+from memoryd.embedding.windows import LONG_BYTES, SIZE, codes_of, later_windows
 from memoryd.index import cache
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors
@@ -85,8 +86,8 @@ def test_windows_overlap_and_leave_nothing_out():
             assert set(words[:count]) == {word for window in windows for word in window.split()} & set(words)
             assert text.startswith(windows[0])
             assert text.endswith(windows[-1])
-            assert len(windows) <= MOST
-            assert max(map(len, windows)) <= WIDEST
+            assert max(map(len, windows)) <= SIZE
+            assert len(text) / SIZE < len(windows) < 2.5 * len(text) / SIZE + 1
     for letters in ("ж", "語", "🎈"):  # without spaces, two to four bytes each
         assert 20 < len(later_windows(letters * (6_000 // len(letters.encode())))) < 40
     told = "This is one. " * 30 + "The dog (a puppy!) sleeps.\nAnd then? " + "A last one… " * 60
@@ -253,3 +254,16 @@ async def test_a_large_scope_of_messages_gets_the_windows_of_its_long_ones(folde
             found.append((len(index.window_vectors), (await local.search_messages(wanted)).hits[0].similarity))
     assert found[0][0] == found[1][0] > 3
     assert abs(found[0][1] - found[1][1]) < 1e-3
+
+
+@pytest.mark.parametrize(("relevance", "kept"), [(0.5, {True, False}), (0.44, {True}), (0.38, set())])
+def test_what_a_later_window_makes_near_needs_a_lower_score(relevance, kept):
+    asked = "blue whales near iceland"
+    index = ScopeIndex(
+        [[indexed(one) for one in said(f"{TALK} {asked} {TALK}")]], dimensions=32, fingerprint=HashEncoder.fingerprint
+    )
+    found, order = ranked_of(index, asked), np.zeros(1, dtype=np.int64)
+    one = replace(found, relevance=np.array([relevance]))
+    assert LEAST_SCORE_BY_WINDOW < scores_of(replace(one, relevance=np.array([0.44])), order)[0] < LEAST_SCORE
+    by_window = {late: replace(one, by_window=np.array([late])) for late in (True, False)}
+    assert kept == {late for late, ranked in by_window.items() if above_floor(ranked, order).any()}

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LONG_BYTES", "MOST", "WIDEST", "codes_of", "later_windows"]
+__all__ = ["LONG_BYTES", "SIZE", "codes_of", "later_windows"]
 
 # Tried on development data: docs/decisions/0029-vectors-of-windows.md
 LONG_BYTES = 1000  # of a text from which on it has later windows: about 254 word pieces of English
@@ -23,8 +23,6 @@ SIZE = 250  # bytes of a window: two or three sentences
 STEP = 0.75  # of a window, from one to the next
 SHORTEST = 0.6  # of a window that ends with a sentence
 EARLIEST = 0.4  # of a window behind which the next one may begin
-MOST = 256  # of a text: of one of more than 30 KB they are longer; up to 256 KiB nothing is left out
-WIDEST = 1400  # bytes of a window
 MOST_CODE = 127
 
 _SENTENCE = re.compile(r"[.!?…][\"')\]»”]{0,2}\s|[。！？؟।\n]")  # noqa: RUF001  of other scripts
@@ -32,25 +30,20 @@ _SPACE = re.compile(r"\s")
 
 
 def later_windows(text: str) -> list[str]:
-    """Return the later windows of a text; none of one that is not long."""
+    """Return the later windows of a text, some six a KB; none of one that is not long."""
     size = len(text.encode(errors="replace"))
     if size <= LONG_BYTES:
         return []
     sentences = [found.end() for found in _SENTENCE.finditer(text)]
     spaces = [found.end() for found in _SPACE.finditer(text)]
-    wanted = min(max(SIZE, size / MOST / EARLIEST / 1.2), WIDEST)
-    length = max(1, int(wanted * len(text) / size))
+    length = max(4, int(SIZE * len(text) / size))  # so that each begins later than the one before
     windows: list[str] = []
     start = 0
-    while len(windows) < MOST:
-        end = start + length
-        if end >= len(text):
-            windows.append(text[start:])
-            break
-        end = _cut((sentences, spaces), start + int(SHORTEST * length), end)
+    while start + length < len(text):
+        end = _cut((sentences, spaces), start + int(SHORTEST * length), start + length)
         windows.append(text[start:end])
         start = _cut((sentences, spaces), start + int(EARLIEST * length), min(end, start + int(STEP * length)))
-    return windows
+    return [*windows, text[start:]]
 
 
 def _cut(places: Sequence[list[int]], first: int, last: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ from memoryd.index.analysis import analyse, embedded_text, indexed_memory
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.change import Entry
 from memoryd.model.embedding import Embedded
-from memoryd.model.limits import MAX_CONTENT_BYTES, MAX_QUERY_BYTES
+from memoryd.model.limits import MAX_CONTENT_BYTES, MAX_MESSAGE_CONTENT_BYTES, MAX_QUERY_BYTES
 from memoryd.model.memory import Kind, Memory, Source
 from memoryd.model.query import Filter
 from memoryd.model.scope import Scope
@@ -31,8 +31,10 @@ from tests.eval.drafts import cut, happened, words_of
 __all__ = ["FACTS", "NOTES", "LocalSet"]
 
 FACTS = frozenset({"letta-core", "letta-update", "precisionmembench"})  # statements; the others were said, or are texts
-NOTES = ("locomo-notes", "locomo-notes-without-windows")  # see `in_notes`
 TURNS_A_NOTE = 16  # of LoCoMo's: 3 KB
+NOTES = {"locomo-notes": TURNS_A_NOTE, "locomo-notes-without-windows": TURNS_A_NOTE, "locomo-long-messages": 0}
+"""Sets of `in_notes`, with the turns of a note; 0: all."""
+WITHOUT_WINDOWS = "locomo-notes-without-windows"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AT_ONCE = 32
 DEPTH = 50
@@ -57,8 +59,9 @@ class LocalSet:
         """Embed it, or read from the cache what was embedded before."""
         self.name = name
         self.scorer = scorer
-        data = in_notes(scorer) if name in NOTES else scorer.load(name)
+        data = in_notes(scorer, NOTES[name]) if name in NOTES else scorer.load(name)
         self.kind = Kind.FACT if name in FACTS else Kind.EPISODE
+        self._most_bytes = MAX_CONTENT_BYTES if NOTES.get(name, 1) else MAX_MESSAGE_CONTENT_BYTES
         headline = set(data.headline)
         asked = [q for q in data.questions if q.gold and (not headline or q.category in headline)]
         self.data = replace(data, questions=asked)
@@ -83,7 +86,7 @@ class LocalSet:
         read = _reader()
         memories = {}
         for conversation, items in self.data.memories.items():
-            texts = [embedded_text(str(i.meta.get("speaker") or ""), _content(i)) for i in items]
+            texts = [embedded_text(str(i.meta.get("speaker") or ""), _content(i, self._most_bytes)) for i in items]
             made = zip(texts, read(texts, False), strict=True)
             memories[conversation] = [self._with_windows(text, one, read) for text, one in made]
         queries = list(dict.fromkeys(question.query for question in self.data.questions))
@@ -98,7 +101,7 @@ class LocalSet:
 
     def _with_windows(self, text: str, one: Embedded, read: Read) -> Embedded:
         """Return a text with its later windows, if it is as long as a message or memory that has some."""
-        if self.name == NOTES[1]:
+        if self.name == WITHOUT_WINDOWS:
             return one
         is_short = self.kind is Kind.EPISODE and len(text.encode()) <= LONG_MESSAGE_BYTES
         windows = [] if is_short else later_windows(text)
@@ -111,7 +114,7 @@ class LocalSet:
             id=item.id,
             agent_id="default",
             scope=Scope("user"),
-            content=_content(item),
+            content=_content(item, self._most_bytes),
             create_time=created,
             event_time=happened(item) or created,
             kind=self.kind,
@@ -145,13 +148,13 @@ class LocalSet:
         return found
 
 
-def _content(item: Any) -> str:
-    text = cut(words_of(item), MAX_CONTENT_BYTES)
+def _content(item: Any, most_bytes: int = MAX_CONTENT_BYTES) -> str:
+    text = cut(words_of(item), most_bytes)
     return text if text.strip() else "-"
 
 
-def in_notes(scorer: ModuleType) -> Any:
-    """Return LoCoMo with every other session as notes of TURNS_A_NOTE turns, among the turns of the others."""
+def in_notes(scorer: ModuleType, turns_a_note: int) -> Any:
+    """Return LoCoMo with every other session as notes, or all these as one (34 KB), among the turns of the others."""
     data = scorer.load("locomo")
     memories: dict[str, list[Any]] = {}
     held: dict[tuple[str, str], str] = {}
@@ -159,16 +162,24 @@ def in_notes(scorer: ModuleType) -> Any:
         sessions: dict[str, list[Any]] = {}
         for item in items:
             sessions.setdefault(str(item.meta.get("session")), []).append(item)
+        told = [(turns, n % 2 == 0) for n, turns in enumerate(sessions.values())]
+        if not turns_a_note:
+            whole = [turn for turns, is_noted in told for turn in turns if is_noted]
+            told = [(whole, True), *((turns, False) for turns, is_noted in told if not is_noted)]
         memories[conversation] = []
-        for n, turns in enumerate(sessions.values()):
-            size = 1 if n % 2 else TURNS_A_NOTE
+        for turns, is_noted in told:
+            size = (turns_a_note or len(turns)) if is_noted else 1
             for some in (turns[at : at + size] for at in range(0, len(turns), size)):
-                text = "\n".join(f"{one.meta.get('speaker')}: {_content(one)}" for one in some)
-                meta = {**some[0].meta, "session": "", **({"speaker": ""} if size > 1 else {})}
-                memories[conversation].append(replace(some[0], text=text if size > 1 else some[0].text, meta=meta))
+                memories[conversation].append(_note(some) if is_noted else some[0])
                 held.update({(conversation, one.id): some[0].id for one in some})
     questions = [
         replace(one, gold=list(dict.fromkeys(held[one.conv, item] for item in one.gold if (one.conv, item) in held)))
         for one in data.questions
     ]
     return replace(data, memories=memories, questions=questions, headline=())
+
+
+def _note(turns: Sequence[Any]) -> Any:
+    """Return some turns as one text."""
+    text = "\n".join(f"{one.meta.get('speaker')}: {_content(one)}" for one in turns)
+    return replace(turns[0], text=text, meta={**turns[0].meta, "session": "", "speaker": ""})

@@ -113,6 +113,8 @@ class Ranked:
     """The match of tokens; 0 where they were not compared."""
     guessed: NDArray[np.bool_]
     """Of which the tokens are not known: their match is guessed by words and vectors."""
+    by_window: NDArray[np.bool_]
+    """Of which a later window is nearer than the beginning, of those that were looked at closely."""
     clause: Floats
     events: Floats
     """What a document gained by what happened around it."""
@@ -166,13 +168,13 @@ def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats
     order = best_first(first, LATE)
     tokens, clause = np.zeros(len(first)), np.zeros(len(first))
     relevance = first
-    guessed = np.zeros(len(first), dtype=np.bool_)
+    guessed, by_window = np.zeros(len(first), dtype=np.bool_), np.zeros(len(first), dtype=np.bool_)
     if question.vector is not None and question.known_share:
         weighed = _token_weights(question, stats)
         for pool, start, places in _late(pools, starts, order) if len(weighed) else ():
             tokens[start + places], clause[start + places] = _matches(pool, places, weighed, weights)
         for pool, start, places in _by_pool(pools, starts, order):
-            later = pool.are_later(places)
+            later = by_window[start + places] = pool.are_later(places)
             without = places[(later | (tokens[start + places] == 0)) & ~pool.bare[places]]
             guess = _guessed(pool, without)
             guessed[start + without] = guess > tokens[start + without]
@@ -184,7 +186,7 @@ def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats
     place = np.round(relevance + _joined(_ordering(pool, weights) for pool in pools), DIGITS)
     hints = _joined(_hints(pool, weights) for pool in pools)
     by_words = bonus + weights.words_alone * _joined(pool.words.astype(np.float64) for pool in pools)
-    return Ranked(pools, relevance, place, tokens, guessed, clause, events, hints, by_words, starts)
+    return Ranked(pools, relevance, place, tokens, guessed, by_window, clause, events, hints, by_words, starts)
 
 
 def _vouched(index: ScopeIndex, terms: Sequence[str]) -> tuple[int, ...]:

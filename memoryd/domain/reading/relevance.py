@@ -28,6 +28,8 @@ HINTED = 0.75  # of what days and names add to a statement's relevance, that its
 STRICTER = 0.8  # by so much the floor of a context is higher
 HALF_KNOWN = 0.5  # of a language, from which evidence is looked for too
 LEAST_SCORE = 0.07  # of the best of what was said, and of anything in a language that the model does not read
+# the same of a text that a later window makes near, whose score says too little: docs/benchmarks.md
+LEAST_SCORE_BY_WINDOW = 0.05
 DIGITS = 6
 
 Floats = NDArray[np.float64]
@@ -125,7 +127,7 @@ def above_floor(ranked: Ranked, order: NDArray[np.int64], *, strict: bool = Fals
 def _may_answer(ranked: Ranked, best: NDArray[np.int64], bar: float, *, by_score: bool) -> bool:
     """Return whether the best of something may answer: by their scores where evidence is alike, and by evidence."""
     if _known(ranked) < 1 or (by_score and _seen(ranked)):
-        if float(scores_of(ranked, best).max()) < LEAST_SCORE:
+        if not (scores_of(ranked, best) >= np.where(ranked.by_window[best], LEAST_SCORE_BY_WINDOW, LEAST_SCORE)).any():
             return False
         if _known(ranked) < HALF_KNOWN:
             return True
