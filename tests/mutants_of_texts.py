@@ -58,4 +58,10 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/knowledge/language/function_words.py", "return word in _WORDS or (in_latin and word in _LATIN)",
      "return word in _WORDS or word in _LATIN", "tests/test_languages.py tests/knowledge/test_names.py"),
     ("memoryd/knowledge/language/function_words.py", "        parts = _HAN.split(run)", "        parts = [run]", "tests/test_languages.py"),
+    ("memoryd/entities/known_entity.py", "if said.weight > most]", "]", NAMED),
+    ("memoryd/entities/known_entity.py", "if said.weight > most]", "if not told]", "tests/test_trust.py"),
+    ("memoryd/entities/directory.py", "if live or not is_introduction(memory.content):", "if True:", NAMED),
+    ("memoryd/entities/finders.py", "            if _DENIED.search(", "            if not text and _DENIED.search(", NAMED),
+    ("memoryd/knowledge/profile/topics.py", '    if PATTERNS["ENDED"].search(sentence):', "    if False:",
+     "tests/knowledge/test_profile.py"),
 ]  # fmt: skip

@@ -63,6 +63,7 @@ def test_forgetting_takes_all_that_is_about_somebody_and_names_the_rest(daemon, 
         (["My boss Jane lives in Ghent", "Jane moved to Antwerp", "My boss is Tom"], "Jane", ()),
         (["My friend Ines lives in Faro", "Ines moved to Lagos", "My wife Ines likes figs"], "Ines", ("wife",)),
         (["My best friend is Anna", "My best friend is Ben"], "Anna", ()),
+        (["Jane is my friend", "Jane is no longer my friend"], "Jane", ()),
     ],
 )
 def test_a_relation_outlives_what_else_was_said_with_it(daemon, user, said, now, related):
@@ -71,7 +72,9 @@ def test_a_relation_outlives_what_else_was_said_with_it(daemon, user, said, now,
         for text in said[1:]:
             memory.add(text)
         assert memory.get(first).supersede_time is not None
-        assert related == {one.name: one.relations for one in memory.people().people}.get(now, ())
+        people = {one.name: one.relations for one in memory.people().people}
+        assert related == people.get(now, ())
+        assert "friend" not in people  # nobody without a name is one
 
 
 @pytest.fixture(scope="module")
