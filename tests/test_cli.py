@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import getpass
 import json
 import os
@@ -10,7 +11,9 @@ import subprocess
 import sys
 
 import pytest
+from memory_cli.parser import make_parser
 
+from memoryd.cli.main import make_parser as make_host_parser
 from memoryd.daemon.config import Config
 from memoryd.errors import InvalidArgument
 from tests.support import BIN, running
@@ -245,6 +248,20 @@ def test_a_command_that_is_not_there_names_the_nearest(memory, daemon):
     assert "there are add, search, list" in memory("zzz")[2]
     done = subprocess.run(daemon.command("statsu"), capture_output=True, text=True, check=False)
     assert (2, True) == (done.returncode, "there is no command 'statsu'; did you mean status" in done.stderr)
+
+
+def without_examples(parser: argparse.ArgumentParser, name: str) -> list[str]:
+    """Return the commands of a parser whose help shows no example."""
+    found = [] if "example" in parser.format_help() else [name]
+    for action in parser._actions:
+        for command, below in action.choices.items() if isinstance(action.choices, dict) else ():
+            found += without_examples(below, f"{name} {command}")
+    return found
+
+
+def test_the_help_of_every_command_shows_examples():
+    assert [] == without_examples(make_host_parser(), "memoryd")
+    assert [] == without_examples(make_parser(), "memory")
 
 
 def test_an_option_that_is_not_there_names_the_nearest_one_of_its_command(memory, daemon):

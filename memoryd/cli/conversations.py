@@ -55,7 +55,13 @@ def add_conversation_commands(commands: Any, common: argparse.ArgumentParser, cl
     users.add_argument("--json", action="store_true", help="print JSON")
     users.set_defaults(run=lambda args: _users(client, args))
 
-    user = commands.add_parser("user", help="what concerns a user as a whole")
+    user = commands.add_parser(
+        "user",
+        help="what concerns a user as a whole",
+        description="What concerns a user as a whole.",
+        epilog="example:\n  memoryd user erase alice --dry-run\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     actions = user.add_subparsers(dest="action", metavar="ACTION", required=True)
     erase = actions.add_parser(
         "erase",

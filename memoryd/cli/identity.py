@@ -45,15 +45,31 @@ def add_identity_commands(commands: Any, common: argparse.ArgumentParser, connec
         parser.set_defaults(run=run)
         return parser
 
-    def group(name: str, text: str) -> Any:
-        parser = commands.add_parser(name, help=text, description=text)
+    def group(name: str, text: str, epilog: str) -> Any:
+        parser = commands.add_parser(name, help=text, description=text, epilog=epilog, formatter_class=_HELP)
         return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    _add_sandbox(group("sandbox", "open, list and close the sockets of sandboxes"), add, with_client)
-    _add_grant(group("grant", "look at grants, and clean up what came through one"), add, with_client)
-    _add_token(
-        group("token", "issue, narrow, inspect and revoke tokens for the shared socket and TCP"), add, with_client
+    sandbox = group(
+        "sandbox",
+        "open, list and close the sockets of sandboxes",
+        "examples:\n  memoryd sandbox open --user alice --chat team-7 --allow add,search --ttl 8h\n"
+        "  memoryd sandbox list\n  memoryd sandbox close 3z7rg3dn",
     )
+    _add_sandbox(sandbox, add, with_client)
+    grant = group(
+        "grant",
+        "look at grants, and clean up what came through one",
+        "examples:\n  memoryd grant list --all\n  memoryd grant memories 3z7rg3dn\n"
+        "  memoryd grant forget 3z7rg3dn --dry-run",
+    )
+    _add_grant(grant, add, with_client)
+    token = group(
+        "token",
+        "issue, narrow, inspect and revoke tokens for the shared socket and TCP",
+        "examples:\n  memoryd token issue --user alice --allow search --ttl 1h --out alice.token\n"
+        "  memoryd token inspect --token-file alice.token",
+    )
+    _add_token(token, add, with_client)
 
 
 def _add_sandbox(sandbox: Any, add: AddCommand, with_client: WithClient) -> None:
@@ -67,16 +83,40 @@ def _add_sandbox(sandbox: Any, add: AddCommand, with_client: WithClient) -> None
     )
     add_spec(parser, required=True)
     parser.add_argument("--mount", metavar="DIR", default="/run/memory", help="where it is in there (/run/memory)")
-    parser = add(sandbox, "list", with_client(lambda c, a: show_grants(c, a, listeners_only=True)), "list sandboxes")
+    parser = add(
+        sandbox,
+        "list",
+        with_client(lambda c, a: show_grants(c, a, listeners_only=True)),
+        "list sandboxes",
+        "examples:\n  memoryd sandbox list\n  memoryd sandbox list --all --json",
+    )
     parser.add_argument("--all", action="store_true", help="also those that have ended")
-    parser = add(sandbox, "close", with_client(close_sandboxes), "close sockets, cut their calls, and end their grants")
+    parser = add(
+        sandbox,
+        "close",
+        with_client(close_sandboxes),
+        "close sockets, cut their calls, and end their grants",
+        "example:\n  memoryd sandbox close 3z7rg3dn",
+    )
     parser.add_argument("id", nargs="+", metavar="ID", help="the sandbox; 8 characters are enough")
 
 
 def _add_grant(grant: Any, add: AddCommand, with_client: WithClient) -> None:
-    parser = add(grant, "list", with_client(lambda c, a: show_grants(c, a, listeners_only=False)), "list grants")
+    parser = add(
+        grant,
+        "list",
+        with_client(lambda c, a: show_grants(c, a, listeners_only=False)),
+        "list grants",
+        "examples:\n  memoryd grant list\n  memoryd grant list --all --json",
+    )
     parser.add_argument("--all", action="store_true", help="also those that have ended")
-    parser = add(grant, "memories", with_client(grant_memories), "list the memories that came through a grant")
+    parser = add(
+        grant,
+        "memories",
+        with_client(grant_memories),
+        "list the memories that came through a grant",
+        "examples:\n  memoryd grant memories 3z7rg3dn\n  memoryd grant memories 3z7rg3dn --all --deleted",
+    )
     parser.add_argument("id", metavar="ID", help="the grant; 8 characters are enough")
     parser.add_argument("--limit", metavar="N", type=int, default=20, help="so many at the most (20)")
     parser.add_argument("--all", action="store_true", help="all of them")
@@ -126,12 +166,30 @@ def _add_token(token: Any, add: AddCommand, with_client: WithClient) -> None:
         "--via", metavar="DOOR", default="", help="only through: shared, tcp, or the grant's own socket"
     )
     parser.add_argument("--out", metavar="FILE", type=path_of, help="put it there, readable for its owner alone")
-    parser = add(token, "inspect", with_client(inspect_token), "tell what a token allows and whether it counts")
+    parser = add(
+        token,
+        "inspect",
+        with_client(inspect_token),
+        "tell what a token allows and whether it counts",
+        "example:\n  memoryd token inspect --token-file alice.token",
+    )
     _add_token_file(parser)
-    parser = add(token, "revoke", with_client(revoke_tokens), "end grants, and with them every token of theirs")
+    parser = add(
+        token,
+        "revoke",
+        with_client(revoke_tokens),
+        "end grants, and with them every token of theirs",
+        "examples:\n  memoryd token revoke 3z7rg3dn\n  memoryd token revoke --token-file alice.token",
+    )
     parser.add_argument("id", nargs="*", metavar="ID", help="the grant; 8 characters are enough")
     parser.add_argument("--token-file", metavar="FILE", default="", help="a token of the grant; - for standard input")
-    parser = add(token, "rotate", with_client(rotate_keys), "sign tokens with a new key")
+    parser = add(
+        token,
+        "rotate",
+        with_client(rotate_keys),
+        "sign tokens with a new key",
+        "examples:\n  memoryd token rotate\n  memoryd token rotate --drop-older",
+    )
     parser.add_argument("--drop-older", action="store_true", help="all tokens issued so far count no longer")
 
 

@@ -41,7 +41,13 @@ def add_job_commands(commands: Any, common: argparse.ArgumentParser, client: Cli
         parser.add_argument("--dry-run", action="store_true", help="only tell what it would do")
         parser.add_argument("--no-wait", action="store_true", help="begin, and return at once")
 
-    jobs = commands.add_parser("jobs", help="the daemon's own work: what runs when, and how it went")
+    jobs = commands.add_parser(
+        "jobs",
+        help="the daemon's own work: what runs when, and how it went",
+        description="Show, start, and cancel the daemon's own work.",
+        epilog="examples:\n  memoryd jobs list\n  memoryd jobs run decay --dry-run\n  memoryd jobs retry\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     actions = jobs.add_subparsers(dest="action", metavar="ACTION", required=True)
     command(actions, "list", "list the jobs, and the threads that could not be learnt from",
             "  memoryd jobs list\n  memoryd jobs list --json\n", _list)  # fmt: skip

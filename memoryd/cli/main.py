@@ -62,13 +62,31 @@ def make_parser() -> argparse.ArgumentParser:
     )
     common.add_argument("--data-dir", metavar="DIR", type=path_of, help="where the database is")
     common.add_argument("--socket", metavar="PATH", type=path_of, help="the admin socket")
-    serving = commands.add_parser("serve", parents=[common], help="run the daemon in the foreground")
+
+    def command(name: str, text: str, examples: str, parents: Sequence[Parser] = (common,)) -> Any:
+        return commands.add_parser(
+            name,
+            parents=list(parents),
+            help=text,
+            description=f"{text[0].upper()}{text[1:]}.",
+            epilog=f"examples:\n{examples}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    serving = command(
+        "serve",
+        "run the daemon in the foreground",
+        "  memoryd serve\n  memoryd serve --config /etc/memoryd/memoryd.toml\n"
+        "  memoryd serve --data-dir ~/memories --socket /run/user/1000/memoryd/admin.sock\n",
+    )
     serving.set_defaults(run=_serve)
     add_check_command(commands, common)
-    status = commands.add_parser("status", parents=[common], help="ask the running daemon how it fares")
+    status = command(
+        "status", "ask the running daemon how it fares", "  memoryd status\n  memoryd status --json | jq .warnings\n"
+    )
     status.set_defaults(run=_status)
     status.add_argument("--json", action="store_true", help="print JSON")
-    gc = commands.add_parser("gc", parents=[common], help="erase what is past its grace")
+    gc = command("gc", "erase what is past its grace", "  memoryd gc --dry-run\n  memoryd gc\n")
     gc.add_argument("--dry-run", action="store_true", help="only count it")
     gc.add_argument(
         "--clock-is-right", action="store_true", help="the clock is right, however far it has gone forward: go on"
@@ -81,7 +99,13 @@ def make_parser() -> argparse.ArgumentParser:
     add_conversation_commands(commands, common, _client)
     add_identity_commands(commands, common, _client)
     add_audit_command(commands, common, _audit_path)
-    completion = commands.add_parser("completion", help="print the completion script of a shell")
+    completion = command(
+        "completion",
+        "print the completion script of a shell",
+        "  memoryd completion bash > ~/.local/share/bash-completion/completions/memoryd\n"
+        "  memoryd completion fish > ~/.config/fish/completions/memoryd.fish\n",
+        parents=(),
+    )
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     completion.set_defaults(run=_completion)
     return parser

@@ -28,6 +28,8 @@ def add_review_commands(commands: Any, common: argparse.ArgumentParser, client: 
         "review",
         help="what was learnt and waits to be approved (memory.extraction_review)",
         description="Show and decide what was learnt and waits to be approved, where memory.extraction_review is on.",
+        epilog="examples:\n  memoryd review list --user alice\n  memoryd review approve k3j5x2ab\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = review.add_subparsers(dest="action", metavar="ACTION", required=True)
 
