@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import duckdb
@@ -12,13 +13,14 @@ from memory_client import Draft, MessageDraft, MessageSearch
 from memoryd.domain.conversation.embed import LONG_PAGE, MessageEmbedder
 from memoryd.domain.reading.relevance import LEAST_SCORE, LEAST_SCORE_BY_WINDOW, above_floor, scores_of
 from memoryd.embedding.windows import LONG_BYTES, SIZE, codes_of, later_windows
+from memoryd.errors import Unavailable
 from memoryd.index import cache
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import Vectors
 from memoryd.index.window_vectors import SHARE, WindowVectors
 from memoryd.store.duckdb.migrations import MIGRATIONS, window_vectors
 from memoryd.store.duckdb.rows import entry_row
-from tests.builders import MEMORY_LIMIT, HashEncoder, Local, entry, open_duckdb, open_store, ports_over
+from tests.builders import MEMORY_LIMIT, HashEncoder, Local, entry, open_duckdb, open_store, ports_over, ram_store
 from tests.support import until
 from tests.test_long_texts import FACTS
 from tests.test_message_embedding import OtherEncoder, embedded
@@ -86,10 +88,22 @@ def test_windows_overlap_and_leave_nothing_out():
             assert set(words[:count]) == {word for window in windows for word in window.split()} & set(words)
             assert text.startswith(windows[0])
             assert text.endswith(windows[-1])
-            assert max(map(len, windows)) <= SIZE
+            assert max(len(window.encode()) for window in windows) <= SIZE
             assert len(text) / SIZE < len(windows) < 2.5 * len(text) / SIZE + 1
-    for letters in ("ж", "語", "🎈"):  # without spaces, two to four bytes each
-        assert 20 < len(later_windows(letters * (6_000 // len(letters.encode())))) < 40
+    drawn = random.Random(3)
+    for first in ("\u0430", "\u8a00", "\U0001f388"):  # without spaces, two to four bytes each
+        letters = "".join(chr(ord(first) + drawn.randrange(30)) for _ in range(6_000 // len(first.encode())))
+        assert 20 < len(later_windows(letters)) < 40
+    assert len(later_windows("x" * 200_000)) < 3  # what is alike is looked at once
+    for mixed in (
+        "plain words " * 300 + "\u6f22\u5b57\u306e\u8a71\u3002" * 300,
+        "\U0001f388" * 900 + "and words " * 300,
+    ):
+        windows = later_windows(mixed)
+        assert max(len(window.encode()) for window in windows) <= SIZE
+        assert mixed.startswith(windows[0])
+        assert mixed.endswith(windows[-1])
+    assert all(map(str.strip, later_windows("a" + "\n" * 5_000 + "the end")))
     told = "This is one. " * 30 + "The dog (a puppy!) sleeps.\nAnd then? " + "A last one… " * 60
     assert all(one.strip()[-1] in ".!?…" for one in later_windows(told))
     assert later_windows("\ud800" * 2_000)  # nothing that a text may hold ends it
@@ -212,6 +226,94 @@ async def test_long_messages_get_windows_behind_all_others_once_and_over_restart
         assert [(0,)] == con.execute("SELECT count(*) FROM message_vectors").fetchall()
 
 
+async def test_another_model_that_was_tried_meanwhile_takes_no_windows_away(folder, clock):
+    wanted = MessageSearch(text=ASKED, top_k=1, before=0, after=0)
+
+    async def whole(ports) -> float:
+        embedder = MessageEmbedder(ports, clock, print)
+        await embedded(embedder)
+        while await embedder.step_of_long():
+            pass
+        return (await Local(ports, clock, user_id="alice").search_messages(wanted)).hits[0].similarity
+
+    async with ports_over(open_duckdb(folder)) as ports:
+        await Local(ports, clock, user_id="alice").append("t", [MessageDraft(content=LONG)])
+        before = await whole(ports)
+    async with ports_over(open_duckdb(folder), encoder=OtherEncoder()) as ports:
+        await MessageEmbedder(ports, clock, print).step()
+    async with ports_over(open_duckdb(folder)) as ports:
+        assert before == await whole(ports)
+
+
+class Picky(HashEncoder):
+    """An encoder that takes no text with a word."""
+
+    def encode(self, texts, *, query):
+        if any("poison" in text for text in texts):
+            raise Unavailable("the endpoint sent a vector of no length")
+        return super().encode(texts, query=query)
+
+
+async def test_a_long_message_that_a_model_does_not_take_keeps_no_other_waiting(folder, clock):
+    async with ports_over(open_duckdb(folder), encoder=Picky()) as ports:
+        local, embedder = Local(ports, clock, user_id="alice"), MessageEmbedder(ports, clock, print)
+        poisoned = f"{LONG} {'x ' * 2_000} poison"
+        await local.append("t", [MessageDraft(content=poisoned)])
+        await embedded(embedder)
+        await local.append("t", [MessageDraft(content=LONG)])
+        await embedded(embedder)
+        while await embedder.step_of_long():
+            pass
+        wanted = MessageSearch(text=ASKED, top_k=1, before=0, after=0)
+        assert [2] == [hit.message.seq for hit in (await local.search_messages(wanted)).hits]
+
+
+async def test_messages_get_their_vectors_while_a_long_one_gets_its_windows(ram_ports, clock):
+    local, embedder = Local(ram_ports, clock, user_id="alice"), MessageEmbedder(ram_ports, clock, print)
+    await local.append("t", [MessageDraft(content=" ".join(f"word{n}" for n in range(20_000)))])
+    await embedded(embedder)
+    embed, waited = ram_ports.embedder.documents, []
+
+    async def embed_and_append(texts, **how):
+        if how["caller"] != "messages":
+            waited.append(await embedder.pending())
+            if len(waited) == 1:
+                await local.append("t", [MessageDraft(content="hello there")])
+        return await embed(texts, **how)
+
+    ram_ports.embedder.documents = embed_and_append
+    assert await embedder.step_of_long()
+    assert len(waited) > 2
+    assert 0 == sum(waited)
+
+
+@pytest.mark.parametrize("make_store", [ram_store, open_duckdb])
+@pytest.mark.parametrize("step", ["step", "step_of_long"])
+async def test_a_message_in_the_place_of_one_that_was_erased_takes_none_of_its_vectors(folder, clock, make_store, step):
+    store = ram_store() if make_store is ram_store else open_duckdb(folder)
+    async with ports_over(store) as ports:
+        local, embedder = Local(ports, clock, user_id="alice"), MessageEmbedder(ports, clock, print)
+        await local.append("t", [MessageDraft(content=LONG)])
+        if step == "step_of_long":
+            await embedded(embedder)
+        embed = ports.embedder.documents
+
+        async def embed_and_erase(*texts, **how):
+            made = await embed(*texts, **how)
+            await local.delete_thread("t")
+            await local.append("t", [MessageDraft(content="Now for the gardens, which are something else. " * 60)])
+            return made
+
+        ports.embedder.documents = embed_and_erase
+        assert await getattr(embedder, step)()
+        del ports.embedder.documents
+        await embedded(embedder)
+        while await embedder.step_of_long():
+            pass
+        wanted = MessageSearch(text=ASKED, top_k=1, before=0, after=0, min_score=0.0)
+        assert (await local.search_messages(wanted)).hits[0].similarity < 0.2
+
+
 async def test_windows_that_come_while_the_database_is_compacted_are_kept_with_the_vectors(folder, clock, monkeypatch):
     async with ports_over(open_duckdb(folder)) as ports:
         local = Local(ports, clock, user_id="alice")
@@ -259,11 +361,15 @@ async def test_a_large_scope_of_messages_gets_the_windows_of_its_long_ones(folde
 @pytest.mark.parametrize(("relevance", "kept"), [(0.5, {True, False}), (0.44, {True}), (0.38, set())])
 def test_what_a_later_window_makes_near_needs_a_lower_score(relevance, kept):
     asked = "blue whales near iceland"
-    index = ScopeIndex(
-        [[indexed(one) for one in said(f"{TALK} {asked} {TALK}")]], dimensions=32, fingerprint=HashEncoder.fingerprint
-    )
-    found, order = ranked_of(index, asked), np.zeros(1, dtype=np.int64)
-    one = replace(found, relevance=np.array([relevance]))
-    assert LEAST_SCORE_BY_WINDOW < scores_of(replace(one, relevance=np.array([0.44])), order)[0] < LEAST_SCORE
-    by_window = {late: replace(one, by_window=np.array([late])) for late in (True, False)}
-    assert kept == {late for late, ranked in by_window.items() if above_floor(ranked, order).any()}
+    alone, late = (indexed(one) for one in said(f"{TALK} {asked} {TALK}", f"{asked} {TALK} {TALK}"))
+    windows = codes_of(HashEncoder().encode([asked], query=False))
+    order, found = np.zeros(1, dtype=np.int64), {}
+    for is_late, entry_of in ((True, replace(alone, windows=windows)), (False, late)):
+        index = ScopeIndex([[entry_of]], dimensions=32, fingerprint=HashEncoder.fingerprint)
+        found[is_late] = replace(ranked_of(index, asked), relevance=np.array([relevance]))
+        assert (
+            LEAST_SCORE_BY_WINDOW
+            < scores_of(replace(found[is_late], relevance=np.array([0.44])), order)[0]
+            < LEAST_SCORE
+        )
+    assert kept == {is_late for is_late, ranked in found.items() if above_floor(ranked, order).any()}

@@ -19,14 +19,14 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count, islice
+from itertools import accumulate, chain, count
 from typing import Any
 
 import numpy as np
 from cachetools import LRUCache
 
 from memoryd.embedding.base import Encoder, TokenEncoder
-from memoryd.embedding.windows import codes_of, later_windows
+from memoryd.embedding.windows import LONG_BYTES, codes_of, later_windows
 from memoryd.errors import MemorydError, TextRefused, Unavailable
 from memoryd.model.embedding import Embedded
 
@@ -41,6 +41,8 @@ PAUSE_S = 0.1  # after a query the guard waits so long for the next one before i
 REST = 1.0  # times its own time what is done in the background rests after each piece while somebody searches
 QUERIES_A_PIECE = 4  # so many queries a worker takes before documents get their turn, however many queries wait
 REMEMBERED_BYTES = 16 << 20  # of queries and what the model made of them: about 4,000 short ones
+WINDOWS_AT_ONCE = 128  # later windows of one call that wait
+LONGEST_CHARACTER = 4  # bytes
 MAX_WAITING = 100_000  # texts; beyond it the daemon says that it is busy
 
 
@@ -140,11 +142,21 @@ class ScheduledEmbedder:
         """Return one a text, in order; see Embedder.documents."""
         if not texts:
             return []
-        later = [later_windows(text) if whole else [] for text in texts]
         lines = self._background if background else self._lines
-        made = await self._submit([*texts, *chain.from_iterable(later)], lines, caller)
-        rest = iter(made[len(texts) :])
-        return [_with_windows(one, list(islice(rest, len(some)))) for one, some in zip(made, later, strict=False)]
+        made = await self._submit(texts, lines, caller)
+        if not whole or max(map(len, texts)) * LONGEST_CHARACTER <= LONG_BYTES:
+            return made
+        later = await asyncio.to_thread(lambda: [later_windows(text) for text in texts])
+        every, parts = [*chain.from_iterable(later)], []
+        for n in range(0, len(every), WINDOWS_AT_ONCE):  # so many wait at a time, and only their codes are kept
+            part = await self._submit(every[n : n + WINDOWS_AT_ONCE], lines, caller)
+            parts.append(codes_of(np.stack([one.vector for one in part if one is not None])))
+        codes, sizes = b"".join(parts), [len(some) * self.dimensions for some in later]
+        starts = accumulate(sizes, initial=0)
+        return [
+            one if one is None or not size else replace(one, windows=codes[start : start + size])
+            for one, start, size in zip(made, starts, sizes, strict=False)
+        ]
 
     async def ping(self) -> None:
         """Return when a worker has embedded something; of an endpoint elsewhere, when the workers live."""
@@ -306,11 +318,6 @@ class ScheduledEmbedder:
     @staticmethod
     def _fail(job: _Job, error: Exception) -> None:
         _post(job, lambda future: future.set_exception(error))
-
-
-def _with_windows(first: Embedded | None, later: Sequence[Embedded | None]) -> Embedded | None:
-    vectors = [one.vector for one in later if one is not None]
-    return first if first is None or not vectors else replace(first, windows=codes_of(np.stack(vectors)))
 
 
 def _post(job: _Job, settle: Callable[[asyncio.Future[Any]], None]) -> None:

@@ -23,6 +23,7 @@ SIZE = 250  # bytes of a window: two or three sentences
 STEP = 0.75  # of a window, from one to the next
 SHORTEST = 0.6  # of a window that ends with a sentence
 EARLIEST = 0.4  # of a window behind which the next one may begin
+TWO_BYTES, THREE_BYTES, FOUR_BYTES = 0x80, 0x800, 0x10000  # the first characters of so many bytes in UTF-8
 MOST_CODE = 127
 
 _SENTENCE = re.compile(r"[.!?…][\"')\]»”]{0,2}\s|[。！？؟।\n]")  # noqa: RUF001  of other scripts
@@ -30,20 +31,25 @@ _SPACE = re.compile(r"\s")
 
 
 def later_windows(text: str) -> list[str]:
-    """Return the later windows of a text, some six a KB; none of one that is not long."""
-    size = len(text.encode(errors="replace"))
-    if size <= LONG_BYTES:
+    """Return the later windows of a text, each once, some six a KB; none of one that is not long."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    ends = np.cumsum(1 + (codes >= TWO_BYTES) + (codes >= THREE_BYTES) + (codes >= FOUR_BYTES))
+    if not len(ends) or ends[-1] <= LONG_BYTES:
         return []
-    sentences = [found.end() for found in _SENTENCE.finditer(text)]
-    spaces = [found.end() for found in _SPACE.finditer(text)]
-    length = max(4, int(SIZE * len(text) / size))  # so that each begins later than the one before
+    places = [found.end() for found in _SENTENCE.finditer(text)], [found.end() for found in _SPACE.finditer(text)]
     windows: list[str] = []
     start = 0
-    while start + length < len(text):
-        end = _cut((sentences, spaces), start + int(SHORTEST * length), start + length)
+    while True:
+        begun = int(ends[start - 1]) if start else 0
+        if ends[-1] - begun <= SIZE:
+            break
+        earliest, shortest, latest, end = (
+            int(np.searchsorted(ends, begun + share * SIZE, side="right")) for share in (EARLIEST, SHORTEST, STEP, 1)
+        )
+        end = _cut(places, shortest, end)
         windows.append(text[start:end])
-        start = _cut((sentences, spaces), start + int(EARLIEST * length), min(end, start + int(STEP * length)))
-    return [*windows, text[start:]]
+        start = _cut(places, earliest, min(end, latest))
+    return [window for window in dict.fromkeys((*windows, text[start:])) if not window.isspace()]
 
 
 def _cut(places: Sequence[list[int]], first: int, last: int) -> int:

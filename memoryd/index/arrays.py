@@ -39,13 +39,24 @@ class Growable:
 
     def append(self, value: Any) -> None:
         """Add one element (a row where it has a width) at the end."""
+        self._make_room(1)
+        self._block[self._count] = value
+        self._count += 1
+
+    def extend(self, values: NDArray[Any]) -> None:
+        """Add some elements at the end."""
+        self._make_room(len(values))
+        self._block[self._count : self._count + len(values)] = values
+        self._count += len(values)
+
+    def _make_room(self, more: int) -> None:
         count = self._count
-        if count == len(self._block):
-            block = np.empty((max(4, count + count // 2), *self._block.shape[1:]), dtype=self._block.dtype)
+        if count + more > len(self._block):
+            block = np.empty(
+                (max(4, count + more, count + count // 2), *self._block.shape[1:]), dtype=self._block.dtype
+            )
             block[:count] = self._block[:count]
             self._block = block
-        self._block[count] = value
-        self._count = count + 1
 
     def without(self, gone: NDArray[Any]) -> Growable:
         """Return a new array of the elements that are none of some."""

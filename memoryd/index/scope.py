@@ -160,9 +160,12 @@ class ScopeIndex:
                 self.insert(entry)
 
     def embed(self, embedding: Embedding) -> None:
-        """Take a new vector of a memory; one that is not there is fine."""
+        """Take a new vector of a memory; one that is not there is fine, and another message in its place."""
         document = self._documents.get(embedding.memory_id)
-        if document is not None:
+        if document is None:
+            return
+        memory = self._records.once(document) if embedding.message_id else None
+        if memory is None or embedding.message_id in memory.source.message_ids:
             self._embedded.put(document, embedding)
 
     def fill(self, batch: VectorBatch, rows: Packed) -> None:

@@ -22,6 +22,8 @@ __all__ = ["WindowSimilarities", "WindowVectors"]
 
 # As equals the windows of long chat messages stand before short ones: see docs/benchmarks.md
 SHARE = 0.9  # of its cosine
+LOOKED_AT = 8  # windows of a text at the most, of those that may be its best
+AT_ONCE = 4096  # windows
 NOBODY = -1  # the document of a window that is gone
 
 Floats = NDArray[np.float32]
@@ -38,8 +40,11 @@ class WindowVectors:
         self._lengths = Growable(np.float32, values=_lengths(codes))
         self._of = Growable(np.int32, values=np.repeat([*windows], counts).astype(np.int32))
         """By window: the document."""
-        self._held = {*windows}
-        """Of which documents there are some."""
+        stops = np.cumsum(counts, dtype=np.int64).tolist()
+        self._runs = {
+            document: [(stop - count, stop)] for document, count, stop in zip(windows, counts, stops, strict=True)
+        }
+        """By document: where its windows begin and end."""
 
     def __len__(self) -> int:
         return len(self._of)
@@ -57,27 +62,24 @@ class WindowVectors:
 
     def add(self, document: int, codes: bytes) -> None:
         """Give a document more windows."""
-        self._held.add(document)
         rows = np.frombuffer(codes, dtype=np.int8).reshape(-1, self._codes.view().shape[1])
-        for row, length in zip(rows, _lengths(rows), strict=True):
-            self._codes.append(row)
-            self._lengths.append(length)
-            self._of.append(document)
+        start = len(self._of)
+        self._codes.extend(rows)
+        self._lengths.extend(_lengths(rows))
+        self._of.extend(np.full(len(rows), document, dtype=np.int32))  # the last: who reads goes by it
+        self._runs.setdefault(document, []).append((start, len(self._of)))
 
     def row(self, document: int) -> bytes:
         """Return those of a document."""
-        if document not in self._held:
-            return b""
-        return bytes(self._codes.view()[np.flatnonzero(self._of.view() == document)].tobytes())
+        codes = self._codes.view()
+        return b"".join(codes[start:stop].tobytes() for start, stop in self._runs.get(document, ()))
 
     def erase(self, documents: NDArray[np.int64]) -> None:
         """Forget those of some documents."""
-        held = self._held.intersection(documents.tolist())
-        if held:
-            gone = np.flatnonzero(np.isin(self._of.view(), [*held]))
-            self._of.view()[gone] = NOBODY
-            self._codes.view()[gone] = 0
-            self._held -= held
+        for document in documents.tolist():
+            for start, stop in self._runs.pop(document, ()):
+                self._of.view()[start:stop] = NOBODY
+                self._codes.view()[start:stop] = 0
 
     def with_those(self, first: Similarities, query: Floats) -> Similarities:
         """Return the cosines of a query with documents, each the better of its own and that of its best window."""
@@ -88,8 +90,10 @@ class WindowVectors:
 
 
 def _lengths(codes: NDArray[np.int8]) -> Floats:
-    lengths: Floats = np.maximum(np.linalg.norm(codes.astype(np.float32), axis=1), 1).astype(np.float32)
-    return lengths
+    lengths = np.empty(len(codes), dtype=np.float32)
+    for n in range(0, len(codes), AT_ONCE):  # as floats they are four times as large
+        lengths[n : n + AT_ONCE] = np.linalg.norm(codes[n : n + AT_ONCE].astype(np.float32), axis=1)
+    return np.maximum(lengths, 1)
 
 
 class WindowSimilarities(Similarities):
@@ -128,6 +132,11 @@ class WindowSimilarities(Similarities):
         rough = np.full(len(rows), -1.0, dtype=np.float32)
         np.maximum.at(rough, at[some], self._rough[some])
         some = some[self._rough[some] >= rough[at[some]] - 2 * self.slack]
+        if len(some) > len(rows):  # of many that are alike a few will do
+            some = some[np.lexsort((-self._rough[some], at[some]))]
+            firsts = np.flatnonzero(np.diff(at[some], prepend=-1))
+            place = np.arange(len(some)) - np.repeat(firsts, np.diff(firsts, append=len(some)))
+            some = some[place < LOOKED_AT]
         cosines = np.einsum("ij,j->i", self._codes[some].astype(np.float64), self._query.astype(np.float64))
         best = np.full(len(rows), -1.0)
         np.maximum.at(best, at[some], SHARE * cosines / self._lengths[some])

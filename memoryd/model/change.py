@@ -71,9 +71,9 @@ class Embedding:
     vector: NDArray[np.float32]
     """Shape (dimensions,), of length 1."""
     fingerprint: str
-    tokens: bytes = b""
-    windows: bytes = b""
-    """Both as in Entry."""
+    tokens: bytes = b""  # as in Entry
+    windows: bytes = b""  # as in Entry
+    message_id: str = ""  # of a message: another one that has its place meanwhile takes nothing
 
     def given_to(self, entry: Entry) -> Entry:
         """Return an entry with these vectors in place of its own."""

@@ -36,6 +36,9 @@ __all__ = ["RamConversations", "erased_messages", "names_erased_thread"]
 T = TypeVar("T")
 
 
+MESSAGES, WINDOWS = "messages:", "windows:"  # how the names of the cursors of messages' vectors begin
+
+
 class RamConversations:
     """Dictionaries of threads, sessions and messages; and what goes with all that an owner has."""
 
@@ -84,7 +87,12 @@ class RamConversations:
         made = {one.memory_id: one for one in change.embeddings}
         for number, entry in self._messages.items():
             one = made.get(entry.memory.id)
-            if one is not None and entry.memory.owner == change.owner and number > change.embedded_after:
+            is_its = (
+                one is not None
+                and one.message_id in entry.memory.source.message_ids
+                and entry.memory.owner == change.owner
+            )
+            if one is not None and is_its and number > change.embedded_after:
                 self._messages[number] = one.given_to(entry)
         self._erase(change)
         return self._recent_episodes.add(commit_seq, change.episodes) if change.is_found_anew else None
@@ -173,6 +181,8 @@ class RamConversations:
         for name, value in change.cursors.items():
             kind = f"{name.partition(':')[0]}:"
             others = [other for other in self._cursors if other.startswith(kind) and other != name]
+            if others and kind == MESSAGES:
+                others += [other for other in self._cursors if other.startswith(WINDOWS)]
             for other in others:
                 del self._cursors[other]
             if others:

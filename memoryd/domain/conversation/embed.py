@@ -12,11 +12,15 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import accumulate
 
+import numpy as np
+
 from memoryd.domain.ports import Ports
-from memoryd.errors import Contended, MemorydError, TextRefused
+from memoryd.embedding.windows import codes_of, later_windows
+from memoryd.errors import Contended, MemorydError, TextRefused, Unavailable
 from memoryd.index.analysis import embedded_text
 from memoryd.model.change import ChangeSet, ConversationChange, Embedding
 from memoryd.model.conversation import Message, message_key
@@ -34,6 +38,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 300.0  # where nothing can be embedded or 
 LONG_MESSAGE_BYTES = 2000
 LONG_PAGE, LONG_CHARACTERS = 8, 32_768  # long messages of one transaction, or one that is longer
 MOST_CHARACTERS = 4096  # of a message: beyond the window of any model here, and tokenising more takes long
+WINDOWS_A_PART = 64  # of a long message, between which others get their vectors: 0.1 s
 LINE = "messages"  # the caller by whose name the texts wait
 
 
@@ -45,7 +50,8 @@ class MessageEmbedder:
         self._ports = ports
         self._clock = clock
         self._tell = tell
-        self.fault = ""
+        self.fault = self._long_fault = ""
+        self._long_again_s, self._long_pause_s = 0.0, FIRST_PAUSE_S
         self._looked_at = 0
         """Up to which number no message is long that has no later windows."""
 
@@ -72,9 +78,9 @@ class MessageEmbedder:
         pause_s = FIRST_PAUSE_S
         while True:
             try:
-                went_on = await self.step() or await self.step_of_long()
-                self.fault, lag.is_held = "", False
-                if went_on:
+                went_on = await self.step()
+                self.fault, lag.is_held = self._long_fault, False
+                if went_on or await self._long_if_due():
                     pause_s = FIRST_PAUSE_S
                     continue
                 wait_s = IDLE_S
@@ -87,6 +93,21 @@ class MessageEmbedder:
                 continue
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(lag.appended.wait(), wait_s)
+
+    async def _long_if_due(self) -> bool:
+        """Take a step of long messages; a fault of it keeps no other message waiting."""
+        if time.monotonic() < self._long_again_s:
+            return False
+        try:
+            went_on = await self.step_of_long()
+        except Exception as error:  # noqa: BLE001  as above
+            self.fault = self._long_fault = str(error) if isinstance(error, MemorydError) else type(error).__name__
+            self._tell(self.fault)
+            self._long_again_s = time.monotonic() + self._long_pause_s
+            self._long_pause_s = min(LONGEST_PAUSE_S, 2 * self._long_pause_s)
+            return False
+        self.fault, self._long_fault, self._long_pause_s = "", "", FIRST_PAUSE_S
+        return went_on
 
     async def step(self) -> bool:
         """Embed and write the next messages; False if there are none."""
@@ -120,7 +141,7 @@ class MessageEmbedder:
         for message, found in zip(messages, embedded, strict=True):
             if found is not None:
                 key = message_key(message.thread_id, message.seq)
-                one = Embedding(message.owner, key, found.vector, fingerprint, found.tokens, found.windows)
+                one = Embedding(message.owner, key, found.vector, fingerprint, found.tokens, found.windows, message.id)
                 made.setdefault(message.owner, []).append(one)
         return [
             ChangeSet(conversation=ConversationChange(owner, embeddings=tuple(some), embedded_after=after))
@@ -139,22 +160,42 @@ class MessageEmbedder:
         sizes = accumulate(len(message.words) for _, message in page)
         page = page[: max(1, sum(size <= LONG_CHARACTERS for size in sizes))]
         messages = [message for _, message in page]
-        embedded = await asyncio.gather(*map(self._windows, messages))
+        embedded = [await self._windows(message) for message in messages]
         moved = ChangeSet(cursors={self._windows_name: page[-1][0]}, cursors_before={self._windows_name: known})
         with contextlib.suppress(Contended):  # another daemon has made these vectors meanwhile
             await store.commit(*self._changes(messages, embedded, after), moved)
         return True
 
     async def _windows(self, message: Message) -> Embedded | None:
-        """Return the vectors of a message with those of its later windows, if it has any; owners take turns."""
+        """
+        Return the vectors of a message with those of its later windows, if it has any.
+
+        Messages that are appended meanwhile get their vectors between two parts of it.
+        """
         text = embedded_text(message.voice, message.words)
         if len(text.encode()) <= LONG_MESSAGE_BYTES:  # what else is stored with it is long
             return None
+        texts = [text[:MOST_CHARACTERS], *await asyncio.to_thread(later_windows, text)]
+        made: list[Embedded] = []
+        for n in range(0, len(texts), WINDOWS_A_PART):
+            while self._ports.lag.appended.is_set() and await self.step():
+                pass
+            part = await self._or_none(texts[n : n + WINDOWS_A_PART], message.owner)
+            if part is None:
+                return None
+            made += part
+        return replace(made[0], windows=codes_of(np.stack([one.vector for one in made[1:]]))) if made[1:] else None
+
+    async def _or_none(self, texts: Sequence[str], owner: Owner) -> list[Embedded] | None:
+        """Return texts of one message as the model sees them; None where it is they that it does not take."""
         try:
-            made = await self._ports.embedder.documents([text], caller=message.owner, background=True)
+            made = await self._ports.embedder.documents(texts, caller=owner, background=True, whole=False)
         except TextRefused:
             return None
-        return made[0] if made[0] is not None and made[0].windows else None
+        except Unavailable:
+            await self._ports.embedder.documents(["ping"], caller=LINE, background=True, whole=False)
+            return None  # others are taken
+        return [one for one in made if one is not None]
 
     async def _vectors(self, part: Sequence[Message]) -> list[Embedded | None]:
         """Return the vectors of some messages; None for a text that the model refuses."""

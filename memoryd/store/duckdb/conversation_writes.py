@@ -36,6 +36,7 @@ Insert = Callable[[duckdb.DuckDBPyConnection, str, Sequence[dict[str, Any]]], No
 CHANGED = ("update_time", "session_id", "revision", "details", "commit_seq")
 CHANGED_MEANWHILE = "others have changed the thread at the same time; nothing was written: try again"
 MESSAGES = "messages"  # the kind of the cursor of the vectors of messages; see `write_cursors`
+WINDOWS = "windows:"  # how the names of the cursors of their later windows begin
 WINDOWS_A_ROW = 16  # later windows of a message: DuckDB reads 2,048 rows at once, however long
 MANY_THREADS = 3  # from it on, one statement that scans rows is cheaper than a statement each
 
@@ -208,6 +209,8 @@ def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, c
     """
     Write vectors of messages that are still there; they are looked up among those past `embedded_after` alone.
 
+    A thread that is erased and begun again has other messages in the same places: these take none of them.
+
     Those of later windows come when a message has its vector already; they get rows of their own, some windows each.
     """
 
@@ -219,6 +222,7 @@ def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, c
             {
                 "thread": thread_key(one.owner, place_of(one.memory_id)[0]),
                 "seq": place_of(one.memory_id)[1],
+                "id": one.message_id,
                 "vector": None if one.windows else one.vector,
                 "fingerprint": one.fingerprint,
                 "token_vectors": None if one.windows else one.tokens or None,
@@ -238,7 +242,7 @@ def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, c
             f" columns.vector::FLOAT[{dimensions}], columns.token_vectors::BLOB, columns.window_vectors::BLOB,"
             " columns.commit_seq"
             f" FROM (SELECT * FROM messages WHERE number > ? AND {where}) AS m"
-            " JOIN columns ON columns.thread = m.thread AND columns.seq = m.seq",
+            " JOIN columns ON columns.thread = m.thread AND columns.seq = m.seq AND columns.id = m.id",
             [change.embedded_after, *params],
         )
 
@@ -266,5 +270,6 @@ def write_cursors(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
             con.execute("DELETE FROM cursors WHERE starts_with(name, ?)", [f"{kind}:"])
             if kind == MESSAGES:
                 con.execute("DELETE FROM message_vectors")
+                con.execute("DELETE FROM cursors WHERE starts_with(name, ?)", [WINDOWS])
         con.execute("INSERT INTO cursors VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                     [name, value])  # fmt: skip
