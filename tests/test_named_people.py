@@ -77,6 +77,23 @@ def test_a_relation_outlives_what_else_was_said_with_it(daemon, user, said, now,
         assert "friend" not in people  # nobody without a name is one
 
 
+def test_what_a_key_or_a_correction_replaces_gives_no_relation_any_more(daemon, user):
+    with daemon.client(user) as memory:
+        memory.add("My sister Anna lives in Oslo", key="anna")
+        memory.add("Anna lives in Oslo", key="anna")
+        memory.correct(memory.add("My brother Emil plays chess").memory.id, "Emil plays chess")
+        assert {()} == {memory.entity(name).entity.relations for name in ("Anna", "Emil")}
+
+
+def test_what_another_says_of_somebody_takes_no_relation_of_mine(daemon, user):
+    with daemon.client(user, chat_id="team") as alice, daemon.client(f"{user}-bob", chat_id="team") as bob:
+        alice.add("My cousin Dora lives in Rome", shared=True)
+        alice.add("Dora moved to Paris", shared=True)
+        bob.add("My neighbor Dora likes tea", shared=True)
+        people = {one.name: one.relations for one in alice.people().people}
+        assert "cousin" in people["Dora"]
+
+
 @pytest.fixture(scope="module")
 def world():
     with short_folder() as folder, a_world(folder, config="") as made:

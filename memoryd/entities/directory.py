@@ -10,9 +10,9 @@ from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
 from copy import copy
 
-from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within
+from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within, relations_of
 from memoryd.knowledge.language.names import fullest
-from memoryd.knowledge.language.relations import ONE_AT_A_TIME, is_introduction
+from memoryd.knowledge.language.relations import ONE_AT_A_TIME
 from memoryd.model.entity import Entity, EntityType, Form
 from memoryd.model.memory import Memory
 from memoryd.model.times import to_us
@@ -96,7 +96,7 @@ class Directory:
             return
         self._changed()  # who is one follows from how much those weigh who name them
         live = memory.supersede_time is None
-        weight, is_vouched = memory.trust.weight, not memory.trust.is_sandbox
+        weight, is_vouched, related = memory.trust.weight, not memory.trust.is_sandbox, relations_of(memory)
         self._mentions += len(memory.mentions)
         for mention in memory.mentions:
             known = self._known.setdefault(mention.entity_id, KnownEntity())
@@ -105,7 +105,7 @@ class Directory:
             if live:
                 known.live[memory.id] = to_us(memory.event_time)
             if mention.form is Form.RELATION:
-                if live or not is_introduction(memory.content):
+                if mention.text in related:
                     said = Said(weight, to_us(memory.create_time), memory.narrator)
                     (known.relations if live else known.former).setdefault(mention.text, {})[memory.id] = said
                     self._related.setdefault(mention.text, Counter())[mention.entity_id] += 1
@@ -124,7 +124,7 @@ class Directory:
             return
         self._changed()
         live, weight = memory.supersede_time is None, memory.trust.weight
-        is_vouched = not memory.trust.is_sandbox
+        is_vouched, related = not memory.trust.is_sandbox, relations_of(memory)
         self._mentions -= len(memory.mentions)
         for mention in memory.mentions:
             known = self._known[mention.entity_id]
@@ -132,7 +132,7 @@ class Directory:
             drop(known.weights, weight)
             known.live.pop(memory.id, None)
             if mention.form is Form.RELATION:
-                if live or not is_introduction(memory.content):
+                if mention.text in related:
                     relations = known.relations if live else known.former
                     told = relations.get(mention.text, {})
                     told.pop(memory.id, None)

@@ -130,7 +130,7 @@ _THINGS = word_set("""
     adidas ikea walmart costco starbucks siri cortana chatgpt gemini openai uber airbnb paypal visa mastercard duckdb
 """)
 """Single names that are of no person, whatever is said of them."""
-_DENIED = re.compile(r"(?:\b(?:no longer|not|never)|n['’]t) $", re.IGNORECASE)
+_DENIED = re.compile(rf"[{UPPER}][\w'’-]* (?:is|was|are|were)(?:n['’]t| not| no longer| never)(?: really)? $")
 _BEFORE_LEADER = re.compile(r"^[\s,]*(?:(?:and|or|both|with|all|&|the|two|three|four)[\s,]+)*$", re.IGNORECASE)
 CERTAIN, WRITTEN, GUESSED = 1.0, 0.9, 0.6
 
@@ -151,7 +151,7 @@ class RegexFinder:
             text = text.lower()  # in capitals alone every word looks like a name
         self._persons(text, found)
         for match in _RELATION_ALONE.finditer(text):
-            if _DENIED.search(text, max(0, match.start() - 12), match.start()):
+            if _DENIED.search(text, max(0, match.start() - 40), match.start()):
                 continue  # "Jane is no longer my friend" makes nobody a friend
             relation = relation_of(match["relation"])
             found.append(Find(*match.span(), relation, Form.RELATION, EntityType.PERSON, WRITTEN))

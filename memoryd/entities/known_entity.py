@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple, TypeVar
 
+from memoryd.knowledge.language.relations import introduced
 from memoryd.model.entity import EntityType, Form
+from memoryd.model.memory import Memory
 
-__all__ = ["KnownEntity", "Said", "drop", "drop_within"]
+__all__ = ["KnownEntity", "Said", "drop", "drop_within", "relations_of"]
 
+REPLACED = frozenset({"same_key", "corrected"})  # why a statement was superseded as a whole: `Judgement.rule`
 T = TypeVar("T")
 
 
@@ -43,17 +46,32 @@ class KnownEntity:
         """
         Return every relation with what says it.
 
-        A sister stays one after she moved: a superseded memory counts, unless a live one of equal or higher trust
-        tells of any relation.
+        A sister stays one after she moved: a superseded memory counts, unless a live one of the same person's, of equal
+        or higher trust, tells of any relation.
         """
         told = {relation: [*said.values()] for relation, said in self.relations.items()}
         if self.former:
-            most = max((said.weight for those in told.values() for said in those), default=-1)
+            most: dict[str, int] = {}
+            for said in (said for those in told.values() for said in those):
+                most[said.whose] = max(said.weight, most.get(said.whose, -1))
             for relation, those in self.former.items():
-                more = [said for said in those.values() if said.weight > most]
+                more = [said for said in those.values() if said.weight > most.get(said.whose, -1)]
                 if more:
                     told.setdefault(relation, []).extend(more)
         return told
+
+
+def relations_of(memory: Memory) -> set[str]:
+    """
+    Return the relations that a memory gives to whom it names: a superseded one those that were not superseded.
+
+    What says who somebody is was superseded, and so was all that a key or a correction replaces.
+    """
+    told = {mention.text for mention in memory.mentions if mention.form is Form.RELATION}
+    if memory.supersede_time is None or not told:
+        return told
+    is_replaced = memory.judgement is not None and memory.judgement.rule in REPLACED
+    return set() if is_replaced else told - introduced(memory.content)
 
 
 def drop(counter: Counter[T], key: T) -> None:

@@ -16,7 +16,7 @@ __all__ = [
     "RELATIONS",
     "RELATION_PATTERN",
     "SEVERAL",
-    "is_introduction",
+    "introduced",
     "relation_of",
 ]
 
@@ -91,15 +91,19 @@ RELATION_PATTERN = "|".join(re.escape(word) for word in sorted(RELATIONS, key=le
 _EVERY = "|".join(re.escape(word) for word in sorted({*RELATIONS, *FOREIGN_RELATIONS}, key=len, reverse=True))
 _IS = r"is|was|are|were|ist|war|est|es|è|é|jest|heißt|heet|se llama|s['’]appelle|si chiama|se chama|ma na imię"
 _INTRODUCTION = re.compile(
-    rf"(?i:\b(?:{_EVERY})(?:['’]s name)?(?: now)? (?:{_IS})) (?:(?i:now|called|named|dr\.?) )*[^\W\d_a-zà-öø-ÿ]"
+    rf"(?i:\b(?P<first>{_EVERY})(?:['’]s name)?(?: now)? (?:{_IS})) (?:(?i:now|called|named|dr\.?) )*[^\W\d_a-zà-öø-ÿ]"
     rf"|(?i:\b(?:{_IS}|isn['’]t|wasn['’]t) (?:not |no longer |now |still )*(?:my|our|mijn|meine?|mon|ma|mi|mio|mia|meu"
-    rf"|minha|mój|moja) (?:[\w-]+ ){{0,2}}(?:{_EVERY})\b)"
+    rf"|minha|mój|moja) (?:[\w-]+ ){{0,2}}(?P<last>{_EVERY})\b)"
 )
+MOST_CHARACTERS = 400  # of a text that says who somebody is
 
 
-def is_introduction(text: str) -> bool:
-    """Whether a text says who somebody is: "My boss is Jane", "Jane is my boss"; not "My boss Jane lives in Oslo"."""
-    return _INTRODUCTION.search(text) is not None
+def introduced(text: str) -> frozenset[str]:
+    """Return the relations of whom a text says who they are: "My boss is Jane", not "My boss Jane lives in Oslo"."""
+    if len(text) > MOST_CHARACTERS:
+        return frozenset()
+    words = ((match["first"] or match["last"]).lower() for match in _INTRODUCTION.finditer(text))
+    return frozenset(FOREIGN_RELATIONS.get(word, relation_of(word)) for word in words)
 
 
 def relation_of(word: str) -> str:
