@@ -65,6 +65,6 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/entities/known_entity.py", "told - introduced(memory.content)", "told", NAMED),
     ("memoryd/entities/known_entity.py", "return set() if is_replaced else", "return", NAMED),
     ("memoryd/entities/finders.py", "            if _DENIED.search(", "            if not text and _DENIED.search(", NAMED),
-    ("memoryd/knowledge/profile/topics.py", '    if PATTERNS["ENDED"].search(sentence):', "    if False:",
+    ("memoryd/knowledge/profile/topics.py", '        ended = PATTERNS["ENDED"].search(sentence)', "        ended = None",
      "tests/knowledge/test_profile.py"),
 ]  # fmt: skip

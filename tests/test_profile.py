@@ -66,3 +66,11 @@ async def test_long_texts_are_of_no_profile_whatever_their_category(ram_ports, c
     memory = Local(ram_ports, clock, user_id="alice")
     await memory.add("a long note " * 60, category="health")
     assert [] == await memory.profile()
+
+
+async def test_what_is_over_is_of_no_profile_whatever_its_category(ram_ports, clock):
+    memory = Local(ram_ports, clock, user_id="alice")
+    await memory.add("I'm no longer vegetarian", category="personal")
+    await memory.add("I read a lot", category="personal")
+    shown = (await memory.context("")).text
+    assert (True, False) == ("I read a lot" in shown, "vegetarian" in shown)

@@ -14,6 +14,11 @@ OF_USER = {
     Topic.ADDRESS: ["Call me Bo", "My pronouns are they/them", "Please call me Mrs Ode", "nenn mich Flo"],
     Topic.HEALTH: [
         "I have a hazelnut allergy", "I'm allergic to penicillin", "Allergic to penicillin", "severe nut allergy",
+        "My peanut allergy is no longer mild", "I'm allergic to peanuts and I no longer have health insurance",
+        "I no longer have a peanut allergy and I am allergic to shellfish",
+        "My insulin is no longer covered: I am diabetic", "Because I'm allergic to nuts I no longer keep them",
+        "Ich bin allergisch gegen Nüsse und bin nicht mehr verheiratet",
+        "Soy alérgico a los cacahuetes y ya no tengo seguro", "I have asthma and no longer need a daily inhaler",
         "I'm no longer vegetarian but I'm allergic to nuts", "I'm deaf and no longer drive",
         "I have type 2 diabetes", "I'm in a wheelchair", "I am deaf in one ear", "Soy alérgica al marisco",
         "Je suis diabétique", "Ich habe eine Erdnussallergie",
@@ -25,7 +30,7 @@ OF_USER = {
         "I want you to be brief", "User prefers short answers", "Bitte antworte immer auf Deutsch",
         "Keep answers under 100 words",
         "When I ask for code, give me Python", "Don't call me sir", "Please always answer briefly",
-        "Could you always answer in bullet points?",
+        "Could you always answer in bullet points?", "Always answer in German because I am no longer in London",
     ],
     Topic.DIET: ["I'm vegetarian", "The user is vegan", "Diet: vegan", "I don't eat pork", "Je suis végétarienne",
                  "I can no longer eat gluten", "Ich esse kein Fleisch mehr", "I'm no longer vegan, I'm vegetarian"],
@@ -50,6 +55,8 @@ NOTHING = [
     "We stopped being vegan",
     "Ich bin keine Vegetarierin mehr", "Je ne suis plus végétarien", "Ya no soy vegana", "Ik ben niet meer allergisch",
     "I was briefly vegan", "I no longer have diabetes", "Could you always do that?!",
+    "Can you always get a refund at Ikea?", "Will you always be there for me?", "Can you never be too careful?",
+    "Can you always trust a mechanic?", "I am thankfully no longer diabetic", "I am now no longer vegan",
 ]  # fmt: skip
 OF_THINGS = [
     "The vegan restaurant on Main Street is great", "The deaf school opens at 9", "the allergy section moved upstairs",

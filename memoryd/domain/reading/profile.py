@@ -18,7 +18,7 @@ from memoryd.domain.reading.places import first_places
 from memoryd.domain.reading.presentation import present, said_by
 from memoryd.domain.scopes import Scopes
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.language.text_traits import standing_in
+from memoryd.knowledge.language.text_traits import OVER, standing_in
 from memoryd.knowledge.profile import CATEGORIES, MOST_CHARACTERS, ONE_AT_A_TIME, Standing, Topic, topic_of_category
 from memoryd.model.caller import Caller
 from memoryd.model.memory import USER_WORDS, Kind, Memory
@@ -96,7 +96,7 @@ def _standing(index: ScopeIndex, now: datetime) -> Iterator[tuple[Standing, Memo
             wanted[some[some < len(wanted)]] = True
     for row in _newest(index, np.flatnonzero(passing & wanted)):
         memory = index.memory_at(row)
-        if memory is None or len(memory.content) > MOST_CHARACTERS:
+        if memory is None or len(memory.content) > MOST_CHARACTERS or numbers[row] == OVER:
             continue
         read = standing_in(int(numbers[row])) if numbers[row] else None
         said = topic_of_category(memory.category) if memory.category else None

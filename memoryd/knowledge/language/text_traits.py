@@ -10,13 +10,24 @@ from typing import NamedTuple
 from memoryd.knowledge.language.dates import Days, days_named
 from memoryd.knowledge.language.questions import Signs, question_share, signs_of
 from memoryd.knowledge.language.sentence_ends import states_nothing
-from memoryd.knowledge.profile import Standing, Topic, standing_of
+from memoryd.knowledge.profile import Standing, Topic, is_over, standing_of
 
-__all__ = ["SHARES", "TextTraits", "as_text", "forget_texts", "from_text", "read_once", "read_text", "standing_in"]
+__all__ = [
+    "OVER",
+    "SHARES",
+    "TextTraits",
+    "as_text",
+    "forget_texts",
+    "from_text",
+    "read_once",
+    "read_text",
+    "standing_in",
+]
 
 VERSION_OF_SAID, VERSION = "1", "3"  # of how messages and statements are read: what was read otherwise is read again
 SHARES = 255  # a share as a byte
 MIXED, OF_USER = 64, 128  # with the number of a topic: it is of others too, and said of the user
+OVER = MIXED  # of no topic: it only says what is over
 MOST_KEPT = 512  # texts: those of a commit, which the store and the index read
 
 
@@ -30,7 +41,7 @@ class TextTraits(NamedTuple):
     days: tuple[Days, ...]
     """The days that it names."""
     standing: int = 0
-    """What it says that is always true: the number of the topic, and OF_USER with it; 0 of most, and of a message."""
+    """What it says that is always true: the number of a topic, and OF_USER with it; OVER; 0 of most and of messages."""
 
 
 def read_text(content: str, day: date, *, is_said: bool, is_dated: bool) -> TextTraits:
@@ -40,11 +51,12 @@ def read_text(content: str, day: date, *, is_said: bool, is_dated: bool) -> Text
     if is_said and states_nothing(content):
         signs |= Signs.STATES_NOTHING
     days = tuple(days_named(content, day, habits=not is_dated))
-    return TextTraits(asking, int(signs), days, 0 if is_said else _number_of(standing_of(content)))
+    standing = 0 if is_said else _number_of(standing_of(content)) or (OVER if is_over(content) else 0)
+    return TextTraits(asking, int(signs), days, standing)
 
 
 def standing_in(number: int) -> Standing:
-    """Return what a TextTraits.standing that is not 0 says."""
+    """Return what a TextTraits.standing says that is neither 0 nor OVER."""
     return Standing(Topic(number % MIXED), bool(number & OF_USER), bool(number & MIXED))
 
 

@@ -6,8 +6,18 @@ from memoryd.knowledge.profile.topics import (
     ONE_AT_A_TIME,
     Standing,
     Topic,
+    is_over,
     standing_of,
     topic_of_category,
 )
 
-__all__ = ["CATEGORIES", "MOST_CHARACTERS", "ONE_AT_A_TIME", "Standing", "Topic", "standing_of", "topic_of_category"]
+__all__ = [
+    "CATEGORIES",
+    "MOST_CHARACTERS",
+    "ONE_AT_A_TIME",
+    "Standing",
+    "Topic",
+    "is_over",
+    "standing_of",
+    "topic_of_category",
+]

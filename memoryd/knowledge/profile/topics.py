@@ -14,10 +14,20 @@ from typing import NamedTuple
 from memoryd.knowledge.learning.not_stated import not_stated
 from memoryd.knowledge.profile.lexicon import PATTERNS, beginnings
 
-__all__ = ["CATEGORIES", "MOST_CHARACTERS", "ONE_AT_A_TIME", "Standing", "Topic", "standing_of", "topic_of_category"]
+__all__ = [
+    "CATEGORIES",
+    "MOST_CHARACTERS",
+    "ONE_AT_A_TIME",
+    "Standing",
+    "Topic",
+    "is_over",
+    "standing_of",
+    "topic_of_category",
+]
 
 MOST_CHARACTERS = 400  # of a text that is read: a profile is no place for notes
 
+MOST_ENDED = 8  # things that a sentence says to be over
 LEAD = 9  # characters of a pattern's own words in which the user may be named: "the user's …"
 _OF_A_THING = re.compile(r"^(?!(?:has|have|had|got|is|am|on|with)\b).*\b(?:the|this|that|an?)\b", re.IGNORECASE)
 MOST_BEFORE = 4  # words before a topic in a note that names nobody
@@ -83,10 +93,16 @@ _READ = [topic for topic in Topic if topic is not Topic.PERSONAL]
 _MAY_BE_ONCE = frozenset({Topic.INSTRUCTION, Topic.ADDRESS})
 _SENTENCE = re.compile(r"(?<=[.!;。！])\s+|\n+|(?<=[。！])")
 _ASKED_FOR = re.compile(
-    r"(?:(?:could|can|would|will) you(?: please)?|please) (?:always|never|from now on|in (?:the )?future)\b",
+    r"(?:(?:could|can|would|will) you(?: please)?|please) (?:always|never|from now on|in (?:the )?future) "
+    r"(?:answer|reply|respond|write|speak|talk to|address|call|use|avoid|mention|remind|cite|quote|include|format"
+    r"|explain|keep|start|end|ask|check|show|send|give me|summari[sz]e|spell|be (?:brief|concise|short|direct))\b",
     re.IGNORECASE,
 )
-_CLAUSE = re.compile(r"(?<=[,;])\s|\s(?=(?:but|though|aber|pero|maar)\s)|(?<=[、\uff0c])")
+_NEXT = re.compile(
+    r"[,;:\u2013\u2014\u3001\uff0c]|\s-\s"
+    r"|\b(?:and|but|because|since|so|though|although|which|while|und|aber|weil|y|pero|porque|et|mais|car|e|ma|en|maar|want)\b",
+    re.IGNORECASE,
+)
 _IN_JEST = re.compile(
     r"\b(?:just|only|totally) (?:kidding|joking)\b|\bj/?k\b(?=[\s.!)]*$)|\bsaid no one\b", re.IGNORECASE
 )
@@ -114,8 +130,7 @@ def _standings(sentence: str) -> list[Standing]:
         return []
     if sentence[-1] in "?\uff1f":
         return [Standing(Topic.INSTRUCTION, of_user=True)] if _ASKED_FOR.match(sentence) else []
-    if PATTERNS["ENDED"].search(sentence):
-        sentence = "".join(part for part in _CLAUSE.split(sentence) if not PATTERNS["ENDED"].search(part))
+    sentence = _without_what_ended(sentence)
     words = beginnings(sentence)
     found = []
     for topic in _READ:
@@ -124,6 +139,22 @@ def _standings(sentence: str) -> list[Standing]:
             continue
         found.append(Standing(topic, topic is Topic.INSTRUCTION or _is_of_user(sentence, match)))
     return found if found and not PATTERNS["FORMER"].search(sentence) else []
+
+
+def _without_what_ended(sentence: str) -> str:
+    """Return a sentence without what it says to be over; what stands behind the next comma or conjunction stays."""
+    for _ in range(MOST_ENDED):
+        ended = PATTERNS["ENDED"].search(sentence)
+        if ended is None:
+            break
+        rest = _NEXT.search(sentence, ended.end())
+        sentence = sentence[: ended.start()] + (sentence[rest.start() :] if rest is not None else "")
+    return sentence
+
+
+def is_over(text: str) -> bool:
+    """Whether a text only says what is over, so that no category makes it a part of a profile."""
+    return len(text) <= MOST_CHARACTERS and PATTERNS["ENDED"].search(text) is not None and standing_of(text) is None
 
 
 def _is_of_user(sentence: str, match: re.Match[str]) -> bool:
