@@ -18,6 +18,7 @@ from memoryd.learning.language_model import prompt_of
 from memoryd.llm.endpoint import EndpointRefused
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.llm_endpoint import model_at
+from tests.support import PATIENCE_S
 from tests.test_llm import learner_at
 
 
@@ -45,12 +46,15 @@ async def test_the_days_budget_is_kept_over_restarts_and_the_next_day_opens_anew
 
 
 async def test_what_may_have_cost_something_counts_in_full(ram_ports, clock, chat):
-    model = model_at(chat, ram_ports, clock, timeout_s=0.2, cost=100.0, input_price=1.0, output_price=2.0)
+    prices = {"cost": 100.0, "input_price": 1.0, "output_price": 2.0}
+    model, hurried = (
+        model_at(chat, ram_ports, clock, timeout_s=most, **prices) for most in (PATIENCE_S, 0.2)
+    )  # they share what is spent
     prompt = len(prompt_of("judgement.v1").encode()) + 33
     for way, counted in (("hang", 1), (429, 1), ("die", 2), (400, 2)):
         chat.answer = way
         with pytest.raises(Unavailable):
-            await model.ask("judgement.v1", "x")
+            await (hurried if way == "hang" else model).ask("judgement.v1", "x")
         spent = await model.budget.spent()
         assert (counted * (prompt + 1024), counted * (prompt + 2048)) == (spent.tokens, spent.micro)
         clock.now += timedelta(minutes=20)

@@ -120,7 +120,7 @@ async def test_it_writes_the_digest_or_the_rules_do(ports, clock, chat, reply, b
 
 def test_a_daemon_asks_it_tells_of_its_faults_and_answers_meanwhile(folder, chat):
     config = f"""[embedding]\nprovider = "none"\n[learning]\nwait_s = 0\nextractor = "openai"\njudge = "openai"
-writer = "openai"\n[llm]\nurl = "{chat.url}"\nmodel = "m"\ntimeout_s = 0.5\n"""
+writer = "openai"\n[llm]\nurl = "{chat.url}"\nmodel = "m"\ntimeout_s = 2\n"""
     chat.answer = facts(("My evenings belong to the violin", 1))
     with running(folder, config=config) as daemon, daemon.client() as memory:
         memory.append("t", MessageDraft(content="My evenings belong to the violin"))
@@ -137,7 +137,7 @@ writer = "openai"\n[llm]\nurl = "{chat.url}"\nmodel = "m"\ntimeout_s = 0.5\n"""
             return memory.server_info().warnings
 
         warnings = until(warned)
-        assert ["the language model is not used now: the language model gave no answer within 0.5 s"] == [*warnings]
+        assert ["the language model is not used now: the language model gave no answer within 2 s"] == [*warnings]
         assert 1 == {job.name: job for job in memory.jobs()}["llm_extraction"].waiting_count
     assert "garden" not in daemon.log.read_text()
 
