@@ -274,7 +274,7 @@ def test_an_option_that_is_not_there_names_the_nearest_one_of_its_command(memory
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("add", "--expires", "999y", "tea"), "--expires in days is 364635"),
+        (("add", "--expires", "999y", "tea"), "--expires is 364635.0 days; it must"),
         (("list", "--since", "2026-05-01", "--until", "2026-04-01"), "--until must be later than --since"),
         (("add", "--shared", "tea"), "--shared needs a chat (--chat, or MEMORY_CHAT_ID)"),
         (("search", "tea", "--since", "2026-02-30"), "there is no day or time '2026-02-30'"),
@@ -291,6 +291,19 @@ def test_what_fails_of_several_is_json_where_json_is_asked_for(memory):
     code, out, error = memory("delete", "--json", made, "z" * 26)
     assert (3, [made]) == (code, json.loads(out)["deleted"][0]["deleted_ids"])
     assert "MEMORY_NOT_FOUND" == json.loads(error)["error"]["reason"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sandbox", "close", "aaaaaaaa"), ("token", "revoke", "aaaaaaaa"), ("review", "approve", "aaaaaaaa"),
+        ("review", "approve", "aaaaaaaa", "bbbbbbbb", "--as", "x"), ("sessions",), ("jobs", "show", "nothing"),
+    ],
+)  # fmt: skip
+def test_errors_of_the_host_s_commands_are_json_where_json_is_asked_for(daemon, words):
+    done = subprocess.run(daemon.command(*words, "--json"), capture_output=True, text=True, check=False)
+    assert done.returncode in {1, 2}
+    assert json.loads(done.stderr)["error"]["message"]
 
 
 def test_messages_that_are_added_as_a_statement_are_pointed_to_append(daemon, user):

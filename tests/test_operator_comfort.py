@@ -90,9 +90,14 @@ def test_check_finds_places_that_the_daemon_cannot_use(folder):
     assert (78, 3) == (said.returncode, len(said.stderr.splitlines())), said.stderr
     for fault in (f"{socket}, the admin socket; name another shared.socket",
                   f"sandbox.directory {socket.parent}/sandboxes is too long for a socket",
-                  f"the folder of the database, {file}/data, cannot be written"):  # fmt: skip
+                  f"the folder of the database, {file}/data, cannot be written: {file} is a file"):  # fmt: skip
         assert fault in said.stderr
     assert "the folder of the socket" in admin("check", "--data-dir", folder / "d", "--socket", file / "s").stderr
+    config.write_text(f'[shared]\nsocket = "{file}/s"\n[audit]\npath = "{folder}/{"x" * 300}/a"\n')
+    said = admin("check", "--quiet", "--config", config, "--data-dir", folder / "d", "--socket", folder / "s")
+    assert 78 == said.returncode
+    assert f"the folder of the shared socket, {file}, cannot be written: it is a file" in said.stderr
+    assert "cannot be written: file name too long; name another audit.path" in said.stderr
     config.write_text(f'[shared]\nsocket = "{folder}/s"\n[embedding]\nprovider = "none"\n')
     served = admin("serve", "--config", config, "--data-dir", folder / "data", "--socket", folder / "s")
     assert (78, True) == (served.returncode, "the admin socket; name another shared.socket" in served.stderr)

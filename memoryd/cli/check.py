@@ -92,7 +92,7 @@ def _check(args: argparse.Namespace) -> int:
     with faults.noting():
         seen["database"] = _database(args, config, places)
     _doors(config, places, faults)
-    _files(places, faults)
+    _files(config, places, faults)
     warning = open_to_others(places.database.parent)
     for name, said in seen.items():
         if said:
@@ -123,29 +123,39 @@ def _doors(config: Config, places: Places, faults: _Faults) -> None:
         check_directory(places.sandboxes)
 
 
-def _files(places: Places, faults: _Faults) -> None:
+def _files(config: Config, places: Places, faults: _Faults) -> None:
     """Look whether the daemon can write where its files will be; what lies in a folder that was named is not."""
+    shared = Path(config.shared.socket).parent if config.shared.socket else None
     named: list[Path] = []
     for what, path, key in (
         ("the folder of the database,", places.database.parent, "--data-dir"),
         ("the folder of the socket,", places.socket.absolute().parent, "--socket"),
+        ("the folder of the shared socket,", shared, "shared.socket"),
         ("the folder of sandboxes,", places.sandboxes, "sandbox.directory"),
         ("the file of the audit log,", places.audit, "audit.path"),
     ):
         if path is None or any(path.is_relative_to(folder) for folder in named):
             continue
-        is_other = path.exists() and path.is_dir() == (key == "audit.path")
-        if is_other or not _can_be_written(path):
-            faults.add(f"{what} {path}, cannot be written; let the daemon write there, or name another {key}")
+        try:
+            why = _obstacle(path, is_folder=key != "audit.path")
+        except OSError as error:
+            why = str(error.strerror).lower()
+        if why:
+            faults.add(f"{what} {path}, cannot be written: {why}; name another {key}")
             named.append(path)
 
 
-def _can_be_written(path: Path) -> bool:
-    """Whether something can be written where it is, or made with the folders that it lies in."""
+def _obstacle(path: Path, *, is_folder: bool) -> str:
+    """Return why something cannot be written where it is, or made with the folders that it lies in; "" if it can."""
     if path.exists():
-        return os.access(path, os.W_OK | os.X_OK if path.is_dir() else os.W_OK)
+        if path.is_dir() != is_folder:
+            return "it is a file" if is_folder else "it is a folder"
+        wanted = os.W_OK | os.X_OK if is_folder else os.W_OK
+        return "" if os.access(path, wanted) else "permission denied"
     above = next(folder for folder in path.absolute().parents if folder.exists())
-    return above.is_dir() and os.access(above, os.W_OK | os.X_OK)
+    if not above.is_dir():
+        return f"{above} is a file"
+    return "" if os.access(above, os.W_OK | os.X_OK) else f"permission denied in {above}"
 
 
 def _nothing(_: str) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 from memory_cli.common import at_least_one, erased_counts
 from memory_cli.output import as_json, day, list_json, moment, one_line, size
 
+from memoryd.errors import InvalidArgument
+
 __all__ = ["add_conversation_commands"]
 
 Client = Callable[[argparse.Namespace], Any]
@@ -84,8 +86,7 @@ def add_conversation_commands(commands: Any, common: argparse.ArgumentParser, cl
 
 def _sessions(client: Client, args: argparse.Namespace) -> int:
     if not args.user and not args.chat:
-        print("memoryd: say whose sessions: --user, --chat or both", file=sys.stderr)
-        return 2
+        raise InvalidArgument("say whose sessions: --user, --chat or both")
     from memoryd.model.conversation import SessionState
 
     with client(args) as host:
@@ -149,8 +150,7 @@ def _erase(client: Client, args: argparse.Namespace) -> int:
         if not args.dry_run and erased:
             if not args.yes:
                 if not sys.stdin.isatty():
-                    print("memoryd: this cannot be undone; look with --dry-run first, then say --yes", file=sys.stderr)
-                    return 2
+                    raise InvalidArgument("this cannot be undone; look with --dry-run first, then say --yes")
                 _tell(args.user, erased)
                 if input("erase this for good? [y/N] ").strip().lower() not in {"y", "yes"}:
                     print("nothing was erased", file=sys.stderr)

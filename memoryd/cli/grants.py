@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from memory_cli.output import as_json, day, list_json, memory_line, one_line, shortest_ids
+from memory_cli.output import as_json, day, error_json, list_json, memory_line, one_line, shortest_ids
 from memory_client import GrantStatus, MemoryClient, NotFound
 
 from memoryd.cli.shown_grants import bound_to, grant_line, mounts, until
@@ -74,7 +74,7 @@ def revoke_each(client: MemoryClient, names: Sequence[str], args: argparse.Names
         try:
             grant = client.revoke_grant(name)
         except (NotFound, InvalidArgument) as error:
-            print(f"memoryd: {error.message}", file=sys.stderr)
+            print(error_json(error) if args.json else f"memoryd: {error.message}", file=sys.stderr)
             code = 1
             continue
         revoked.append(grant)

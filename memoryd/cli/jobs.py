@@ -83,7 +83,7 @@ def _list(client: Client, args: argparse.Namespace) -> int:
     if args.json:
         print(as_json({"jobs": found, "parked_threads": parked}))
         return 0
-    width = max(len(job.name) for job in found)
+    width = max((len(job.name) for job in found), default=3)
     print(f"{'job':<{width}} {'last run':<36} next")
     for job in found:
         last = "-" if job.last_run is None else f"{moment(job.last_run.start_time)} {_how(job.last_run)}"

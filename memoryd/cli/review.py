@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from memory_cli.common import at_least_one, text_of
-from memory_cli.output import as_json, list_json, moment, one_line, shortest_ids
+from memory_cli.output import as_json, error_json, list_json, moment, one_line, shortest_ids
 
-from memoryd.errors import MemorydError
+from memoryd.errors import InvalidArgument, MemorydError
 
 __all__ = ["add_review_commands"]
 
@@ -80,8 +80,7 @@ def _list(client: Client, args: argparse.Namespace) -> int:
 def _approve(client: Client, args: argparse.Namespace) -> int:
     content = text_of([args.content]) if args.content else ""
     if content and len(args.id) > 1:
-        print("memoryd: --as goes with one id", file=sys.stderr)
-        return 2
+        raise InvalidArgument("--as goes with one id")
     return _each(client, args, lambda memory, one: memory.approve_proposal(one, content=content), _told)
 
 
@@ -113,5 +112,5 @@ def _each(
     if args.json:
         print(as_json({"decided": done}))
     for fault in failed:
-        print(f"memoryd: {fault}", file=sys.stderr)
+        print(error_json(fault) if args.json else f"memoryd: {fault}", file=sys.stderr)
     return 1 if failed else 0

@@ -44,24 +44,27 @@ class Partly(Exception):
         self.error, self.done, self.said = error, done, said
 
 
-# what messages of the daemon name otherwise than this command does
+# fields that are given as options of another name; the rest of a message may hold what was typed
 _OPTIONS = {
-    "expires_days": "--expires in days",
     "event_time": "--at",
-    "event_time_from": "--since",
-    "event_time_to": "--until",
     "filter.event_time_from": "--since",
     "filter.event_time_to": "--until",
     "min_score": "--min-score",
     "max_tokens": "--max-tokens",
-    "shared needs a chat_id": "--shared needs a chat (--chat, or MEMORY_CHAT_ID)",
 }
-_FIELD = re.compile(rf"(?<![\w.'\"])(?:{'|'.join(map(re.escape, sorted(_OPTIONS, key=len, reverse=True)))})(?![\w'\"])")
 
 
-def as_typed(message: str) -> str:
-    """Return an error's message with the options of this command in place of the contract's fields."""
-    return _FIELD.sub(lambda match: _OPTIONS[match[0]], message)
+def as_typed(error: Any) -> str:
+    """Return an error's message, with the option of this command where it begins with a field of the contract."""
+    message, field = str(getattr(error, "message", error)), getattr(error, "field", "")
+    if field == "chat_id":
+        return message.replace("shared needs a chat_id", "--shared needs a chat (--chat, or MEMORY_CHAT_ID)", 1)
+    if field == "expires_days":
+        return re.sub(r"^expires_days is ([\d.e+]+)", r"--expires is \1 days", message)
+    if field == "filter.event_time_to":
+        message = message.replace(" event_time_from", " --since", 1)
+    option = _OPTIONS.get(field)
+    return option + message[len(field) :] if option and message.startswith(f"{field} ") else message
 
 
 def at_least_one(text: str) -> int:

@@ -31,12 +31,14 @@ class Parser(argparse.ArgumentParser):
         found, unknown = self.parse_known_args(args, namespace)
         if unknown:
             parser = _command_of(self, found)
-            near = get_close_matches(unknown[0].partition("=")[0], parser._option_string_actions, n=1)  # noqa: SLF001  its own
+            options = [*parser._option_string_actions, *self._option_string_actions]  # noqa: SLF001  its own class
+            near = get_close_matches(unknown[0].partition("=")[0], options, n=1, cutoff=LIKE)
             meant = f"; did you mean {near[0]}" if near else ""
             parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
         return found
 
 
+LIKE = 0.75  # of an option that may have been meant: --limt and --limit are .91 alike, --bogus and --about .62
 _CHOICE = re.compile(r"argument COMMAND: invalid choice: '(?P<said>[^']*)' \(choose from (?P<known>.*)\)")
 
 

@@ -217,7 +217,7 @@ def _tell(error: Any, *, in_json: bool, code: str = "", reason: str = "", progra
     if in_json:
         print(error_json(error, code, reason), file=sys.stderr)
     else:
-        print(f"{program}: {one_line(as_typed(getattr(error, 'message', str(error))))}", file=sys.stderr)
+        print(f"{program}: {one_line(as_typed(error))}", file=sys.stderr)
 
 
 def run() -> None:
