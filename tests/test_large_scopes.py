@@ -197,7 +197,7 @@ async def test_a_scope_that_others_purge_all_the_time_is_loaded_a_few_times_a_ca
     held.read_owner = lambda owner, build: loads.append(owner) or read(owner, build)
     indexes = indexes_over(held)
     begin = indexes._begin_filling
-    indexes._begin_filling = lambda owner, index, pieces: begin(owner, index, pieces) or indexes._drop(owner)
+    indexes._begin_filling = lambda owner, *more: begin(owner, *more) or indexes._drop(owner)
     assert await asyncio.wait_for(indexes.get(OWNER), 10) is None  # the store is asked instead
     assert cache.MOST_LOADS == len(loads)
     indexes.close()

@@ -189,7 +189,7 @@ class ScopeIndexes:
                 self._take(owner, applied)
             self._evict(keep=owner)
             if pieces is not None and self._ready.get(owner) is index and not self._closed:
-                self._begin_filling(owner, index, pieces)
+                self._begin_filling(owner, index, pieces, seen)
             return index
         finally:
             del self._missed[owner], self._loading[owner]
@@ -197,13 +197,17 @@ class ScopeIndexes:
     def _read(self, owner: Owner) -> Built | None:
         return self._commits.read_owner(owner, self._build)
 
-    def _begin_filling(self, owner: Owner, index: ScopeIndex, pieces: Iterator[VectorBatch]) -> None:
+    def _begin_filling(self, owner: Owner, index: ScopeIndex, pieces: Iterator[VectorBatch], seen: int) -> None:
         filling = Filling(index, pieces, self._loader, lambda: self._ready.get(owner) is index)
         self._filling[owner] = filling
-        filling.task.add_done_callback(lambda _: self._filled(owner, filling))
+        filling.task.add_done_callback(lambda _: self._filled(owner, filling, seen))
 
-    def _filled(self, owner: Owner, filling: Filling) -> None:
-        """Count what an index has got; one without its vectors is loaded again when it is asked for next."""
+    def _filled(self, owner: Owner, filling: Filling, seen: int) -> None:
+        """
+        Count what an index has got; one without its vectors is loaded again when it is asked for next.
+
+        One that is too large with them, as of windows, is not loaded again until something of it is purged.
+        """
         if self._filling.get(owner) is filling:
             del self._filling[owner]
         if self._ready.get(owner) is not filling.index:
@@ -214,6 +218,9 @@ class ScopeIndexes:
             self._on_fault(type(filling.error).__name__)
         else:
             self._measure(owner, filling.index)
+            if filling.index.nbytes > self._budget:
+                self._oversized[owner] = seen
+                self._drop(owner)
             self._evict(keep=owner)
 
     async def _fetch(self, owner: Owner, index: ScopeIndex) -> None:
