@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_client import MessageDraft, MessageSearch
 
+from memoryd.domain.conversation.embed import MessageEmbedder
 from memoryd.errors import Unavailable
 from memoryd.index import cache
 from memoryd.index.arrays import kth_largest
@@ -27,6 +29,8 @@ from tests.builders import HashEncoder, Local, entry, open_duckdb, ports_over
 from tests.index_helpers import LATER, OWNER
 from tests.test_index_commits import indexes_over
 from tests.test_loading import stored
+from tests.test_message_embedding import embedded
+from tests.test_window_vectors import ASKED, LONG
 
 
 class Held:
@@ -326,3 +330,29 @@ def test_postings_with_many_terms_find_the_same(monkeypatch):
         assert few.frequencies([term], 201, None) == many.frequencies([term], 201, None)
         assert few.holding([term], 201).tolist() == many.holding([term], 201).tolist()
     assert "fresh" not in many._terms
+
+
+async def test_a_large_scope_that_windows_make_too_large_is_not_loaded_at_every_write(folder, clock, monkeypatch):
+    monkeypatch.setattr(cache, "LARGE", 5)
+    wanted = MessageSearch(text=ASKED, top_k=1, before=0, after=0, min_score=0.0)
+    async with ports_over(open_duckdb(folder)) as ports:
+        local, embedder = Local(ports, clock, user_id="alice"), MessageEmbedder(ports, clock, print)
+        await local.append("t", [MessageDraft(content=f"{LONG} {n}") for n in range(9)])
+        await embedded(embedder)
+        await local.search_messages(wanted)
+        without = ports.episodes.nbytes
+        while await embedder.step_of_long():
+            pass
+    async with ports_over(open_duckdb(folder)) as ports:
+        local = Local(ports, clock, user_id="alice")
+        monkeypatch.setattr(ports.episodes, "_budget", without + 1)
+        too_large: list[int] = []
+        for n in range(3):
+            assert (await local.search_messages(wanted)).hits
+            for filling in list(ports.episodes._filling.values()):
+                await filling.end()
+            await asyncio.sleep(0)  # for who waits for its end
+            too_large.append(len(ports.episodes._oversized))
+            await local.append("t", [MessageDraft(content=f"hello {n}")])
+        assert [1, 1, 1] == too_large
+        assert 0 == ports.episodes.scopes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from dataclasses import replace
 
@@ -376,29 +375,3 @@ def test_what_a_later_window_makes_near_needs_a_lower_score(relevance, kept):
             < LEAST_SCORE
         )
     assert kept == {is_late for is_late, ranked in found.items() if above_floor(ranked, order).any()}
-
-
-async def test_a_large_scope_that_windows_make_too_large_is_not_loaded_at_every_write(folder, clock, monkeypatch):
-    monkeypatch.setattr(cache, "LARGE", 5)
-    wanted = MessageSearch(text=ASKED, top_k=1, before=0, after=0, min_score=0.0)
-    async with ports_over(open_duckdb(folder)) as ports:
-        local, embedder = Local(ports, clock, user_id="alice"), MessageEmbedder(ports, clock, print)
-        await local.append("t", [MessageDraft(content=f"{LONG} {n}") for n in range(9)])
-        await embedded(embedder)
-        await local.search_messages(wanted)
-        without = ports.episodes.nbytes
-        while await embedder.step_of_long():
-            pass
-    async with ports_over(open_duckdb(folder)) as ports:
-        local = Local(ports, clock, user_id="alice")
-        monkeypatch.setattr(ports.episodes, "_budget", without + 1)
-        too_large: list[int] = []
-        for n in range(3):
-            assert (await local.search_messages(wanted)).hits
-            for filling in list(ports.episodes._filling.values()):
-                await filling.end()
-            await asyncio.sleep(0)  # for who waits for its end
-            too_large.append(len(ports.episodes._oversized))
-            await local.append("t", [MessageDraft(content=f"hello {n}")])
-        assert [1, 1, 1] == too_large
-        assert 0 == ports.episodes.scopes
