@@ -19,7 +19,7 @@ from memoryd.store.duckdb.damage import damage_of
 from memoryd.store.duckdb.reserve import MOST_BYTES, Reserve
 from tests.builders import MEMORY_LIMIT, NOW, entry, open_duckdb, open_store, run
 from tests.conformance.store_helpers import grant
-from tests.support import PATIENCE_S, Daemon
+from tests.support import PATIENCE_S, Daemon, short_folder
 
 CONFIG = '[embedding]\nprovider = "none"\n[memory]\nauto_gc = false\n'
 HEADERS = 3 * 4096  # of a DuckDB file, before its first block
@@ -60,10 +60,11 @@ def spoilt(whole: Path, folder: Path, block: int) -> Path:
 
 
 def check(folder: Path) -> tuple[int, str]:
-    command = [sys.executable, "-m", "memoryd", "check", "--data-dir", str(folder), "--socket", str(folder / "s")]
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "MEMORYD_EMBEDDING_PROVIDER": "none"}
-    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
-    return done.returncode, done.stderr
+    with short_folder() as short:
+        command = [sys.executable, "-m", "memoryd", "check", "--data-dir", str(folder), "--socket", str(short / "s")]
+        env = {"PATH": os.environ["PATH"], "HOME": str(folder), "MEMORYD_EMBEDDING_PROVIDER": "none"}
+        done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+        return done.returncode, done.stderr
 
 
 def test_every_damaged_block_is_told_as_damage(whole, folder):
