@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 __all__ = ["Parser", "WrongUsage", "refuse_empty"]
@@ -30,6 +29,8 @@ class Parser(argparse.ArgumentParser):
         """Return what is read; of an option that is not there the command says which is near."""
         found, unknown = self.parse_known_args(args, namespace)
         if unknown:
+            from difflib import get_close_matches
+
             parser = _command_of(self, found)
             options = [*parser._option_string_actions, *self._option_string_actions]  # noqa: SLF001  its own class
             near = get_close_matches(unknown[0].partition("=")[0], options, n=1, cutoff=LIKE)
@@ -38,7 +39,7 @@ class Parser(argparse.ArgumentParser):
         return found
 
 
-LIKE = 0.75  # of an option that may have been meant: --limt and --limit are .91 alike, --bogus and --about .62
+LIKE = 0.75  # of an option that may have been meant: --limt and --limit are .92 alike, --bogus and --about .71
 _CHOICE = re.compile(r"argument COMMAND: invalid choice: '(?P<said>[^']*)' \(choose from (?P<known>.*)\)")
 
 
@@ -56,6 +57,8 @@ def _told(message: str) -> str:
     match = _CHOICE.fullmatch(message)
     if match is None:
         return message
+    from difflib import get_close_matches
+
     near = get_close_matches(match["said"], re.findall(r"[\w-]+", match["known"]), n=2)
     meant = f"; did you mean {' or '.join(near)}" if near else f"; there are {match['known'].replace(chr(39), '')}"
     return f"there is no command {match['said']!r}{meant}"
