@@ -90,15 +90,18 @@ def test_a_search_goes_on_while_messages_come_in():
 
 def test_many_equal_texts_take_no_quadratic_time():
     took = {}
-    for count in (500, 2000):
+    for count in (500, 4000):
         made = [Entry(memory("ok thanks", key=f"k{n}", subjects=(f"s{n}",)), "ok thank") for n in range(count)]
         index = ScopeIndex([made])
         question = read_question("ok thanks", None, Filter(), NOW + timedelta(days=1), [index])
-        began = time.perf_counter()
-        hits = search([index], Asked(question, 10, 0.0))
-        took[count] = time.perf_counter() - began
-        assert 10 == len(hits)
-    assert took[2000] < 10 * max(took[500], 0.002)
+        tries = []
+        for _ in range(5):
+            began = time.thread_time()  # of this thread alone, however busy the machine is
+            hits = search([index], Asked(question, 10, 0.0))
+            tries.append(time.thread_time() - began)
+            assert 10 == len(hits)
+        took[count] = min(tries)
+    assert took[4000] < 30 * max(took[500], 0.002)  # 8 × the texts; it would be 64
 
 
 def test_how_much_is_read_of_a_long_question_is_that_of_its_beginning():
