@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
 from memoryd.domain.reading.question import read_question
 from memoryd.domain.reading.ranking import ranked
 from memoryd.domain.reading.relevance import above_floor
 from memoryd.embedding.packaged import builtin_encoder
+from memoryd.embedding.windows import codes_of, later_windows
 from memoryd.index.analysis import analyse, analyse_query, indexed_memory
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.language.function_words import content_of
@@ -18,6 +20,7 @@ from memoryd.model.memory import Kind, Source
 from memoryd.model.query import Filter
 from tests.builders import memory
 from tests.knowledge.languages import LANGUAGES, WEAK
+from tests.test_long_texts import APART, BUILDING, FACTS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NOISE = {
@@ -39,7 +42,9 @@ def index_of(texts, encoder, **more) -> ScopeIndex:
     entries = []
     for text, known in zip(texts, encoder.read(texts, query=False), strict=True):
         one = memory(text, **more)
-        entries.append(Entry(one, " ".join(analyse(indexed_memory(one))), known.vector, "f", known.tokens))
+        later = later_windows(text)
+        windows = codes_of(np.stack([read.vector for read in encoder.read(later, query=False)])) if later else b""
+        entries.append(Entry(one, " ".join(analyse(indexed_memory(one))), known.vector, "f", known.tokens, windows))
     return ScopeIndex([entries], dimensions=encoder.dimensions, fingerprint="f")
 
 
@@ -204,6 +209,28 @@ def test_a_question_of_others_by_their_own_names_finds_nothing_that_was_said(enc
         assert [0.0] == reciprocal_ranks(index, [(lines[0][1], asked)], encoder, Kind.EPISODE), asked
     for asked, at in (("What did Ann fix?", 0), ("Where did Ben walk the dog?", 3)):
         assert reciprocal_ranks(index, [(lines[at][1], asked)], encoder, Kind.EPISODE)[0] > 0, asked
+
+
+@pytest.mark.parametrize("asked", APART)
+def test_words_that_stand_far_apart_find_a_long_text_among_many(asked, encoder):
+    texts = [*dict.fromkeys(APART.values()), *(fact for pairs in LANGUAGES.values() for fact, _ in pairs)]
+    assert [1.0] == reciprocal_ranks(index_of(texts, encoder), [(APART[asked], asked)], encoder)
+
+
+def test_a_long_message_of_another_language_is_found_for_what_it_shares_alone(encoder):
+    index = index_of([BUILDING * 2, *FACTS], encoder, kind=Kind.EPISODE)
+    assert [1.0] == reciprocal_ranks(index, [(BUILDING * 2, "Wer fehlte, Frau Gruber?")], encoder, Kind.EPISODE)
+    for asked in ("Wie funktioniert ein Dieselmotor?", "Womit heizt man Gewächshäuser?"):
+        assert [0.0] == reciprocal_ranks(index, [(BUILDING * 2, asked)], encoder, Kind.EPISODE)
+
+
+def test_what_an_apostrophe_cuts_off_is_no_word_of_a_question():
+    assert ["choos", "redi"] == analyse_query("Why didn't we choose Redis?")
+    assert ["move", "take", "vitamin", "d"] == analyse_query("we’ve moved, and I’d take vitamin D")
+    assert ["o", "brien"] == analyse_query("O'Brien's")
+    assert ["don"] == analyse_query("don't")  # of a word alone something is left
+    assert ["venait", "infiltr"] == analyse_query("D'où venait l’infiltration ?", is_english=False)
+    assert ["anno", "vitamin", "d"] == analyse_query("dell'anno, la vitamine D", is_english=False)
 
 
 def test_grammar_of_other_languages_is_content_in_english():

@@ -8,7 +8,7 @@ from memory_client import Draft, Filter, MessageDraft, MessageSearch
 
 from memoryd.domain.context.excerpt import excerpt, words_of_prompt
 from memoryd.index.postings import CorpusStats
-from memoryd.index.windows import LONG, Loading, Windows
+from memoryd.index.windows import LONG, SHARE, Loading, Windows
 from tests.support import until
 
 FACTS = [
@@ -40,6 +40,53 @@ def test_a_long_memory_is_found_by_any_telling_word_and_question(daemon, user, s
             assert [made] == [hit.memory.id for hit in memory.search(asked, filter=Filter(tags=("runbook",))).hits]
             assert told.rstrip(".") in memory.context(asked).text
         assert made not in {hit.memory.id for hit in memory.search("Where do I live?", limit=1).hits}
+
+
+BUILDING = (
+    "Protokoll der Besprechung, Neubau Kita Sonnenhang\n\n"
+    "Anwesend waren alle außer Frau Gruber. Zuerst ging es um das Dach. Die Ziegel kommen aus Polen. "
+    + "Der Kran bleibt bis zum Sommer stehen. Der Zaun am Weg wird höher. Die Bäume im Hof werden geschnitten. " * 12
+    + "\n\nTOP 7 Fundament: Beim Aushub kam Wasser, deshalb zwei Wochen Verzug."
+)
+MINUTES = (
+    "定例会議の議事録。来月の送別会について。小川さんが幹事です。"
+    + "資料は棚に戻してください。窓を閉めてから帰りましょう。机の上を片付けてください。" * 12
+    + "会費は四千円に決まりました。"
+)
+RETRO = (
+    "Retrospective of project Kestrel\n\n" + WALK * 8 + "Then the database. We looked at Redis. "
+    "It would lose a session when a node dies, so it was not taken. " + RUN * 8
+)
+APART = {
+    "Warum verzögert sich das Fundament der Kita?": BUILDING,
+    "小川さんの送別会の会費はいくら？": MINUTES,
+    "What became of Redis in Kestrel?": RETRO,
+    "Why didn't we take Redis for Kestrel?": RETRO,
+}
+
+
+@pytest.mark.parametrize("asked", APART)
+def test_words_that_stand_far_apart_in_one_text_find_it(daemon, user, asked):
+    with daemon.client(user) as memory:
+        memory.add_batch([Draft(content=text) for text in FACTS])
+        for n, text in enumerate(dict.fromkeys(APART.values())):
+            memory.add(text)
+            memory.append(f"t{n}", [MessageDraft(content=line) for line in (text, *FACTS)])
+        assert APART[asked] == memory.search(asked).hits[0].memory.content
+        assert until(lambda: not memory.server_info().unembedded_message_count)
+        assert APART[asked] == memory.search_messages(MessageSearch(text=asked)).hits[0].message.content
+
+
+def test_a_long_text_that_holds_a_part_of_the_question_is_below_the_short_one_that_answers(daemon, user):
+    long = (
+        "My dentist called. " + WALK * 6 + "The phone rang twice. " + RUN * 6 + "My cat is well. The number is long. "
+    )
+    with daemon.client(user) as memory:
+        memory.add_batch([Draft(content=text) for text in (*FACTS, long)])
+        assert "We have a cat called Miso" == memory.search("What is our cat called?").hits[0].memory.content
+        assert "The dentist is on Monday" == memory.search("When is the dentist?").hits[0].memory.content
+        memory.add("The number of the plumber is 4471")
+        assert "The number of the plumber is 4471" == memory.search("the plumber's number").hits[0].memory.content
 
 
 def test_a_long_message_is_found_and_shown_around_the_place_that_answers(daemon, user):
@@ -74,6 +121,22 @@ def test_windows_that_are_loaded_are_those_that_are_appended_and_an_erased_text_
     assert [0.0] * 3 == found(loaded, "v7", 3)
     assert loaded._postings._number("v7") < 0
     assert any(found(loaded, "w7", 3))
+
+
+def test_words_of_several_windows_count_together_by_the_share_of_the_question_that_is_held():
+    text = " ".join(["often", *(f"w{n}" for n in range(4 * LONG)), "often often often"])
+    windows = Windows()
+    windows.append(0, text)
+    none = np.zeros(1, dtype=np.float32)
+
+    def best(*asked: str) -> float:
+        stats = CorpusStats(1, 100, 10_000, tuple(int(term in text.split()) for term in asked))
+        return float(windows.best(asked, stats, none)[0])
+
+    stats = CorpusStats(2, 200, 20_000, (1, 1))
+    both, one = (float(windows.best(("w0", other), stats, none)[0]) for other in (f"w{2 * LONG}", "x"))
+    assert both == pytest.approx(2 / SHARE * one)  # one alone counts by its window, as half of a half is less
+    assert best("often") > best("w0")
 
 
 def test_an_excerpt_begins_before_the_words_that_stand_together():

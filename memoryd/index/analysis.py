@@ -40,6 +40,12 @@ _MARKS = "".join(chr(code) for code in range(0x300, 0xAC00) if unicodedata.categ
 _WORD = re.compile(rf"\w[\w{_MARKS}]*")
 _CJK = rf"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff{CLUSTERED}]"
 _CJK_RUN = re.compile(f"({_CJK}+)")
+_CONTRACTED = re.compile(r"\b(?:\w+n['’]t|(?<=\w)['’](?:m|re|ve|ll|d))\b", re.IGNORECASE)
+"""Of English: "didn't", "we've"."""
+_ELIDED = re.compile(
+    r"\b(?:[cdjlmnst]|qu|(?:jus|lors|puis|quoi)qu|(?:de|ne|a|da|su|que)ll|un|quest)['’](?=\w)", re.IGNORECASE
+)
+"""Of French and Italian: "l'infiltration", "dell'anno"."""
 LONE = 3  # characters of a run that is all of a query, and so no grammar: a name such as はな
 _CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*")
 
@@ -98,7 +104,8 @@ def analyse_query(text: str, *, is_english: bool = True) -> list[str]:
 
     Of a query that is not English what other languages in Latin letters have for grammar is left out too.
     """
-    words, runs = _words(text)
+    asked = (_CONTRACTED if is_english else _ELIDED).sub(" ", text)
+    words, runs = _words(asked if _WORD.search(asked) else text)
     if not text.isascii() or not is_english:
         words = [word for word in words if not is_function_word(word, in_latin=not is_english)]
     terms = stem_by_script(words)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -295,14 +295,24 @@ class Postings:
         A text that holds every term of the query often comes near 1; one that holds none is 0.
         """
         scores: NDArray[Any] = np.zeros(count, dtype=np.float32)
-        idf = stats.idf
+        for _, documents, values in self.parts(terms, stats, count):
+            scores[documents] += values
+        return scores
+
+    def parts(
+        self, terms: Sequence[str], stats: CorpusStats, count: int
+    ) -> Iterator[tuple[float, NDArray[np.int32], NDArray[np.float32]]]:
+        """
+        Yield what `score` sums up: of each term its share of the idf mass, documents in order, and what it gives them.
+
+        Of a term there may be two parts; they have no document in common.
+        """
         mass = stats.mass
         if not mass:
-            return scores
+            return
         norms = self.norms(stats, count)
-        for term, weight in zip(terms, idf, strict=True):
+        for term, weight in zip(terms, stats.idf, strict=True):
             share = np.float32(weight / mass)
             for documents, occurrences in self.pieces(term, count):
                 often = occurrences.astype(np.float32)
-                scores[documents] += share * often / (often + norms[documents])
-        return scores
+                yield float(share), documents, share * often / (often + norms[documents])

@@ -2,8 +2,11 @@
 The windows of long texts, for the keyword leg: each stretch of a long text is found as if it were a text of its own.
 
 By the length norm of the whole, one telling word of a long text counts next to nothing. So a text of more than LONG
-words is also listed in windows of WINDOW words, which overlap; of a text and its windows the best counts. The words
-stand in the order of the text, so nothing else is stored for it.
+words is also listed in windows of WINDOW words, which overlap; of a text and its windows the best counts.
+
+A question may ask for words that stand apart, one in the title and one far below. So each term is also taken from the
+window where it counts most, all of them times the share of the question that the text holds: a text that holds all of
+it is found, one that holds some common words is not. Words stand in the order of the text, so nothing else is stored.
 """
 
 from __future__ import annotations
@@ -85,11 +88,26 @@ class Windows:
             self._postings.erase(gone)
 
     def best(self, terms: Sequence[str], stats: CorpusStats, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return scores of the first documents, each the better of its own and that of its best window."""
+        """Return scores of the first documents, each the best of its own, of a window, and of all windows together."""
         of = self._of.view(len(self._of))
         if not len(of):
             return scores
-        found = self._postings.score(terms, stats, len(of)) * np.float32(SHARE)
-        some = np.flatnonzero((found > 0) & (of < len(scores)))  # what was appended meanwhile is not seen
-        np.maximum.at(scores, of[some], found[some])
-        return scores
+        most = max(len(scores), int(of[-1]) + 1)
+        one, together, held = (np.zeros(most, dtype=np.float32) for _ in range(3))
+        found = np.zeros(len(of), dtype=np.float32)
+        for share, windows, values in self._postings.parts(terms, stats, len(of)):
+            found[windows] += values
+            documents, best = _greatest(of[windows], values)
+            together[documents] += best
+            held[documents] += share
+        documents, one[documents] = _greatest(of, found)
+        best = np.maximum(np.float32(SHARE) * one, together * held)
+        return np.maximum(scores, best[: len(scores)])  # what was appended meanwhile is not seen
+
+
+def _greatest(
+    documents: NDArray[np.int32], values: NDArray[np.float32]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return documents, which are in order, each once, with the greatest of its values."""
+    firsts = np.flatnonzero(np.diff(documents, prepend=-1))
+    return documents[firsts], np.maximum.reduceat(values, firsts) if len(firsts) else values
