@@ -127,14 +127,12 @@ def test_words_of_several_windows_count_together_by_the_share_of_the_question_th
     text = " ".join(["often", *(f"w{n}" for n in range(4 * LONG)), "often often often"])
     windows = Windows()
     windows.append(0, text)
-    none = np.zeros(1, dtype=np.float32)
 
     def best(*asked: str) -> float:
-        stats = CorpusStats(1, 100, 10_000, tuple(int(term in text.split()) for term in asked))
-        return float(windows.best(asked, stats, none)[0])
+        stats = CorpusStats(2, 200, 20_000, (1,) * len(asked))
+        return float(windows.best(asked, stats, np.zeros(1, dtype=np.float32))[0])
 
-    stats = CorpusStats(2, 200, 20_000, (1, 1))
-    both, one = (float(windows.best(("w0", other), stats, none)[0]) for other in (f"w{2 * LONG}", "x"))
+    both, one = best("w0", f"w{2 * LONG}"), best("w0", "x")
     assert both == pytest.approx(2 / SHARE * one)  # one alone counts by its window, as half of a half is less
     assert best("often") > best("w0")
 

@@ -102,7 +102,8 @@ class Windows:
             held[documents] += share
         documents, one[documents] = _greatest(of, found)
         best = np.maximum(np.float32(SHARE) * one, together * held)
-        return np.maximum(scores, best[: len(scores)])  # what was appended meanwhile is not seen
+        np.maximum(scores, best[: len(scores)], out=scores)  # what was appended meanwhile is not seen
+        return scores
 
 
 def _greatest(
