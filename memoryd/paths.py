@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import stat
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ SOCKET_NAME = "admin.sock"
 SYSTEM_RUNTIME = Path("/run/memoryd")
 SYSTEM_CONFIG = Path("/etc/memoryd/memoryd.toml")
 OTHERS_MAY_WRITE = 0o022
+AS_THEY_LIKE = stat.S_IWOTH | stat.S_ISVTX  # of a folder: the first without the second, as /tmp has both
 
 
 class NoHomeError(Exception):
@@ -111,14 +113,21 @@ def owner_of(path: Path) -> str:
 
 
 def open_to_others(folder: Path) -> str:
-    """Return in words that other users may write in the folder of a database; "" where they may not."""
+    """Return in words that other users may write in the folder of a database, or replace it; "" where they may not."""
     try:
-        mode = folder.stat().st_mode
+        state = folder.stat()
+        if state.st_mode & OTHERS_MAY_WRITE:
+            mode, quoted = f"mode {state.st_mode & 0o7777:o}", shlex.quote(str(folder))
+            return f"other users may write in {folder} ({mode}); run: chmod go-w {quoted}"
+        if os.geteuid() not in {0, state.st_uid}:
+            return f"{folder} belongs to {owner_of(folder / 'any')}, who may change it; take one of your own"
+        for above in folder.resolve().parents:
+            if above.stat().st_mode & AS_THEY_LIKE == stat.S_IWOTH:
+                quoted = shlex.quote(str(above))
+                return f"other users may write in {above}, and so replace {folder}; run: chmod o-w {quoted}"
     except OSError:
         return ""  # it is not there yet, or nobody may look: opening it says so
-    if not mode & OTHERS_MAY_WRITE:
-        return ""
-    return f"other users may write in {folder} (mode {mode & 0o7777:o}); run: chmod go-w {shlex.quote(str(folder))}"
+    return ""
 
 
 def config_file(env: Mapping[str, str]) -> Path | None:

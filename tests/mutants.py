@@ -120,6 +120,8 @@ MUTANTS = [
     ("memoryd/domain/reading/search.py", "least = min(least, hit.score)", "least = 1.0", "tests/test_asked_sentences.py"),
     ("memoryd/index/windows.py", "self._postings.erase(gone)", "pass", "tests/test_long_texts.py"),
     ("memoryd/index/windows.py", "best[: len(scores)]", "best", "tests/test_long_texts.py"),
+    ("memoryd/paths.py", "st_mode & AS_THEY_LIKE == stat.S_IWOTH", "st_mode & stat.S_IWOTH",
+     "tests/test_operator_comfort.py"),
     ("memoryd/index/windows.py", "np.maximum(np.float32(SHARE) * one, together * held)", "np.float32(SHARE) * one", "tests/test_long_texts.py"),
     ("memoryd/index/windows.py", "together * held", "together / np.maximum(held, 0.1)", "tests/test_long_texts.py"),
     ("memoryd/index/windows.py", "np.maximum.reduceat(values, firsts)", "values[firsts]", "tests/test_long_texts.py"),

@@ -17,6 +17,7 @@ import pytest
 from memory_cli.parser import parse_time
 from memory_client import Draft, InvalidArgument, MessageDraft
 
+from memoryd import paths
 from tests.builders import memory as stated
 from tests.support import BIN, PATIENCE_S, running
 
@@ -129,6 +130,19 @@ def test_a_data_directory_that_others_may_write_is_warned_of(folder):
     folder.chmod(0o775)
     assert "other users may write" in admin("check", "--quiet", "--data-dir", folder).stderr
     assert 1 == len(json.loads(admin("check", "--json", "--data-dir", folder).stdout)["warnings"])
+    folder.chmod(0o700)
+    below = folder / "above" / "data"
+    below.mkdir(parents=True, mode=0o700)
+    below.parent.chmod(0o777)
+    assert f"write in {below.parent}, and so replace {below}" in admin("check", "--quiet", "--data-dir", below).stderr
+    below.parent.chmod(0o1777)  # as /tmp: nobody replaces what another one owns
+    assert "other users" not in admin("check", "--quiet", "--data-dir", below).stderr
+
+
+def test_a_data_directory_of_another_user_is_warned_of(folder, monkeypatch):
+    assert not paths.open_to_others(folder)
+    monkeypatch.setattr(paths.os, "geteuid", lambda: folder.stat().st_uid + 1)
+    assert f"{folder} belongs to {folder.owner()}" in paths.open_to_others(folder)
 
 
 def test_errors_are_json_where_json_is_asked_for(daemon, user):
