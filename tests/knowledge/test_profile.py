@@ -31,6 +31,10 @@ OF_USER = {
         "Keep answers under 100 words",
         "When I ask for code, give me Python", "Don't call me sir", "Please always answer briefly",
         "Could you always answer in bullet points?", "Always answer in German because I am no longer in London",
+        "Respóndeme siempre en español", "A partir de ahora responde en español", "Geef me voortaan korte antwoorden",
+        "Voortaan graag kort antwoorden", "Gib mir immer nur eine kurze Antwort", "Ab jetzt antworte auf Deutsch",
+        "Parle-moi toujours en français", "Désormais, réponds en français", "Rispondimi sempre in italiano",
+        "D'ora in poi rispondimi in italiano", "Responda sempre em português", "Odpowiadaj zawsze po polsku",
     ],
     Topic.DIET: ["I'm vegetarian", "The user is vegan", "Diet: vegan", "I don't eat pork", "Je suis végétarienne",
                  "I can no longer eat gluten", "Ich esse kein Fleisch mehr", "I'm no longer vegan, I'm vegetarian"],
@@ -57,6 +61,10 @@ NOTHING = [
     "I was briefly vegan", "I no longer have diabetes", "Could you always do that?!",
     "Can you always get a refund at Ikea?", "Will you always be there for me?", "Can you never be too careful?",
     "Can you always trust a mechanic?", "I am thankfully no longer diabetic", "I am now no longer vegan",
+    "The waiter said 'please always tip'", "The sign says “please never feed the ducks”", "Ab jetzt ist der Laden zu",
+    "Ab jetzt schreibe ich Tagebuch", "Gib mir bitte das Salz", "Schreib immer noch an meinem Buch",
+    "De ahora en adelante vivo solo", "Voortaan werk ik op dinsdag", "Geef altijd water aan de planten, zei oma",
+    "Désormais je parle allemand", "Sempre que chove fico em casa", "In Zukunft wird alles besser",
 ]  # fmt: skip
 OF_THINGS = [
     "The vegan restaurant on Main Street is great", "The deaf school opens at 9", "the allergy section moved upstairs",
