@@ -110,6 +110,11 @@ def test_the_identity_comes_from_the_environment_and_the_options(memory, user):
     assert ("default", user, "c") == (who["agent_id"], who["user_id"], who["chat_id"])
     nobody = json.loads(memory("whoami", "--json", MEMORY_USER_ID="")[1])
     assert getpass.getuser() == nobody["user_id"]  # on the admin socket, as psql does
+    alone = json.loads(memory("whoami", "--json", "--no-user", "--chat", f"chat-{user}")[1])
+    assert ("", f"chat-{user}") == (alone["user_id"], alone["chat_id"])
+    assert "ours" in memory("list", "--no-user", "--chat", f"chat-{user}")[1]
+    assert "neither user_id nor chat_id" in memory("list", "--no-user")[2]
+    assert "not allowed with argument --no-user" in memory("list", "--no-user", "--user", "x")[2]
 
 
 @pytest.mark.parametrize(

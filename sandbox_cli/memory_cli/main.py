@@ -43,7 +43,7 @@ def _client(args: argparse.Namespace) -> Any:
 
     client = MemoryClient(
         args.endpoint,
-        user_id=args.user,
+        user_id="" if args.no_user else args.user,
         chat_id=args.chat,
         agent_id=args.agent,
         timeout_s=args.timeout,
@@ -51,7 +51,7 @@ def _client(args: argparse.Namespace) -> Any:
     )
     identity = client.identity
     token = os.environ.get("MEMORY_TOKEN_FILE") or os.environ.get("MEMORY_TOKEN")
-    if is_admin(client.target) and not identity.user_id and not token:
+    if is_admin(client.target) and not identity.user_id and not token and not args.no_user:
         client = client.acting_for(user_id=_login(), chat_id=identity.chat_id, agent_id=identity.agent_id)
     return client
 

@@ -92,7 +92,9 @@ class _Version(argparse.Action):
 def _common() -> Parser:
     common = Parser(add_help=False)
     who = common.add_argument_group("who asks")
-    who.add_argument("--user", metavar="ID", help="user id (default: $MEMORY_USER_ID)")
+    user = who.add_mutually_exclusive_group()
+    user.add_argument("--user", metavar="ID", help="user id (default: $MEMORY_USER_ID)")
+    user.add_argument("--no-user", action="store_true", help="ask as the chat alone, for the host")
     who.add_argument("--chat", metavar="ID", help="chat id (default: $MEMORY_CHAT_ID)")
     who.add_argument("--agent", metavar="ID", help="agent id (default: $MEMORY_AGENT_ID, else 'default')")
     how = common.add_argument_group("how")

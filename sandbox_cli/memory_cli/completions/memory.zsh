@@ -46,6 +46,7 @@ _shtab_memory_defaults_added=0
 _shtab_memory_add_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -80,6 +81,7 @@ _shtab_memory_completion_defaults_added=0
 _shtab_memory_confirm_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -95,6 +97,7 @@ _shtab_memory_confirm_defaults_added=0
 _shtab_memory_context_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -120,6 +123,7 @@ _shtab_memory_context_defaults_added=0
 _shtab_memory_correct_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -135,6 +139,7 @@ _shtab_memory_correct_defaults_added=0
 _shtab_memory_delete_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -167,6 +172,7 @@ _shtab_memory_delete_defaults_added=0
 _shtab_memory_forget_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -185,6 +191,7 @@ _shtab_memory_forget_defaults_added=0
 _shtab_memory_get_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -199,6 +206,7 @@ _shtab_memory_get_defaults_added=0
 _shtab_memory_history_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -213,6 +221,7 @@ _shtab_memory_history_defaults_added=0
 _shtab_memory_list_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -237,6 +246,7 @@ _shtab_memory_list_defaults_added=0
 _shtab_memory_log_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -261,6 +271,7 @@ _shtab_memory_log_defaults_added=0
 _shtab_memory_people_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -276,6 +287,7 @@ _shtab_memory_people_defaults_added=0
 _shtab_memory_person_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -294,6 +306,7 @@ _shtab_memory_person_defaults_added=0
 _shtab_memory_profile_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -307,6 +320,7 @@ _shtab_memory_profile_defaults_added=0
 _shtab_memory_search_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -335,6 +349,7 @@ _shtab_memory_search_defaults_added=0
 _shtab_memory_stats_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -348,6 +363,7 @@ _shtab_memory_stats_defaults_added=0
 _shtab_memory_summary_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -365,6 +381,7 @@ _shtab_memory_summary_defaults_added=0
 _shtab_memory_threads_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -386,6 +403,7 @@ _shtab_memory_threads_defaults_added=0
 _shtab_memory_undelete_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -400,6 +418,7 @@ _shtab_memory_undelete_defaults_added=0
 _shtab_memory_whoami_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -413,6 +432,7 @@ _shtab_memory_whoami_defaults_added=0
 _shtab_memory_why_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -427,6 +447,7 @@ _shtab_memory_why_defaults_added=0
 _shtab_memory_working_memory_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
+  "--no-user[ask as the chat alone, for the host]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
