@@ -8,7 +8,7 @@ from memory_client import Draft, Filter, MessageDraft, MessageSearch
 
 from memoryd.domain.context.excerpt import excerpt, words_of_prompt
 from memoryd.index.postings import CorpusStats
-from memoryd.index.windows import LONG, SHARE, Loading, Windows
+from memoryd.index.windows import LONG, MOST_PAIRED, SHARE, Loading, Windows
 from tests.support import until
 
 FACTS = [
@@ -123,7 +123,7 @@ def test_windows_that_are_loaded_are_those_that_are_appended_and_an_erased_text_
     assert any(found(loaded, "w7", 3))
 
 
-def test_words_of_several_windows_count_together_by_the_share_of_the_question_that_is_held():
+def test_words_of_two_windows_count_together_by_the_share_of_the_question_that_they_hold():
     text = " ".join(["often", *(f"w{n}" for n in range(4 * LONG)), "often often often"])
     windows = Windows()
     windows.append(0, text)
@@ -135,6 +135,21 @@ def test_words_of_several_windows_count_together_by_the_share_of_the_question_th
     both, one = best("w0", f"w{2 * LONG}"), best("w0", "x")
     assert both == pytest.approx(2 / SHARE * one)  # one alone counts by its window, as half of a half is less
     assert best("often") > best("w0")
+    four = best("w0", f"w{LONG}", f"w{2 * LONG}", f"w{3 * LONG}")
+    assert both / 4 == pytest.approx(four)  # two of four words, half of the question; a list of all words answers none
+
+
+def test_of_many_long_texts_those_that_hold_most_are_read_in_two_windows():
+    filler = " ".join(f"w{n}" for n in range(3 * LONG))
+    texts = [f"head {filler} tail" if n == 7 else f"head {filler}" for n in range(MOST_PAIRED + 50)]
+    windows = Windows()
+    for n, text in enumerate(texts):
+        windows.append(n, text)
+    count = len(texts)
+    stats = CorpusStats(count, 100 * count, 10_000 * count, (1, 1))  # as if both were rare
+    scores = windows.best(("head", "tail"), stats, np.zeros(count, dtype=np.float32))
+    assert 7 == scores.argmax()
+    assert scores[7] > 2 * max(scores[:7])  # by its head and its tail
 
 
 def test_an_excerpt_begins_before_the_words_that_stand_together():

@@ -4,9 +4,10 @@ The windows of long texts, for the keyword leg: each stretch of a long text is f
 By the length norm of the whole, one telling word of a long text counts next to nothing. So a text of more than LONG
 words is also listed in windows of WINDOW words, which overlap; of a text and its windows the best counts.
 
-A question may ask for words that stand apart, one in the title and one far below. So each term is also taken from the
-window where it counts most, all of them times the share of the question that the text holds: a text that holds all of
-it is found, one that holds some common words is not. Words stand in the order of the text, so nothing else is stored.
+A question may ask for words that stand apart, one in the title and one far below. So two windows of a text also count
+together, times the share of the question that they hold: what holds all of it is found, what holds some common words
+is not. With more than two, a text of all the words of a language would answer everything. Words stand in the order of
+the text, so nothing else is stored.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ SHARE = 0.75  # of what a short text with the same words counts
 
 LONG = 96  # words, without those that are never searched; a paragraph or two
 WINDOW, STRIDE = 64, 48  # words of a window, and from one to the next
+MOST_TERMS = 24  # of a question, the rarest, for which two windows count together …
+MOST_PAIRED = 200  # … of so many texts, those whose windows all together hold most
+
+Rows = NDArray[np.int64]
+Part = tuple[float, NDArray[np.int32], NDArray[np.float32]]
+"""Of a term: its share of the question, windows in order, and what it gives them."""
 
 
 def _windows(text: str) -> Iterator[str]:
@@ -88,27 +95,54 @@ class Windows:
             self._postings.erase(gone)
 
     def best(self, terms: Sequence[str], stats: CorpusStats, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return scores of the first documents, each the best of its own, of a window, and of all windows together."""
+        """Return scores of the first documents, each the best of its own, of a window, and of two windows together."""
         of = self._of.view(len(self._of))
-        if not len(of):
+        parts = list(self._postings.parts(terms, stats, len(of)))
+        if not parts:
             return scores
         most = max(len(scores), int(of[-1]) + 1)
-        one, together, held = (np.zeros(most, dtype=np.float32) for _ in range(3))
-        found = np.zeros(len(of), dtype=np.float32)
-        for share, windows, values in self._postings.parts(terms, stats, len(of)):
+        found, one, all_of = (np.zeros(count, dtype=np.float32) for count in (len(of), most, most))
+        for _, windows, values in parts:
             found[windows] += values
-            documents, best = _greatest(of[windows], values)
-            together[documents] += best
-            held[documents] += share
-        documents, one[documents] = _greatest(of, found)
-        best = np.maximum(np.float32(SHARE) * one, together * held)
-        np.maximum(scores, best[: len(scores)], out=scores)  # what was appended meanwhile is not seen
+            starts, documents = _runs(of[windows])
+            all_of[documents] += np.maximum.reduceat(values, starts)
+        starts, documents = _runs(of)
+        one[documents] = np.float32(SHARE) * np.maximum.reduceat(found, starts)
+        likely = np.zeros(most, dtype=np.bool_)
+        likely[np.argpartition(-all_of, MOST_PAIRED)[:MOST_PAIRED] if most > MOST_PAIRED else slice(None)] = True
+        documents, both = _of_two(parts, np.flatnonzero(likely[of] & (found > 0)), of)
+        one[documents] = np.maximum(one[documents], both)
+        np.maximum(scores, one[: len(scores)], out=scores)  # what was appended meanwhile is not seen
         return scores
 
 
-def _greatest(
-    documents: NDArray[np.int32], values: NDArray[np.float32]
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return documents, which are in order, each once, with the greatest of its values."""
-    firsts = np.flatnonzero(np.diff(documents, prepend=-1))
-    return documents[firsts], np.maximum.reduceat(values, firsts) if len(firsts) else values
+def _runs(documents: NDArray[np.int32]) -> tuple[Rows, NDArray[np.int32]]:
+    """Return where each of some documents begins, which are in order, and each once."""
+    starts = np.flatnonzero(np.diff(documents, prepend=-1))
+    return starts, documents[starts]
+
+
+def _of_two(parts: Sequence[Part], held: Rows, of: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return documents, and what the terms of two of their windows say together, times the share that they hold."""
+    telling = sorted(parts, key=lambda part: -part[0])[:MOST_TERMS]
+    shares = np.array([share for share, _, _ in telling], dtype=np.float32)
+    places = np.full(len(of), -1)
+    places[held] = np.arange(len(held))
+    by_term = np.zeros((len(held), len(telling)), dtype=np.float32)
+    for n, (_, windows, values) in enumerate(telling):
+        some = places[windows] >= 0
+        by_term[places[windows[some]], n] = values[some]
+    starts, documents = _runs(of[held])
+    if not len(starts):
+        return documents, np.empty(0, dtype=np.float32)
+    runs = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(held)))
+    first = by_term[_greatest(by_term.sum(axis=1), starts, runs)]
+    second = by_term[_greatest(np.maximum(by_term - first[runs], 0).sum(axis=1), starts, runs)]
+    both = np.maximum(first, second)
+    return documents, both.sum(axis=1) * ((both > 0) @ shares)
+
+
+def _greatest(values: NDArray[np.float32], starts: Rows, runs: Rows) -> Rows:
+    """Return the place of the first greatest value of each run."""
+    places = np.flatnonzero(values == np.maximum.reduceat(values, starts)[runs])
+    return places[np.flatnonzero(np.diff(runs[places], prepend=-1))]
