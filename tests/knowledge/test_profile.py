@@ -65,6 +65,8 @@ NOTHING = [
     "Ab jetzt schreibe ich Tagebuch", "Gib mir bitte das Salz", "Schreib immer noch an meinem Buch",
     "De ahora en adelante vivo solo", "Voortaan werk ik op dinsdag", "Geef altijd water aan de planten, zei oma",
     "Désormais je parle allemand", "Sempre que chove fico em casa", "In Zukunft wird alles besser",
+    "Voortaan geef ik les op maandag", "Voortaan gebruik ik de fiets", "Voortaan schrijf ik elke dag", "Gib nie auf",
+    "D'ora in poi scrivo un diario", "D'ora in poi rispondo io al telefono", "Désormais utiliser le vélo est permis",
 ]  # fmt: skip
 OF_THINGS = [
     "The vegan restaurant on Main Street is great", "The deaf school opens at 9", "the allergy section moved upstairs",
