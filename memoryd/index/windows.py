@@ -108,8 +108,9 @@ class Windows:
             all_of[documents] += np.maximum.reduceat(values, starts)
         starts, documents = _runs(of)
         one[documents] = np.float32(SHARE) * np.maximum.reduceat(found, starts)
-        likely = np.zeros(most, dtype=np.bool_)
-        likely[np.argpartition(-all_of, MOST_PAIRED)[:MOST_PAIRED] if most > MOST_PAIRED else slice(None)] = True
+        likely = np.ones(most, dtype=np.bool_)
+        if most > MOST_PAIRED:
+            likely[np.argpartition(-all_of, MOST_PAIRED)[MOST_PAIRED:]] = False
         documents, both = _of_two(parts, np.flatnonzero(likely[of] & (found > 0)), of)
         one[documents] = np.maximum(one[documents], both)
         np.maximum(scores, one[: len(scores)], out=scores)  # what was appended meanwhile is not seen
