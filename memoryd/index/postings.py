@@ -58,7 +58,7 @@ class CorpusStats:
     unknown: float = 1.0
     """What a term counts that no text holds, in the mass of a query."""
     vouched: tuple[int, ...] = ()
-    """In how many texts of higher trust than a sandbox's each term occurs; where `unknown` is 1 it is not asked."""
+    """In how many texts of higher trust than a sandbox's each term occurs; empty where `unknown` is 1."""
 
     def __add__(self, other: CorpusStats) -> CorpusStats:
         return CorpusStats(
@@ -66,6 +66,8 @@ class CorpusStats:
             self.length_sum + other.length_sum,
             self.length_square_sum + other.length_square_sum,
             tuple(a + b for a, b in zip(self.frequencies, other.frequencies, strict=True)),
+            self.unknown,
+            tuple(a + b for a, b in zip(self.vouched, other.vouched, strict=True)),
         )
 
     @property

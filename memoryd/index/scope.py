@@ -35,6 +35,7 @@ from memoryd.model.entity import Entity
 from memoryd.model.filter_terms import filter_terms_of
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
+from memoryd.model.trust import Trust
 
 __all__ = ["ScopeIndex"]
 
@@ -324,11 +325,17 @@ class ScopeIndex:
         found = (self._records.memory(document) for document in documents)
         return sorted((memory for memory in found if memory is not None), key=lambda memory: memory.create_time)
 
-    def corpus(self, terms: Sequence[str]) -> CorpusStats:
+    def corpus(self, terms: Sequence[str], *, with_vouched: bool = False) -> CorpusStats:
         """Return what BM25 needs of this scope; hidden memories count as text, deleted ones do not."""
         alive = self.columns.alive.view(self.count) if self._dead else None
         frequencies = self.postings.frequencies(terms, self.count, alive)
-        return CorpusStats(len(self), self._length_sum, self._length_square_sum, frequencies)
+        vouched: tuple[int, ...] = ()
+        if with_vouched:
+            trusted = self.columns.alive.view(self.count) & (
+                self.columns.trusts.view(self.count) > Trust.SANDBOX.weight
+            )
+            vouched = self.postings.frequencies(terms, self.count, trusted)
+        return CorpusStats(len(self), self._length_sum, self._length_square_sum, frequencies, vouched=vouched)
 
     def mask(self, wanted: Filter, now: datetime) -> NDArray[np.bool_]:
         """

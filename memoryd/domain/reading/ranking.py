@@ -147,11 +147,15 @@ def best_first(values: Floats, most: int) -> NDArray[np.int64]:
     return large[np.argsort(-values[large], kind="stable")][:most]
 
 
+def corpus_of(indexes: Sequence[ScopeIndex], question: Question) -> CorpusStats:
+    """Return what all texts of one or two scopes together say of the words of a question."""
+    with_vouched = question.judged_share < 1
+    corpora = [index.corpus(question.terms, with_vouched=with_vouched) for index in indexes]
+    return replace(sum(corpora[1:], corpora[0]), unknown=question.judged_share) if corpora else CorpusStats(0, 0, 0, ())
+
+
 def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats, weights: Weights = WEIGHTS) -> Ranked:
     """Return the documents of one or two scopes that may answer, with their relevance."""
-    if question.judged_share < 1:
-        vouched = tuple(sum(each) for each in zip(*(_vouched(one, question.terms) for one in indexes), strict=True))
-        stats = replace(stats, unknown=question.judged_share, vouched=vouched)
     seeing = (
         max(weights.vector, weights.statement_vector) * question.known_share if question.vector is not None else 0.0
     )
@@ -187,13 +191,6 @@ def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats
     hints = _joined(_hints(pool, weights) for pool in pools)
     by_words = bonus + weights.words_alone * _joined(pool.words.astype(np.float64) for pool in pools)
     return Ranked(pools, relevance, place, tokens, guessed, by_window, clause, events, hints, by_words, starts)
-
-
-def _vouched(index: ScopeIndex, terms: Sequence[str]) -> tuple[int, ...]:
-    """Return in how many texts of higher trust than a sandbox's each term occurs."""
-    columns = index.columns
-    seen = columns.alive.view(index.count) & (columns.trusts.view(index.count) > Trust.SANDBOX.weight)
-    return index.postings.frequencies(terms, index.count, seen)
 
 
 def _near_best(first: Floats, pools: Sequence[Pool], seeing: float, weights: Weights) -> NDArray[np.int64]:

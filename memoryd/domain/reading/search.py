@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from memoryd.domain.reading.duplicates import collapsed
 from memoryd.domain.reading.pairs import Candidate, in_order
-from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, ranked
+from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, corpus_of, ranked
 from memoryd.domain.reading.relevance import above_floor, scores_of
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
@@ -148,8 +148,7 @@ def place_of(
     if not rows:
         return 0, 0.0, True, ()
     (number, row) = rows[0]
-    corpora = [index.corpus(asked.question.terms) for index in indexes]
-    stats = sum(corpora[1:], corpora[0])
+    stats = corpus_of(indexes, asked.question)
     question = replace(asked.question, also=(id(indexes[number]), row))
     of = ranked(indexes, question, stats, weights)
     places = np.flatnonzero(of.pools[number].rows == row)
@@ -187,8 +186,7 @@ def with_kept(found: Sequence[Found], others: Sequence[Found], kept: int, limit:
 
 def _search(indexes: Sequence[ScopeIndex], asked: Asked, *, explain: bool, weights: Weights) -> list[Found]:
     question = asked.question
-    corpora = [index.corpus(question.terms) for index in indexes]
-    stats = sum(corpora[1:], corpora[0]) if corpora else CorpusStats(0, 0, 0, ())
+    stats = corpus_of(indexes, question)
     return hits_of(ranked(indexes, question, stats, weights), asked, stats, explain=explain, weights=weights)
 
 
