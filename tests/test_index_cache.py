@@ -211,15 +211,14 @@ def test_a_search_under_way_still_finds_whose_neighbour_is_purged():
     held = entry("my favorite colour is blue", contested_with=(gone.memory.id,))
     index = ScopeIndex([[replace(held, terms="colour blue"), replace(gone, terms="colour red")]])
     asked = question(terms=["blue"], now=NOW)
-    stats = index.corpus(asked.question.terms)
-    under_way = ranked([index], asked.question, stats)
+    under_way = ranked([index], asked.question)
     index.update(replace(held, memory=replace(held.memory, contested_with=()), terms="colour blue"))
     index.erase({gone.memory.id})
-    assert [held.memory.id] == [hit.memory.id for hit in hits_of(under_way, asked, stats)]
+    assert [held.memory.id] == [hit.memory.id for hit in hits_of(under_way, asked)]
     assert gone.memory.id.encode() not in held_bytes(index)
     assert [held.memory.id] == [hit.memory.id for hit in ask(index, asked)]
     index.erase({held.memory.id})
-    assert [] == hits_of(under_way, asked, stats)
+    assert [] == hits_of(under_way, asked)
     assert held.memory.id.encode() not in held_bytes(index)
 
 

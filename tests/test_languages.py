@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memoryd.domain.reading.question import read_question
-from memoryd.domain.reading.ranking import corpus_of, ranked
+from memoryd.domain.reading.ranking import ranked
 from memoryd.domain.reading.relevance import above_floor
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.windows import codes_of, later_windows
@@ -59,7 +59,7 @@ def reciprocal_ranks(index, pairs, encoder, kind=Kind.FACT) -> list[float]:
     for fact, asked in pairs:
         embedded = None if encoder is None else encoder.read([asked], query=True)[0]
         question = read_question(asked, embedded, Filter(kinds=frozenset({kind})), NOW, [index])
-        of = ranked([index], question, corpus_of([index], question))
+        of = ranked([index], question)
         order = (-of.place).argsort(kind="stable")
         kept = order[above_floor(of, order)]
         texts = [index.memory_at(int(of.pools[0].rows[n])).content for n in kept]
@@ -90,7 +90,7 @@ def test_what_the_model_reads_in_pieces_counts_in_full(language, encoder):
 def test_what_shares_nothing_finds_nothing(language, encoder, indexes):
     index, asked = indexes[language], NOISE[language]
     question = read_question(asked, encoder.read([asked], query=True)[0], Filter(), NOW, [index])
-    of = ranked([index], question, corpus_of([index], question))
+    of = ranked([index], question)
     assert not above_floor(of, (-of.place).argsort(kind="stable")).any()
 
 

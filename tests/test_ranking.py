@@ -88,7 +88,7 @@ def question_of(index, text, *, wanted=SAID, with_model=True, least_trust=0) -> 
 
 def ranked_of(index, text, **more) -> Ranked:
     question = question_of(index, text, **more)
-    return ranked([index], question, index.corpus(question.terms))
+    return ranked([index], question)
 
 
 def hits(index, text, *, limit=10, **more):
@@ -186,7 +186,7 @@ def test_what_is_left_out_changes_no_leg_of_what_is_not(lives, asked, tag, least
     question = replace(question, least_trust=weight)
     stats = corpus_of([index], question)
     for one in (index, index_of(other, with_model=with_model)):
-        result = ranked([one], question, stats)
+        result = ranked([one], question, stats=stats)
         assert kept == result.pools[0].rows.tolist()
         found.append(result.relevance)
     assert np.allclose(*found, atol=2e-6)

@@ -129,7 +129,7 @@ class LocalSet:
         embedded = self._queries[query] if with_model else None
         wanted = Filter(kinds=frozenset({self.kind}))
         question = read_question(cut(query, MAX_QUERY_BYTES), embedded, wanted, NOW + timedelta(hours=1), [index])
-        return ranked([index], question, index.corpus(question.terms), weights), self.ids[conversation]
+        return ranked([index], question, weights), self.ids[conversation]
 
     def score(self, *, weights: Weights = WEIGHTS, with_model: bool = True) -> dict[str, float]:
         """Return the figures of the headline questions, by the scorer's names."""

@@ -106,6 +106,8 @@ class Ranked:
     """
 
     pools: Sequence[Pool]
+    stats: CorpusStats
+    """What all texts of the scopes together say of the words of the question."""
     relevance: Floats
     place: Floats
     """The relevance with trust, confidence and recency: what the order goes by."""
@@ -154,8 +156,11 @@ def corpus_of(indexes: Sequence[ScopeIndex], question: Question) -> CorpusStats:
     return replace(sum(corpora[1:], corpora[0]), unknown=question.judged_share) if corpora else CorpusStats(0, 0, 0, ())
 
 
-def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats, weights: Weights = WEIGHTS) -> Ranked:
-    """Return the documents of one or two scopes that may answer, with their relevance."""
+def ranked(
+    indexes: Sequence[ScopeIndex], question: Question, weights: Weights = WEIGHTS, *, stats: CorpusStats | None = None
+) -> Ranked:
+    """Return the documents of one or two scopes that may answer, with their relevance; `stats` as of `corpus_of`."""
+    stats = stats or corpus_of(indexes, question)
     seeing = (
         max(weights.vector, weights.statement_vector) * question.known_share if question.vector is not None else 0.0
     )
@@ -190,7 +195,7 @@ def ranked(indexes: Sequence[ScopeIndex], question: Question, stats: CorpusStats
     place = np.round(relevance + _joined(_ordering(pool, weights) for pool in pools), DIGITS)
     hints = _joined(_hints(pool, weights) for pool in pools)
     by_words = bonus + weights.words_alone * _joined(pool.words.astype(np.float64) for pool in pools)
-    return Ranked(pools, relevance, place, tokens, guessed, by_window, clause, events, hints, by_words, starts)
+    return Ranked(pools, stats, relevance, place, tokens, guessed, by_window, clause, events, hints, by_words, starts)
 
 
 def _near_best(first: Floats, pools: Sequence[Pool], seeing: float, weights: Weights) -> NDArray[np.int64]:

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from memoryd.domain.reading.duplicates import collapsed
 from memoryd.domain.reading.pairs import Candidate, in_order
-from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, corpus_of, ranked
+from memoryd.domain.reading.ranking import WEIGHTS, Ranked, Weights, ranked
 from memoryd.domain.reading.relevance import above_floor, scores_of
-from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.conversation import shown_id
@@ -148,9 +147,8 @@ def place_of(
     if not rows:
         return 0, 0.0, True, ()
     (number, row) = rows[0]
-    stats = corpus_of(indexes, asked.question)
     question = replace(asked.question, also=(id(indexes[number]), row))
-    of = ranked(indexes, question, stats, weights)
+    of = ranked(indexes, question, weights)
     places = np.flatnonzero(of.pools[number].rows == row)
     if not len(places) or of.relevance[int(of.starts[number]) + int(places[0])] <= 0:
         return 0, 0.0, True, ()
@@ -185,20 +183,16 @@ def with_kept(found: Sequence[Found], others: Sequence[Found], kept: int, limit:
 
 
 def _search(indexes: Sequence[ScopeIndex], asked: Asked, *, explain: bool, weights: Weights) -> list[Found]:
-    question = asked.question
-    stats = corpus_of(indexes, question)
-    return hits_of(ranked(indexes, question, stats, weights), asked, stats, explain=explain, weights=weights)
+    return hits_of(ranked(indexes, asked.question, weights), asked, explain=explain, weights=weights)
 
 
-def hits_of(
-    of: Ranked, asked: Asked, stats: CorpusStats, *, explain: bool = False, weights: Weights = WEIGHTS
-) -> list[Found]:
+def hits_of(of: Ranked, asked: Asked, *, explain: bool = False, weights: Weights = WEIGHTS) -> list[Found]:
     """Return the hits among what was ranked, best first."""
     by_other = _by_other(of, weights)
     hits: list[Found] = []
     asking: set[str] = set()
     deep = replace(asked, limit=max(asked.limit, TOGETHER))  # so that no question stands where an answer would
-    for one, memory, same in _distinct(of, deep, stats):
+    for one, memory, same in _distinct(of, deep):
         pool, place = of.at(one.number)
         legs = tuple(_legs(of, one.number, weights)) if explain else ()
         other = by_other and bool(pool.said_by_others[place])
@@ -263,13 +257,13 @@ def _asking_last(hits: list[Found], asking: Collection[str]) -> list[Found]:
     return [*stating, *last, *hits[TOGETHER:]]
 
 
-def _distinct(of: Ranked, asked: Asked, stats: CorpusStats) -> Sequence[tuple[Candidate, Memory, tuple[str, ...]]]:
+def _distinct(of: Ranked, asked: Asked) -> Sequence[tuple[Candidate, Memory, tuple[str, ...]]]:
     """Return at most as many hits as are wanted that say different things, as far as there are any."""
     depth = max(asked.limit + SPARE, DEPTH)
     hits: Sequence[tuple[Candidate, Memory, tuple[str, ...]]] = ()
     for most in (depth, MORE * depth):
         chosen = _chosen(of, asked, most)
-        found = in_order(_candidates(of, chosen), asked.question, stats, asked.digest, asked.telling)
+        found = in_order(_candidates(of, chosen), asked.question, of.stats, asked.digest, asked.telling)
         hits = list(collapsed(found, asked.limit))
         if len(hits) >= asked.limit or len(chosen) < most or len(hits) == len(found):
             break
