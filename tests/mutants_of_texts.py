@@ -5,6 +5,7 @@ from __future__ import annotations
 PAIRS = "tests/knowledge/test_compare.py"
 PEOPLE = "tests/conformance/test_people.py tests/conformance/test_forgetting_people.py"
 DAYS = "tests/test_ranking.py"
+LONG = "tests/test_long_texts.py"
 NAMED = "tests/knowledge/test_persons.py tests/test_named_people.py tests/test_trust_of_newer.py tests/conformance/test_people.py"
 
 MUTANTS_OF_TEXTS = [
@@ -67,4 +68,20 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/entities/finders.py", "            if _DENIED.search(", "            if not text and _DENIED.search(", NAMED),
     ("memoryd/knowledge/profile/topics.py", '        ended = PATTERNS["ENDED"].search(sentence)', "        ended = None",
      "tests/knowledge/test_profile.py"),
+    ("memoryd/index/windows.py", "self._postings.erase(gone)", "pass", LONG),
+    ("memoryd/index/windows.py", "owners[: np.searchsorted(owners, len(scores))]", "owners", LONG),
+    ("memoryd/index/windows.py", "((mask & trusted, stats.vouched_share), (mask & ~trusted, 1.0))", "((mask, 1.0),)", LONG),
+    ("memoryd/index/windows.py", "mask & trusted, stats", "trusted, stats", LONG),
+    ("memoryd/index/windows.py", "np.float32(vouched_share) * shares", "shares", LONG),
+    ("memoryd/index/windows.py", "is_held.sum(axis=1) > 1", "is_held.sum(axis=1) > 0", LONG),
+    ("memoryd/index/windows.py", "if len(shares) == MOST_TERMS:", "if len(shares) == 99:", LONG),
+    ("memoryd/index/windows.py", "by_term - second[runs]", "by_term", LONG),
+    ("memoryd/index/windows.py", "            if is_held:\n                shares", "            if True:\n                shares",
+     LONG),
+    ("memoryd/index/windows.py", "key=lambda n: -stats", "key=lambda n: stats", LONG),
+    ("memoryd/index/windows.py", "np.maximum(one, both)", "one", LONG),
+    ("memoryd/index/windows.py", "is_held @ idf", "1", LONG),
+    ("memoryd/index/windows.py", "by_term - first[runs]", "by_term", LONG),
+    ("memoryd/index/windows.py", "np.argsort(-most", "np.argsort(most", LONG),
+    ("memoryd/index/windows.py", '], kind="stable")', "])", LONG),
 ]  # fmt: skip

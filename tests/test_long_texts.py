@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from memory_client import Draft, Filter, MessageDraft, MessageSearch
 
 from memoryd.domain.context.excerpt import excerpt, words_of_prompt
-from memoryd.index.postings import CorpusStats
-from memoryd.index.windows import LONG, MOST_PAIRED, SHARE, Loading, Windows
+from memoryd.index import windows
+from memoryd.index.postings import K1, CorpusStats
+from memoryd.index.windows import LONG, MOST_WINDOWS, SHARE, WINDOW, Loading, Windows
 from tests.support import until
 
 FACTS = [
@@ -101,55 +107,163 @@ def test_a_long_message_is_found_and_shown_around_the_place_that_answers(daemon,
             assert len(text) < 8_000
 
 
-def found(windows: Windows, term: str, count: int) -> list[float]:
-    stats = CorpusStats(count, 100 * count, 10_000 * count, (1,))
-    return windows.best((term,), stats, np.zeros(count, dtype=np.float32)).tolist()
+def best(made: Windows, terms: Sequence[str], stats: CorpusStats, **more) -> list[float]:
+    """What windows give to texts of equal score that hold all; all are trusted and pass the filter, if not given."""
+    everything, scores = np.ones(stats.count, dtype=np.bool_), np.zeros(stats.count, dtype=np.float32)
+    arrays = {"held": np.ones_like(scores), "mask": everything, "trusted": everything} | more
+    return made.best(terms, stats, scores, **arrays).tolist()
+
+
+def stats_of(count: int, *frequencies: int, **more) -> CorpusStats:
+    """Of texts of 100 words or so."""
+    return CorpusStats(count, 100 * count, 10_000 * count, frequencies, **more)
+
+
+def windows_of(texts: Sequence[str], loaded: int = 0) -> Windows:
+    """Windows of texts, of which so many are loaded and the others come late."""
+    loading = Loading()
+    loading.add(texts[:loaded])
+    made = Windows(loading)
+    for n, text in enumerate(texts[loaded:], loaded):
+        made.append(n, text)
+    return made
+
+
+def long_of(*words: str) -> str:
+    """A text of so many windows, which begin with these words and have no other in common."""
+    return " ".join(f"{word} {' '.join(f'f{n}' for n in range(2 * WINDOW))}" for word in words)
+
+
+def slowly(texts: Sequence[str], terms: Sequence[str], stats: CorpusStats) -> list[float]:
+    """What windows give, by their definition."""
+    cut = [[Counter(one.split()) for one in windows._windows(text)] for text in texts]
+    rarest = sorted(range(len(terms)), key=lambda n: -stats.idf[n])
+    told = [n for n in rarest if any(terms[n] in one for text in cut for one in text)][: windows.MOST_TERMS]
+
+    def value(one: Counter, n: int) -> float:
+        length = min(one.total(), stats.mean_length)
+        norm = K1 * (1 - stats.b + stats.b * length / stats.mean_length)
+        return stats.idf[n] / stats.mass * one[terms[n]] / (one[terms[n]] + norm)
+
+    def most(rows: list[list[float]], beside: Sequence[float]) -> list[float]:
+        return max(rows, key=lambda row: sum(max(0, a - b) for a, b in zip(row, beside, strict=True)))
+
+    found = []
+    for text in cut:
+        rows = [[value(part, n) for n in told] for part in text] or [[0.0] * len(told)]
+        one = max(map(sum, rows))
+        second = most(rows, most(rows, [0.0] * len(told)))
+        both = [max(a, b) for a, b in zip(most(rows, second), second, strict=True)]
+        held = [stats.idf[n] / stats.mass for n, worth in zip(told, both, strict=True) if worth]
+        found.append(max(SHARE * one, sum(both) * sum(held) if len(held) > 1 else 0.0))
+    return found
+
+
+WORDS = [f"w{n}" for n in range(30)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_windows_give_what_they_are_defined_to_whatever_came_late_or_is_erased(data):
+    some = st.lists(st.lists(st.sampled_from(["", *WORDS]), min_size=1, max_size=5), max_size=6)
+    texts = ["short", *(long_of(*words) for words in data.draw(some))]
+    terms = data.draw(st.lists(st.sampled_from([*WORDS, "nothing"]), min_size=1, max_size=30, unique=True))
+    often = [sum(f"{term} " in text for text in texts) for term in terms]
+    stats = stats_of(len(texts), *often)
+    wanted = slowly(texts, terms, stats)
+    for loaded in {0, len(texts) // 2, len(texts)}:
+        made = windows_of(texts, loaded)
+        assert best(made, terms, stats) == pytest.approx(wanted, abs=1e-5)
+        made.erase(np.arange(1, len(texts), 2))
+        left = [text if n % 2 == 0 else "" for n, text in enumerate(texts)]
+        assert best(made, terms, stats) == pytest.approx(slowly(left, terms, stats), abs=1e-5)
 
 
 def test_windows_that_are_loaded_are_those_that_are_appended_and_an_erased_text_leaves_none():
     texts = ["short text", " ".join(f"w{n}" for n in range(LONG + 50)), " ".join(f"v{n}" for n in range(4 * LONG))]
-    loading = Loading()
-    loading.add(texts)
-    loaded, grown = Windows(loading), Windows()
-    for n, text in enumerate(texts):
-        grown.append(n, text)
+    loaded, grown = windows_of(texts, 3), windows_of(texts)
     for term in ("short", "w0", f"w{LONG + 49}", "v0", f"v{4 * LONG - 1}", "nothing"):
-        assert found(loaded, term, 3) == found(grown, term, 3)
-        assert (term[0] in "wv") == any(found(grown, term, 3))
-    assert found(loaded, "v0", 2) == [0.0, 0.0]  # what came later is not seen
+        found = best(loaded, [term], stats_of(3, 1))
+        assert found == best(grown, [term], stats_of(3, 1))
+        assert (term[0] in "wv") == any(found)
+    assert [0.0, 0.0] == best(grown, ["v0"], stats_of(2, 1))  # what came later is not seen
     loaded.erase(np.array([2]))
-    assert [0.0] * 3 == found(loaded, "v7", 3)
+    assert [0.0] * 3 == best(loaded, ["v7"], stats_of(3, 1))
     assert loaded._postings._number("v7") < 0
-    assert any(found(loaded, "w7", 3))
+    assert any(best(loaded, ["w7"], stats_of(3, 1)))
+
+
+def test_a_window_that_comes_while_another_thread_reads_is_not_seen():
+    coming = Windows()
+    coming._postings.append("a b c")  # its document is not told yet
+    assert [0.0] == best(coming, ["a"], stats_of(1, 1))
 
 
 def test_words_of_two_windows_count_together_by_the_share_of_the_question_that_they_hold():
     text = " ".join(["often", *(f"w{n}" for n in range(4 * LONG)), "often often often"])
-    windows = Windows()
-    windows.append(0, text)
 
-    def best(*asked: str) -> float:
-        stats = CorpusStats(2, 200, 20_000, (1,) * len(asked))
-        return float(windows.best(asked, stats, np.zeros(1, dtype=np.float32))[0])
+    def of(*asked: str) -> float:
+        return best(windows_of([text]), asked, stats_of(2, *(1 for _ in asked)))[0] if asked else 0.0
 
-    both, one = best("w0", f"w{2 * LONG}"), best("w0", "x")
-    assert both == pytest.approx(2 / SHARE * one)  # one alone counts by its window, as half of a half is less
-    assert best("often") > best("w0")
-    four = best("w0", f"w{LONG}", f"w{2 * LONG}", f"w{3 * LONG}")
+    both, one = of("w0", f"w{2 * LONG}"), of("w0", "x")
+    assert both == pytest.approx(2 / SHARE * one)  # one word alone counts by its window
+    assert of("often") > of("w0")
+    assert of("w0", "w1") == pytest.approx(both)  # all of the question in one window
+    four = of("w0", f"w{LONG}", f"w{2 * LONG}", f"w{3 * LONG}")
     assert both / 4 == pytest.approx(four)  # two of four words, half of the question; a list of all words answers none
 
 
-def test_of_many_long_texts_those_that_hold_most_are_read_in_two_windows():
-    filler = " ".join(f"w{n}" for n in range(3 * LONG))
-    texts = [f"head {filler} tail" if n == 7 else f"head {filler}" for n in range(MOST_PAIRED + 50)]
-    windows = Windows()
-    for n, text in enumerate(texts):
-        windows.append(n, text)
-    count = len(texts)
-    stats = CorpusStats(count, 100 * count, 10_000 * count, (1, 1))  # as if both were rare
-    scores = windows.best(("head", "tail"), stats, np.zeros(count, dtype=np.float32))
-    assert 7 == scores.argmax()
-    assert scores[7] > 2 * max(scores[:7])  # by its head and its tail
+def test_one_word_of_a_long_text_counts_as_a_window_however_often_it_stands_there():
+    stats = stats_of(2, 1)
+    norm = K1 * (1 - stats.b + stats.b * WINDOW / stats.mean_length)
+    found = best(windows_of([long_of("kestrel", "kestrel")]), ["kestrel"], stats)
+    assert [pytest.approx(SHARE / (1 + norm)), 0.0] == found
+
+
+def test_more_text_between_two_parts_takes_nothing_from_them():
+    stats = stats_of(9, *([1] * 4))
+    apart = best(windows_of([long_of("a b", "c d")]), "abcd", stats)
+    assert apart == pytest.approx(best(windows_of([long_of("a b", "b b c c", "c d")]), "abcd", stats))
+
+
+ALIKE = long_of("head", "x", "tail")
+MOST_READ = MOST_WINDOWS // len(list(windows._windows(ALIKE)))
+"""Of such texts so many are read in windows."""
+
+
+def test_of_many_long_texts_those_that_hold_most_are_read_in_windows():
+    texts = [ALIKE if n == MOST_READ + 7 else long_of("head", "x", "y") for n in range(MOST_READ + 50)]
+    held = np.array(["tail" in text for text in texts], dtype=np.float32) / 2 + np.float32(0.5)
+    scores = best(windows_of(texts), ["head", "tail"], stats_of(len(texts), 1, 1), held=held)  # as if both were rare
+    assert MOST_READ + 7 == np.argmax(scores)
+    assert scores[MOST_READ + 7] > 2 * max(scores[:MOST_READ])  # by its head and its tail
+    assert not any(scores[MOST_READ : MOST_READ + 7])
+
+
+def test_equal_texts_are_read_in_windows_in_their_order():
+    count = MOST_READ + 50
+    scores = best(windows_of([ALIKE] * count), ["head", "tail"], stats_of(count, 1, 1))
+    assert [scores[0]] * MOST_READ + [0.0] * 50 == scores
+
+
+@pytest.mark.parametrize("away", ["mask", "trusted"])
+def test_what_a_filter_refuses_or_a_sandbox_says_takes_no_place_of_a_long_text(away):
+    count = MOST_READ + 50
+    last = np.arange(count) == count - 1
+    scores = best(windows_of([ALIKE] * count), ["head", "tail"], stats_of(count, 1, 1), **{away: last})
+    assert scores[-1] > 0
+    assert (scores[0] > 0) == (away == "trusted")  # those of a sandbox are read too, and apart
+
+
+def test_what_a_sandbox_says_changes_nothing_of_a_trusted_text_that_holds_a_part_of_the_question():
+    made, terms = windows_of([long_of("kestrel", "redis"), long_of("qwert")]), ("kestrel", "redis", "qwert")
+    trusted = np.array([True, False])
+
+    def of(often: int) -> float:
+        stats = stats_of(2, 1, 1, often, unknown=0.0, vouched=(1, 1, 0))
+        return best(made, terms, stats, trusted=trusted)[0] * stats.vouched_share
+
+    assert of(1) == pytest.approx(of(0))
 
 
 def test_an_excerpt_begins_before_the_words_that_stand_together():

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memoryd.domain.reading.question import read_question
-from memoryd.domain.reading.ranking import Ranked, corpus_of, ranked
+from memoryd.domain.reading.ranking import WEIGHTS, Ranked, corpus_of, ranked
 from memoryd.domain.reading.search import Asked, search
 from memoryd.index import legs
 from memoryd.index.analysis import analyse, indexed_memory
@@ -239,6 +239,25 @@ def test_who_is_named_alone_is_preferred_and_a_hit_of_others_says_so():
     assert [True] == [hit.said_by_other for hit in by_other if hit.memory.content == "I sold my old boat"]
     assert not any(hit.said_by_other for hit in hits(index, "Did Ann sell her old boat?"))
     assert not any(hit.said_by_other for hit in hits(index, "Did Ann or Bob sell the old boat?"))
+
+
+def test_a_note_that_names_whom_the_question_names_counts_as_what_they_said():
+    turns = said("Ann: the boat was sold", "Bob: the boat was sold", session="a")
+    notes = [memory(f"Minutes by {who}, the boat was sold", kind=Kind.EPISODE) for who in ("Ann", "Cleo")]
+    ranking = ranked_of(index_of([*turns, *notes], with_model=False), "Did Ann sell the boat?", with_model=False)
+    assert [True, False, True, False] == ranking.joined("speaker").tolist()
+    assert ranking.relevance[2] > ranking.relevance[3] + 0.9 * WEIGHTS.speaker
+
+
+@pytest.mark.parametrize(("speaker", "trust"), [("assistant", Trust.HOST), ("Bob", Trust.HOST), ("", Trust.SANDBOX)])
+@pytest.mark.parametrize("turns_trust", [Trust.HOST, Trust.SANDBOX])
+def test_a_name_in_what_another_said_or_a_sandbox_noted_adds_nothing(speaker, trust, turns_trust):
+    turns = said("Ann: good morning", "Bob: good morning", session="a", trust=turns_trust)
+    made = memory("Ann sold the boat", kind=Kind.EPISODE, event_time=DAY, trust=trust, source=Source(speaker))
+    index = index_of([*turns, made], with_model=False)
+    ranking = ranked_of(index, "Did Ann sell the boat?", with_model=False)
+    assert not ranking.joined("of_named").any()
+    assert not ranking.joined("speaker")[2]
 
 
 def test_what_the_assistant_said_counts_less_unless_it_is_asked_for():

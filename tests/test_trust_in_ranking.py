@@ -48,7 +48,7 @@ def test_what_sandboxes_add_gives_no_leg_of_the_host_anything(with_model, more, 
     alone, both = index_of(HOST, with_model=with_model), index_of([*HOST, *more], with_model=with_model)
     before, after = (ranked_of(one, asked, with_model=with_model, wanted=ALL) for one in (alone, both))
     rows = [n for n, row in enumerate(after.pools[0].rows.tolist()) if row < len(HOST)]
-    for leg in ("near", "said_by_named", "said_by_others", "time", "names", "by_assistant"):
+    for leg in ("near", "said_by_named", "said_by_others", "of_named", "time", "names", "by_assistant"):
         assert before.joined(leg).tolist() == after.joined(leg)[rows].tolist(), leg
     for windows in (before.pools[0]._beside, after.pools[0]._beside):
         assert set(windows) == {-1, 1, -2, 2}

@@ -19,6 +19,7 @@ from memoryd.model.filter_terms import entity_terms, excluded_terms, filter_term
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.times import to_us
+from memoryd.model.trust import Trust
 
 __all__ = ["KIND_CODES", "Columns", "Facts", "Loading", "Row"]
 
@@ -89,6 +90,11 @@ class Columns:
         self._of_kind: list[int] = np.bincount(kinds, minlength=len(KIND_CODES)).tolist()  # dead ones too
         self._expiring = int(np.count_nonzero(self._expires.view() != NEVER))
         self._hidden_superseded = int(np.count_nonzero(self._superseded.view() != NEVER))
+
+    def trusted(self, count: int) -> NDArray[np.bool_]:
+        """Return which of the first documents are of higher trust than a sandbox's."""
+        found: NDArray[np.bool_] = self.trusts.view(count) > Trust.SANDBOX.weight
+        return found
 
     def register(self, document: int, memory: Memory) -> Row:
         """List a document under its filter terms, and return its row."""

@@ -26,7 +26,6 @@ from memoryd.knowledge.language.dates import Days
 from memoryd.knowledge.language.questions import SIGN_OF, Signs
 from memoryd.model.embedding import TOKEN_DIMENSIONS
 from memoryd.model.memory import Kind
-from memoryd.model.trust import Trust
 
 __all__ = ["Pool", "Rough", "Windows", "pool_of"]
 
@@ -129,7 +128,14 @@ class Pool:
     """Which mention somebody or something that the question names."""
     said_by_named: NDArray[np.bool_]
     said_by_others: NDArray[np.bool_]
+    of_named: NDArray[np.bool_]
+    """Which name the speaker whom the question names, nobody is known to have said, and are no sandbox's."""
     by_assistant: NDArray[np.bool_]
+
+    @property
+    def speaker(self) -> NDArray[np.bool_]:
+        """Which the person said whom the question names, or name them (`of_named`)."""
+        return self.said_by_named | self.of_named
 
     @property
     def slack(self) -> float:
@@ -279,9 +285,14 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
     count = len(mask)
     if question.least_trust:
         mask &= index.columns.trusts.view(count) >= question.least_trust
-    lexical = index.windows.best(question.terms, stats, index.postings.score(question.terms, stats, count))
-    if stats.vouched_share > 1:
-        lexical[index.columns.trusts.view(count) > Trust.SANDBOX.weight] *= np.float32(stats.vouched_share)
+    # of higher trust than a sandbox's: what is not must not change how they are found
+    trusted = index.columns.trusted(count)
+    lexical, held = index.postings.score_and_held(question.terms, stats, count)
+    is_read = mask.copy()
+    if question.also is not None and question.also[0] == id(index):
+        is_read[question.also[1]] = True
+    lexical = index.windows.best(question.terms, stats, lexical, held, is_read, trusted)
+    lexical[trusted] *= np.float32(stats.vouched_share)
     similarity = np.zeros(count, dtype=np.float32)
     similar = None
     bare = np.ones(count, dtype=np.bool_)
@@ -289,13 +300,16 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
         similar = index.window_vectors.with_those(index.vectors.compare(question.vector, count), question.vector)
         similarity = similar.values
         bare = index.vectors.bare(count)
-    # of higher trust than a sandbox's: what is not must not change how they are found
-    trusted: NDArray[np.bool_] = index.columns.trusts.view(count) > Trust.SANDBOX.weight
     time = _time(index, question.days, mask, trusted)
     traits = index.traits
-    # what a sandbox says in a speaker's name counts only where sandboxes alone speak
-    speaking = trusted if traits.trusts_speakers else np.ones(count, dtype=np.bool_)
-    by_named = traits.said_by(question.speaker, count) & speaking if question.speaker else None
+    by_named = by_others = of_named = np.zeros(count, dtype=np.bool_)
+    if question.speaker:
+        # what a sandbox says in a speaker's name counts only where sandboxes alone speak
+        speaking = trusted if traits.trusts_speakers else np.ones(count, dtype=np.bool_)
+        by_named = traits.said_by(question.speaker, count) & speaking
+        by_others = traits.said_by_others(question.speaker, count) & speaking
+        # never a sandbox's note: a list of all names would stand above what was said
+        of_named = index.naming(question.speaker, count) & trusted
     if count <= SMALL:
         rows = np.flatnonzero(mask)
     else:
@@ -304,8 +318,7 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
             value += rough.time * time
         if question.entity_ids:
             value += rough.names * index.columns.mentioning(question.entity_ids, count)
-        if by_named is not None:
-            value += rough.speaker * by_named
+        value += rough.speaker * (by_named | of_named)
         slack = 0.0 if similar is None else 2 * rough.vector * similar.slack
         rows = _best(index, np.where(mask, value, np.float32(-1)), mask, trusted, slack)
     if question.also is not None and question.also[0] == id(index):
@@ -315,11 +328,8 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
     pool.similarity, pool.lexical = similarity[rows].astype(np.float64), lexical[rows]
     pool.time = np.zeros(len(rows), dtype=np.float32) if time is None else time[rows]
     pool.bare = bare[rows]
+    pool.said_by_named, pool.said_by_others, pool.of_named = by_named[rows], by_others[rows], of_named[rows]
     nobody = np.zeros(len(rows), dtype=np.bool_)
-    pool.said_by_named = pool.said_by_others = nobody
-    if by_named is not None:
-        pool.said_by_named = by_named[rows]
-        pool.said_by_others = (traits.said_by_others(question.speaker, count) & speaking)[rows]
     pool.names = index.columns.mentioning(question.entity_ids, count)[rows] if question.entity_ids else nobody
     pool.by_assistant = traits.by_assistant(count)[rows]
     return pool

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -296,25 +295,21 @@ class Postings:
 
         A text that holds every term of the query often comes near 1; one that holds none is 0.
         """
-        scores: NDArray[Any] = np.zeros(count, dtype=np.float32)
-        for _, documents, values in self.parts(terms, stats, count):
-            scores[documents] += values
-        return scores
+        return self.score_and_held(terms, stats, count)[0]
 
-    def parts(
+    def score_and_held(
         self, terms: Sequence[str], stats: CorpusStats, count: int
-    ) -> Iterator[tuple[float, NDArray[np.int32], NDArray[np.float32]]]:
-        """
-        Yield what `score` sums up: of each term its share of the idf mass, documents in order, and what it gives them.
-
-        Of a term there may be two parts; they have no document in common.
-        """
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the scores of `score`, and the share of the query, by idf, that each document holds: of one shape."""
+        scores, held = np.zeros(count, dtype=np.float32), np.zeros(count, dtype=np.float32)
         mass = stats.mass
         if not mass:
-            return
+            return scores, held
         norms = self.norms(stats, count)
         for term, weight in zip(terms, stats.idf, strict=True):
             share = np.float32(weight / mass)
             for documents, occurrences in self.pieces(term, count):
                 often = occurrences.astype(np.float32)
-                yield float(share), documents, share * often / (often + norms[documents])
+                scores[documents] += share * often / (often + norms[documents])
+                held[documents] += share
+        return scores, held

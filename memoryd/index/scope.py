@@ -16,6 +16,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.index.analysis import analyse
 from memoryd.index.columns import KIND_CODES, Columns, Facts, Row
 from memoryd.index.embedded import EmbeddedTexts
 from memoryd.index.listings import Listings
@@ -35,7 +36,6 @@ from memoryd.model.entity import Entity
 from memoryd.model.filter_terms import filter_terms_of
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
-from memoryd.model.trust import Trust
 
 __all__ = ["ScopeIndex"]
 
@@ -327,14 +327,12 @@ class ScopeIndex:
 
     def corpus(self, terms: Sequence[str], *, with_vouched: bool = False) -> CorpusStats:
         """Return what BM25 needs of this scope; hidden memories count as text, deleted ones do not."""
-        alive = self.columns.alive.view(self.count) if self._dead else None
-        frequencies = self.postings.frequencies(terms, self.count, alive)
+        count = self.count  # read once, as another thread may be appending
+        alive = self.columns.alive.view(count)
+        frequencies = self.postings.frequencies(terms, count, alive if self._dead else None)
         vouched: tuple[int, ...] = ()
         if with_vouched:
-            trusted = self.columns.alive.view(self.count) & (
-                self.columns.trusts.view(self.count) > Trust.SANDBOX.weight
-            )
-            vouched = self.postings.frequencies(terms, self.count, trusted)
+            vouched = self.postings.frequencies(terms, count, alive & self.columns.trusted(count))
         return CorpusStats(len(self), self._length_sum, self._length_square_sum, frequencies, vouched=vouched)
 
     def mask(self, wanted: Filter, now: datetime) -> NDArray[np.bool_]:
@@ -347,6 +345,12 @@ class ScopeIndex:
         with self._moving:
             alive: NDArray[np.bool_] = self.columns.alive.view().copy()
         return self.columns.mask(alive, wanted, now)
+
+    def naming(self, name: str, count: int) -> NDArray[np.bool_]:
+        """Return which of the first documents hold a name, of those that nobody is known to have said."""
+        held = np.zeros(count, dtype=np.bool_)
+        held[self.postings.holding(analyse(name), count)] = True
+        return held & self.traits.nobody_said(count)
 
     def said(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which of some documents are of kind EPISODE: messages, and what was stored as one."""

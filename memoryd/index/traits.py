@@ -323,6 +323,11 @@ class Traits:
         said: NDArray[np.bool_] = (speakers != _number_of(name)) & (speakers != NO_SPEAKER)
         return said
 
+    def nobody_said(self, count: int) -> NDArray[np.bool_]:
+        """Return which of the first documents no speaker said who is known by name, and the assistant did not."""
+        unsaid: NDArray[np.bool_] = (self._speaker.view(count) == NO_SPEAKER) & ~self._assistant.view(count)
+        return unsaid
+
     def by_assistant(self, count: int) -> NDArray[np.bool_]:
         """Return which of the first documents the assistant said."""
         return self._assistant.view(count)

@@ -6,8 +6,8 @@ words is also listed in windows of WINDOW words, which overlap; of a text and it
 
 A question may ask for words that stand apart, one in the title and one far below. So two windows of a text also count
 together, times the share of the question that they hold: what holds all of it is found, what holds some common words
-is not. With more than two, a text of all the words of a language would answer everything. Words stand in the order of
-the text, so nothing else is stored.
+is not. A window that holds it all by itself is such a pair too. With more than two, a text of all the words of a
+language would answer everything. Words stand in the order of the text, so nothing else is stored.
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ SHARE = 0.75  # of what a short text with the same words counts
 
 LONG = 96  # words, without those that are never searched; a paragraph or two
 WINDOW, STRIDE = 64, 48  # words of a window, and from one to the next
-MOST_TERMS = 24  # of a question, the rarest, for which two windows count together …
-MOST_PAIRED = 200  # … of so many texts, those whose windows all together hold most
+MOST_TERMS = 24  # of a question, the rarest: a sentence holds fewer
+MOST_WINDOWS = 8192  # of those texts that hold most of the question: ten of 250 KB, 320 of 8 KB (about 5 ms)
 
 Rows = NDArray[np.int64]
-Part = tuple[float, NDArray[np.int32], NDArray[np.float32]]
-"""Of a term: its share of the question, windows in order, and what it gives them."""
 
 
 def _windows(text: str) -> Iterator[str]:
@@ -94,27 +92,65 @@ class Windows:
         if len(gone):
             self._postings.erase(gone)
 
-    def best(self, terms: Sequence[str], stats: CorpusStats, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return scores of the first documents, each the best of its own, of a window, and of two windows together."""
-        of = self._of.view(len(self._of))
-        parts = list(self._postings.parts(terms, stats, len(of)))
-        if not parts:
-            return scores
-        most = max(len(scores), int(of[-1]) + 1)
-        found, one, all_of = (np.zeros(count, dtype=np.float32) for count in (len(of), most, most))
-        for _, windows, values in parts:
-            found[windows] += values
-            starts, documents = _runs(of[windows])
-            all_of[documents] += np.maximum.reduceat(values, starts)
-        starts, documents = _runs(of)
-        one[documents] = np.float32(SHARE) * np.maximum.reduceat(found, starts)
-        likely = np.ones(most, dtype=np.bool_)
-        if most > MOST_PAIRED:
-            likely[np.argpartition(-all_of, MOST_PAIRED)[MOST_PAIRED:]] = False
-        documents, both = _of_two(parts, np.flatnonzero(likely[of] & (found > 0)), of)
-        one[documents] = np.maximum(one[documents], both)
-        np.maximum(scores, one[: len(scores)], out=scores)  # what was appended meanwhile is not seen
+    def best(
+        self,
+        terms: Sequence[str],
+        stats: CorpusStats,
+        scores: NDArray[np.float32],
+        held: NDArray[np.float32],
+        mask: NDArray[np.bool_],
+        trusted: NDArray[np.bool_],
+    ) -> NDArray[np.float32]:
+        """
+        Return scores of the first documents, each the best of its own, of a window, and of two windows together.
+
+        The arrays are of one length; `held` is the share of the question that each document holds. Only windows of what
+        passes the mask are read, at most MOST_WINDOWS, and `trusted` documents apart from others, so that nothing else
+        changes what a document gets.
+        """
+        owners = self._of.view(len(self._of))
+        owners = owners[: np.searchsorted(owners, len(scores))]  # what was appended meanwhile is not seen
+        starts, documents = _runs(owners)
+        sizes = np.diff(starts, append=len(owners))
+        most = held + scores  # of those that hold the same the best by itself
+        for some, vouched_share in ((mask & trusted, stats.vouched_share), (mask & ~trusted, 1.0)):
+            among = np.flatnonzero(some[documents] & (held[documents] > 0))
+            among = among[np.argsort(-most[documents[among]], kind="stable")]
+            is_read = np.zeros(len(documents), dtype=np.bool_)
+            is_read[among[np.cumsum(sizes[among]) <= MOST_WINDOWS]] = True
+            if not is_read.any():
+                continue
+            idf, by_term = self._by_term(terms, stats, np.flatnonzero(np.repeat(is_read, sizes)), len(owners))
+            firsts = np.cumsum(sizes[is_read]) - sizes[is_read]
+            both, shares = _of_two(by_term, idf, firsts)
+            both *= np.minimum(np.float32(1), np.float32(vouched_share) * shares)
+            one = np.float32(SHARE) * np.maximum.reduceat(by_term.sum(axis=1), firsts)
+            read = documents[is_read]
+            scores[read] = np.maximum(scores[read], np.maximum(one, both))
         return scores
+
+    def _by_term(
+        self, terms: Sequence[str], stats: CorpusStats, windows: Rows, count: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the shares of the rarest terms that windows hold, and what each gives: of shape (windows, terms)."""
+        places = np.full(count, -1)
+        places[windows] = np.arange(len(windows))
+        norms = self._postings.norms(stats, count)
+        shares: list[float] = []
+        by_term = np.zeros((len(windows), min(MOST_TERMS, len(terms))), dtype=np.float32)
+        for n in sorted(range(len(terms)), key=lambda n: -stats.idf[n]):
+            share = stats.idf[n] / stats.mass
+            is_held = False
+            for held, occurrences in self._postings.pieces(terms[n], count):
+                some = (places[held] >= 0) & (occurrences > 0)
+                often = occurrences[some].astype(np.float32)
+                by_term[places[held[some]], len(shares)] = np.float32(share) * often / (often + norms[held[some]])
+                is_held |= bool(some.any())
+            if is_held:
+                shares.append(share)
+            if len(shares) == MOST_TERMS:
+                break
+        return np.array(shares, dtype=np.float32), by_term[:, : len(shares)]
 
 
 def _runs(documents: NDArray[np.int32]) -> tuple[Rows, NDArray[np.int32]]:
@@ -123,24 +159,22 @@ def _runs(documents: NDArray[np.int32]) -> tuple[Rows, NDArray[np.int32]]:
     return starts, documents[starts]
 
 
-def _of_two(parts: Sequence[Part], held: Rows, of: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return documents, and what the terms of two of their windows say together, times the share that they hold."""
-    telling = sorted(parts, key=lambda part: -part[0])[:MOST_TERMS]
-    shares = np.array([share for share, _, _ in telling], dtype=np.float32)
-    places = np.full(len(of), -1)
-    places[held] = np.arange(len(held))
-    by_term = np.zeros((len(held), len(telling)), dtype=np.float32)
-    for n, (_, windows, values) in enumerate(telling):
-        some = places[windows] >= 0
-        by_term[places[windows[some]], n] = values[some]
-    starts, documents = _runs(of[held])
-    if not len(starts):
-        return documents, np.empty(0, dtype=np.float32)
-    runs = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(held)))
+def _of_two(
+    by_term: NDArray[np.float32], idf: NDArray[np.float32], starts: Rows
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """
+    Return what two windows of each document say together, and the share of the question that they hold.
+
+    The second adds most to the best one, and the first is then what adds most to the second. The share is 0 where they
+    hold a single word: that is found by one window.
+    """
+    runs = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(by_term)))
     first = by_term[_greatest(by_term.sum(axis=1), starts, runs)]
     second = by_term[_greatest(np.maximum(by_term - first[runs], 0).sum(axis=1), starts, runs)]
+    first = by_term[_greatest(np.maximum(by_term - second[runs], 0).sum(axis=1), starts, runs)]
     both = np.maximum(first, second)
-    return documents, both.sum(axis=1) * ((both > 0) @ shares)
+    is_held = both > 0
+    return both.sum(axis=1), np.where(is_held.sum(axis=1) > 1, is_held @ idf, np.float32(0))
 
 
 def _greatest(values: NDArray[np.float32], starts: Rows, runs: Rows) -> Rows:

@@ -12,6 +12,7 @@ from memoryd.index.vectors import similarities
 from memoryd.knowledge.compare.comparison import compare
 from memoryd.knowledge.compare.finding import Relation
 from memoryd.model.conversation import shown_id
+from memoryd.model.limits import MAX_CONTENT_BYTES
 from memoryd.model.memory import HAPPENED, Kind, Memory
 from memoryd.model.validation import fold
 
@@ -57,7 +58,8 @@ def _text_key(one: Candidate, memory: Memory) -> Hashable:
     # what was said or happened on another day is another event
     day = memory.event_time.date() if memory.kind in HAPPENED or memory.own_event_time is not None else None
     said = (memory.trust, one.is_said, memory.source.speaker, memory.author, memory.scope)
-    return (*said, about, day, fold(memory.content).strip(_ENDS))
+    text = memory.content  # a long message is compared as it is: to fold 256 KiB takes milliseconds
+    return (*said, about, day, text if len(text) > MAX_CONTENT_BYTES else fold(text).strip(_ENDS))
 
 
 def _alike(found: Sequence[Candidate]) -> Mapping[int, list[int]]:

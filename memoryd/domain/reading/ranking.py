@@ -74,7 +74,7 @@ class Weights:
     """For a mention of somebody or something that the question names."""
     time: float = 0.25
     speaker: float = 0.1
-    """For what the person said whom the question names."""
+    """For what the person said whom the question names, and for notes that name them (`Pool.of_named`)."""
     assistant: float = 0.15
     """Less for what the assistant said, unless the question asks for that."""
     answer: float = 0.06
@@ -247,7 +247,7 @@ def _first(pool: Pool, weights: Weights) -> Floats:
 def _hints(pool: Pool, weights: Weights) -> Floats:
     """Return what days and names add."""
     hints: Floats = weights.time * pool.time.astype(np.float64) + weights.names * pool.names
-    return hints
+    return hints + weights.speaker * pool.of_named
 
 
 def _bonus(pool: Pool, weights: Weights) -> Floats:

@@ -325,7 +325,7 @@ def _legs(of: Ranked, n: int, weights: Weights) -> Iterator[LegScore]:
         Leg.KEYWORD: ("words", words),
         Leg.ENTITY: ("names", weights.names),
         Leg.TIME: ("time", weights.time),
-        Leg.SPEAKER: ("said_by_named", weights.speaker),
+        Leg.SPEAKER: ("speaker", weights.speaker),
         Leg.ANSWER: ("fits_answer", weights.answer),
         Leg.ASSISTANT: ("by_assistant", -weights.assistant * (not question.asks_assistant)),
         Leg.QUESTION: ("asking", -weights.asking * pool.index.traits.has_speakers),
