@@ -90,13 +90,13 @@ async def build_context(
     order = [name for name in request.sections or _wanted(policy) if name in allowed]
     prompt = searched_by(without_recalled(request.prompt)).strip()
     embedded = Prompt(prompt, caller, ports) if prompt else None
+    characters = max(1, tokens * 4 // LINES_A_BUDGET)
     with embedded or nullcontext():
-        gatherer = Gatherer(request, caller, ports, embedded, now)
+        gatherer = Gatherer(request, caller, ports, embedded, now, most_characters=characters)
         gathered = await _gather(gatherer, frozenset(order), tokens)
     if gathered.insight is not None:
         gathered.insight = await present_one(gathered.insight, caller, ports, now)
-    characters = tokens * 4 // LINES_A_BUDGET
-    shown = Shown(caller, now, policy.zone, max(characters, 1))
+    shown = Shown(caller, now, policy.zone, characters)
 
     def made() -> tuple[str, list[ContextSection], int, int]:
         parts = _parts(gathered, shown, policy.context.working_memory_chars)

@@ -1,9 +1,9 @@
-"""The part of a long text that answers: it begins a little before the words of the prompt that stand there together."""
+"""The passages of a long text that answer: each begins a little before words of the prompt that stand together."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from memoryd.index.analysis import analyse_query
 from memoryd.model.conversation import CUT
@@ -12,6 +12,10 @@ __all__ = ["excerpt", "words_of_prompt"]
 
 BEFORE = 80  # characters that are shown before the place
 NEAR = 400  # characters within which words stand together
+PASSAGE = 240  # characters, for each of which there may be a passage
+MOST_PASSAGES = 4
+MARKS = MOST_PASSAGES * (len(CUT) + 2)  # characters between and around them
+SEEN = 0.25  # of its weight a word keeps that an earlier passage shows
 MOST_WORDS = 24  # of a prompt, that are looked for
 MOST_PLACES = 200  # of one word
 SHORT = 4  # letters of a stem below which a word must be just that: "a" begins too many
@@ -36,30 +40,86 @@ def _begins(stem: str) -> str:
 
 def excerpt(text: str, words: re.Pattern[str] | None, size: int) -> str:
     """
-    Return a text of at most `size` characters as it is, of a longer one what begins before the place that answers.
+    Return a text of at most `size` characters as it is, of a longer one the passages that answer, with "…" around them.
 
-    What begins there has at least about `size` characters: near the end it begins earlier.
-    A word counts the more the fewer places it has; the place is where most of that stands within NEAR characters.
+    A word of the prompt counts the more the fewer places it has. The first passage is where most of that stands within
+    NEAR characters, and is twice as long as others; each further one is where most stands that was not shown yet. What
+    they leave of `size` goes to the text that follows them.
     """
-    if len(text) <= size or words is None:
+    if len(text) <= size:
         return text
+    passages = _passages(text, words, max(1, size - MARKS))
+    shown = [text[start:end].strip() for start, end in passages]
+    before, after = CUT * (passages[0][0] > 0), CUT * (passages[-1][1] < len(text))
+    return f"{before}{f' {CUT} '.join(shown)}{after}"
+
+
+def _passages(text: str, words: re.Pattern[str] | None, size: int) -> list[tuple[int, int]]:
+    """Return where passages begin and end, in order, with text between any two: at least one."""
+    count = max(1, min(MOST_PASSAGES, size // PASSAGE))
+    length = size // (count + 1)
+    found, weights = _found(text, words)
+    chosen: list[tuple[int, int]] = []
+    while found and len(chosen) < count:
+        start = _word_before(text, _densest(found, weights) - BEFORE)
+        end = min(len(text), start + (length if chosen else 2 * length))
+        for word in {word for at, word in found if start <= at < end}:
+            weights[word] *= SEEN
+        found = [(at, word) for at, word in found if not start <= at < end]
+        chosen.append((start, end))
+    return _grown(chosen or [(0, 0)], len(text), size)
+
+
+def _found(text: str, words: re.Pattern[str] | None) -> tuple[list[tuple[int, int]], dict[int, float]]:
+    """Return where which words stand, in order, and what each word weighs."""
     places: dict[int, list[int]] = {}
-    for match in words.finditer(text):
+    for match in words.finditer(text) if words is not None else ():
         held = places.setdefault(match.lastindex or 0, [])
         if len(held) < MOST_PLACES:
             held.append(match.start())
-    found = sorted((at, 1 / len(held)) for held in places.values() for at in held)
-    best, first = 0.0, 0
+    found = sorted((at, word) for word, held in places.items() for at in held)
+    return found, {word: 1 / len(held) for word, held in places.items()}
+
+
+def _densest(found: Sequence[tuple[int, int]], weights: Mapping[int, float]) -> int:
+    """Return the first of the places after which most stands within NEAR characters."""
+    best, first = 0.0, found[0][0]
     last, total = 0, 0.0
-    for at, weight in found:
+    for at, word in found:
         while last < len(found) and found[last][0] < at + NEAR:
-            total += found[last][1]
+            total += weights[found[last][1]]
             last += 1
         if total > best + 1e-9:
             best, first = total, at
-        total -= weight
-    start = _word_before(text, min(first - BEFORE, len(text) - size + len(CUT)))
-    return text if start <= 0 else f"{CUT}{text[start:]}"
+        total -= weights[word]
+    return first
+
+
+def _grown(chosen: Sequence[tuple[int, int]], length: int, size: int) -> list[tuple[int, int]]:
+    """Return passages with as much of the text after them, then before them, as makes them `size` together."""
+    passages = _joined(chosen)
+    left = size - sum(end - start for start, end in passages)
+    for n, (start, end) in enumerate(passages):
+        until = passages[n + 1][0] if n + 1 < len(passages) else length
+        more = min(left, until - end)
+        passages[n], left = (start, end + more), left - more
+    passages = _joined(passages)
+    for n in reversed(range(len(passages))):
+        start, end = passages[n]
+        more = min(left, start - (passages[n - 1][1] if n else 0))
+        passages[n], left = (start - more, end), left - more
+    return _joined(passages)
+
+
+def _joined(passages: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return passages in order; those that meet are one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(passages):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def _word_before(text: str, at: int) -> int:

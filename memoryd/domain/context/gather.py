@@ -30,7 +30,7 @@ from memoryd.knowledge.learning.not_stated import PLAYED, ends_play, not_stated
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextRequest
-from memoryd.model.conversation import CUT, Role, Thread, WorkingMemory, message_key, place_of
+from memoryd.model.conversation import Role, Thread, WorkingMemory, message_key, place_of
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import STATEMENTS, Filter, Query
 from memoryd.model.recalled_text import without_recalled
@@ -41,9 +41,7 @@ from memoryd.turns import let_others
 __all__ = ["Gatherer", "Recalled"]
 
 MOST_PEOPLE = 20
-EXCERPTED = 1000  # characters of a message from which only the part that answers is shown
-MOST_OF_EXCERPT = limits.MAX_CONTENT_BYTES
-MOST_OF_MEMORY = 2000  # characters of a memory, likewise
+MEMORY_LINES = 2  # a memory is shown as far as so many messages
 REFLECTIONS = Filter(kinds=frozenset({Kind.REFLECTION}))
 _WORD = re.compile(r"\w+")
 PAGE, MOST_LEFT_OUT = 100, 1000  # messages that are looked at together, and beyond the recent ones
@@ -97,9 +95,21 @@ class Gatherer:
     """The searches and reads behind one context. The prompt is embedded once for all of them."""
 
     def __init__(
-        self, request: ContextRequest, caller: Caller, ports: Ports, embedded: Prompt | None, now: datetime
+        self,
+        request: ContextRequest,
+        caller: Caller,
+        ports: Ports,
+        embedded: Prompt | None,
+        now: datetime,
+        *,
+        most_characters: int,
     ) -> None:
-        """Without `embedded` there is no prompt, and nothing is searched."""
+        """
+        Without `embedded` there is no prompt, and nothing is searched.
+
+        Of a message at most so many characters are shown, of a memory MEMORY_LINES times as many.
+        """
+        self._most_characters = most_characters
         self.legs: dict[Leg, None] = {}
         self.newer: dict[str, Memory] = {}
         """By the id of a relevant memory: the newer statement that contests it."""
@@ -165,11 +175,9 @@ class Gatherer:
 
     def _excerpted(self, memory: Memory) -> Memory:
         """Return a memory, of a long one the part that answers."""
-        if len(memory.content) <= MOST_OF_MEMORY or self._embedded is None:
+        if self._embedded is None:
             return memory
-        text = excerpt(memory.content, self._words, MOST_OF_MEMORY)[: MOST_OF_MEMORY + len(CUT)]
-        ends = memory.content.endswith(text.removeprefix(CUT))
-        return replace(memory, content=text if ends else f"{text.rstrip()}{CUT}")
+        return replace(memory, content=excerpt(memory.content, self._words, MEMORY_LINES * self._most_characters))
 
     @cached_property
     def _words(self) -> re.Pattern[str] | None:
@@ -338,8 +346,8 @@ class Gatherer:
         return found
 
     async def _at_the_answer(self, kept: Sequence[Memory]) -> list[Memory]:
-        """Return messages, of long ones what begins a little before the place that answers; an index holds 8 KiB."""
-        long = [memory for memory in kept if len(memory.content) > EXCERPTED]
+        """Return messages, of long ones the passages that answer; an index holds 8 KiB."""
+        long = [memory for memory in kept if len(memory.content) > self._most_characters]
         if not long or self._embedded is None:
             return list(kept)
         words = self._words
@@ -351,9 +359,7 @@ class Gatherer:
 
         def shown(memory: Memory) -> Memory:
             text = whole.get((memory.owner, *place_of(memory.key)))
-            return (
-                memory if text is None else replace(memory, content=excerpt(text, words, EXCERPTED)[:MOST_OF_EXCERPT])
-            )
+            return memory if text is None else replace(memory, content=excerpt(text, words, self._most_characters))
 
         return await asyncio.to_thread(lambda: [shown(memory) for memory in kept])
 

@@ -133,7 +133,7 @@ class Line:
     @property
     def is_cut(self) -> bool:
         """Whether not all is shown of what was said."""
-        return self.body.endswith(CUT)
+        return CUT in self.body
 
     @property
     def text(self) -> str:
