@@ -313,8 +313,8 @@ def test_an_excerpt_shows_another_place_of_the_same_word():
 
 
 def test_a_passage_with_a_word_that_was_not_shown_comes_before_one_that_says_the_same_again():
-    again = f"The tram to Linz is late. {WALK * 30}"
-    shown = excerpt(f"{again}{again}The fare is nine euros. {WALK}", words_of_prompt(["late Linz tram fare"]), 600)
+    again = f"The blue tram goes to Linz. {WALK * 30}"
+    shown = excerpt(f"{again}{again}The fare is nine euros. {WALK}", words_of_prompt(["blue Linz tram fare"]), 600)
     assert "The fare is nine euros." in shown
 
 
