@@ -6,7 +6,7 @@ import re
 
 from memoryd.knowledge.language.sentence_ends import sentences_of
 
-__all__ = ["PLAYED", "begins_play", "ends_play", "not_stated"]
+__all__ = ["PLAYED", "QUOTED", "TASK", "begins_play", "ends_play", "not_stated"]
 
 MOST_CHARACTERS = 2000  # of a message that are looked at
 PLAYED, SUPPOSED, TASK, QUOTED = "role play", "supposed", "a text to work on", "quoted"

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 
 from memoryd.knowledge.language.sentence_ends import sentences_of
+from memoryd.knowledge.learning.not_stated import PLAYED, QUOTED, TASK, not_stated
+from memoryd.knowledge.learning.pasted import own_part
 
 __all__ = ["MOST_CHARACTERS", "own_sentences", "tidy"]
 
@@ -81,8 +83,8 @@ def own_sentences(text: str) -> list[str]:
     """Return the sentences of a message that its sender says for themselves, in order, as they are written."""
     if len(text) > MOST_CHARACTERS:
         return []
-    kept = tidy(text)
-    if _FICTION.search(kept):
+    kept = own_part(tidy(text))
+    if _FICTION.search(kept) or not_stated(kept) in {PLAYED, TASK, QUOTED}:
         return []
     kept = _FENCED.sub(_code, kept)
     kept = _QUOTE.sub(_short_quote, kept)

@@ -11,7 +11,9 @@ __all__ = ["PATTERNS", "Lines", "beginnings"]
 
 _HEADING = re.compile(r"\[([A-Z]+)\]")
 _CASED = "(?-i:"
-_SYNTAX = re.compile(r"\(\?[-a-z]*[:=!]|\(\?<[=!]|\\[a-zA-Z]|~(?:adverbs|start|style|kin|i)|\[[^\]]*\]")
+_SYNTAX = re.compile(
+    r"\(\?[-a-z]*[:=!]|\(\?<[=!]|\\[a-zA-Z]|~(?:adverbs|start|style|kin|wie|comment|como|come|hoe|i)|\[[^\]]*\]"
+)
 _ENDING = re.compile(r"\\w[+*][^ ()|\[\]?+*\\]")  # letters that stand at the end of a word
 _TORN = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,2}(?:[\[?]|\(\?:)[^ ]")  # a word of which too few letters are known
 _ESCAPE = re.compile(r"\\[a-zA-Z]")

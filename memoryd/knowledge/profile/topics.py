@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from memoryd.knowledge.learning.not_stated import not_stated
+from memoryd.knowledge.learning.pasted import own_part
 from memoryd.knowledge.profile.lexicon import PATTERNS, beginnings
 
 __all__ = [
@@ -90,7 +91,30 @@ CATEGORIES = frozenset(
 """Categories that say by themselves that a statement is of a profile, as people spell them."""
 _TOPIC_OF = {name: topic for topic, names in _CATEGORIES.items() for name in names.split()}
 _READ = [topic for topic in Topic if topic is not Topic.PERSONAL]
-_MAY_BE_ONCE = frozenset({Topic.INSTRUCTION, Topic.ADDRESS})
+_TO_ASSISTANT = frozenset({Topic.INSTRUCTION, Topic.ADDRESS})
+_SAYS = (
+    r"(?:said|says?|saying|wrote|writes|told|tells|asked|asks|reads|meint|meinte|sagte?|sagen|schrieb|schreibt|dijo"
+    r"|dice|decía|escribió|dit|disait|écrit|disse|detto|scritto|escreveu|diz|zei|zegt|schreef|napisał\w*|mówi"
+    r"|powiedział\w*|according to|laut|selon|según|secondo)"
+)
+# the words are another's: "the waiter said please …", "… is the title of her book", "my boss wants me to always …"
+_REPORTED = re.compile(
+    rf"\b{_SAYS}\b[^.!?]*$|\b(?:error|warning|note|sign|label|poster|motto|slogan|rule of the \w+)\s*:[^.!?]*$"
+    r"|\b(?:me|us|him|her|them|people|everyone|everybody|kids|children) to\s*$"
+    r"|\b(?:he|she|they|who|people|everyone|nobody)\s+$",
+    re.IGNORECASE,
+)
+_OF_SELF = re.compile(
+    r"\b(?:i|we|(?:the )?user|ich|je|yo|io|eu|ik)(?: have|['’]ve| had| just| always)* (?:said|say|told|tell|asked|ask"
+    r"|wrote|write)\b|\bmy (?:only |one |first )?(?:rule|wish|request|preference|instruction)s?\b",
+    re.IGNORECASE,
+)
+_REPORTED_AFTER = re.compile(
+    rf"^[^.!?]*[,\u2013\u2014-]\s*(?:\w+ ){{0,2}}{_SAYS}\b(?: \w+){{0,3}}[.!]?$|^[^.!?]*,\s*hat \w+[^.!?]* gesagt\b"
+    r"|^[^.!?]*\bis (?:the title|the name|the motto|the slogan|a quote|what \w+ (?:says|said))\b",
+    re.IGNORECASE,
+)
+_OPENING = "\"'\N{LEFT SINGLE QUOTATION MARK}\N{LEFT DOUBLE QUOTATION MARK}„«»\u2039\u203a「『〈《([{`*\uff02|>"
 _SENTENCE = re.compile(r"(?<=[.!;。！])\s+|\n+|(?<=[。！])")
 _ASKED_FOR = re.compile(
     r"(?:(?:could|can|would|will) you(?: please)?|please) (?:always|never|from now on|in (?:the )?future) "
@@ -101,6 +125,19 @@ _ASKED_FOR = re.compile(
 _NEXT = re.compile(
     r"[,;:\u2013\u2014\u3001\uff0c]|\s-\s"
     r"|\b(?:and|but|because|since|so|though|although|which|while|und|aber|weil|y|pero|porque|et|mais|car|e|ma|en|maar|want)\b",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"(?:(?:can|could|would|will) you(?! (?:please )?(?:remember|note|keep in mind|save|store|not forget)\b)"
+    r"|give me|find me|show me|make me|write|draft|compose|generate|create|suggest|recommend)\b",
+    re.IGNORECASE,
+)
+"""A wish for the assistant: what it names is of nobody."""
+_INVENTED = re.compile(
+    r"\b(?:(?:in|for|of) (?:my|our|the|this) (?:novel|story|screenplay|play|game|campaign|film|comic)"
+    r"|(?:dans|de) (?:mon|notre|le) (?:roman|histoire|jeu|livre|scénario)"
+    r"|in (?:meine[mr]|unsere[mr]) (?:roman|geschichte|spiel|buch)|en mi (?:novela|historia|juego|libro)"
+    r"|nel mio (?:romanzo|gioco|libro)|no meu (?:romance|jogo|livro)|in mijn (?:roman|verhaal|spel|boek))\b",
     re.IGNORECASE,
 )
 _IN_JEST = re.compile(
@@ -117,8 +154,9 @@ def standing_of(text: str) -> Standing | None:
     """Return the most important thing that a text says of somebody for good; None where there is nothing."""
     if len(text) > MOST_CHARACTERS:
         return None
+    text = own_part(text)
     found = [one for sentence in _SENTENCE.split(text) for one in _standings(sentence.strip())]
-    if not found or _IN_JEST.search(text) or not_stated(text):
+    if not found or _IN_JEST.search(text) or _INVENTED.search(text) or not_stated(text):
         return None
     first = min(found, key=lambda one: (not one.of_user, one.topic))
     return first._replace(is_mixed=len({one.topic for one in found}) > 1)
@@ -133,12 +171,23 @@ def _standings(sentence: str) -> list[Standing]:
     sentence = _without_what_ended(sentence)
     words = beginnings(sentence)
     found = []
-    for topic in _READ:
+    for topic in _TO_ASSISTANT if _ASKS.match(sentence) else _READ:
         match = PATTERNS[topic.name].search(sentence, words)
-        if match is None or (topic in _MAY_BE_ONCE and PATTERNS["ONCE"].search(sentence)):
+        if match is None or (topic in _TO_ASSISTANT and not _is_to_assistant(sentence, match)):
             continue
         found.append(Standing(topic, topic is Topic.INSTRUCTION or _is_of_user(sentence, match)))
     return found if found and not PATTERNS["FORMER"].search(sentence) else []
+
+
+def _is_to_assistant(sentence: str, match: re.Match[str]) -> bool:
+    """Whether something in a sentence is told to the assistant for good: not once, and not by another who is quoted."""
+    before = sentence[: match.start()]
+    if PATTERNS["ONCE"].search(sentence) or _REPORTED_AFTER.search(sentence[match.end() :]):
+        return False
+    if _OF_SELF.search(before):
+        return True
+    words = before.rstrip()
+    return not (_REPORTED.search(before) or (words[:-1].strip(_OPENING) and words[-1] in _OPENING))
 
 
 def _without_what_ended(sentence: str) -> str:
