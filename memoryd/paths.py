@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import shlex
 import stat
 from collections.abc import Mapping, Sequence
@@ -27,7 +29,6 @@ SOCKET_NAME = "admin.sock"
 SYSTEM_RUNTIME = Path("/run/memoryd")
 SYSTEM_CONFIG = Path("/etc/memoryd/memoryd.toml")
 OTHERS_MAY_WRITE = 0o022
-AS_THEY_LIKE = stat.S_IWOTH | stat.S_ISVTX  # of a folder: the first without the second, as /tmp has both
 
 
 class NoHomeError(Exception):
@@ -112,22 +113,65 @@ def owner_of(path: Path) -> str:
     return "root"
 
 
-def open_to_others(folder: Path) -> str:
-    """Return in words that other users may write in the folder of a database, or replace it; "" where they may not."""
+def open_to_others(folder: Path, user: int | None = None) -> str:
+    """
+    Return in words that others may write in the folder of a database, own it or replace it; "" where they may not.
+
+    Every folder and link on the way is looked at, as it is written and as it resolves. `user` is who runs the daemon,
+    by default this process's user. What is not there yet is not looked at, what is above it is.
+    """
+    me = os.geteuid() if user is None else user
     try:
-        state = folder.stat()
-        if state.st_mode & OTHERS_MAY_WRITE:
-            mode, quoted = f"mode {state.st_mode & 0o7777:o}", shlex.quote(str(folder))
-            return f"other users may write in {folder} ({mode}); run: chmod go-w {quoted}"
-        if os.geteuid() not in {0, state.st_uid}:
-            return f"{folder} belongs to {owner_of(folder / 'any')}, who may change it; take one of your own"
-        for above in folder.resolve().parents:
-            if above.stat().st_mode & AS_THEY_LIKE == stat.S_IWOTH:
-                quoted = shlex.quote(str(above))
-                return f"other users may write in {above}, and so replace {folder}; run: chmod o-w {quoted}"
+        safe = {0, me, folder.stat().st_uid} if me == 0 else {0, me}  # root looks at the folder of a service's user
     except OSError:
-        return ""  # it is not there yet, or nobody may look: opening it says so
+        safe = {0, me}
+    written, resolved = folder.absolute(), folder.resolve()
+    for path in dict.fromkeys((resolved, written, *resolved.parents, *written.parents)):
+        try:
+            state = path.lstat()
+        except OSError:
+            continue  # it is not there yet, or nobody may look: opening it says so
+        is_folder = path == resolved
+        if state.st_uid not in safe:
+            owner = _name_of(state.st_uid)
+            return (
+                f"{path} belongs to {owner}, who may change it; take one of your own"
+                if is_folder
+                else f"{path} belongs to {owner}, who may replace {folder}; take a folder of your own"
+            )
+        if stat.S_ISLNK(state.st_mode) or not _others_write(state, is_folder=is_folder):
+            continue
+        mode, quoted = f"mode {state.st_mode & 0o7777:o}", shlex.quote(str(path))
+        if is_folder:
+            return f"other users may write in {path} ({mode}); run: chmod go-w {quoted}"
+        return f"other users may write in {path} ({mode}), and so replace {folder}; run: chmod go-w {quoted}"
     return ""
+
+
+def _name_of(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
+
+
+def _others_write(state: os.stat_result, *, is_folder: bool) -> bool:
+    """Whether others may put something else in the place of a folder, or into it."""
+    if is_folder:
+        return bool(state.st_mode & OTHERS_MAY_WRITE)
+    if state.st_mode & stat.S_ISVTX:  # as /tmp: nobody replaces what another one owns
+        return False
+    if state.st_mode & stat.S_IWOTH:
+        return True
+    return bool(state.st_mode & stat.S_IWGRP) and not _is_of_one(state.st_gid)
+
+
+def _is_of_one(gid: int) -> bool:
+    """Whether a group is that of this user alone, as many systems give one to each."""
+    try:
+        return gid in {0, os.getegid()} and not grp.getgrgid(gid).gr_mem
+    except KeyError:
+        return False
 
 
 def config_file(env: Mapping[str, str]) -> Path | None:

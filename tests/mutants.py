@@ -121,7 +121,7 @@ MUTANTS = [
     ("memoryd/index/legs.py", "index.naming(question.speaker, count) & trusted", "index.naming(question.speaker, count)",
      "tests/test_ranking.py"),
     ("memoryd/index/traits.py", " & ~self._assistant.view(count)\n        return unsaid", "\n        return unsaid", "tests/test_ranking.py"),
-    ("memoryd/paths.py", "st_mode & AS_THEY_LIKE == stat.S_IWOTH", "st_mode & stat.S_IWOTH",
+    ("memoryd/paths.py", "    if state.st_mode & stat.S_ISVTX:", "    if False:",
      "tests/test_operator_comfort.py"),
     ("memoryd/domain/reading/relevance.py", "ranked.by_window[best] & (_known(ranked) == 1)", "ranked.by_window[best]",
      "tests/test_languages.py"),

@@ -114,6 +114,8 @@ def test_the_identity_comes_from_the_environment_and_the_options(memory, user):
     assert ("", f"chat-{user}") == (alone["user_id"], alone["chat_id"])
     assert "ours" in memory("list", "--no-user", "--chat", f"chat-{user}")[1]
     assert "neither user_id nor chat_id" in memory("list", "--no-user")[2]
+    early = "memory: options stand behind the command: memory COMMAND --no-user …; see memory --help\n"
+    assert (2, "", early) == memory("--no-user", "--chat", "c", "list")
     assert "not allowed with argument --no-user" in memory("list", "--no-user", "--user", "x")[2]
 
 

@@ -230,6 +230,14 @@ def test_whoami_tells_a_sandbox_what_it_is(world):
     assert (4, 1) == (wrong.returncode, len(wrong.stderr.splitlines()))
 
 
+def test_a_sandbox_cannot_leave_its_user_out(world):
+    env = {**os.environ, "MEMORY_ENDPOINT": socket_of(world.sandbox()), "MEMORY_USER_ID": "alice"}
+    words = [f"{os.path.dirname(sys.executable)}/memory", "list", "--no-user", "--chat", "c1"]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "--no-user is for the host's admin socket" in done.stderr
+
+
 def test_attenuating_in_a_sandbox_needs_nothing_but_the_client(world):
     narrow = attenuate(world.token(), Caveats(permissions=frozenset({Permission.SEARCH}), via="shared"))
     with world.client(world.shared, narrow) as caller:

@@ -17,7 +17,7 @@ import pytest
 from memory_cli.parser import parse_time
 from memory_client import Draft, InvalidArgument, MessageDraft
 
-from memoryd import paths
+from memoryd.paths import open_to_others
 from tests.builders import memory as stated
 from tests.support import BIN, PATIENCE_S, running
 
@@ -134,15 +134,35 @@ def test_a_data_directory_that_others_may_write_is_warned_of(folder):
     below = folder / "above" / "data"
     below.mkdir(parents=True, mode=0o700)
     below.parent.chmod(0o777)
-    assert f"write in {below.parent}, and so replace {below}" in admin("check", "--quiet", "--data-dir", below).stderr
+    said = admin("check", "--quiet", "--data-dir", below).stderr
+    assert f"write in {below.parent} (mode 777), and so replace {below}; run: chmod go-w {below.parent}" in said
+    assert "so replace" in admin("check", "--quiet", "--data-dir", below / "not" / "yet").stderr
+    link = below.parent / "link"
+    link.symlink_to(folder)
+    assert f"so replace {link}" in admin("check", "--quiet", "--data-dir", link).stderr
     below.parent.chmod(0o1777)  # as /tmp: nobody replaces what another one owns
     assert "other users" not in admin("check", "--quiet", "--data-dir", below).stderr
 
 
-def test_a_data_directory_of_another_user_is_warned_of(folder, monkeypatch):
-    assert not paths.open_to_others(folder)
-    monkeypatch.setattr(paths.os, "geteuid", lambda: folder.stat().st_uid + 1)
-    assert f"{folder} belongs to {folder.owner()}" in paths.open_to_others(folder)
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives folders to others")
+def test_a_data_directory_that_another_user_owns_or_may_replace_is_warned_of(folder):
+    above, data = folder / "above", folder / "above" / "data"
+    data.mkdir(parents=True, mode=0o700)
+    (folder / "link").symlink_to(data)
+    assert not open_to_others(data)
+    assert not open_to_others(folder / "link")
+    os.chown(folder / "link", 4_242, -1, follow_symlinks=False)
+    assert f"{folder}/link belongs to 4242, who may replace {folder}/link" in open_to_others(folder / "link")
+    os.chown(data, 4_242, -1)
+    assert not open_to_others(data)  # root looks at the folder of a service
+    assert f"{data} belongs to 4242, who may change it" in open_to_others(data, user=4_243)
+    os.chown(above, 4_244, -1)
+    assert f"{above} belongs to 4244, who may replace {data}" in open_to_others(data)
+    os.chown(above, 0, 4_242)
+    above.chmod(0o770)
+    assert f"write in {above} (mode 770), and so replace {data}" in open_to_others(data)
+    above.chmod(0o1770)
+    assert not open_to_others(data)
 
 
 def test_errors_are_json_where_json_is_asked_for(daemon, user):

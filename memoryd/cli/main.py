@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_cli.common import path_of
-from memory_cli.helpful_parser import Parser, WrongUsage, refuse_empty
+from memory_cli.helpful_parser import Parser, WrongUsage, refuse_early
 from memory_cli.output import as_json, error_json, size
 
 from memoryd import paths
@@ -214,7 +214,7 @@ def run(argv: Sequence[str]) -> int:
     """Run the command and return its exit code; what was refused is said in one line."""
     parser = make_parser()
     try:
-        refuse_empty(parser, argv)
+        refuse_early(parser, argv)
         args = parser.parse_args(argv)
     except WrongUsage as usage:
         return _tell(usage, EXIT_USAGE, in_json="--json" in argv, reason="WRONG_USAGE", program=usage.program)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-__all__ = ["Parser", "WrongUsage", "refuse_empty"]
+__all__ = ["Parser", "WrongUsage", "refuse_early"]
 
 
 class WrongUsage(Exception):
@@ -64,9 +64,16 @@ def _told(message: str) -> str:
     return f"there is no command {match['said']!r}{meant}"
 
 
-def refuse_empty(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
-    """End with an error if an option is given an empty value, as by a variable of the shell that is not set."""
+def refuse_early(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
+    """
+    End with an error if an option is given an empty value, as by a variable of the shell that is not set.
+
+    Also where an option stands before the command, so that its value would be taken for one.
+    """
     flags = _flags_of(parser)
+    of_all = {option for action in parser._actions for option in action.option_strings}  # noqa: SLF001  as above
+    if argv and argv[0].startswith("--") and argv[0] != "--" and argv[0] not in of_all:
+        parser.error(f"options stand behind the command: {parser.prog} COMMAND {argv[0]} …")
     for word, following in zip(argv, [*argv, "-"][1:], strict=True):
         if word == "--":
             return

@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from memory_cli.common import Declined, Partly, Usage, as_typed
-from memory_cli.helpful_parser import WrongUsage, refuse_empty
+from memory_cli.helpful_parser import WrongUsage, refuse_early
 from memory_cli.memories import add, confirm, context, correct, delete, get, list_memories, profile, search, undelete
 from memory_cli.output import as_json, error_json, moment, one_line, size
 from memory_cli.parser import make_parser
@@ -51,6 +51,9 @@ def _client(args: argparse.Namespace) -> Any:
     )
     identity = client.identity
     token = os.environ.get("MEMORY_TOKEN_FILE") or os.environ.get("MEMORY_TOKEN")
+    if args.no_user and (token or not is_admin(client.target)):
+        client.close()
+        raise Usage("--no-user is for the host's admin socket; here the daemon knows for whom you ask: memory whoami")
     if is_admin(client.target) and not identity.user_id and not token and not args.no_user:
         client = client.acting_for(user_id=_login(), chat_id=identity.chat_id, agent_id=identity.agent_id)
     return client
@@ -153,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     parser = make_parser(*words[:1])
     try:
-        refuse_empty(parser, words)
+        refuse_early(parser, words)
         args = parser.parse_args(words)
     except WrongUsage as usage:
         _tell(usage, in_json="--json" in words, code="INVALID_ARGUMENT", reason="WRONG_USAGE", program=usage.program)

@@ -94,7 +94,7 @@ def _common() -> Parser:
     who = common.add_argument_group("who asks")
     user = who.add_mutually_exclusive_group()
     user.add_argument("--user", metavar="ID", help="user id (default: $MEMORY_USER_ID)")
-    user.add_argument("--no-user", action="store_true", help="ask as the chat alone, for the host")
+    user.add_argument("--no-user", action="store_true", help="ask as the chat alone, without a user (host only)")
     who.add_argument("--chat", metavar="ID", help="chat id (default: $MEMORY_CHAT_ID)")
     who.add_argument("--agent", metavar="ID", help="agent id (default: $MEMORY_AGENT_ID, else 'default')")
     how = common.add_argument_group("how")

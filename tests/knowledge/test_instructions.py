@@ -162,7 +162,7 @@ def test_what_tells_the_assistant_how_to_answer_is_a_standing_instruction(text):
         ("User has two daughters, Maeve and Orla", Topic.HOUSEHOLD),
         ("I'm 58, living in Doncaster with the dog", Topic.HOME),
         ("I can't lift the lid", None),
-        ("Could you give me a vegan version of it", None),
+        ("Could you find me a halal butcher", None),
         ("In my novel I'm vegan", None),
         ("My gluten free bread recipe uses honey", None),
         ("Could you remember that I'm vegan", Topic.DIET),

@@ -46,7 +46,7 @@ _shtab_memory_defaults_added=0
 _shtab_memory_add_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -81,7 +81,7 @@ _shtab_memory_completion_defaults_added=0
 _shtab_memory_confirm_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -97,7 +97,7 @@ _shtab_memory_confirm_defaults_added=0
 _shtab_memory_context_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -123,7 +123,7 @@ _shtab_memory_context_defaults_added=0
 _shtab_memory_correct_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -139,7 +139,7 @@ _shtab_memory_correct_defaults_added=0
 _shtab_memory_delete_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -172,7 +172,7 @@ _shtab_memory_delete_defaults_added=0
 _shtab_memory_forget_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -191,7 +191,7 @@ _shtab_memory_forget_defaults_added=0
 _shtab_memory_get_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -206,7 +206,7 @@ _shtab_memory_get_defaults_added=0
 _shtab_memory_history_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -221,7 +221,7 @@ _shtab_memory_history_defaults_added=0
 _shtab_memory_list_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -246,7 +246,7 @@ _shtab_memory_list_defaults_added=0
 _shtab_memory_log_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -271,7 +271,7 @@ _shtab_memory_log_defaults_added=0
 _shtab_memory_people_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -287,7 +287,7 @@ _shtab_memory_people_defaults_added=0
 _shtab_memory_person_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -306,7 +306,7 @@ _shtab_memory_person_defaults_added=0
 _shtab_memory_profile_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -320,7 +320,7 @@ _shtab_memory_profile_defaults_added=0
 _shtab_memory_search_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -349,7 +349,7 @@ _shtab_memory_search_defaults_added=0
 _shtab_memory_stats_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -363,7 +363,7 @@ _shtab_memory_stats_defaults_added=0
 _shtab_memory_summary_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -381,7 +381,7 @@ _shtab_memory_summary_defaults_added=0
 _shtab_memory_threads_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -403,7 +403,7 @@ _shtab_memory_threads_defaults_added=0
 _shtab_memory_undelete_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -418,7 +418,7 @@ _shtab_memory_undelete_defaults_added=0
 _shtab_memory_whoami_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -432,7 +432,7 @@ _shtab_memory_whoami_defaults_added=0
 _shtab_memory_why_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
@@ -447,7 +447,7 @@ _shtab_memory_why_defaults_added=0
 _shtab_memory_working_memory_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--user[user id (default\: \$MEMORY_USER_ID)]:ID:"
-  "--no-user[ask as the chat alone, for the host]"
+  "--no-user[ask as the chat alone, without a user (host only)]"
   "--chat[chat id (default\: \$MEMORY_CHAT_ID)]:ID:"
   "--agent[agent id (default\: \$MEMORY_AGENT_ID, else \'default\')]:ID:"
   "--endpoint[unix\:\/\/\/path or host\:port (default\: \$MEMORY_ENDPOINT)]:ADDRESS:"
