@@ -228,7 +228,14 @@ def test_what_an_apostrophe_cuts_off_is_no_word_of_a_question():
     assert ["choos", "redi"] == analyse_query("Why didn't we choose Redis?")
     assert ["move", "take", "vitamin", "d"] == analyse_query("we’ve moved, and I’d take vitamin D")
     assert ["o", "brien"] == analyse_query("O'Brien's")
-    assert ["don"] == analyse_query("don't")  # of a word alone something is left
+    for alone in ("don't", "I don't", "Is it 'Don't'?"):
+        assert ["don"] == analyse_query(alone)  # of what would be left out as a whole something is left
+    for typed in "'’‘´ʼ＇":
+        assert ["pump"] == analyse_query(f"Didn{typed}t the pump?")
+        assert ["infiltr"] == analyse_query(f"l{typed}infiltration", is_english=False)
+    assert ["guus", "van", "veer"] == analyse_query("Guus van't Veer")
+    assert ["work", "サー", "ーバ", "バー"] == analyse_query("サーバーdidn't work")
+    assert ["bici"] == analyse_query("Dov'è la bici? Cos'è?", is_english=False)
     assert ["venait", "infiltr"] == analyse_query("D'où venait l’infiltration ?", is_english=False)
     assert ["anno", "vitamin", "d"] == analyse_query("dell'anno, la vitamine D", is_english=False)
 

@@ -40,12 +40,20 @@ _MARKS = "".join(chr(code) for code in range(0x300, 0xAC00) if unicodedata.categ
 _WORD = re.compile(rf"\w[\w{_MARKS}]*")
 _CJK = rf"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff{CLUSTERED}]"
 _CJK_RUN = re.compile(f"({_CJK}+)")
-_CONTRACTED = re.compile(r"\b(?:\w+n['’]t|(?<=\w)['’](?:m|re|ve|ll|d))\b", re.IGNORECASE)
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u00b4\u02bc\uff07\u2032", "'"))
+"""What people type for an apostrophe."""
+_CONTRACTED = re.compile(
+    r"(?<![a-z])(?:do|does|did|is|are|was|were|has|have|had|ca|could|wo|would|should|must|need|ai|might|sha)n't\b"
+    r"|(?<=[a-z])'(?:m|re|ve|ll|d)\b",
+    re.IGNORECASE,
+)
 """Of English: "didn't", "we've"."""
 _ELIDED = re.compile(
-    r"\b(?:[cdjlmnst]|qu|(?:jus|lors|puis|quoi)qu|(?:de|ne|a|da|su|que)ll|un|quest)['’](?=\w)", re.IGNORECASE
+    r"\b(?:[bcdjlmnst]|qu|(?:jus|lors|puis|quoi|quel|pres)qu|(?:de|ne|a|da|su|que|co)ll|un|quest|cos|dov|com|quand|anch)"
+    r"'(?=\w)",
+    re.IGNORECASE,
 )
-"""Of French and Italian: "l'infiltration", "dell'anno"."""
+"""Of French and Italian: "l'infiltration", "dell'anno", "cos'è"."""
 LONE = 3  # characters of a run that is all of a query, and so no grammar: a name such as はな
 _CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*")
 
@@ -104,8 +112,13 @@ def analyse_query(text: str, *, is_english: bool = True) -> list[str]:
 
     Of a query that is not English what other languages in Latin letters have for grammar is left out too.
     """
+    text = text.translate(_APOSTROPHES)
     asked = (_CONTRACTED if is_english else _ELIDED).sub(" ", text)
-    words, runs = _words(asked if _WORD.search(asked) else text)
+    return _terms_asked(asked, is_english=is_english) or _terms_asked(text, is_english=is_english)
+
+
+def _terms_asked(text: str, *, is_english: bool) -> list[str]:
+    words, runs = _words(text)
     if not text.isascii() or not is_english:
         words = [word for word in words if not is_function_word(word, in_latin=not is_english)]
     terms = stem_by_script(words)
