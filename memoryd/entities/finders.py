@@ -26,6 +26,7 @@ from memoryd.entities.persons import (
     begins_foreign,
     is_date,
     is_subject,
+    is_when,
     persons_in,
     seems_person,
 )  # fmt: skip
@@ -173,7 +174,7 @@ class RegexFinder:
                     continue
                 kind = _type(text, name)
                 found.append(Find(name.start, name.end, written, Form.NAME, kind, GUESSED))
-        return found
+        return [one for one in found if one.form is not Form.NAME or not is_when(text, one.start, one.end)]
 
     @staticmethod
     def _addresses(text: str, found: list[Find]) -> None:

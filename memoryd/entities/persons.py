@@ -123,6 +123,7 @@ _AT = re.compile(
     r"(?:in|to|at|from|near|around|via|through|into) $",
     re.IGNORECASE,
 )
+_WHEN = re.compile(r"\b(?:in|on|since|until|till|during|last|next|this|every|each|early|late|mid)[ -]$", re.IGNORECASE)
 _NO_MORE = re.compile(r"(?: \d|[.!?]|$)")
 _FIRST_LETTERS = re.compile(r"[^\W\d_]+")
 
@@ -203,6 +204,11 @@ def are_person(text: str, start: int, end: int) -> bool:
 def is_date(lower: str, text: str, end: int) -> bool:
     """Whether a month that is a name too is the month: "I called my dad June 5th"."""
     return lower in MONTH_NAMES and _NO_MORE.match(text, end) is not None
+
+
+def is_when(text: str, start: int, end: int) -> bool:
+    """Whether a month or day that may be a name too says when: "I moved in April with my wife"."""
+    return text[start:end].lower() in DAYS and _WHEN.search(text, max(0, start - 12), start) is not None
 
 
 def is_named_here(text: str, start: int, end: int) -> bool:

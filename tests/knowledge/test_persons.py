@@ -153,6 +153,8 @@ def test_what_a_sandbox_calls_a_person_makes_none_of_what_the_host_writes():
     [
         "I called my mother Sunday", "my brother Tuesday is busy", "I saw my dad June 5th", "I live in Florence",
         "I moved to Austin", "We flew to Sydney yesterday", "My sister Where sings", "My boss What shouts",
+        "I moved to Porto in January with my wife", "We moved to Bonn in April with my husband",
+        "I started school in August with my friend", "Since June my mother sings", "Last May my aunt came",
     ],
 )  # fmt: skip
 def test_no_day_and_no_place_is_a_person(text):
