@@ -18,6 +18,7 @@ _SIGN_OFF = (
     r"|abraços?|cumprimentos)"
 )
 _FILE = r"[\w./-]+\.(?:md|txt|rst|py|js|ts|json|ya?ml|toml|ini|cfg|csv|log|html?|xml|sql|sh|eml|docx?|pdf)"
+_NAME = r"(?:[\w.'-]{1,30}|(?-i:[A-Z][\w.'-]{0,20})(?: (?-i:[A-Z][\w.'-]{0,20})){1,2})"
 _TIME = r"\d{1,2}(?::\d\d(?::\d\d)?(?: ?[ap]\.?m\.?)?|[.h]\d\d ?[ap]\.?m\.?)"
 
 # each stands at the beginning of a line, and what follows it is another's
@@ -32,8 +33,8 @@ _BEGINS = re.compile(
     r"|[^\n:]{1,60}\b(?:wrote|writes|posted|commented|replied|schrieb|schreibt|a écrit|escribió|schreef|ha scritto"
     r"|escreveu)[ \t]?:"
     rf"|\[?{_TIME}\]?[ \t][^\n:]{{1,40}}:"  # a line of a chat: a time and a name
-    rf"|[\w.' -]{{1,40}}[ \t]*[(\[•·,–-][ \t]*(?:{_TIME}|\d+ ?[smhdw]|yesterday|today)\b[^\n]{{0,12}}$"
-    rf"|[\w.' -]{{1,30}}[ \t]{_TIME}[ \t]*$"
+    rf"|{_NAME}[ \t]*[(\[•·,–-][ \t]*(?:{_TIME}|\d+ ?[smhdw]|yesterday|today)\b[^\n]{{0,12}}\n"
+    rf"|{_NAME}[ \t]{_TIME}[ \t]*\n"
     rf"|{_FILE}[ \t]*:?[ \t]*$"
     r"|(?:an? |the |my |this )?(?:new )?(?:e-?mail|mail|message|letter|note|text|post|tweet|voicemail|comment) from"
     r" [^\n]{1,60}$"
@@ -67,7 +68,7 @@ _THIS = (
 _POLITE = r"(?:(?:please|pls|can you|could you|would you|hey|hi|ok(?:ay)?|now|bitte|kannst du|just)[, ]+)*"
 _ANOTHER = (
     r"(?:sent|forwarded|showed|wrote|say|texted|e-?mailed|messaged|gave|posted|said|says|told|tells|states|prints?|printed"
-    r"|returns?|returned|got|received|found)"
+    r"|returns?|returned|received|found)"
 )
 _TO_ME = (
     r"(?:[ \t,]+(?:to me|for me|please|pls|thanks|out loud|aloud|into \w+|to \w+|in \w+|yesterday|today|earlier|once))*"
@@ -77,7 +78,7 @@ _END = r"[ \t]*(?:[.!?:]+|\n|$)"
 _ANNOUNCES = re.compile(
     r"(?:^|(?<=[.!?\n]))[ \t]*(?:"
     rf"{_POLITE}{_TASKS}\b[^.!?:\n]{{0,30}}[ \t]{_THIS}{_TO_ME}"
-    r"|(?:so[, ]+|and )?(?:look|guess|see|read|check out) what\b[^.!?:\n]{1,60}"
+    r"|(?:so[, ]+|and )?(?:look|see|read|check out) what\b[^.!?:\n]{1,60}"
     rf"|what do you (?:think|make) (?:of|about) {_THIS}{_TO_ME}"
     rf"|[^.!?:\n]{{1,60}}\b{_ANOTHER}\b[^.!?:\n]{{0,40}}[ \t]{_THIS}{_TO_ME}"
     r"|(?:the )?(?:quote|joke|saying|poem|song|proverb|lyrics?|wisdom|text|message|mail) of the (?:day|week)"
