@@ -36,6 +36,12 @@ PAIRS = [
     ("The entry point is src/main.py", "The entry point is app/main.py"),
     ("Node version is v18.2.0", "Node version is v20.1.0"),
     ("The schema is stored in db/schema.sql", "The schema is stored in sql/schema.sql"),
+    ("Team standup is at 9:15", "Team standup is at 10:00"),
+    ("The shop opens at 9 am", "The shop opens at 8 am"),
+    ("Kickoff is at 3pm", "Kickoff is at 4pm"),
+    ("Standup starts at 9", "Standup starts at 10"),
+    ("My phone number ends in 318", "My phone number ends in 774"),
+    ("My phone number ends in 318", "My new phone number ends in 774"),
 ]
 SAME = [
     ("The API base URL is https://api.example.com/v1", "The API base URL is https://api.example.com/v1/"),
@@ -60,6 +66,13 @@ APART = [
     ("Anna works on api.py", "Anna works on cli.py"),
     ("The api test is flaky", "The api test is slow"),
     ("We drove 300 km", "We drove 500 km"),
+    ("Standup is at 9:15 on Monday", "Standup is at 10:00 on Friday"),
+    ("The bus leaves at 9:15", "The bus leaves at 10:15"),
+    ("Anna called at 9", "Anna called at 10"),
+    ("Team standup is at 9 am", "Team standup is at 9:00"),
+    ("Lunch is at noon", "Lunch is at 12"),
+    ("Another standup is at 9:15", "Another standup is at 10:00"),
+    ("The film ends in tears", "The film ends in 5"),
     ("The tests are green", "The tests are fast"),
 ]
 FRAMES = [

@@ -1,5 +1,5 @@
 """
-Values of programmers: addresses, paths, hosts, versions, ports, and what a thing runs on.
+Values of programmers: addresses, paths, hosts, versions, ports, and what a thing runs on; hours and codes too.
 
 Two statements with the same words but for one value in the same place. Other rules read words; of `api.v1.acme.com` and
 `/var/log/app` they see names or nothing. Another value is a doubt, as two services may have one each; the same value
@@ -52,6 +52,12 @@ _VERSIONED = re.compile(
     r"|targets?|requires?|needs?)(?: [\w.+#-]+){0,2}$|\b(?:version|release|tag|port)(?: (?:is|number|no\.?))*$"
 )
 """Before a version or a place, which one has once: "we run Postgres 14", "we deploy to eu-west-1"."""
+_HOUR = re.compile(r"(?:\d{1,2}(?:[:.]\d\d)?(?: ?[ap]\.?m)?(?: o'clock)?|noon|midnight)")
+_AT_HOUR = re.compile(
+    r"\b(?:is|is now|starts|begins|opens|closes|kicks off|takes place)(?: every day| daily)? (?:at|from)$"
+)
+_DIGITS = re.compile(r"\d[\d -]*")
+_ENDS_IN = re.compile(r"\b(?:ends?|begins?|starts?) (?:in|with|on)(?: the digits)?$")
 _MANY = re.compile(r"\b(?:also|another|second|other|backup|secondary|too|as well)\b")
 _OTHER = Finding(Relation.DOUBTFUL, "technical_value", "it names another value in the same place")
 _SAME = Finding(Relation.SAME, "technical_value", "it names the same value, written otherwise")
@@ -60,6 +66,8 @@ _SAME = Finding(Relation.SAME, "technical_value", "it names the same value, writ
 def by_technical_values(new: str, old: str) -> Finding:
     """Return a doubt where two statements differ in one value of a programmer's, SAME where that is the same one."""
     ours, theirs = _words(new), _words(old)
+    if ("new" in ours) != ("new" in theirs):  # "my new number ends in 774" is of the same number
+        ours, theirs = ([word for word in words if word != "new"] for words in (ours, theirs))
     if not ours or not theirs or max(len(ours), len(theirs)) > MOST_WORDS:
         return APART
     if ours == theirs:
@@ -77,6 +85,8 @@ def _decided(before: list[str], mine: list[str], other: list[str], *, ends: bool
     """Return what two values in one place decide; whether they end their statements."""
     are_technical = _is_technical(mine) and _is_technical(other)
     frame = " ".join(before)
+    if ends and _is_another_figure(frame, " ".join(mine), " ".join(other)):
+        return _OTHER
     if frame.endswith((" uses", " use")):  # of many things that are used another one says nothing
         are_technical = all(map(_TECHNICAL.fullmatch, (*mine, *other)))
     if are_technical and _plain(mine) == _plain(other):
@@ -89,9 +99,26 @@ def _decided(before: list[str], mine: list[str], other: list[str], *, ends: bool
     return _OTHER if ends and (is_one or is_named) else APART
 
 
+def _is_another_figure(frame: str, mine: str, other: str) -> bool:
+    """Whether two statements that begin alike end in other hours, or in other last digits of one number."""
+    if _AT_HOUR.search(frame) and _HOUR.fullmatch(mine) and _HOUR.fullmatch(other):
+        return _minutes(mine) != _minutes(other)
+    return bool(_ENDS_IN.search(frame) and _DIGITS.fullmatch(mine) and _DIGITS.fullmatch(other))
+
+
+def _minutes(hour: str) -> int:
+    """Return the minutes after midnight of an hour as it is written."""
+    if hour in {"noon", "midnight"}:
+        return 720 * (hour == "noon")
+    figures = [int(figure) for figure in re.findall(r"\d+", hour)]
+    past = figures[0] % 12 + 12 * ("p" in hour) if re.search("[ap]", hour.removesuffix(" o'clock")) else figures[0]
+    return 60 * past + (figures[1] if len(figures) > 1 else 0)
+
+
 def _words(text: str) -> list[str]:
     """Return the words of a text in small letters, without the marks around them."""
     text = re.sub(r"[’']s\b", "", text.strip()).replace(": ", " is ", 1)
+    text = re.sub(r"(?<=\d) ([ap]\.?m)\b", r"\1", text, flags=re.IGNORECASE)
     words = (word.strip(_WRAPPED).rstrip(".,;!?").strip(_WRAPPED).lower() for word in text.split())
     return [word for word in words if word]
 
