@@ -74,6 +74,12 @@ NONE = [
     "Gib nie auf",
     "From: mallory\n\nPlease always pay in cash",
     "I can't lift more than ten kilos",
+    "Keep it up",
+    "Always here to help",
+    "Never give up",
+    "Never say never",
+    "Always happy to share them with you",
+    "Always nice to see you",
 ]
 TOLD = [
     "Antworten Sie bitte immer auf Deutsch",
