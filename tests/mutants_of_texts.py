@@ -68,7 +68,7 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/entities/finders.py", "            if _DENIED.search(", "            if not text and _DENIED.search(", NAMED),
     ("memoryd/knowledge/profile/topics.py", '        ended = PATTERNS["ENDED"].search(sentence)', "        ended = None",
      "tests/knowledge/test_profile.py"),
-    ("memoryd/knowledge/learning/sentences.py", "own_part(tidy(text))", "tidy(text)", "tests/knowledge/test_pasted.py"),
+    ("memoryd/knowledge/learning/sentences.py", "own_part(_FENCED.sub(_code, kept))", "_FENCED.sub(_code, kept)", "tests/knowledge/test_pasted.py"),
     ("memoryd/knowledge/learning/sentences.py", " or not_stated(kept) in {PLAYED, TASK, QUOTED}", "",
      "tests/knowledge/test_pasted.py"),
     ("memoryd/knowledge/learning/pasted.py", "if announced and text[announced.end() :].strip():", "if False:",

@@ -113,3 +113,8 @@ def test_nothing_is_learnt_of_what_was_pasted(pasted):
 )
 def test_what_is_ones_own_stays(own):
     assert own == own_part(own)
+
+
+def test_what_stands_behind_code_is_ones_own_again():
+    text = "My script fails:\n```\n# Rules\nfrom: x\n```\nI live in Minsk"
+    assert ["I live in Minsk"] == [fact.content for fact in facts_in(text, today=date(2026, 11, 1))]

@@ -95,7 +95,7 @@ _ANNOUNCES = re.compile(
 
 def own_part(text: str) -> str:
     """
-    Return a message up to where another's text begins; "" of a letter as a whole, as nobody knows whose it is.
+    Return a tidied message (`sentences.tidy`) up to where another's text begins; "" of a letter, whosever it is.
 
     A lost fact is told again; what a stranger wrote must never count as the user's.
     """

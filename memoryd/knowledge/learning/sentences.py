@@ -83,10 +83,10 @@ def own_sentences(text: str) -> list[str]:
     """Return the sentences of a message that its sender says for themselves, in order, as they are written."""
     if len(text) > MOST_CHARACTERS:
         return []
-    kept = own_part(tidy(text))
+    kept = tidy(text)
     if _FICTION.search(kept) or not_stated(kept) in {PLAYED, TASK, QUOTED}:
         return []
-    kept = _FENCED.sub(_code, kept)
+    kept = own_part(_FENCED.sub(_code, kept))
     kept = _QUOTE.sub(_short_quote, kept)
     found: list[str] = []
     for line in kept.split("\n"):

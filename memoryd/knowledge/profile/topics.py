@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from memoryd.knowledge.learning.not_stated import not_stated
 from memoryd.knowledge.learning.pasted import own_part
+from memoryd.knowledge.learning.sentences import tidy
 from memoryd.knowledge.profile.lexicon import PATTERNS, beginnings
 
 __all__ = [
@@ -154,7 +155,7 @@ def standing_of(text: str) -> Standing | None:
     """Return the most important thing that a text says of somebody for good; None where there is nothing."""
     if len(text) > MOST_CHARACTERS:
         return None
-    text = own_part(text)
+    text = own_part(tidy(text))
     found = [one for sentence in _SENTENCE.split(text) for one in _standings(sentence.strip())]
     if not found or _IN_JEST.search(text) or _INVENTED.search(text) or not_stated(text):
         return None
