@@ -105,9 +105,7 @@ def owner_of(path: Path) -> str:
     """Return who owns the first directory above a path that can be looked at, by name or number."""
     for folder in path.parents:
         try:
-            return folder.owner()
-        except KeyError:
-            return str(folder.stat().st_uid)
+            return _name_of(folder.stat().st_uid)
         except OSError:
             continue
     return "root"

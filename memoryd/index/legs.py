@@ -287,7 +287,7 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
         mask &= index.columns.trusts.view(count) >= question.least_trust
     # of higher trust than a sandbox's: what is not must not change how they are found
     trusted = index.columns.trusted(count)
-    lexical, held = index.postings.score_and_held(question.terms, stats, count)
+    lexical, held = index.postings.score(question.terms, stats, count)
     is_read = mask.copy()
     if question.also is not None and question.also[0] == id(index):
         is_read[question.also[1]] = True

@@ -289,18 +289,15 @@ class Postings:
             known = self._kept_norms = (key, lengths * np.float32(K1 * b / mean_length) + np.float32(K1 * (1 - b)))
         return known[1]
 
-    def score(self, terms: Sequence[str], stats: CorpusStats, count: int) -> NDArray[np.float32]:
-        """
-        Return BM25 of the first count documents over the idf mass of the query: shape (count,), each in 0–1.
-
-        A text that holds every term of the query often comes near 1; one that holds none is 0.
-        """
-        return self.score_and_held(terms, stats, count)[0]
-
-    def score_and_held(
+    def score(
         self, terms: Sequence[str], stats: CorpusStats, count: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the scores of `score`, and the share of the query, by idf, that each document holds: of one shape."""
+        """
+        Return BM25 of the first count documents, and the share of the query that each holds: shapes (count,), in 0–1.
+
+        Both over the idf mass of the query. A text that holds every term of it has a share of 1, and often a score near
+        1; one that holds none has 0.
+        """
         scores, held = np.zeros(count, dtype=np.float32), np.zeros(count, dtype=np.float32)
         mass = stats.mass
         if not mass:

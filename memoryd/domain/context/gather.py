@@ -174,7 +174,7 @@ class Gatherer:
         return [self._excerpted(hit.memory) for hit in hits]
 
     def _excerpted(self, memory: Memory) -> Memory:
-        """Return a memory, of a long one the part that answers."""
+        """Return a memory, of a long one the passages that answer."""
         if self._embedded is None:
             return memory
         return replace(memory, content=excerpt(memory.content, self._words, MEMORY_LINES * self._most_characters))

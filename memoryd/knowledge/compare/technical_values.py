@@ -111,7 +111,7 @@ def _minutes(hour: str) -> int:
     if hour in {"noon", "midnight"}:
         return 720 * (hour == "noon")
     figures = [int(figure) for figure in re.findall(r"\d+", hour)]
-    past = figures[0] % 12 + 12 * ("p" in hour) if re.search("[ap]", hour.removesuffix(" o'clock")) else figures[0]
+    past = figures[0] % 12 + 12 * ("p" in hour) if re.search("[ap]", hour) else figures[0]
     return 60 * past + (figures[1] if len(figures) > 1 else 0)
 
 

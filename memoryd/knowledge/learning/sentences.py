@@ -22,12 +22,12 @@ _SPACES = re.compile(r"[^\S\n]+")
 _RUN = re.compile(r"([^\w\s])\1{3,}")
 _FENCED = re.compile(r"```.*?(?:```|$)|~~~.*?(?:~~~|$)|`[^`\n]{1,200}`", re.DOTALL)
 _QUOTED_LINE = re.compile(
-    r"^\s*(?:>|\||[-=*_]{3,}|#{1,6} |(?:from|to|subject|date|sent|cc|re|fwd|author|source|user|assistant|role"
+    r"^\s*(?:>|\||[-=*_]{3,}|(?:author|source|user|assistant|role"
     r"|patient|complaint|scene|setting|player|system|tool"
     r"|human|ai|bot|customer|agent|output|result|stdout|stderr|log|error|warn(?:ing)?|info|debug|traceback|title"
     r"|body|name|char(?:acter)?|(?:my|our|the) [a-z][\w' -]{2,30})\s*:(?!\d)|\[\w[^\]]{0,40}\]"
     r"|\d{4}-\d\d-\d\d[ t]\d\d:\d\d|[{}<$\\]|at \w+\.|import |def "
-    r"|class |select |sudo |\w+\s*=\s*\S|on .{4,60} wrote:)",
+    r"|class |select |sudo |\w+\s*=\s*\S)",
     re.IGNORECASE,
 )
 _QUOTE = re.compile(r"[\"“«„][^\"“”«»„]{1,400}[\"”»“]|(?<!\w)['‘](?:[^'‘’\n]|(?<=\w)['’](?=\w)){12,400}['’](?!\w)")
