@@ -14,12 +14,14 @@ import duckdb
 import pytest
 from memory_client import MessageDraft
 
-from memoryd.model.change import ChangeSet
+from memoryd.model.change import ChangeSet, ConversationChange
+from memoryd.model.conversation import WorkingMemory
 from memoryd.model.grant import GrantUsage
 from memoryd.model.query import Filter
-from memoryd.model.scope import Scope
+from memoryd.model.scope import Owner, Scope
+from memoryd.store.conversations import thread_name
 from memoryd.store.duckdb import StoreRefused, rows
-from memoryd.store.duckdb.migrations import MIGRATIONS
+from memoryd.store.duckdb.migrations import MIGRATIONS, authors_of_texts
 from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
 from tests.builders import (
     ALICE,
@@ -284,6 +286,23 @@ async def test_what_came_through_grants_is_counted_in_a_database_that_did_not_co
     finally:
         await store.close()
     assert (folder / "memory.duckdb.before-schema-5").exists()
+
+
+async def test_a_working_memory_of_an_older_store_has_no_author(folder):
+    team = Owner("default", TEAM)
+    before = MIGRATIONS[: MIGRATIONS.index(authors_of_texts)]
+    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
+    row = [thread_name(team, ""), "default", None, "team", "the plan", rows.naive(NOW), "host", ""]
+    opened.connection.execute("INSERT INTO working_memories VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    opened.close()
+    store = open_duckdb(folder)
+    try:
+        assert WorkingMemory("the plan", NOW) == await store.working_memory(team)
+        renewed = WorkingMemory("new", NOW, author="ann")
+        await store.commit(ChangeSet(conversation=ConversationChange(team, working_memory=renewed)))
+        assert renewed == await store.working_memory(team)
+    finally:
+        await store.close()
 
 
 async def test_what_came_through_grants_of_many_owners_outlives_a_restart(folder):

@@ -193,7 +193,8 @@ def summary(identity: Identity, key: Key) -> Call[Summary]:
 
     def parse(answer: Any) -> Summary:
         time = time_from_pb(answer, "summary_time")
-        return Summary(answer.summary, answer.summary_seq, time, TRUST.from_pb(answer.trust), answer.summary_by)
+        trust = TRUST.from_pb(answer.trust)
+        return Summary(answer.summary, answer.summary_seq, time, trust, answer.summary_by, answer.author)
 
     return _call("GetSummary", request, pb.GetSummaryResponse, parse)
 

@@ -110,7 +110,8 @@ async def _noted(thread: Thread, new: Thread, read: Sequence[Message], ports: Po
             return known, (), False
         changed = replace(
             known, summary=new.summary, summary_seq=new.summary_seq, summary_time=new.summary_time,
-            summary_trust=new.summary_trust, summary_by=new.summary_by, summary_grant_id="",
+            summary_trust=new.summary_trust, summary_by=new.summary_by, summary_author="",
+            summary_grant_id="",
         )  # fmt: skip
         return changed, (), True
 

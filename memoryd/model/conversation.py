@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
-from typing import NamedTuple
+from datetime import datetime
 
 from memoryd.errors import InvalidArgument
 from memoryd.model import limits
+from memoryd.model.grant import GrantText
 from memoryd.model.memory import Kind, Memory, Source
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.recalled_text import without_recalled
@@ -20,7 +20,6 @@ from memoryd.model.validation import check_id, check_text
 __all__ = [
     "SOURCES",
     "FirstSaid",
-    "GrantText",
     "Message",
     "Role",
     "Session",
@@ -39,16 +38,6 @@ __all__ = [
 _OWN = {"internal": True}  # a field that the daemon keeps for itself
 CUT = "…"
 MOST_IN_PLACE = 256  # messages of a thread that an index forgets one by one
-
-
-class GrantText(NamedTuple):
-    """A text that came through a grant, as it counts to the quota."""
-
-    grant_id: str
-    day: date
-    """When it was set (UTC)."""
-    size: int
-    """Bytes of UTF-8."""
 
 
 class Role(OpenEnum):
@@ -268,6 +257,10 @@ class Thread(ShortRepr):
     """The highest of its messages: with less it is not erased."""
     summary_trust: Trust = Trust.HOST
     working_memory_trust: Trust = Trust.HOST
+    summary_author: str = ""
+    """Whose call set the summary of a chat's thread."""
+    working_memory_author: str = ""
+    """Whose call set the working memory of a chat's thread."""
     summary_grant_id: str = field(default="", metadata=_OWN)
     """Through which grant its summary was set, to whose quota it counts."""
     working_memory_grant_id: str = field(default="", metadata=_OWN)
@@ -384,13 +377,15 @@ class Session(ShortRepr):
 
 @dataclass(frozen=True, slots=True)
 class WorkingMemory:
-    """The small text that an agent rewrites as it goes: one for each user, one for each thread."""
+    """The small text that an agent rewrites as it goes: one for each user, chat and thread."""
 
     text: str = ""
     update_time: datetime | None = None
     trust: Trust = Trust.HOST
     grant_id: str = field(default="", metadata=_OWN)
     """Through which grant it was set, to whose quota it counts."""
+    author: str = ""
+    """Whose call set it, where it is a chat's; empty: not known, or it is the user's own."""
 
     @property
     def texts(self) -> tuple[GrantText, ...]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
+from typing import NamedTuple
 
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.model import limits
@@ -21,6 +22,7 @@ __all__ = [
     "Grant",
     "GrantSpec",
     "GrantStatus",
+    "GrantText",
     "GrantUsage",
     "Permission",
     "Quota",
@@ -91,6 +93,16 @@ class Door(OpenEnum):
     """A Unix socket for many, each with a token."""
     TCP = "tcp"
     """TLS, each caller with a token."""
+
+
+class GrantText(NamedTuple):
+    """A text that came through a grant, as it counts to the quota."""
+
+    grant_id: str
+    day: date
+    """When it was set (UTC)."""
+    size: int
+    """Bytes of UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

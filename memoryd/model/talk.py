@@ -105,6 +105,8 @@ class Summary:
     trust: Trust = Trust.HOST
     summary_by: str = ""
     """Who wrote it: a model, "rules" for an extract; empty: it was set by call."""
+    author: str = ""
+    """Whose call set it, where the thread is a chat's."""
 
 
 @dataclass(frozen=True, slots=True)

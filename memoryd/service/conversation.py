@@ -152,6 +152,7 @@ class ConversationService:
             summary_seq=held.summary_seq,
             trust=TRUST.to_pb(held.trust),
             summary_by=held.summary_by,
+            author=held.author,
         )
         set_time(response, "summary_time", held.summary_time)
         return response
@@ -203,7 +204,7 @@ def _readable(thread: Thread, call: Call) -> Thread:
     """Return a thread as the caller may read it: its texts are for those who may read messages."""
     if Permission.READ_MESSAGES in call.session.permissions:
         return thread
-    return replace(thread, summary="", working_memory="")
+    return replace(thread, summary="", summary_author="", working_memory="", working_memory_author="")
 
 
 def _key(request: Any) -> ThreadKey:

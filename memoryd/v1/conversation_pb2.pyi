@@ -230,6 +230,8 @@ class Thread(google.protobuf.message.Message):
     WORKING_MEMORY_TRUST_FIELD_NUMBER: builtins.int
     TRUST_FIELD_NUMBER: builtins.int
     SUMMARY_BY_FIELD_NUMBER: builtins.int
+    SUMMARY_AUTHOR_FIELD_NUMBER: builtins.int
+    WORKING_MEMORY_AUTHOR_FIELD_NUMBER: builtins.int
     id: builtins.str
     """The caller's own key, for example "telegram:42:7"; unique within agent and scope."""
     agent_id: builtins.str
@@ -258,6 +260,10 @@ class Thread(google.protobuf.message.Message):
     """The highest trust of its messages: with less it is not erased. Output only."""
     summary_by: builtins.str
     """Who wrote the summary: a model by its name, or "rules" for an extract. Empty: it was set by call. Output only."""
+    summary_author: builtins.str
+    """Whose call set the summary, where the thread is a chat's. Empty: not known, or the daemon wrote it. Output only."""
+    working_memory_author: builtins.str
+    """Whose call set the working memory, where the thread is a chat's. Empty: not known. Output only."""
     @property
     def scope(self) -> memoryd.v1.memory_pb2.Scope:
         """Who may read it."""
@@ -300,10 +306,12 @@ class Thread(google.protobuf.message.Message):
         working_memory_trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
         trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
         summary_by: builtins.str = ...,
+        summary_author: builtins.str = ...,
+        working_memory_author: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["create_time", b"create_time", "scope", b"scope", "summary_time", b"summary_time", "update_time", b"update_time", "working_memory_time", b"working_memory_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "create_time", b"create_time", "id", b"id", "last_seq", b"last_seq", "message_count", b"message_count", "scope", b"scope", "session_id", b"session_id", "summary", b"summary", "summary_by", b"summary_by", "summary_seq", b"summary_seq", "summary_time", b"summary_time", "summary_trust", b"summary_trust", "trust", b"trust", "turn_count", b"turn_count", "update_time", b"update_time", "view_seq", b"view_seq", "working_memory", b"working_memory", "working_memory_time", b"working_memory_time", "working_memory_trust", b"working_memory_trust"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "create_time", b"create_time", "id", b"id", "last_seq", b"last_seq", "message_count", b"message_count", "scope", b"scope", "session_id", b"session_id", "summary", b"summary", "summary_author", b"summary_author", "summary_by", b"summary_by", "summary_seq", b"summary_seq", "summary_time", b"summary_time", "summary_trust", b"summary_trust", "trust", b"trust", "turn_count", b"turn_count", "update_time", b"update_time", "view_seq", b"view_seq", "working_memory", b"working_memory", "working_memory_author", b"working_memory_author", "working_memory_time", b"working_memory_time", "working_memory_trust", b"working_memory_trust"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___Thread: typing_extensions.TypeAlias = Thread
@@ -398,10 +406,13 @@ class WorkingMemory(google.protobuf.message.Message):
     TEXT_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
     TRUST_FIELD_NUMBER: builtins.int
+    AUTHOR_FIELD_NUMBER: builtins.int
     text: builtins.str
     """The text. Empty: none is set."""
     trust: memoryd.v1.memory_pb2.TrustClass.ValueType
     """Which door it came through."""
+    author: builtins.str
+    """Whose call set it, where it is a chat's. Empty: not known, or it is the user's own."""
     @property
     def update_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
         """When it was set."""
@@ -412,10 +423,11 @@ class WorkingMemory(google.protobuf.message.Message):
         text: builtins.str = ...,
         update_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
+        author: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["update_time", b"update_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["text", b"text", "trust", b"trust", "update_time", b"update_time"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["author", b"author", "text", b"text", "trust", b"trust", "update_time", b"update_time"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___WorkingMemory: typing_extensions.TypeAlias = WorkingMemory

@@ -742,6 +742,7 @@ class GetSummaryResponse(google.protobuf.message.Message):
     SUMMARY_TIME_FIELD_NUMBER: builtins.int
     TRUST_FIELD_NUMBER: builtins.int
     SUMMARY_BY_FIELD_NUMBER: builtins.int
+    AUTHOR_FIELD_NUMBER: builtins.int
     summary: builtins.str
     """The summary. Empty: none is set."""
     summary_seq: builtins.int
@@ -750,6 +751,8 @@ class GetSummaryResponse(google.protobuf.message.Message):
     """Which door it came through."""
     summary_by: builtins.str
     """Who wrote it: a model by its name, or "rules" for an extract. Empty: it was set by call."""
+    author: builtins.str
+    """Whose call set it, where the thread is a chat's. Empty: not known, or the daemon wrote it."""
     @property
     def summary_time(self) -> google.protobuf.timestamp_pb2.Timestamp:
         """When it was set."""
@@ -762,10 +765,11 @@ class GetSummaryResponse(google.protobuf.message.Message):
         summary_time: google.protobuf.timestamp_pb2.Timestamp | None = ...,
         trust: memoryd.v1.memory_pb2.TrustClass.ValueType = ...,
         summary_by: builtins.str = ...,
+        author: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["summary_time", b"summary_time"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["summary", b"summary", "summary_by", b"summary_by", "summary_seq", b"summary_seq", "summary_time", b"summary_time", "trust", b"trust"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["author", b"author", "summary", b"summary", "summary_by", b"summary_by", "summary_seq", b"summary_seq", "summary_time", b"summary_time", "trust", b"trust"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___GetSummaryResponse: typing_extensions.TypeAlias = GetSummaryResponse

@@ -36,8 +36,8 @@ ROLE = EnumCodes(Role, conversation_pb2, "MESSAGE_ROLE", unset=Role.USER)
 STATE = EnumCodes(SessionState, conversation_pb2, "SESSION_STATE")
 _SAID = ("content", "name", "tool_call_id", "input_source", "metadata", "id")
 _THREAD = (
-    "id", "agent_id", "message_count", "turn_count", "last_seq", "session_id", "summary", "summary_by", "summary_seq",
-    "view_seq", "working_memory",
+    "id", "agent_id", "message_count", "turn_count", "last_seq", "session_id", "summary", "summary_author",
+    "summary_by", "summary_seq", "view_seq", "working_memory", "working_memory_author",
 )  # fmt: skip
 _THREAD_TIMES = ("create_time", "update_time", "summary_time", "working_memory_time")
 _SESSION = (
@@ -242,11 +242,12 @@ def states_from_pb(codes: Any) -> frozenset[SessionState]:
 
 def working_memory_to_pb(held: WorkingMemory) -> conversation_pb2.WorkingMemory:
     """Return a working memory as message."""
-    told = conversation_pb2.WorkingMemory(text=held.text, trust=TRUST.to_pb(held.trust))
+    told = conversation_pb2.WorkingMemory(text=held.text, trust=TRUST.to_pb(held.trust), author=held.author)
     set_time(told, "update_time", held.update_time)
     return told
 
 
 def working_memory_from_pb(message: conversation_pb2.WorkingMemory) -> WorkingMemory:
     """Return a message as working memory."""
-    return WorkingMemory(message.text, time_from_pb(message, "update_time"), TRUST.from_pb(message.trust))
+    time = time_from_pb(message, "update_time")
+    return WorkingMemory(message.text, time, TRUST.from_pb(message.trust), author=message.author)

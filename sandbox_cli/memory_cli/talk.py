@@ -77,7 +77,7 @@ def working_memory(client: Any, args: argparse.Namespace) -> None:
     if args.json:
         print(as_json(held))
         return
-    _show_text(held.text, held.trust)
+    _show_text(held.text, held.trust, held.author)
 
 
 def summary(client: Any, args: argparse.Namespace) -> None:
@@ -89,7 +89,7 @@ def summary(client: Any, args: argparse.Namespace) -> None:
     if args.json:
         print(as_json(held))
         return
-    _show_text(held.summary, held.trust)
+    _show_text(held.summary, held.trust, held.author)
     if held.summary_by:
         print(f"[written by {one_line(held.summary_by)}]", file=sys.stderr)
 
@@ -101,13 +101,16 @@ def _given(args: argparse.Namespace) -> str | None:
     return None if args.set is None else text_of([args.set])
 
 
-def _show_text(text: str, trust: Any) -> None:
+def _show_text(text: str, trust: Any, author: str) -> None:
     for line in text.splitlines():
         print(_shown(line))
     if not text:
         print("none is set", file=sys.stderr)
-    elif trust.value != "host":
-        print(f"[{trust.value}]", file=sys.stderr)
+        return
+    told = [trust.value] if trust.value != "host" else []
+    told += [f"set by {one_line(author)}"] if author else []
+    if told:
+        print(f"[{', '.join(told)}]", file=sys.stderr)
 
 
 def log(client: Any, args: argparse.Namespace) -> None:

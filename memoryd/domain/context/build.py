@@ -182,8 +182,8 @@ def _parts(found: _Gathered, shown: Shown, working_memory_chars: int) -> list[Pa
         Part(KNOWN_PEOPLE, tuple(found.people)),
         Part(RELEVANT_MEMORY, tuple(_relevant_lines(found, shown)), found.most_memories),
         Part(WEEKLY_INSIGHT, () if found.insight is None else (memory_line(found.insight, shown.zone),)),
-        Part(WORKING_MEMORY, _working_lines(found.working, working_memory_chars)),
-        Part(THREAD_SUMMARY, _summary_lines(found.summary)),
+        Part(WORKING_MEMORY, _working_lines(found.working, working_memory_chars, shown)),
+        Part(THREAD_SUMMARY, _summary_lines(found.summary, shown)),
         Part(RECALLED_MESSAGES, _recalled_lines(found.recalled, shown), found.most_recalled),
         Part(OTHER_THREADS, _recalled_lines(found.others, shown), found.most_recalled),
         Part(RECENT_MESSAGES, recent),
@@ -206,14 +206,19 @@ def _recalled_lines(found: list[Recalled], shown: Shown) -> tuple[Line, ...]:
     )
 
 
-def _working_lines(held: list[tuple[str, WorkingMemory]], most: int) -> tuple[Line, ...]:
+def _working_lines(held: list[tuple[str, WorkingMemory]], most: int, shown: Shown) -> tuple[Line, ...]:
     """
     Return the lines of working memories, of so many characters together; what is longer is cut.
 
     A sandbox's leave half of the characters to the others, as far as those need it.
     """
     each = [
-        text_lines(memory.text, ContextItem(name, Kind.EPISODE, memory.trust, time=memory.update_time), place=n)
+        text_lines(
+            memory.text,
+            ContextItem(name, Kind.EPISODE, memory.trust, speaker=memory.author, time=memory.update_time),
+            shown,
+            place=n,
+        )
         for n, (name, memory) in enumerate(held)
     ]
     others = sum(len(line.body) for made in each for line in made if not line.item.trust.is_sandbox)
@@ -224,17 +229,23 @@ def _working_lines(held: list[tuple[str, WorkingMemory]], most: int) -> tuple[Li
         room = min(most, for_sandboxes) if sandboxed else most
         if room <= 0:
             continue
-        shown = line.cut(room)
-        lines.append(shown)
-        most -= len(shown.body)
-        for_sandboxes -= len(shown.body) if sandboxed else 0
+        fitting = line.cut(room)
+        lines.append(fitting)
+        most -= len(fitting.body)
+        for_sandboxes -= len(fitting.body) if sandboxed else 0
     return tuple(lines)
 
 
-def _summary_lines(thread: Thread | None) -> tuple[Line, ...]:
+def _summary_lines(thread: Thread | None, shown: Shown) -> tuple[Line, ...]:
     if thread is None:
         return ()
     item = ContextItem(
-        thread.id, Kind.EPISODE, thread.summary_trust, thread.id, thread.summary_seq, time=thread.summary_time
+        thread.id,
+        Kind.EPISODE,
+        thread.summary_trust,
+        thread.id,
+        thread.summary_seq,
+        thread.summary_author,
+        thread.summary_time,
     )
-    return tuple(text_lines(thread.summary, item))
+    return tuple(text_lines(thread.summary, item, shown))

@@ -215,11 +215,17 @@ class Shown:
     most_characters: int
 
 
-def text_lines(text: str, item: ContextItem, *, place: int = 0) -> list[Line]:
-    """Return a text of several lines as lines, without the marks of lists, headings, quotes, rules and fences."""
+def text_lines(text: str, item: ContextItem, shown: Shown, *, place: int = 0) -> list[Line]:
+    """
+    Return a text of several lines as lines, without the marks of lists, headings, quotes, rules and fences.
+
+    Each says whose sandbox set the text, if it was not the reader's.
+    """
+    another = item.trust is Trust.SANDBOX and item.speaker not in {"", shown.caller.user_id}
+    head = _label(f"set by {_plain_name(item.speaker)}") if another else ""
     bodies = (_inert(_MARKS.sub("", line)) for line in without_recalled(text).splitlines())
     said = [body for body in bodies if _WORD.search(body)]
-    return [Line("", body, _mark(item.trust), item, (place, n)) for n, body in enumerate(said)]
+    return [Line(head, body, _mark(item.trust), item, (place, n)) for n, body in enumerate(said)]
 
 
 def person_line(root: str, people: Directory) -> Line:

@@ -16,7 +16,8 @@ from memoryd.errors import InvalidArgument, LimitExceeded, ThreadNotFound, Trust
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange
-from memoryd.model.conversation import GrantText, Session, SessionState, Thread, WorkingMemory
+from memoryd.model.conversation import Session, SessionState, Thread, WorkingMemory
+from memoryd.model.grant import GrantText
 from memoryd.model.scope import Owner
 from memoryd.model.talk import CompactedThread, SessionPage, Summary, ThreadPage
 from memoryd.model.trust import Trust
@@ -105,7 +106,14 @@ async def get_summary(key: ThreadKey, caller: Caller, ports: Ports) -> Summary:
     found = await ports.store.thread(key.owner(caller), key.thread_id)
     if found is None or not found.summary:
         return Summary()
-    return Summary(found.summary, found.summary_seq, found.summary_time, found.summary_trust, found.summary_by)
+    return Summary(
+        found.summary,
+        found.summary_seq,
+        found.summary_time,
+        found.summary_trust,
+        found.summary_by,
+        found.summary_author,
+    )
 
 
 async def list_threads(
@@ -252,11 +260,17 @@ async def set_summary(
             summary_time=time,
             summary_trust=caller.trust,
             summary_by="",
+            summary_author=_author(text, caller, shared=key.shared),
             summary_grant_id=caller.grant_id if text else "",
         )
         return changed, (), changed
 
     return await change_thread(key, caller, ports, change, now=now)
+
+
+def _author(text: str, caller: Caller, *, shared: bool) -> str:
+    """Return whose call sets a text that a chat shares; "" for one of the user's own, and where none is set."""
+    return caller.user_id or "" if shared and text else ""
 
 
 def _refuse_lower_trust(caller: Caller, known: Trust | None, what: str) -> None:
@@ -310,7 +324,12 @@ async def get_working_memory(key: ThreadKey | None, caller: Caller, ports: Ports
 
 def working_memory_of(thread: Thread) -> WorkingMemory:
     """Return the working memory of a thread."""
-    return WorkingMemory(thread.working_memory, thread.working_memory_time, thread.working_memory_trust)
+    return WorkingMemory(
+        thread.working_memory,
+        thread.working_memory_time,
+        thread.working_memory_trust,
+        author=thread.working_memory_author,
+    )
 
 
 async def set_working_memory(
@@ -319,7 +338,8 @@ async def set_working_memory(
     """Replace the working memory of a thread, or that of the user or chat; an empty text removes it."""
     text = check_text(text, "text", limit=limits.MAX_WORKING_MEMORY_BYTES).strip()
     _refuse_secrets(text, "text", ports)
-    held = WorkingMemory(text, now if text else None, caller.trust, caller.grant_id if text else "")
+    author = _author(text, caller, shared=shared)
+    held = WorkingMemory(text, now if text else None, caller.trust, caller.grant_id if text else "", author)
     if not is_enabled(caller, ports):
         return await get_working_memory(key, caller, ports, shared=shared)
     if key is not None:
@@ -333,6 +353,7 @@ async def set_working_memory(
                 working_memory=text,
                 working_memory_time=held.update_time,
                 working_memory_trust=caller.trust,
+                working_memory_author=author,
                 working_memory_grant_id=held.grant_id,
             )
             return changed, (), held

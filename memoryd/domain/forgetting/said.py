@@ -176,10 +176,22 @@ def _without(thread: Thread, names: Sequence[str]) -> Thread:
     """Return a thread without a summary or a working memory that has one of some names."""
     if _names(names, thread.summary):
         thread = replace(
-            thread, summary="", summary_seq=thread.view_seq, summary_time=None, summary_by="", summary_grant_id=""
+            thread,
+            summary="",
+            summary_seq=thread.view_seq,
+            summary_time=None,
+            summary_by="",
+            summary_author="",
+            summary_grant_id="",
         )
     if _names(names, thread.working_memory):
-        thread = replace(thread, working_memory="", working_memory_time=None, working_memory_grant_id="")
+        thread = replace(
+            thread,
+            working_memory="",
+            working_memory_time=None,
+            working_memory_author="",
+            working_memory_grant_id="",
+        )
     return thread
 
 

@@ -36,7 +36,7 @@ OWNER = ("agent_id", "user_id", "chat_id")
 MESSAGE_COLUMNS = (*OWNER, "thread_id", "id", "seq", "content", "details", "metadata", "create_time", "grant_id")
 THREAD_COLUMNS = (*OWNER, "thread_id", "create_time", "update_time", "session_id", "revision", "details")
 SESSION_COLUMNS = (*OWNER, "thread_id", "session_id", "state", "start_time", "details")
-WORKING_COLUMNS = ("text", "update_time", "trust", "grant_id")
+WORKING_COLUMNS = ("text", "update_time", "trust", "grant_id", "author")
 _ROLES = {role.value: role for role in Role}
 _TRUSTS = {trust.value: trust for trust in Trust}
 
@@ -112,6 +112,8 @@ def thread_row(thread: Thread, commit_seq: int) -> dict[str, Any]:
         "trust": thread.trust.value,
         "summary_trust": thread.summary_trust.value,
         "working_memory_trust": thread.working_memory_trust.value,
+        "summary_author": thread.summary_author,
+        "working_memory_author": thread.working_memory_author,
         "summary_grant_id": thread.summary_grant_id,
         "working_memory_grant_id": thread.working_memory_grant_id,
     }
@@ -206,8 +208,8 @@ def thread_of(row: Sequence[Any]) -> Thread:
 
 def working_memory_of(row: Sequence[Any]) -> WorkingMemory:
     """Return the working memory of a row: WORKING_COLUMNS."""
-    text, update_time, trust, grant_id = row
-    return WorkingMemory(text, update_time.replace(tzinfo=UTC), _TRUSTS[trust], grant_id)
+    text, update_time, trust, grant_id, author = row
+    return WorkingMemory(text, update_time.replace(tzinfo=UTC), _TRUSTS[trust], grant_id, author)
 
 
 def session_of(row: Sequence[Any]) -> Session:

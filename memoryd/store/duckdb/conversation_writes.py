@@ -80,11 +80,9 @@ def _write_more(con: duckdb.DuckDBPyConnection, change: ConversationChange, comm
         con.execute("DELETE FROM working_memories WHERE name = ?", [name])
         if change.working_memory.text:
             held = change.working_memory
-            columns = owner_columns(change.owner.agent_id, change.owner.scope)
-            con.execute(
-                "INSERT INTO working_memories VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [name, *columns.values(), held.text, rows.naive(held.update_time), held.trust.value, held.grant_id],
-            )
+            owned = owner_columns(change.owner.agent_id, change.owner.scope).values()
+            told = (held.text, rows.naive(held.update_time), held.trust.value, held.grant_id, held.author)
+            con.execute("INSERT INTO working_memories VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [name, *owned, *told])
     if change.embeddings:
         _write_vectors(con, change, commit_seq)
     if change.purge_messages:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memoryd.model.conversation import GrantText
+from memoryd.model.grant import GrantText
 from memoryd.store.duckdb.conversation_rows import THREAD_COLUMNS, WORKING_COLUMNS, thread_of, working_memory_of
 
 if TYPE_CHECKING:

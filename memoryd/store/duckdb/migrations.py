@@ -359,9 +359,14 @@ def window_vectors(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE memories SET fingerprint = '' WHERE fingerprint <> '' AND strlen(content) > 1000")
 
 
+def authors_of_texts(con: duckdb.DuckDBPyConnection) -> None:
+    """Note whose call set the working memory of a chat; of earlier ones it is not known."""
+    con.execute("ALTER TABLE working_memories ADD COLUMN author VARCHAR DEFAULT ''")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     first_tables, grants, knowledge, unlink, usage, conversations, token_vectors, traits,
-    places, work, proposals, grants_of_texts, window_vectors,
+    places, work, proposals, grants_of_texts, window_vectors, authors_of_texts,
 )  # fmt: skip
 
 
