@@ -190,6 +190,10 @@ def test_marks_belong_to_their_letters_and_words_of_other_scripts_have_stems():
     assert [] == analyse_query("die notre", is_english=False)
 
 
+def test_a_sign_that_stands_for_a_phrase_of_honour_is_no_words():
+    assert ["muhammad", "said"] == analyse("Muhammad \ufdfa said\ufdfb")
+
+
 def test_a_question_of_others_by_their_own_names_finds_nothing_that_was_said(encoder):
     lines = [
         ("Ann", "I finally fixed the tap in the kitchen"), ("Ben", "Great, was it the seal?"),

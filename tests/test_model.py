@@ -91,13 +91,17 @@ def test_text_is_kept_in_nfc():
     assert "é" == Draft(content="e\u0301").content
 
 
-@pytest.mark.parametrize("marks", ["\u0301", "\u0301\u0316"])
+@pytest.mark.parametrize("marks", ["\u0301", "\u0301\u0316", "\U0001d165", "\u0301\U0001e944"])
 def test_combining_marks_are_bounded_before_they_are_sorted(marks):
     assert 31 == len(check_text("q" + "\u0301" * 30, "content", limit=1000))
     began = time.process_time()
     with pytest.raises(InvalidArgument, match="more than 30 combining marks"):
         check_text("q" + marks * 60_000, "prompt", limit=256 * 1024)
     assert time.process_time() - began < 1  # sorting them takes half a minute
+
+
+def test_emojis_in_a_row_are_no_marks():
+    assert 100 == len(check_text("\U0001f600" * 100, "content", limit=1000))
 
 
 def test_expires_days_and_expire_time_exclude_each_other():

@@ -32,14 +32,27 @@ __all__ = [
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)  # a day inside what a timestamp can hold, so that zones cannot overflow
 LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 MOST_MARKS = 30  # of the Stream-Safe Text Format, Unicode Standard Annex 15
+FIRST_FAR = "\U00010000"  # the first character outside of the Basic Multilingual Plane
 LAST_MARK = 0x1E94A  # the last character of Unicode 15 with a combining class
 _VISIBLE = frozenset("LNPS")  # letters, numbers, punctuation, symbols: what is left is spaces, marks and controls
 
 
 @cache
-def _too_many_marks() -> re.Pattern[str]:
-    marks = "".join(chr(code) for code in range(0x300, LAST_MARK + 1) if unicodedata.combining(chr(code)))
-    return re.compile(f"[{marks}]{{{MOST_MARKS + 1}}}")
+def _runs_of_marks() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """
+    Return what finds more marks in a row than may be: a quick look, and an exact one at what that finds.
+
+    The quick one takes every character outside of the Basic Multilingual Plane for a mark: `re` compares a character
+    with each of the 205 marks there in turn, which made 309 ns of a letter of Arabic instead of 8.
+    """
+    marks = [chr(code) for code in range(0x300, LAST_MARK + 1) if unicodedata.combining(chr(code))]
+    near = "".join(mark for mark in marks if mark < FIRST_FAR)
+    many = f"{{{MOST_MARKS + 1}}}"
+    return re.compile(f"[{near}{FIRST_FAR}-{chr(LAST_MARK)}]{many}"), re.compile(f"[{''.join(marks)}]{many}")
+
+
+def _has_too_many_marks(text: str) -> bool:
+    return not text.isascii() and all(pattern.search(text) for pattern in _runs_of_marks())
 
 
 def check_text(value: str, name: str, *, limit: int, required: bool = False) -> str:
@@ -48,7 +61,7 @@ def check_text(value: str, name: str, *, limit: int, required: bool = False) -> 
         raise InvalidArgument(f"{name} must be text, not {type(value).__name__}", field=name)
     if len(value) > 2 * limit:  # before any work: NFC never shrinks text below a third of its bytes
         raise LimitExceeded(f"{name} has {len(value)} characters; the limit is {limit} bytes", field=name, limit=name)
-    if not value.isascii() and _too_many_marks().search(value):  # NFC sorts them in the square of their number
+    if _has_too_many_marks(value):  # NFC sorts them in the square of their number
         raise InvalidArgument(f"{name} has more than {MOST_MARKS} combining marks in a row", field=name)
     text = value if value.isascii() else unicodedata.normalize("NFC", value)
     if "\0" in text:
