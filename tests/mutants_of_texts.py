@@ -9,6 +9,11 @@ LONG = "tests/test_long_texts.py"
 NAMED = "tests/knowledge/test_persons.py tests/test_named_people.py tests/test_trust_of_newer.py tests/conformance/test_people.py"
 
 MUTANTS_OF_TEXTS = [
+    ("memoryd/index/cache.py", " + len(index.windows) for index", " for index", "tests/test_large_scopes.py"),
+    ("memoryd/domain/context/render.py", "item.trust is Trust.SANDBOX and item.speaker not in", "item.speaker not in",
+     "tests/test_trust_of_talk.py"),
+    ("memoryd/domain/conversation/threads.py", 'if shared and text else ""', 'if text else ""',
+     "tests/test_trust_of_talk.py"),
     ("memoryd/knowledge/language/text_traits.py", "    if way != _way(is_said=is_said, is_dated=is_dated):", "    if not way:",
      "tests/test_loading.py"),
     ("memoryd/knowledge/secrets/json_masking.py", "any(find.are_used_up or find(f", "any(find(f",
@@ -90,7 +95,7 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/index/windows.py", "by_term - second[runs]", "by_term", LONG),
     ("memoryd/index/windows.py", "            if is_held:\n                shares", "            if True:\n                shares",
      LONG),
-    ("memoryd/index/windows.py", "key=lambda n: -stats", "key=lambda n: stats", LONG),
+    ("memoryd/index/windows.py", "key=lambda n: -idf", "key=lambda n: idf", LONG),
     ("memoryd/index/windows.py", "np.maximum(one, both)", "one", LONG),
     ("memoryd/index/windows.py", "is_held @ idf", "1", LONG),
     ("memoryd/index/windows.py", "by_term - first[runs]", "by_term", LONG),

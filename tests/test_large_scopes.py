@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from memory_client import MessageDraft, MessageSearch
 
 from memoryd.domain.conversation.embed import MessageEmbedder
+from memoryd.domain.scopes import EpisodeScopes
 from memoryd.errors import Unavailable
 from memoryd.index import cache
 from memoryd.index.arrays import kth_largest
@@ -356,3 +357,17 @@ async def test_a_large_scope_that_windows_make_too_large_is_not_loaded_at_every_
             await local.append("t", [MessageDraft(content=f"hello {n}")])
         assert [1, 1, 1] == too_large
         assert 0 == ports.episodes.scopes
+
+
+async def test_a_few_texts_of_many_windows_are_searched_where_others_do_not_wait_for_it(folder, clock):
+    async with ports_over(open_duckdb(folder)) as ports:
+        alice = Local(ports, clock, user_id="alice")
+        await alice.append("t", [MessageDraft(content=f"mint tea number {n}") for n in range(100)])
+        index = await EpisodeScopes(ports).index(OWNER)
+        assert index is not None
+        assert not ports.indexes.are_large([index])
+        long = " ".join(f"word{n % 900}" for n in range(30_000))
+        await alice.append("t", [MessageDraft(content=f"{long} {n}") for n in range(4)])
+        found = (await alice.search_messages(MessageSearch(text="word7 word8"))).hits[0].message
+        assert found.content.startswith(long)
+        assert ports.indexes.are_large([index])

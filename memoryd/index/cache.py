@@ -25,7 +25,7 @@ from memoryd.turns import Turn
 
 __all__ = ["Commits", "ScopeIndexes"]
 
-ON_LOOP = 2000  # documents that are searched on the loop itself (1–2.5 ms); above, in the search pool …
+ON_LOOP = 2000  # documents and windows that are searched on the loop itself (1–2.5 ms); above, in the search pool …
 ON_LOOP_TOKEN_BYTES = 8 * 1024 * 1024  # … as with more vectors of tokens
 MOST_ERASED = 256  # purges of one commit that are erased in place (36 ms of 100,000); with more an index is rebuilt
 MOST_LOADS = 4  # of one index in one call: where others purge all the time, the store is asked instead
@@ -378,8 +378,8 @@ class ScopeIndexes:
     def are_large(indexes: Sequence[ScopeIndex]) -> bool:
         """Whether a search of these indexes takes so long that others would feel it on the event loop."""
         tokens = sum(index.tokens.nbytes for index in indexes)
-        vectors = sum(index.count + len(index.window_vectors) for index in indexes)
-        return vectors > ON_LOOP or tokens > ON_LOOP_TOKEN_BYTES
+        looked_at = sum(index.count + len(index.window_vectors) + len(index.windows) for index in indexes)
+        return looked_at > ON_LOOP or tokens > ON_LOOP_TOKEN_BYTES
 
     async def run(self, indexes: Sequence[ScopeIndex], search: Callable[[], T]) -> T:
         """Run a search of these indexes: small ones on the loop, large ones in the search pool."""

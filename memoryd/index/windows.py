@@ -75,6 +75,10 @@ class Windows:
         self._postings = Postings(loading.postings, are_windows=True)
         self._of = Growable(np.int32, values=np.frombuffer(loading.of.tobytes(), dtype=np.int32).copy())
 
+    def __len__(self) -> int:
+        """Return how many windows there are."""
+        return len(self._of)
+
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
@@ -136,10 +140,11 @@ class Windows:
         places = np.full(count, -1)
         places[windows] = np.arange(len(windows))
         norms = self._postings.norms(stats, count)
+        idf, mass = stats.idf, stats.mass
         shares: list[float] = []
         by_term = np.zeros((len(windows), min(MOST_TERMS, len(terms))), dtype=np.float32)
-        for n in sorted(range(len(terms)), key=lambda n: -stats.idf[n]):
-            share = stats.idf[n] / stats.mass
+        for n in sorted(range(len(terms)), key=lambda n: -idf[n]):
+            share = idf[n] / mass
             is_held = False
             for held, occurrences in self._postings.pieces(terms[n], count):
                 some = (places[held] >= 0) & (occurrences > 0)
