@@ -37,7 +37,13 @@ __all__ = ["Decision", "Write", "answering", "carry_out", "decide_and_commit", "
 T = TypeVar("T")
 SIGNS_OF_A_REPETITION = (Contended, Conflict, LimitExceeded)
 """What a write may meet that was carried out before: its id is taken, or what it asks for is there already."""
-ATTEMPTS = 8  # of a write where others change its owners; each time one of them has got on
+ATTEMPTS = 32
+"""
+Of a write where others change its owners; each time one of them has got on.
+
+Of three daemons that write to one scope without a rest each loses two rounds of three: with eight attempts four
+calls of 100 would fail, with so many two of a million.
+"""
 
 
 @dataclass(frozen=True, slots=True)
