@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-contradiction fuzz crash attack mutants lock wheel clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval voices ablate tune compare compare-others test-llm train-contradiction fuzz crash attack mutants lock wheel clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -101,6 +101,9 @@ bench: $(READY)  ## Measure latency, throughput, memory and start-up (minutes)
 eval: $(READY)  ## Score retrieval: make eval DATA=folder-with-eval_retrieval.py [SETS=locomo,…|all] [THROUGH=messages]
 	@test -n "$(DATA)" || { echo "usage: make eval DATA=<folder that holds eval_retrieval.py> [SETS=locomo,beam-100k] [THROUGH=messages]"; exit 2; }
 	$(BIN)/python -m tests.eval $(DATA) --sets "$(or $(SETS),locomo)" --through "$(or $(THROUGH),memories)" $(ARGS)
+
+voices: $(READY)  ## What the daemon does with plain talk of people apart: make voices [SETS=everyday,changes,worth]
+	$(BIN)/python -m tests.readers $(if $(SETS),--sets $(SETS)) $(ARGS)
 
 ablate: $(READY)  ## What each leg of the ranking is worth: make ablate DATA=folder [ARGS="--charts docs"]
 	@test -n "$(DATA)" || { echo "usage: make ablate DATA=<folder that holds eval_retrieval.py>"; exit 2; }

@@ -1,0 +1,213 @@
+"""
+`make voices`: what the daemon does with the texts of people who have not read its rules, through the real client.
+
+Judged with the voices that nothing is tuned with. `everyday`: questions to a whole store. `changes`: what becomes of an
+older statement when a newer one comes, and of those of a whole store, all of which hold. `worth`: which sentences of a
+conversation are learnt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as clock
+from pathlib import Path
+
+from memory_client import Draft, Filter, MemoryClient, MessageDraft, Role
+
+from tests.readers.voices import Kept, Turn, Voice, voices
+from tests.support import Daemon, running
+
+STRONG = "strong"
+FIRST = 5
+MOST = 0.7  # of the words of what was learnt
+
+
+def _when(day: date) -> datetime:
+    return datetime.combine(day, clock(12), tzinfo=UTC)
+
+
+def _share(some: float, of: float) -> str:
+    return f"{some / of:.3f} of {of:.0f}" if of else "none"
+
+
+def _run(memory: MemoryClient, job: str) -> None:
+    run = memory.run_job(job)
+    while memory.job_run(run.id).end_time is None:
+        time.sleep(0.1)
+
+
+def _fill(memory: MemoryClient, voice: Voice) -> list[str]:
+    """Add the store of a voice in order; return the ids by place, "" for what was refused."""
+    drafts = [Draft(content=one.text, event_time=_when(one.day)) for one in voice.store]
+    return [result.memory.id if result.memory else "" for result in memory.add_batch(drafts)]
+
+
+def everyday(daemon: Daemon, some: Sequence[Voice]) -> None:
+    """Print how many questions find what answers first, and how many of those without an answer find nothing."""
+    told: Counter[str] = Counter()
+    kinds: Counter[tuple[str, bool]] = Counter()
+    for voice in some:
+        with daemon.client(f"e-{voice.id}") as memory:
+            ids = _fill(memory, voice)
+            for question in voice.questions:
+                found = memory.search(question.text, limit=10)
+                right = {ids[place] for place in question.answers}
+                strong = bool(found.hits) and found.hits[0].strength == STRONG
+                if not right:
+                    told["unanswerable"] += 1
+                    told["empty"] += not found.hits
+                    told["strong"] += strong
+                    continue
+                places = [n for n, hit in enumerate(found.hits) if right & {hit.memory.id, *hit.same_ids}]
+                is_first = bool(places) and places[0] == 0
+                told["asked"] += 1
+                told["first"] += is_first
+                told["among five"] += bool(places) and places[0] < FIRST
+                told["nothing"] += not found.hits
+                told["strong"] += strong
+                told["strong and right"] += strong and is_first
+                kinds[question.kind, is_first] += 1
+    print(
+        f"everyday: right first {_share(told['first'], told['asked'])}, among five"
+        f" {_share(told['among five'], told['asked'])}, nothing found {_share(told['nothing'], told['asked'])};"
+        f" without an answer empty {_share(told['empty'], told['unanswerable'])};"
+        f" 'strong' is right {_share(told['strong and right'], told['strong'])}"
+    )
+    for kind in sorted({kind for kind, _ in kinds}):
+        print(f"  {kind}: right first {_share(kinds[kind, True], kinds[kind, True] + kinds[kind, False])}")
+
+
+def changes(daemon: Daemon, some: Sequence[Voice]) -> None:
+    """Print what becomes of an older statement, by what a newer one does to it; and of whole stores that all hold."""
+    told: Counter[tuple[str, str]] = Counter()
+    wanted = Filter(include_superseded=True)
+    pairs = [
+        (voice, later.effect, voice.store[place], later)
+        for voice in some
+        for later in voice.later
+        for place in later.old
+    ]
+    for n, (_, _, old, later) in enumerate(pairs):
+        with daemon.client(f"c-{n}") as memory:
+            memory.add(old.text, event_time=_when(old.day))
+            memory.add(later.text, event_time=_when(later.day))
+    with daemon.client() as host:
+        _run(host, "contradictions")
+    for n, (_, effect, old, _) in enumerate(pairs):
+        with daemon.client(f"c-{n}") as memory:
+            stored = next((one for one in memory.pages(page_size=10, filter=wanted) if one.content == old.text), None)
+            told[effect, "all"] += 1
+            if stored is None or stored.supersede_time is not None:
+                told[effect, "replaced"] += 1
+            elif stored.contested_with:
+                told[effect, "contested"] += 1
+    for effect in ("replaces", "contests", "both_hold"):
+        count = told[effect, "all"]
+        print(
+            f"changes, {effect}: replaced {_share(told[effect, 'replaced'], count)},"
+            f" contested {_share(told[effect, 'contested'], count)}"
+        )
+    marks: Counter[str] = Counter()
+    for voice in some:
+        with daemon.client(f"e-{voice.id}") as memory:
+            for one in memory.pages(page_size=1000, filter=wanted):
+                marks["all"] += 1
+                marks["replaced"] += one.supersede_time is not None
+                marks["contested"] += bool(one.contested_with)
+    print(
+        f"changes, whole stores that all hold: replaced {_share(marks['replaced'], marks['all'])},"
+        f" contested {_share(marks['contested'], marks['all'])}"
+    )
+
+
+def _drafts(turns: Sequence[Turn]) -> list[MessageDraft]:
+    begun = datetime(2026, 8, 1, 9, tzinfo=UTC)
+    return [
+        MessageDraft(
+            content=turn.text,
+            role=Role.ASSISTANT if turn.who == "assistant" else Role.USER,
+            name="" if turn.who in {"assistant", "user"} else turn.who,
+            create_time=begun + timedelta(minutes=n),
+        )
+        for n, turn in enumerate(turns)
+    ]
+
+
+def worth(daemon: Daemon, some: Sequence[Voice]) -> None:
+    """Print how much is learnt of what is worth keeping, and how much of what is learnt is."""
+    told: Counter[str] = Counter()
+    labels: Counter[tuple[str, bool]] = Counter()
+    appended: dict[str, dict[str, Turn]] = {}
+    for voice in some:
+        with daemon.client(f"w-{voice.id}") as memory:
+            done = memory.append("talk", _drafts(voice.dialogue))
+            appended[voice.id] = {one.id: turn for one, turn in zip(done.messages, voice.dialogue, strict=True)}
+    with daemon.client() as host:
+        _run(host, "extraction")
+    for voice in some:
+        with daemon.client(f"w-{voice.id}") as memory:
+            learnt = list(memory.pages(page_size=1000))
+        found: set[tuple[str, str]] = set()
+        for one in learnt:
+            turns = [appended[voice.id][place] for place in one.source.message_ids if place in appended[voice.id]]
+            meant = [(turn.text, kept.sentence) for turn in turns for kept in turn.kept if _is_of(one.content, kept)]
+            told["learnt"] += 1
+            told["right"] += bool(meant)
+            found.update(meant)
+        for turn in voice.dialogue:
+            for kept in turn.kept:
+                told["kept"] += 1
+                is_found = (turn.text, kept.sentence) in found
+                told["found"] += is_found
+                labels[kept.label, is_found] += 1
+    print(
+        f"worth: of what is worth keeping learnt {_share(told['found'], told['kept'])};"
+        f" of what is learnt worth keeping {_share(told['right'], told['learnt'])}"
+    )
+    for label in sorted({label for label, _ in labels}):
+        print(f"  {label}: learnt {_share(labels[label, True], labels[label, True] + labels[label, False])}")
+
+
+def _is_of(content: str, kept: Kept) -> bool:
+    """Whether what was learnt says a sentence: most of its words stand in it, or in it as it stands alone."""
+    words, told = _words(content), _words(f"{kept.sentence} {kept.alone}")
+    return len(words & told) >= MOST * len(words)
+
+
+def _words(text: str) -> set[str]:
+    return {word.strip(".,;:!?()'\"").lower() for word in text.split()}
+
+
+SETS = {"everyday": everyday, "changes": changes, "worth": worth}
+
+
+def main() -> int:
+    """Print the figures of some sets."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", default=",".join(SETS), help=f"comma-separated: {', '.join(SETS)}")
+    parser.add_argument("--tuned", action="store_true", help="with the voices that the readers are tuned with, instead")
+    args = parser.parse_args()
+    some = [voice for voice in voices() if voice.is_apart is not args.tuned]
+    print(f"{len(some)} voices")
+    with tempfile.TemporaryDirectory(prefix="memoryd-voices-") as folder:
+        place = Path(folder)
+        place.chmod(0o700)
+        with running(place, config="[learning]\nwait_s = 86400\n") as daemon:
+            names = args.sets.split(",")
+            if "changes" in names and "everyday" not in names:
+                for voice in some:
+                    with daemon.client(f"e-{voice.id}") as memory:
+                        _fill(memory, voice)
+            for name in names:
+                SETS[name](daemon, some)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
