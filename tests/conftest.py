@@ -17,8 +17,8 @@ from tests.doors import a_world
 from tests.llm_endpoint import MADE, chat_endpoint
 from tests.support import BIN, Daemon, figures, running, short_folder
 
-settings.register_profile("same", derandomize=True)  # a change passes or fails, whenever and wherever it is tested
-settings.register_profile("random")
+settings.register_profile("same", derandomize=True, deadline=None)  # a change passes or fails, whenever it is tested
+settings.register_profile("random", derandomize=False, deadline=None)
 settings.load_profile(os.environ.get("MEMORYD_EXAMPLES", "same"))
 
 BEGIN = datetime(2026, 11, 1, 12, tzinfo=UTC)

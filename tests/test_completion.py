@@ -16,7 +16,7 @@ from memoryd.domain.forgetting.sweep import Match, forget_matching
 from memoryd.domain.reading.presentation import present
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing.add import add, add_batch
-from memoryd.errors import Unauthenticated, Unavailable
+from memoryd.errors import Contended, Unauthenticated, Unavailable
 from memoryd.identity.grants import Grants
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet
@@ -70,6 +70,26 @@ async def test_a_delete_of_many_whose_caller_goes_is_whole_or_not_begun(monkeypa
         live = await ports.store.page(visible_to(ALICE), Match(text="spam").filter, now=NOW, limit=1000)
         assert (0 if after else 500) == len(live)
         assert 500 == (await delete()).deleted_count  # the same request again: its first answer, or all of it now
+
+
+async def test_a_write_that_others_always_come_before_ends_when_its_caller_goes(monkeypatch):
+    async with ports_over(ram_store()) as ports:
+        tries = []
+
+        async def refused(*changes):
+            tries.append(changes)
+            if len(tries) == 2:
+                caller.cancel()
+                await asyncio.sleep(0)
+            raise Contended("planted")
+
+        monkeypatch.setattr(ports.store, "commit", refused)
+        caller = asyncio.create_task(run_to_completion(add(Draft(content="x"), CALLER, ports, now=NOW)))
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert 2 == len(tries)
 
 
 @pytest.mark.parametrize("content", ["I like tea", "My password is hunter2-Xk9!vQ"])

@@ -190,8 +190,10 @@ def test_marks_belong_to_their_letters_and_words_of_other_scripts_have_stems():
     assert [] == analyse_query("die notre", is_english=False)
 
 
-def test_a_sign_that_stands_for_a_phrase_of_honour_is_no_words():
-    assert ["muhammad", "said"] == analyse("Muhammad \ufdfa said\ufdfb")
+def test_signs_that_are_written_out_are_words_as_long_as_they_are_few():
+    assert analyse("محمد صلى الله عليه وسلم") == analyse("محمد \ufdfa")
+    for sign in "\ufdfa\u3316\ufdfb":
+        assert 0 < len(analyse(f"{sign} " * 64)) == len(analyse(f"{sign} " * 9_000))
 
 
 def test_a_question_of_others_by_their_own_names_finds_nothing_that_was_said(encoder):

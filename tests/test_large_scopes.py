@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from memory_client import MessageDraft, MessageSearch
 
 from memoryd.domain.conversation.embed import MessageEmbedder
+from memoryd.domain.reading import recall
+from memoryd.domain.reading.search import search_each
 from memoryd.domain.scopes import EpisodeScopes
 from memoryd.errors import Unavailable
 from memoryd.index import cache
@@ -359,7 +361,7 @@ async def test_a_large_scope_that_windows_make_too_large_is_not_loaded_at_every_
         assert 0 == ports.episodes.scopes
 
 
-async def test_a_few_texts_of_many_windows_are_searched_where_others_do_not_wait_for_it(folder, clock):
+async def test_a_few_texts_of_many_windows_are_searched_where_others_do_not_wait_for_it(folder, clock, monkeypatch):
     async with ports_over(open_duckdb(folder)) as ports:
         alice = Local(ports, clock, user_id="alice")
         await alice.append("t", [MessageDraft(content=f"mint tea number {n}") for n in range(100)])
@@ -371,3 +373,13 @@ async def test_a_few_texts_of_many_windows_are_searched_where_others_do_not_wait
         found = (await alice.search_messages(MessageSearch(text="word7 word8"))).hits[0].message
         assert found.content.startswith(long)
         assert ports.indexes.are_large([index])
+        threads = []
+
+        def noted(*args, **more):
+            threads.append(threading.current_thread())
+            return search_each(*args, **more)
+
+        monkeypatch.setattr(recall, "search_each", noted)
+        await alice.search_messages(MessageSearch(text="word7 word8"))
+        await alice.search("mint")
+        assert [False, True] == [one is threading.main_thread() for one in threads]

@@ -100,8 +100,9 @@ def test_combining_marks_are_bounded_before_they_are_sorted(marks):
     assert time.process_time() - began < 1  # sorting them takes half a minute
 
 
-def test_emojis_in_a_row_are_no_marks():
-    assert 100 == len(check_text("\U0001f600" * 100, "content", limit=1000))
+def test_emojis_and_letters_in_a_row_are_no_marks():
+    for letter in ("\U0001f600", "\U0001d400", "\U00010330"):  # a smile, a bold A, a letter of Gothic
+        assert 100 == len(check_text(letter * 100, "content", limit=1000))
 
 
 def test_expires_days_and_expire_time_exclude_each_other():

@@ -8,13 +8,15 @@ The gate runs every method that writes this way; below it, only what may be give
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from memoryd.errors import Contended
 from memoryd.model.call_context import current_call
 
-__all__ = ["abandonable", "is_abandoned", "mark_begun", "raise_if_abandoned", "run_to_completion"]
+__all__ = ["abandonable", "committing", "is_abandoned", "raise_if_abandoned", "run_to_completion"]
 
 T = TypeVar("T")
 
@@ -75,11 +77,19 @@ def is_abandoned() -> Callable[[], bool]:
     return lambda: run is not None and run.abandoned and not run.begun
 
 
-def mark_begun() -> None:
-    """Note that this write commits now: from here on it goes to its end."""
+@contextlib.contextmanager
+def committing() -> Iterator[None]:
+    """Note that this write commits now and goes to its end; where others came between, it has not begun by that."""
     run = _current.get()
-    if run is not None:
-        run.begun = True
+    if run is None:
+        yield
+        return
+    before, run.begun = run.begun, True
+    try:
+        yield
+    except Contended:  # nothing was written
+        run.begun = before
+        raise
 
 
 async def abandonable(work: Awaitable[T]) -> T:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from memoryd.domain.completion import mark_begun, raise_if_abandoned
+from memoryd.domain.completion import committing, raise_if_abandoned
 from memoryd.domain.idempotency import IdempotentRequest, idempotent
 from memoryd.domain.ports import Ports
 from memoryd.errors import Conflict, Contended, LimitExceeded, NotFound
@@ -166,8 +166,8 @@ async def _decide_once(
         decided = await decide()
         if decided.change is not None:
             ports.grants.check(grant_id, now)
-            mark_begun()
-            await ports.store.commit(*_based(decided.change, based_on))
+            with committing():
+                await ports.store.commit(*_based(decided.change, based_on))
         return await decided.answer()
 
 

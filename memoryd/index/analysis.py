@@ -8,6 +8,7 @@ overlapping pairs, as no spaces tell their words apart.
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -54,15 +55,22 @@ _ELIDED = re.compile(
     re.IGNORECASE,
 )
 """Of French and Italian: "l'infiltration", "dell'anno", "cos'è"."""
-_HONORIFICS = {0xFDFA: " ", 0xFDFB: " "}
-"""Signs that NFKC writes out in four words, eleven times their bytes: phrases of honour, which nobody looks for."""
+_WRITTEN_OUT = re.compile(r"[\u2057\u2152\u2167\u2177\u247d-\u2487\u2a0c\u321d\u321e\u3300-\u33ff\ufdf2-\ufdfc]")
+"""Signs that NFKC writes out in four characters or more, up to eleven times their bytes: a phrase of honour, ㌖."""
+MOST_WRITTEN_OUT = 64  # of a text: more are no words, as a text of nothing else would be eleven times as long
 LONE = 3  # characters of a run that is all of a query, and so no grammar: a name such as はな
 _CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*")
 
 
+def _bounded(text: str) -> str:
+    """Return a text with so many of the signs that are written out as may be."""
+    signs = itertools.count()
+    return _WRITTEN_OUT.sub(lambda sign: sign[0] if next(signs) < MOST_WRITTEN_OUT else " ", text)
+
+
 def _words(text: str) -> tuple[list[str], list[str]]:
     """Return the words to stem, and the runs of CJK characters."""
-    lowered = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text.translate(_HONORIFICS)).lower()
+    lowered = text.lower() if text.isascii() else unicodedata.normalize("NFKC", _bounded(text)).lower()
     found = _WORD.findall(lowered)
     if lowered.isascii() or not _CJK_RUN.search(lowered):
         return [word for word in found if word not in STOP_WORDS], []

@@ -14,6 +14,8 @@ from memory_cli.output import as_json, list_json, moment, notes_of, one_line, sc
 
 __all__ = ["log", "summary", "threads", "working_memory"]
 
+_NO_BRACKETS = str.maketrans("[]", "()")
+
 FOLLOW_S = 1.0
 COLUMNS, LEAST_SUMMARY = 70, 24  # of a line; of a summary on it
 MOST_SHOWN = 2000  # characters of a message without --full
@@ -108,7 +110,7 @@ def _show_text(text: str, trust: Any, author: str) -> None:
         print("none is set", file=sys.stderr)
         return
     told = [trust.value] if trust.value != "host" else []
-    told += [f"set by {one_line(author)}"] if author else []
+    told += [f"set by {one_line(author).translate(_NO_BRACKETS)}"] if author else []
     if told:
         print(f"[{', '.join(told)}]", file=sys.stderr)
 

@@ -20,7 +20,15 @@ from memoryd.embedding.packaged import builtin_encoder
 from memoryd.knowledge.compare.comparison import compare
 from memoryd.knowledge.compare.finding import Relation
 from memoryd.knowledge.reading import Reader
-from tests.contradiction.pairs import Pair, groups_apart, held_apart, pairs_of, strangers_pairs, unread_pairs
+from tests.contradiction.pairs import (
+    Pair,
+    groups_apart,
+    held_apart,
+    pairs_of,
+    strangers_pairs,
+    unread_pairs,
+    voices_apart,
+)
 
 AT_ONCE = 64
 NOTICED = {Relation.CHANGED, Relation.DOUBTFUL}
@@ -48,11 +56,13 @@ def main() -> int:
     parser.add_argument("--directory", type=Path, help="a model for natural language inference, instead")
     directory = parser.parse_args().directory
     reader = builtin_reader() if directory is None else directory_reader(directory)
+    encoder = builtin_encoder()
     sets = {
         "held apart": list(pairs_of(held_apart())),
         "all true together": groups_apart(),
         "unread": unread_pairs(),
         **{f"strangers, {name}": pairs for name, pairs in strangers_pairs().items()},
+        **voices_apart(lambda texts: np.asarray(encoder.encode(texts, query=False))),
     }
     print(f"{'set':24} {'pairs':>6}  {'':8}" + "  ".join(f"{name:>14}" for name in ("rules", "model", "both")))
     for name, pairs in sets.items():

@@ -4,8 +4,8 @@ The pairs that the contradiction model is tuned and measured with.
 `statements.tsv` holds an older statement a line, two newer ones that make it untrue now (told plainly, and in passing),
 and three that do not (near it; of another or of another time; of another matter). `together.txt` holds groups of
 statements about one person or thing that are all true at once, and `stores.txt` whole stores of one user each, of which
-the same holds. `strangers.tsv` is by people who knew neither these nor
-the rules, and only measured with.
+the same holds. `strangers.tsv` is by people who knew neither these nor the rules, and only measured with,
+as are the voices of tests/readers that are apart: what comes later, and what is near each other in their stores.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.embedding.contradiction import LEAST_NEAR
+from tests.readers.voices import Voice, voices
 
 __all__ = [
     "Pair",
@@ -33,6 +34,7 @@ __all__ = [
     "strangers_pairs",
     "training_pairs",
     "unread_pairs",
+    "voices_apart",
 ]
 
 FOLDER = Path(__file__).parent
@@ -146,6 +148,21 @@ def refining_pairs(encode: Encode) -> list[Pair]:
         if n % APART:
             found.append(Pair(chance.choice(one.others), one.old, is_change=False))
     return found + chance.sample(training_pairs(), len(found))
+
+
+def voices_apart(encode: Encode) -> dict[str, list[Pair]]:
+    """Return the pairs of the voices that nothing is tuned with: of what comes later, and of whole stores."""
+    known = [voice for voice in voices() if voice.is_apart]
+    return {
+        "voices, later": [pair for voice in known for pair in _later_pairs(voice)],
+        "voices, stores": near_pairs([[one.text for one in voice.store] for voice in known], encode, most=4),
+    }
+
+
+def _later_pairs(voice: Voice) -> Iterator[Pair]:
+    for later in voice.later:
+        for place in later.old:
+            yield Pair(voice.store[place].text, later.text, is_change=later.effect != "both_hold")
 
 
 def unread_pairs() -> list[Pair]:

@@ -42,6 +42,7 @@ from tests.contradiction.pairs import (
     stores,
     training_pairs,
     unread_pairs,
+    voices_apart,
 )
 
 RANK, BATCH, DROPOUT = 8, 32, 0.1
@@ -142,10 +143,12 @@ def batches(ids: Sequence[Sequence[int]], order: np.ndarray, chance: np.random.G
         yield cut[n], filled, mask
 
 
-def _ids(pairs: Sequence[Pair]) -> list[list[int]]:
+def _read(pairs: Sequence[Pair]) -> tuple[list[list[int]], list[Pair]]:
+    """Return the token ids of pairs, and the pairs themselves; without those that are too long to be read."""
     tokenizer = whole_texts(tokenizers.Tokenizer.from_str(packaged_tokenizer().decode()))
-    found = pair_ids(tokenizer, [(pair.old, pair.new) for pair in pairs])
-    return [ids for ids in found if ids is not None]
+    found = zip(pair_ids(tokenizer, [(pair.old, pair.new) for pair in pairs]), pairs, strict=True)
+    read = [(ids, pair) for ids, pair in found if ids is not None]
+    return [ids for ids, _ in read], [pair for _, pair in read]
 
 
 def shares(scores: np.ndarray, pairs: Sequence[Pair]) -> str:
@@ -162,10 +165,9 @@ def shares(scores: np.ndarray, pairs: Sequence[Pair]) -> str:
 
 def trained(tuned: Arrays, pairs: Sequence[Pair], sets: Mapping[str, Sequence[Pair]], phase: Phase) -> Arrays:
     """Return adapters and head after some epochs, and say after each how well they do."""
-    ids, answers = _ids(pairs), np.array([pair.is_change for pair in pairs], np.float32)
-    tried = {name: _ids(some) for name, some in sets.items()}
-    assert len(ids) == len(pairs)
-    assert all(len(tried[name]) == len(some) for name, some in sets.items())
+    ids, pairs = _read(pairs)
+    answers = np.array([pair.is_change for pair in pairs], np.float32)
+    tried = {name: _read(some) for name, some in sets.items()}
     base, key, chance = frozen(), jax.random.PRNGKey(0), np.random.default_rng(0)
     steps = phase.epochs * (len(pairs) // BATCH + 1)
     rate = optax.warmup_cosine_decay_schedule(0.0, phase.rate, steps // 10, steps, phase.rate / 1000)
@@ -195,9 +197,9 @@ def trained(tuned: Arrays, pairs: Sequence[Pair], sets: Mapping[str, Sequence[Pa
             tuned, state, value = step(tuned, state, (filled, mask, wanted, weight), one)
             losses.append(float(value))
         print(f"epoch {epoch + 1}: loss {np.mean(losses):.3f}, {time.monotonic() - began_s:.0f} s", flush=True)
-        for name, some in sets.items():
+        for name, (read, some) in tried.items():
             scores = np.zeros(len(some))
-            for places, filled, mask in batches(tried[name], np.arange(len(some)), None):
+            for places, filled, mask in batches(read, np.arange(len(some)), None):
                 scores[places] = np.asarray(answer(tuned, filled, mask))[: len(places)]
             print(f"  {name}, {len(some)} pairs: {shares(scores, some)}", flush=True)
     return tuned
@@ -231,6 +233,7 @@ def main() -> int:
         "held apart": list(pairs_of(held_apart())),
         "all true together": [*groups_apart(), *near_pairs(stores(apart=True), encode, most=4)],
         "unread": unread_pairs(),
+        **voices_apart(encode),
     }
     if parser.parse_args().refine:
         tuned = written()

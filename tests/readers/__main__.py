@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock
 from pathlib import Path
@@ -42,19 +42,24 @@ def _run(memory: MemoryClient, job: str) -> None:
         time.sleep(0.1)
 
 
-def _fill(memory: MemoryClient, voice: Voice) -> list[str]:
-    """Add the store of a voice in order; return the ids by place, "" for what was refused."""
+Stores = Mapping[str, Sequence[str]]
+"""By voice, the ids of its store by place; "" for what was refused."""
+
+
+def _fill(daemon: Daemon, voice: Voice) -> list[str]:
+    """Add the store of a voice in order; return the ids by place."""
     drafts = [Draft(content=one.text, event_time=_when(one.day)) for one in voice.store]
-    return [result.memory.id if result.memory else "" for result in memory.add_batch(drafts)]
+    with daemon.client(f"e-{voice.id}") as memory:
+        return [result.memory.id if result.memory else "" for result in memory.add_batch(drafts)]
 
 
-def everyday(daemon: Daemon, some: Sequence[Voice]) -> None:
+def everyday(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
     """Print how many questions find what answers first, and how many of those without an answer find nothing."""
     told: Counter[str] = Counter()
     kinds: Counter[tuple[str, bool]] = Counter()
     for voice in some:
         with daemon.client(f"e-{voice.id}") as memory:
-            ids = _fill(memory, voice)
+            ids = stores[voice.id]
             for question in voice.questions:
                 found = memory.search(question.text, limit=10)
                 right = {ids[place] for place in question.answers}
@@ -83,7 +88,7 @@ def everyday(daemon: Daemon, some: Sequence[Voice]) -> None:
         print(f"  {kind}: right first {_share(kinds[kind, True], kinds[kind, True] + kinds[kind, False])}")
 
 
-def changes(daemon: Daemon, some: Sequence[Voice]) -> None:
+def changes(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
     """Print what becomes of an older statement, by what a newer one does to it; and of whole stores that all hold."""
     told: Counter[tuple[str, str]] = Counter()
     wanted = Filter(include_superseded=True)
@@ -139,7 +144,7 @@ def _drafts(turns: Sequence[Turn]) -> list[MessageDraft]:
     ]
 
 
-def worth(daemon: Daemon, some: Sequence[Voice]) -> None:
+def worth(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
     """Print how much is learnt of what is worth keeping, and how much of what is learnt is."""
     told: Counter[str] = Counter()
     labels: Counter[tuple[str, bool]] = Counter()
@@ -199,13 +204,9 @@ def main() -> int:
         place = Path(folder)
         place.chmod(0o700)
         with running(place, config="[learning]\nwait_s = 86400\n") as daemon:
-            names = args.sets.split(",")
-            if "changes" in names and "everyday" not in names:
-                for voice in some:
-                    with daemon.client(f"e-{voice.id}") as memory:
-                        _fill(memory, voice)
-            for name in names:
-                SETS[name](daemon, some)
+            stores = {voice.id: _fill(daemon, voice) for voice in some}
+            for name in args.sets.split(","):
+                SETS[name](daemon, some, stores)
     return 0
 
 

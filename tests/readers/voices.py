@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,8 @@ def faults(voice: Voice) -> Iterator[str]:
     texts = [one.text for one in voice.store]
     if len(set(texts)) < len(texts):
         yield "a statement is there twice"
+    if any(one.day > other.day for one, other in pairwise(voice.store)):
+        yield "the store is not in order of time"
     for question in voice.questions:
         named = (*question.answers, *question.near)
         if question.kind not in KINDS or any(place not in places for place in named):
@@ -135,6 +138,10 @@ def faults(voice: Voice) -> Iterator[str]:
     for later in voice.later:
         if later.effect not in EFFECTS or not later.old or any(place not in places for place in later.old):
             yield f"effect or places of {later.text!r}"
+    yield from _faults_of_talk(voice)
+
+
+def _faults_of_talk(voice: Voice) -> Iterator[str]:
     for turn in voice.dialogue:
         for kept in turn.kept:
             if kept.label not in LABELS or kept.sentence not in turn.text or not (kept.about and kept.alone):

@@ -210,7 +210,7 @@ def _working_lines(held: list[tuple[str, WorkingMemory]], most: int, shown: Show
     """
     Return the lines of working memories, of so many characters together; what is longer is cut.
 
-    A sandbox's leave half of the characters to the others, as far as those need it.
+    A sandbox's are chosen last, and leave half of the characters to the others, as far as those need it.
     """
     each = [
         text_lines(
@@ -221,18 +221,19 @@ def _working_lines(held: list[tuple[str, WorkingMemory]], most: int, shown: Show
         )
         for n, (name, memory) in enumerate(held)
     ]
-    others = sum(len(line.body) for made in each for line in made if not line.item.trust.is_sandbox)
+    made = sorted((line for some in each for line in some), key=lambda line: line.item.trust.is_sandbox)
+    others = sum(len(line.body) for line in made if not line.item.trust.is_sandbox)
     for_sandboxes = most - min(others, most // 2)
     lines: list[Line] = []
-    for line in (line for made in each for line in made):
-        sandboxed = line.item.trust.is_sandbox
-        room = min(most, for_sandboxes) if sandboxed else most
+    for line in made:
+        marks = len(line.head) + len(line.tail)
+        room = (min(most, for_sandboxes) if line.item.trust.is_sandbox else most) - marks
         if room <= 0:
             continue
         fitting = line.cut(room)
         lines.append(fitting)
-        most -= len(fitting.body)
-        for_sandboxes -= len(fitting.body) if sandboxed else 0
+        most -= marks + len(fitting.body)
+        for_sandboxes -= marks + len(fitting.body) if line.item.trust.is_sandbox else 0
     return tuple(lines)
 
 

@@ -31,11 +31,11 @@ from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextRequest
 from memoryd.model.conversation import Role, Thread, WorkingMemory, message_key, place_of
-from memoryd.model.memory import Kind, Memory
+from memoryd.model.memory import UNKNOWN, Kind, Memory
 from memoryd.model.query import STATEMENTS, Filter, Query
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.results import Hit, Leg, SearchResult
-from memoryd.model.scope import Owner
+from memoryd.model.scope import Owner, Scope
 from memoryd.turns import let_others
 
 __all__ = ["Gatherer", "Recalled"]
@@ -249,16 +249,25 @@ class Gatherer:
         """Read what the user and the chat have."""
         for owner in self._caller.visibility.owners:
             name = owner.scope.user_id or owner.scope.chat_id or ""
-            self._working.append((name, await self._ports.store.working_memory(owner)))
+            held = await self._ports.store.working_memory(owner)
+            self._working.append((name, replace(held, author=_author(held, owner.scope))))
 
     def working_memories(self) -> list[tuple[str, WorkingMemory]]:
         """Return the working memory of the thread, of the user and of the chat, with whose it is."""
-        found = [(self._thread.id, working_memory_of(self._thread))] if self._thread is not None else []
-        return [(name, held) for name, held in (*found, *self._working) if held.text]
+        found = list(self._working)
+        if self._thread is not None:
+            held = working_memory_of(self._thread)
+            found.insert(0, (self._thread.id, replace(held, author=_author(held, self._thread.scope))))
+        return [(name, held) for name, held in found if held.text]
 
     def summary(self) -> Thread | None:
         """Return the thread if something sums it up."""
-        return self._thread if self._thread is not None and self._thread.summary else None
+        thread = self._thread
+        if thread is None or not thread.summary:
+            return None
+        if thread.scope.chat_id is None or thread.summary_by or thread.summary_author:
+            return thread
+        return replace(thread, summary_author=UNKNOWN)
 
     async def recent(self, most_bytes: int) -> list[Memory]:
         """Return the last messages of the thread that are in view, newest first, of about so many bytes."""
@@ -376,3 +385,8 @@ class Gatherer:
                 found = [message.as_memory() for message in said]
             held |= {(owner, *place_of(memory.key)): memory for memory in found}
         return held
+
+
+def _author(held: WorkingMemory, scope: Scope) -> str:
+    """Return who set a working memory, as a reader is told: of a chat's that names nobody, that it is unknown."""
+    return held.author or (UNKNOWN if scope.chat_id is not None else "")

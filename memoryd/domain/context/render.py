@@ -19,9 +19,10 @@ from memoryd.knowledge.language.relative_times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextItem
 from memoryd.model.conversation import CUT, SOURCES, Role, place_of, source_label, tool_label
-from memoryd.model.memory import VOUCHED, Kind, Memory
+from memoryd.model.memory import UNKNOWN, VOUCHED, Kind, Memory
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.trust import Trust
+from memoryd.model.validation import fold
 
 __all__ = ["Line", "Shown", "memory_line", "message_line", "person_line", "text_lines"]
 
@@ -221,8 +222,12 @@ def text_lines(text: str, item: ContextItem, shown: Shown, *, place: int = 0) ->
 
     Each says whose sandbox set the text, if it was not the reader's.
     """
-    another = item.trust is Trust.SANDBOX and item.speaker not in {"", shown.caller.user_id}
-    head = _label(f"set by {_plain_name(item.speaker)}") if another else ""
+    name = ""
+    if item.trust is Trust.SANDBOX and item.speaker not in {"", shown.caller.user_id}:
+        name = _plain_name(item.speaker) or UNKNOWN
+    poses = name and fold(name) == fold(_plain_name(shown.caller.user_id or ""))
+    head = _label(f"set by {'another user, ' if poses else ''}{name}") if name else ""
+    item = replace(item, speaker=name)
     bodies = (_inert(_MARKS.sub("", line)) for line in without_recalled(text).splitlines())
     said = [body for body in bodies if _WORD.search(body)]
     return [Line(head, body, _mark(item.trust), item, (place, n)) for n, body in enumerate(said)]
