@@ -55,8 +55,8 @@ _ELIDED = re.compile(
     re.IGNORECASE,
 )
 """Of French and Italian: "l'infiltration", "dell'anno", "cos'è"."""
-_WRITTEN_OUT = re.compile(r"[\u2057\u2152\u2167\u2177\u247d-\u2487\u2a0c\u321d\u321e\u3300-\u33ff\ufdf2-\ufdfc]")
-"""Signs that NFKC writes out in four characters or more, up to eleven times their bytes: a phrase of honour, ㌖."""
+_WRITTEN_OUT = re.compile("[\u3300-\u3357\u337f\ufdf2-\ufdfc]")
+"""Single signs for words of Japanese and Arabic (㌖, U+FDFA): NFKC writes them out, up to eleven times their bytes."""
 MOST_WRITTEN_OUT = 64  # of a text: more are no words, as a text of nothing else would be eleven times as long
 LONE = 3  # characters of a run that is all of a query, and so no grammar: a name such as はな
 _CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*")

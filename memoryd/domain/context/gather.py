@@ -250,14 +250,14 @@ class Gatherer:
         for owner in self._caller.visibility.owners:
             name = owner.scope.user_id or owner.scope.chat_id or ""
             held = await self._ports.store.working_memory(owner)
-            self._working.append((name, replace(held, author=_author(held, owner.scope))))
+            self._working.append((name, replace(held, author=_author(held.author, owner.scope))))
 
     def working_memories(self) -> list[tuple[str, WorkingMemory]]:
         """Return the working memory of the thread, of the user and of the chat, with whose it is."""
         found = list(self._working)
         if self._thread is not None:
             held = working_memory_of(self._thread)
-            found.insert(0, (self._thread.id, replace(held, author=_author(held, self._thread.scope))))
+            found.insert(0, (self._thread.id, replace(held, author=_author(held.author, self._thread.scope))))
         return [(name, held) for name, held in found if held.text]
 
     def summary(self) -> Thread | None:
@@ -265,9 +265,9 @@ class Gatherer:
         thread = self._thread
         if thread is None or not thread.summary:
             return None
-        if thread.scope.chat_id is None or thread.summary_by or thread.summary_author:
+        if thread.summary_by:
             return thread
-        return replace(thread, summary_author=UNKNOWN)
+        return replace(thread, summary_author=_author(thread.summary_author, thread.scope))
 
     async def recent(self, most_bytes: int) -> list[Memory]:
         """Return the last messages of the thread that are in view, newest first, of about so many bytes."""
@@ -387,6 +387,6 @@ class Gatherer:
         return held
 
 
-def _author(held: WorkingMemory, scope: Scope) -> str:
-    """Return who set a working memory, as a reader is told: of a chat's that names nobody, that it is unknown."""
-    return held.author or (UNKNOWN if scope.chat_id is not None else "")
+def _author(author: str, scope: Scope) -> str:
+    """Return who set a text, as a reader is told: of a chat's that names nobody, that it is unknown."""
+    return author or (UNKNOWN if scope.chat_id is not None else "")
