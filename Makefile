@@ -9,7 +9,7 @@ SERVICES := $(filter %_service.proto,$(PROTOS))
 DATA ?=
 JOBS ?= 3  # test files at a time: on two cores, a third uses what the others wait
 
-.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval voices ablate tune compare compare-others test-llm train-contradiction fuzz crash attack mutants lock wheel clean
+.PHONY: other-python help setup demo serve test quick check proto stubs-check client client-check completion completion-check graph graph-check lint types architecture bench eval ablate tune compare compare-others test-llm train-readers fuzz crash attack mutants lock wheel clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -98,12 +98,8 @@ graph-check: $(READY)
 bench: $(READY)  ## Measure latency, throughput, memory and start-up (minutes)
 	$(BIN)/python -m tests.bench $(ARGS)
 
-eval: $(READY)  ## Score retrieval: make eval DATA=folder-with-eval_retrieval.py [SETS=locomo,…|all] [THROUGH=messages]
-	@test -n "$(DATA)" || { echo "usage: make eval DATA=<folder that holds eval_retrieval.py> [SETS=locomo,beam-100k] [THROUGH=messages]"; exit 2; }
-	$(BIN)/python -m tests.eval $(DATA) --sets "$(or $(SETS),locomo)" --through "$(or $(THROUGH),memories)" $(ARGS)
-
-voices: $(READY)  ## What the daemon does with plain talk of people apart: make voices [SETS=everyday,changes,worth]
-	$(BIN)/python -m tests.readers $(if $(SETS),--sets $(SETS)) $(ARGS)
+eval: $(READY)  ## Score plain talk [SETS=everyday,changes,worth,plain,people], or retrieval: DATA=folder-with-eval_retrieval.py [SETS=locomo,…|all] [THROUGH=messages]
+	$(BIN)/python -m $(if $(DATA),tests.eval $(DATA) --sets "$(or $(SETS),locomo)" --through "$(or $(THROUGH),memories)",tests.readers $(if $(SETS),--sets $(SETS))) $(ARGS)
 
 ablate: $(READY)  ## What each leg of the ranking is worth: make ablate DATA=folder [ARGS="--charts docs"]
 	@test -n "$(DATA)" || { echo "usage: make ablate DATA=<folder that holds eval_retrieval.py>"; exit 2; }
@@ -129,13 +125,13 @@ compare-others: $(READY) .venv-others/.ready  ## Search and add beside chromadb,
 test-llm: $(READY) .venv-llm/.ready  ## The daemon with a real small language model on loopback (builds llama.cpp: minutes)
 	$(BIN)/python -m pytest -s tests/llm/real_model.py
 
-.venv-train/.ready: tests/contradiction/requirements.lock
+.venv-train/.ready: tests/readers/training/requirements.lock requirements.lock
 	$(PYTHON) -m venv .venv-train
-	.venv-train/bin/pip install -q --require-hashes --no-deps -r tests/contradiction/requirements.lock
+	.venv-train/bin/pip install -q --require-hashes --no-deps -r requirements.lock -r tests/readers/training/requirements.lock
 	@touch $@
 
-train-contradiction: .venv-train/.ready  ## Tune the model that reads an older and a newer statement together (about half an hour)
-	.venv-train/bin/python -m tests.contradiction.train
+train-readers: .venv-train/.ready  ## Make the readers' files anew (an hour each): make train-readers [READER=change] [ARGS="--out folder"]
+	.venv-train/bin/python -m tests.readers.training $(READER) $(ARGS)
 
 fuzz: $(READY)  ## The property tests with new random examples (minutes); make test always tries the same ones
 	MEMORYD_EXAMPLES=random $(BIN)/python -m pytest -m hypothesis

@@ -12,7 +12,7 @@ BEHAVIOUR, STORE, INDEX = (
 TWO, LEARNING = "tests/test_two_daemons.py", "tests/test_learning.py"
 TALK, IDEMPOTENCY = "tests/conformance/test_conversations.py tests/test_two_daemons.py", "tests/test_idempotency.py"
 ACCESS, ORDER = "tests/test_access.py tests/test_access_order.py", "tests/test_order.py"
-CONTRADICTIONS = "tests/test_contradictions.py tests/test_contradiction_model.py"
+CONTRADICTIONS = "tests/test_contradictions.py tests/test_change_reader.py"
 KNOWLEDGE, PEOPLE = (
     "tests/conformance/test_knowledge.py tests/conformance/test_fading.py",
     "tests/conformance/test_people.py tests/conformance/test_forgetting_people.py",
@@ -355,15 +355,15 @@ MUTANTS = [
     ("memoryd/learning/contradictions.py", "self._clock()) - AGAIN", "self._clock())", CONTRADICTIONS),
     ("memoryd/learning/contradictions.py", "    if beside.same_subject:", "    if True:", CONTRADICTIONS),
     ("memoryd/learning/contradictions.py", "        and not (older.key and newer.key)\n", "", CONTRADICTIONS),
-    ("memoryd/learning/contradictions.py", "== (KEPT, other.id)", "== (KEPT, '')", CONTRADICTIONS),
+    ("memoryd/learning/contradictions.py", "one.judgement.evidence == other.id", "one.judgement.evidence == ''", CONTRADICTIONS),
     ("memoryd/learning/contradictions.py", "for one, entry in entries.items() if entry.memory.state_at(now) is State.LIVE}",
      "for one, entry in entries.items()}", CONTRADICTIONS),
-    ("memoryd/learning/contradictions.py", "            await self._model.scores([PLAIN])", "            pass", CONTRADICTIONS),
+    ("memoryd/learning/contradictions.py", "            await self._model.read([PLAIN])", "            pass", CONTRADICTIONS),
     ("memoryd/learning/contradictions.py", "self._waiting[owner] = self._waiting.pop(owner)", "pass", CONTRADICTIONS),
     ("memoryd/learning/contradictions.py", "barred = {one.id for one in lower[most // 2 :]}", "barred = set()", CONTRADICTIONS),
     ("memoryd/domain/writing/contest.py", "[: max(0, free)]", "", CONTRADICTIONS),
     ("memoryd/index/neighbours.py", "    if until is not None:", "    if False:", CONTRADICTIONS),
-    ("memoryd/embedding/contradiction.py", "0 < len(ids) <= MOST_PIECES", "0 < len(ids)", CONTRADICTIONS),
+    ("memoryd/embedding/readers/texts.py", "0 < len(ids) <= most", "0 < len(ids)", CONTRADICTIONS),
     ("memoryd/learning/grounding.py", "    if _counts_otherwise(fact, text):", "    if False:", "tests/test_llm.py"),
     ("memoryd/store/duckdb/conversation_reads.py", "arg_min(create_time, seq), max(number)",
      "arg_min(create_time, seq), min(number)", LEARNING),

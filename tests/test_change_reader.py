@@ -9,11 +9,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from memoryd.daemon.config import Config, LearningConfig
-from memoryd.daemon.wiring import make_contradictions
+from memoryd.daemon.config import Config, ReadersConfig
+from memoryd.daemon.wiring import make_change_reader
 from memoryd.embedding.base import ModelRefused
-from memoryd.embedding.contradiction import AT_ONCE, MOST_PIECES, SURE, builtin_reader, directory_reader
-from tests.contradiction.pairs import groups_apart, strangers_pairs
+from memoryd.embedding.readers.change import builtin_reader, directory_reader
+from memoryd.embedding.readers.reader import AT_ONCE
+from memoryd.embedding.readers.texts import MOST_PIECES
+from memoryd.embedding.readers.thresholds import CONTESTED
+from tests.readers.change.pairs import groups_apart, strangers_pairs
 from tests.test_reranker import GOLD, tokenizer_of_words
 
 OLD, NEW = "I rent a flat in Leeds", "We handed back the keys of the flat in Leeds on Friday"
@@ -30,16 +33,16 @@ async def test_the_packaged_model_reads_changes_of_any_words_and_lets_others_be(
 
 async def share(reader, pairs) -> float:
     """Which share of some pairs the model is sure of."""
-    scores = await reader.scores([(pair.old, pair.new) for pair in pairs])
-    return sum(score >= SURE for score in scores) / len(pairs)
+    scores = await reader.read([(pair.old, pair.new) for pair in pairs])
+    return sum(score >= CONTESTED for score in scores) / len(pairs)
 
 
 async def test_a_pair_has_one_score_in_any_company_and_a_long_or_empty_one_none():
     reader = builtin_reader()
-    (alone,) = await reader.scores([(OLD, NEW)])
+    (alone,) = await reader.read([(OLD, NEW)])
     long = "word " * (MOST_PIECES + 1)
     pairs = [(OLD, NEW), (long, NEW), (OLD, long), ("", NEW), (OLD, "x" * 8192), ("\u202e\U0001f600" * 9, "\x00")]
-    scores = await reader.scores(pairs * AT_ONCE)
+    scores = await reader.read(pairs * AT_ONCE)
     assert [pytest.approx(alone, abs=1e-6), 0, 0, 0, 0] == scores[:5]
     assert all(0 <= score <= 1 for score in scores)
     reader.close()
@@ -73,9 +76,9 @@ LABELS = {"0": "entailment", "1": "neutral", "2": "CONTRADICTION"}
 
 
 async def test_a_model_of_your_own_is_read_by_the_label_that_it_names(folder):
-    config = Config(learning=LearningConfig(contradictions=str(a_directory(folder, LABELS))))
-    reader = make_contradictions(config)
-    one, two, none, long = await reader.scores(
+    config = Config(readers=ReadersConfig(change=str(a_directory(folder, LABELS))))
+    reader = make_change_reader(config)
+    one, two, none, long = await reader.read(
         [("tea", "gold"), ("gold", "gold one"), ("tea", "tea"), ("gold " * MOST_PIECES * 2, "gold")]
     )
     reader.close()
@@ -85,9 +88,9 @@ async def test_a_model_of_your_own_is_read_by_the_label_that_it_names(folder):
 
 def test_a_directory_without_what_it_takes_is_refused(folder):
     with pytest.raises(ModelRefused, match="builtin, none, or"):
-        make_contradictions(Config(learning=LearningConfig(contradictions="off")))
+        make_change_reader(Config(readers=ReadersConfig(change="off")))
     with pytest.raises(ModelRefused, match="neither"):
-        make_contradictions(Config(learning=LearningConfig(contradictions=str(folder))))
+        make_change_reader(Config(readers=ReadersConfig(change=str(folder))))
     with pytest.raises(ModelRefused, match='no label "contradiction"'):
         directory_reader(a_directory(folder, {"0": "yes", "1": "no"}))
     with pytest.raises(ModelRefused, match="no logits for the labels"):
@@ -102,4 +105,4 @@ def test_a_directory_without_what_it_takes_is_refused(folder):
 
 
 def test_none_is_none():
-    assert make_contradictions(Config(learning=LearningConfig(contradictions="none"))) is None
+    assert make_change_reader(Config(readers=ReadersConfig(change="none"))) is None

@@ -13,9 +13,9 @@ import pytest
 from memoryd.daemon.jobs import Progress
 from memoryd.domain.writing.add import add
 from memoryd.domain.writing.contest import contested_both
-from memoryd.embedding import contradiction
-from memoryd.embedding.contradiction import builtin_reader
 from memoryd.embedding.packaged import builtin_encoder
+from memoryd.embedding.readers import adapters
+from memoryd.embedding.readers.change import builtin_reader
 from memoryd.learning import contradictions
 from memoryd.learning.conflicts import resolve_conflict
 from memoryd.learning.contradictions import CONTRADICTION_JOB, Contradictions, suspects
@@ -54,7 +54,7 @@ async def in_ram(encoder):
 
 
 def reading(ports, clock) -> Contradictions:
-    return Contradictions(ports, ports.contradictions, clock, pytest.fail)
+    return Contradictions(ports, ports.change_reader, clock, pytest.fail)
 
 
 async def said(memory: Local, clock, *texts: str, **more) -> list[str]:
@@ -165,13 +165,13 @@ async def test_the_audit_tells_what_was_contested_and_for_whom(in_ram, clock):
 async def test_a_statement_that_is_deleted_while_it_is_read_stays_so(in_ram, clock):
     memory, reader = Local(in_ram, clock, user_id="alice"), reading(in_ram, clock)
     old, new = await said(memory, clock, OLD, NEW)
-    scores = in_ram.contradictions.scores
+    scores = in_ram.change_reader.read
 
     async def slowly(pairs):
         await memory.delete(old)
         return await scores(pairs)
 
-    in_ram.contradictions.scores = slowly
+    in_ram.change_reader.read = slowly
     counts = await reader.step()
     assert (1, 0) == (counts["pairs"], counts["contested"])
     assert () == (await memory.get(new)).contested_with
@@ -180,16 +180,16 @@ async def test_a_statement_that_is_deleted_while_it_is_read_stays_so(in_ram, clo
 async def test_a_text_that_cannot_be_read_keeps_no_other_from_it(in_ram, clock):
     told: list[str] = []
     memory = Local(in_ram, clock, user_id="alice")
-    reader = Contradictions(in_ram, in_ram.contradictions, clock, told.append)
+    reader = Contradictions(in_ram, in_ram.change_reader, clock, told.append)
     await said(memory, clock, "The bees are in the garden", "The bees in the garden are bad", OLD, NEW)
-    scores = in_ram.contradictions.scores
+    scores = in_ram.change_reader.read
 
     async def breaking(pairs):
         if any("bad" in newer for _, newer in pairs):
             raise ValueError("bad")
         return await scores(pairs)
 
-    in_ram.contradictions.scores = breaking
+    in_ram.change_reader.read = breaking
     counts = await reader.step()
     assert (4, 1, 1) == (counts["statements"], counts["failed"], counts["contested"])
     assert {"ValueError"} == {*told}
@@ -198,17 +198,17 @@ async def test_a_text_that_cannot_be_read_keeps_no_other_from_it(in_ram, clock):
 
 async def test_a_model_that_fails_for_a_while_loses_no_statement(in_ram, clock):
     memory = Local(in_ram, clock, user_id="alice")
-    reader = Contradictions(in_ram, in_ram.contradictions, clock, lambda _: None)
+    reader = Contradictions(in_ram, in_ram.change_reader, clock, lambda _: None)
     await said(memory, clock, OLD, NEW)
-    scores = in_ram.contradictions.scores
+    scores = in_ram.change_reader.read
 
     async def failing(pairs):
         raise MemoryError
 
-    in_ram.contradictions.scores = failing
+    in_ram.change_reader.read = failing
     with pytest.raises(MemoryError):
         await reader.step()
-    in_ram.contradictions.scores = scores
+    in_ram.change_reader.read = scores
     assert 1 == (await reader.step())["contested"]
 
 
@@ -259,7 +259,7 @@ async def test_owners_take_turns_and_who_stores_too_fast_is_not_read_to_the_end(
 async def test_it_gives_way_while_messages_are_read_and_a_job_does_not(in_ram, clock):
     busy = [True]
     memory = Local(in_ram, clock, user_id="alice")
-    reader = Contradictions(in_ram, in_ram.contradictions, clock, pytest.fail, is_busy=lambda: busy[0])
+    reader = Contradictions(in_ram, in_ram.change_reader, clock, pytest.fail, is_busy=lambda: busy[0])
     old, new = await said(memory, clock, OLD, NEW)
     assert {} == await reader.step()
     assert await reader.read_until() is None  # it is not done
@@ -348,7 +348,7 @@ def test_a_daemon_that_is_killed_before_it_has_read_reads_after_its_start(folder
 
 async def test_a_model_that_cannot_be_loaded_is_told_of_and_keeps_nothing_else(in_ram, clock, monkeypatch):
     for n, found in enumerate((b"", b"PK" + bytes(99))):
-        monkeypatch.setattr(contradiction, "data_file", lambda _, data=found: data)
+        monkeypatch.setattr(adapters, "data_file", lambda _, data=found: data)
         told: list[str] = []
         reader = Contradictions(in_ram, builtin_reader(), clock, told.append)
         await said(Local(in_ram, clock, user_id=f"u{n}"), clock, OLD, NEW)

@@ -171,16 +171,23 @@ class MemoryConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadersConfig:
+    """The small models that read plain talk: builtin, none, or a directory with one of your own."""
+
+    change: str = key_of(
+        "builtin", "name or path", "tells that a newer statement makes an older one untrue: builtin, none, a directory"
+    )
+    keeping: str = key_of(
+        "builtin", "name or path", "tells what is worth keeping of what people say: builtin, none, a directory"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class LearningConfig:
     """How messages become memories."""
 
     extractor: str = key_of(
         "rules", "name", "rules, openai (beside the rules), host (an agent of yours), none, or one that a package adds"
-    )
-    contradictions: str = key_of(
-        "builtin",
-        "name or path",
-        "the model that contests what the rules do not read: builtin, none, a directory",
     )
     judge: str = key_of("none", "name", "who decides what the rules left contested", one_of=("none", "openai"))
     writer: str = key_of(
@@ -335,6 +342,7 @@ class Config:
     index: IndexConfig = IndexConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
     memory: MemoryConfig = MemoryConfig()
+    readers: ReadersConfig = ReadersConfig()
     learning: LearningConfig = LearningConfig()
     llm: LlmConfig = LlmConfig()
     entities: EntitiesConfig = EntitiesConfig()

@@ -10,12 +10,15 @@ import structlog
 
 from memoryd.daemon.config import Config
 from memoryd.domain.ports import Ports
+from memoryd.embedding.base import ModelRefused
+from memoryd.embedding.readers.keeping import NAME, keeping_reader
 from memoryd.learning.budget import DailyBudget, Limits
 from memoryd.learning.contradictions import Contradictions
 from memoryd.learning.extractor import Extractor, load_extractor
 from memoryd.learning.follow import Learner
 from memoryd.learning.language_model import LanguageModel
 from memoryd.learning.llm_extractor import LlmExtractor
+from memoryd.learning.plain_talk import PlainTalkExtractor
 from memoryd.learning.rules import RulesExtractor
 from memoryd.learning.summaries import Summaries
 from memoryd.llm.endpoint import ChatEndpoint, EndpointRefused
@@ -28,10 +31,17 @@ log = structlog.get_logger("memoryd.daemon")
 
 
 def make_extractor(config: Config) -> Extractor | None:
-    """Return who learns from messages first; ExtractorRefused names those there are."""
+    """Return who learns from messages first; ExtractorRefused names those there are, ModelRefused a directory."""
 
     def rules() -> Extractor:
-        return RulesExtractor(config.schedule.zone)
+        alone = RulesExtractor(config.schedule.zone)
+        wanted = config.readers.keeping
+        if wanted == "none":
+            return alone
+        if wanted != "builtin" and not Path(wanted, f"{NAME}.npz").is_file():
+            raise ModelRefused(f"readers.keeping is {wanted!r}; it must be builtin, none, or where {NAME}.npz is")
+        reader = keeping_reader(None if wanted == "builtin" else Path(wanted))
+        return PlainTalkExtractor(alone, reader, lambda fault: log.warning("talk_not_read", fault=fault))
 
     return load_extractor(config.learning.extractor, {"rules": rules, OPENAI: rules})
 
@@ -70,9 +80,9 @@ class Learners:
         def tell(fault: str) -> None:
             log.warning("messages_not_learnt_from", fault=fault)
 
-        self.rules = Learner(
-            ports, make_extractor(config), clock, tell, wait_s=learning.wait_s, most_attempts=learning.max_attempts
-        )
+        extractor = make_extractor(config)
+        self._plain_talk = extractor if isinstance(extractor, PlainTalkExtractor) else None
+        self.rules = Learner(ports, extractor, clock, tell, wait_s=learning.wait_s, most_attempts=learning.max_attempts)
         reader = LlmExtractor(self.model) if self.model is not None and learning.extractor == OPENAI else None
         self.llm = Learner(
             ports,
@@ -85,7 +95,7 @@ class Learners:
         )
         self.contradictions = Contradictions(
             ports,
-            ports.contradictions,
+            ports.change_reader,
             clock,
             lambda fault: log.warning("contradictions_not_read", fault=fault),
             is_busy=lambda: self.rules.is_reading,
@@ -112,6 +122,8 @@ class Learners:
         found = []
         if self.rules.fault:
             found.append(f"nothing is learnt from messages now: {self.rules.fault}")
+        if self._plain_talk is not None and self._plain_talk.fault:
+            found.append(f"rules alone learn from messages: {self._plain_talk.fault}")
         if self.model is not None and (fault := self.llm.fault or self.model.fault):
             found.append(f"the language model is not used now: {fault}")
         if self.contradictions.fault:
@@ -126,6 +138,8 @@ class Learners:
         return found
 
     async def close(self) -> None:
-        """Close the connections to the language model."""
+        """End the reader's thread, and the connections to the language model."""
+        if self._plain_talk is not None:
+            self._plain_talk.close()
         if self.model is not None:
             await self.model.close()

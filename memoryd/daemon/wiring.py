@@ -24,10 +24,10 @@ from memoryd.domain.ports import GrantCheck, LastThreads, NoGrants, Ports
 from memoryd.domain.rules import Rules
 from memoryd.domain.tokens import Measure, no_tokenizer
 from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder, PairReader, Reranker
-from memoryd.embedding.contradiction import builtin_reader, directory_reader
 from memoryd.embedding.directory import directory_encoder
 from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.packaged import builtin_encoder
+from memoryd.embedding.readers.change import builtin_reader, directory_reader
 from memoryd.embedding.reranker import CrossEncoder
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.embedding.token_counts import InstalledTokenizers
@@ -128,15 +128,15 @@ def make_reranker(config: Config) -> Reranker | None:
     return CrossEncoder(Path(config.search.rerank), budget_s=config.search.rerank_budget_s)
 
 
-def make_contradictions(config: Config) -> PairReader | None:
+def make_change_reader(config: Config) -> PairReader | None:
     """Return what reads two statements together, if anything does; ModelRefused if a directory cannot be used."""
-    wanted = config.learning.contradictions
+    wanted = config.readers.change
     if wanted == "none" or config.embedding.provider == "none":  # without vectors nothing is near
         return None
     if wanted == "builtin":
         return builtin_reader()
     if not (directory := Path(wanted)).is_dir():
-        raise ModelRefused(f"learning.contradictions is {wanted!r}; it must be builtin, none, or a model's directory")
+        raise ModelRefused(f"readers.change is {wanted!r}; it must be builtin, none, or a directory")
     return directory_reader(directory)
 
 
@@ -231,7 +231,7 @@ async def make_ports(
         episodes=episodes,
         embedder=embedder,
         reranker=await asyncio.to_thread(make_reranker, config),
-        contradictions=await asyncio.to_thread(make_contradictions, config),
+        change_reader=await asyncio.to_thread(make_change_reader, config),
         new_id=new_id,
         secret=info.secret,
         policy=replace(policy_of(config), agents={name: policy_of(config.of_agent(name)) for name in config.agents}),

@@ -247,7 +247,7 @@ class Ports:
     recalls: Recalls = field(default_factory=Recalls)
     reranker: Reranker | None = None
     """What reads the best hits with the question; None: their order stands."""
-    contradictions: PairReader | None = None
+    change_reader: PairReader | None = None
     """What reads two statements together, in the background; None: the rules alone notice a change."""
     finders: Sequence[Finder] = (RegexFinder(),)
     """What finds names in a statement before its answer."""
@@ -281,7 +281,7 @@ class Ports:
     def close(self) -> None:
         """End the threads that are its own; what waits for them is dropped."""
         self.preparing.shutdown(wait=False, cancel_futures=True)
-        for reader in (self.reranker, self.contradictions):
+        for reader in (self.reranker, self.change_reader):
             if reader is not None:
                 reader.close()
 

@@ -127,9 +127,9 @@ class Reranker(Protocol):
 
 
 class PairReader(Protocol):
-    """What reads an older and a newer statement together; see `embedding.contradiction`."""
+    """What reads an older and a newer statement together; see `embedding.readers.change`."""
 
-    async def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    async def read(self, texts: Sequence[tuple[str, str]]) -> list[float]:
         """Return how sure it is, 0–1, that the newer statement of each pair makes the older one untrue."""
         ...
 

@@ -62,12 +62,16 @@ class RulesExtractor:
         return found
 
     def _of_message(self, message: Message, before: Message | None) -> list[Learnt]:
-        today = message.create_time.astimezone(self._zone).date()
         asked = "" if before is None else without_recalled(before.content)
-        facts = facts_in(without_recalled(message.content), today=today, before=asked)
-        return [self._learnt(fact, message, before) for fact in facts]
+        facts = facts_in(without_recalled(message.content), today=self.day_of(message), before=asked)
+        return [self.learnt(fact, message, before) for fact in facts]
 
-    def _learnt(self, fact: Fact, message: Message, before: Message | None) -> Learnt:
+    def day_of(self, message: Message) -> date:
+        """Return the day on which a message was said, where its speaker is."""
+        return message.create_time.astimezone(self._zone).date()
+
+    def learnt(self, fact: Fact, message: Message, before: Message | None) -> Learnt:
+        """Return a fact of a message, which may answer the one before it, as what is learnt."""
         content, event_time = fact.content, None
         if fact.day is not None and fact.kind is Kind.EVENT:
             event_time = datetime.combine(fact.day, time(), tzinfo=self._zone).astimezone(UTC)

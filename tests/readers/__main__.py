@@ -1,9 +1,9 @@
 """
-`make voices`: what the daemon does with the texts of people who have not read its rules, through the real client.
+`make eval`: what the daemon does with the texts of people who have not read its rules, through the real client.
 
 Judged with the voices that nothing is tuned with. `everyday`: questions to a whole store. `changes`: what becomes of an
 older statement when a newer one comes, and of those of a whole store, all of which hold. `worth`: which sentences of a
-conversation are learnt.
+conversation are learnt. `plain`: the same of single sentences. `people`: who is found in sentences with hard names.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from memory_client import Draft, Filter, MemoryClient, MessageDraft, Role
 from tests.readers.voices import Kept, Turn, Voice, voices
 from tests.support import Daemon, running
 
+FOLDER = Path(__file__).parent
 STRONG = "strong"
 FIRST = 5
 MOST = 0.7  # of the words of what was learnt
@@ -189,7 +190,59 @@ def _words(text: str) -> set[str]:
     return {word.strip(".,;:!?()'\"").lower() for word in text.split()}
 
 
-SETS = {"everyday": everyday, "changes": changes, "worth": worth}
+def plain(daemon: Daemon, _some: Sequence[Voice], _stores: Stores) -> None:
+    """Print how many of some plain sentences are learnt that are worth keeping, and how many that are not."""
+    cases = [line.split("\t") for line in (FOLDER / "keeping" / "plain.tsv").read_text(encoding="utf-8").splitlines()]
+    begun = datetime(2026, 8, 1, 9, tzinfo=UTC)
+    for n, (_, sentence) in enumerate(cases):
+        with daemon.client(f"p-{n}") as memory:
+            memory.append("talk", [MessageDraft(content=sentence, role=Role.USER, create_time=begun)])
+    with daemon.client() as host:
+        _run(host, "extraction")
+    told: Counter[tuple[str, bool]] = Counter()
+    for n, (label, _) in enumerate(cases):
+        with daemon.client(f"p-{n}") as memory:
+            told[label, any(True for _ in memory.pages(page_size=10))] += 1
+    for label in sorted({label for label, _ in told}):
+        print(f"plain, {label}: learnt {_share(told[label, True], told[label, True] + told[label, False])}")
+    kept = Counter(
+        {
+            learnt: sum(n for (label, one), n in told.items() if one == learnt and label != "none")
+            for learnt in (True, False)
+        }
+    )
+    print(f"plain, all that is worth keeping: learnt {_share(kept[True], kept.total())}")
+
+
+def people(daemon: Daemon, _some: Sequence[Voice], _stores: Stores) -> None:
+    """Print how many of the people of some sentences are found, and how many of those found are people."""
+    lines = (FOLDER / "people" / "people.tsv").read_text(encoding="utf-8").splitlines()
+    told: Counter[str] = Counter()
+    for n, line in enumerate(lines):
+        sentence, _, names = line.partition("\t")
+        wanted = {name.casefold() for name in names.split(",") if name}
+        with daemon.client(f"n-{n}") as memory:
+            memory.add(sentence)
+            found = {one.name.casefold() for one in memory.people(page_size=50).people if one.name not in one.relations}
+        told["wanted"] += len(wanted)
+        told["found"] += len(found)
+        told["right"] += sum(any(_is_name(name, one) for one in wanted) for name in found)
+        told["met"] += sum(any(_is_name(name, one) for name in found) for one in wanted)
+    print(
+        f"people: of those named found {_share(told['met'], told['wanted'])};"
+        f" of those found people {_share(told['right'], told['found'])}"
+    )
+
+
+def _is_name(found: str, wanted: str) -> bool:
+    """Whether one name is the other, or a part of it."""
+    one, other = set(found.split()), set(wanted.split())
+    return one <= other or other <= one
+
+
+SETS = {"everyday": everyday, "changes": changes, "worth": worth, "plain": plain, "people": people}
+STORED = frozenset({"everyday", "changes"})
+"""The sets that ask of the stores of the voices."""
 
 
 def main() -> int:
@@ -198,14 +251,18 @@ def main() -> int:
     parser.add_argument("--sets", default=",".join(SETS), help=f"comma-separated: {', '.join(SETS)}")
     parser.add_argument("--tuned", action="store_true", help="with the voices that the readers are tuned with, instead")
     args = parser.parse_args()
+    unknown = [name for name in args.sets.split(",") if name not in SETS]
+    if unknown:
+        parser.error(f"there is no set {unknown[0]!r}; there are: {', '.join(SETS)}; with DATA=folder also those of it")
     some = [voice for voice in voices() if voice.is_apart is not args.tuned]
     print(f"{len(some)} voices")
     with tempfile.TemporaryDirectory(prefix="memoryd-voices-") as folder:
         place = Path(folder)
         place.chmod(0o700)
         with running(place, config="[learning]\nwait_s = 86400\n") as daemon:
-            stores = {voice.id: _fill(daemon, voice) for voice in some}
-            for name in args.sets.split(","):
+            names = args.sets.split(",")
+            stores = {voice.id: _fill(daemon, voice) for voice in some} if STORED.intersection(names) else {}
+            for name in names:
                 SETS[name](daemon, some, stores)
     return 0
 

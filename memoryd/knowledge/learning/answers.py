@@ -53,6 +53,8 @@ _REFUSED = re.compile(
     r"|tbd|haven't|who knows|next question|you tell me|what do you mean|both are|either)\b|\?",
     re.IGNORECASE,
 )
+_OF_HEALTH = re.compile(r"\b(?:allerg|intoleran)\w*", re.IGNORECASE)
+_LAUGHS = re.compile(r",? *\b(?:lol|lmao|(?:ha){2,})\b", re.IGNORECASE)
 _SENTENCE = re.compile(
     r"^(?:(?:well|oh|um+|hm+|so|yes|yeah|no|actually|ok|okay),? )*(?:i|i'm|i’m|my|we|we're|it|it's|that|this|he|she"
     r"|they"
@@ -79,6 +81,8 @@ def answered(before: str, text: str) -> str | None:
     """Return what an answer says, as a sentence of its speaker; None if it is none, or says nothing by itself."""
     question, answer = _short(before[-MOST_QUESTION:]), _short(text[:MOST_ANSWER]).split("\n")[0]
     answer = re.split(r"(?<=[.!])\s+(?=\w)", answer, maxsplit=1)[0].strip(" .!,;")
+    if _OF_HEALTH.search(question):  # nobody who laughs at it is allergic to less
+        answer = _LAUGHS.sub("", answer).strip()
     if "?" not in question or not answer or len(answer.split()) > MOST_WORDS:
         return None
     tail = question[max(0, question[: question.rfind("?")].rfind("?") + 1) :].strip()
@@ -203,7 +207,7 @@ def _said(form: str, of: str, answer: str) -> str | None:
             form = "I work in {}"
     if form == "I'm {}" and re.match(r"no(?:ne|pe)?\b", answer, re.IGNORECASE):
         return None
-    if form.startswith("I'm allergic") and re.match(r"(?:no(?:ne|pe)?|yes)\b", answer, re.IGNORECASE):
+    if form.startswith("I'm allergic") and re.match(r"(?:no(?:ne|pe|t)?|yes)\b", answer, re.IGNORECASE):
         answer = re.sub(r"^(?:yes|yeah)[, ]*", "", answer, flags=re.IGNORECASE)
         if re.match(r"no", answer, re.IGNORECASE) or not answer:
             return None

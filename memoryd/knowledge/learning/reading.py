@@ -21,15 +21,14 @@ from memoryd.knowledge.learning.doubts import is_doubtful, is_ironic, is_of_now,
 from memoryd.knowledge.learning.orders import Order, is_bare, is_of_before, names_secret, ordered
 from memoryd.knowledge.learning.patterns import CLAIMED, LIKELY, rows_of
 from memoryd.knowledge.learning.sentences import own_sentences
-from memoryd.knowledge.learning.spans import span_of
 from memoryd.knowledge.learning.spoken import written_out
+from memoryd.knowledge.learning.when import due_day, is_yearly, lasting
 from memoryd.model.memory import Kind
 
 __all__ = ["MOST_A_MESSAGE", "Fact", "facts_in"]
 
 MOST_A_MESSAGE = 8  # facts; who tells more at once pastes
 MOST_CHARACTERS = 300  # of one fact
-A_YEAR = 360  # days
 LEAST_LETTERS = 2
 MOST_BEFORE = 3  # sentences that "remember all that" is said of
 
@@ -129,9 +128,8 @@ def _of_order(order: Order, today: date) -> list[Fact]:
     known = _of_clause(content, today, is_ordered=True)
     category, kind = (known[0].category, known[0].kind) if known else ("other", Kind.FACT)
     day, certain = (known[0].day, known[0].is_certain_day) if known else (None, False)
-    return [
-        _dated(Fact(content, category, kind, 1.0, day=day, is_certain_day=certain), content, today, lasts=order.lasts)
-    ]
+    lasts = order.lasts or lasting(content, today)
+    return [Fact(content, category, kind, 1.0, lasts=lasts, day=day, is_certain_day=certain)]
 
 
 def _of_clause(clause: str, today: date, *, is_ordered: bool = False) -> list[Fact]:
@@ -153,27 +151,17 @@ def _of_clause(clause: str, today: date, *, is_ordered: bool = False) -> list[Fa
         return _of_day(said, written, kind, confidence, today)
     if not is_ordered and is_of_now(written) and not _EVENT.search(written):
         return []
-    return [_dated(Fact(_capital(said), category, kind, confidence), said, today)]
+    return [Fact(_capital(said), category, kind, confidence, lasts=lasting(said, today))]
 
 
 def _of_day(said: str, written: str, kind: Kind, confidence: float, today: date) -> list[Fact]:
     """Return what is said of a day: an event, unless it comes every year; none if it is over."""
-    if _YEARLY.search(written):
+    if is_yearly(written):
         return [Fact(_capital(said), "date", Kind.FACT, confidence)]
-    near = (today.year, today.year + 1)  # what is due is still to come
-    named = [days for days in days_named(written, today, near) if days.last >= today.toordinal()]
-    if not named:
-        return []
-    first, *later = sorted(named, key=lambda days: days.first)
-    if later and first.first - today.toordinal() <= MOST_NEXT and _NEXT_DAY.search(written):
-        first = later[0]  # on a Wednesday, "next Thursday" is not tomorrow
-    day = date.fromordinal(max(first.first, today.toordinal()))
-    certain = len({days for days in named if days.first - first.first < A_YEAR}) == 1 and first.first == first.last
-    return [Fact(_capital(said), "date", kind, confidence, day=day, is_certain_day=certain)]
+    due = due_day(written, today)
+    return [] if due is None else [Fact(_capital(said), "date", kind, confidence, day=due[0], is_certain_day=due[1])]
 
 
-MOST_NEXT = 2  # days until a weekday that nobody calls "next"
-_NEXT_DAY = re.compile(r"\bnext (?:mon|tue|wed|thu|fri|sat|sun)", re.IGNORECASE)
 _EVENT = re.compile(
     r"\b(?:passed my|(?:got|am|are) (?:engaged|married|divorced|promoted|accepted|hired|fired|laid off)|broke up"
     r"|split up"
@@ -181,7 +169,6 @@ _EVENT = re.compile(
     re.IGNORECASE,
 )
 """What is so for long, though it happened today."""
-_YEARLY = re.compile(r"\b(?:birthday|anniversary|bday|b-day|every|each|yearly|annually)\b", re.IGNORECASE)
 _TAIL = re.compile(
     r",? +(?:if (?:that|it|you|anyone|this)\b.*|by the way|btw|fyi|just so you know|tho|though|:\)|;\)"
     r"|believe it or not|actually)$|, (?:if (?:that|it|you|anyone|this)|which (?:is|means|isn't)|used to be|people"
@@ -241,7 +228,7 @@ def _row_of(written: str, today: date) -> _Found | None:
         match = row.pattern.match(written)
         if match is None:
             continue
-        if row.category == "date" and not _YEARLY.search(written) and not days_named(written, today):
+        if row.category == "date" and not is_yearly(written) and not days_named(written, today):
             continue
         value = match.groupdict().get("v")
         if value is not None and _is_vague(value.strip(), row.category):
@@ -288,30 +275,3 @@ _NOT_OF_NOW = re.compile(r"(?:i|we) (?:\w+ )?(?:was|were|lived|worked|had|used t
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-_LASTS = re.compile(
-    r"\b(?:for|over|during) (?:the )?(?:next |coming )?(?P<count>\d+|an?|one|two|three|four|five|six|seven|eight"
-    r"|nine|ten"
-    r"|twelve|a couple of|a few)? ?(?P<unit>day|week|month|year)s?\b(?! (?:now|ago|in a row|already))",
-    re.IGNORECASE,
-)
-_STAYS = re.compile(r"\b(?:am|are|is|will be|staying|visiting|away|off|until|till)\b", re.IGNORECASE)
-
-
-def _dated(fact: Fact, said: str, today: date, *, lasts: timedelta | None = None) -> Fact:
-    """Return a fact with how long it is so, where it says so: "I'm in Lisbon for two weeks", "until Friday"."""
-    if lasts is not None:
-        return replace(fact, lasts=lasts)
-    written = plain(said)
-    if not _STAYS.search(written) or re.search(r"\b(?:have|has|had) been\b", written, re.IGNORECASE):
-        return fact
-    until = re.search(r"\b(?:until|till|through) (?P<when>.+)$", written, re.IGNORECASE)
-    if until:
-        named = [days for days in days_named(f"on {until['when']}", today) if days.first >= today.toordinal()]
-        if named:
-            return replace(fact, lasts=timedelta(days=min(day.last for day in named) + 1 - today.toordinal()))
-    match = _LASTS.search(written)
-    if match is None or not (match["count"] or "next" in match[0] or "coming" in match[0]):
-        return fact
-    return replace(fact, lasts=span_of(match["count"] or "one", match["unit"]))

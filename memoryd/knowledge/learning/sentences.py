@@ -42,7 +42,7 @@ _LINES_OF_ANOTHER = re.compile(
     r"|(?:i|we) (?:just )?(?:got|received) (?:this|an?|the) (?:e-?mail|message|letter|text|mail|note|review|dm)"
     r"|sent me|wrote me|says?|said|reads|goes|lyrics?|poem|quote|post(?:ed)?|paragraph|essay|article|e-?mail|letter"
     r"|message|bio|caption|script|dialogue|story|scene|sentence|text|cv|resume|résumé|cover letter|testimonial|tweet"
-    r"|profile|transcript|conversation|example|sample|template|draft|prompt|test)\b[^.!?\n]*:\s*\S?",
+    r"|profile|transcript|conversation|example|sample|template|draft|prompt|test)\b[^.!?\n]*:(?!\d\d\b)\s*\S?",
     re.IGNORECASE,
 )
 """After such words and a colon comes a text of somebody else, or one that is worked on."""
@@ -71,7 +71,8 @@ _WRITES = re.compile(
     r"^(?:(?:please|pls|can you|could you|would you|i need you to|help me(?: to)?|ok|okay|hey|hi|now|also|then"
     r"|next)[, ]+)*"
     r"(?:write|draft|compose|generate|create|make up|invent|continue|finish|complete|sing|tell (?:me )?a|give me a"
-    r"|rap|translate|summari[sz]e|proof-?read|rewrite|rephrase|paraphrase|reword|say|type|print|repeat|send|reply"
+    r"|rap|translate|summari[sz]e|proof-?read|rewrite|rephrase|paraphrase|reword|say|type(?! \d)|print|repeat|send"
+    r"|reply"
     r"|respond|answer|tweet|post|caption|describe)\b",
     re.IGNORECASE,
 )

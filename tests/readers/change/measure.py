@@ -1,5 +1,5 @@
 """
-`python -m tests.contradiction.measure`: how many changes are noticed, and how many others are taken for one.
+`python -m tests.readers.change.measure`: how many changes are noticed, and how many others are taken for one.
 
 By the rules alone, by the packaged model alone, and by both, on sets that nothing was trained with; pairs that are too
 far from each other to be read count as not noticed. `--directory` measures a model of your own.
@@ -15,12 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from memoryd.embedding.contradiction import LEAST_NEAR, SURE, ContradictionReader, builtin_reader, directory_reader
 from memoryd.embedding.packaged import builtin_encoder
+from memoryd.embedding.readers.change import ChangeReader, builtin_reader, directory_reader
+from memoryd.embedding.readers.thresholds import CONTESTED, LEAST_NEAR
 from memoryd.knowledge.compare.comparison import compare
 from memoryd.knowledge.compare.finding import Relation
 from memoryd.knowledge.reading import Reader
-from tests.contradiction.pairs import (
+from tests.readers.change.pairs import (
     Pair,
     groups_apart,
     held_apart,
@@ -34,7 +35,7 @@ AT_ONCE = 64
 NOTICED = {Relation.CHANGED, Relation.DOUBTFUL}
 
 
-def measured(pairs: Sequence[Pair], reader: ContradictionReader) -> dict[str, np.ndarray]:
+def measured(pairs: Sequence[Pair], reader: ChangeReader) -> dict[str, np.ndarray]:
     """Return for each pair whether it is noticed: by rules, by the model, by both."""
     encoder, knowledge = builtin_encoder(), Reader()
     texts = [text for pair in pairs for text in (pair.old, pair.new)]
@@ -45,8 +46,8 @@ def measured(pairs: Sequence[Pair], reader: ContradictionReader) -> dict[str, np
     for n, pair in enumerate(pairs):
         new, old = knowledge.read(pair.new), knowledge.read(pair.old)
         rules[n] = compare(new, old, similarity=float(near[n]), same_subject=True).relation in NOTICED
-    scores = np.array(asyncio.run(reader.scores([(pair.old, pair.new) for pair in pairs])))
-    model = (scores >= SURE) & (near >= LEAST_NEAR)
+    scores = np.array(asyncio.run(reader.read([(pair.old, pair.new) for pair in pairs])))
+    model = (scores >= CONTESTED) & (near >= LEAST_NEAR)
     return {"rules": rules, "model": model, "both": rules | model}
 
 

@@ -1,11 +1,12 @@
 """
-The pairs that the contradiction model is tuned and measured with.
+The pairs that the change reader is tuned and measured with.
 
 `statements.tsv` holds an older statement a line, two newer ones that make it untrue now (told plainly, and in passing),
 and three that do not (near it; of another or of another time; of another matter). `together.txt` holds groups of
 statements about one person or thing that are all true at once, and `stores.txt` whole stores of one user each, of which
-the same holds. `strangers.tsv` is by people who knew neither these nor the rules, and only measured with,
-as are the voices of tests/readers that are apart: what comes later, and what is near each other in their stores.
+the same holds. The voices of tests/readers give what comes later, beside what it is about and what it is not, and what
+is near each other in their stores. `strangers.tsv` is by people who knew neither these nor the rules, and only measured
+with, as are the voices that are apart.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.embedding.contradiction import LEAST_NEAR
+from memoryd.embedding.readers.thresholds import LEAST_NEAR
 from tests.readers.voices import Voice, voices
 
 __all__ = [
@@ -35,16 +36,20 @@ __all__ = [
     "training_pairs",
     "unread_pairs",
     "voices_apart",
+    "voices_pairs",
 ]
 
 FOLDER = Path(__file__).parent
-KNOWLEDGE = FOLDER.parent / "knowledge"
+KNOWLEDGE = FOLDER.parents[1] / "knowledge"
 CHANGES, FIELDS = 2, 6
 APART = 10  # every tenth line is held apart from training
 GROUPS_APART = 6  # every sixth group, likewise
 NEAR_PAIRS = 6  # of a statement of a store, the nearest ones
 GRAMMAR_PAIRS = 600  # of changes.txt: more of one frame teach nothing
 SEED = 0
+PERHAPS = 0.7  # what is wanted where one would ask whether the older statement still holds
+BESIDE_LATER, BESIDE_STORED = 2, 4  # statements that a new one is read beside, and that hold
+HARDEST, OTHERS, OLD = 8000, 4000, 3000  # pairs of stores of which the model was surest, others, and of earlier phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,12 @@ class Pair:
     old: str
     new: str
     is_change: bool
+    wanted_of_change: float = 1.0
+
+    @property
+    def wanted(self) -> float:
+        """What the model is to say, 0–1."""
+        return self.wanted_of_change if self.is_change else 0.0
 
 
 def statements() -> list[Statement]:
@@ -155,14 +166,48 @@ def voices_apart(encode: Encode) -> dict[str, list[Pair]]:
     known = [voice for voice in voices() if voice.is_apart]
     return {
         "voices, later": [pair for voice in known for pair in _later_pairs(voice)],
-        "voices, stores": near_pairs([[one.text for one in voice.store] for voice in known], encode, most=4),
+        "voices, stores": [pair for voice in known for pair in _older_pairs(voice, encode)],
     }
+
+
+Score = Callable[[list[Pair]], NDArray[np.float32]]
+
+
+def voices_pairs(encode: Encode, score: Score) -> list[Pair]:
+    """Return what it is tuned with of voices: what comes later, what else is near that, and what is near in stores."""
+    chance = random.Random(SEED)
+    known = [voice for voice in voices() if not voice.is_apart]
+    found = [pair for voice in known for pair in _later_pairs(voice)]
+    found += [pair for voice in known for pair in _beside_later(voice, encode)]
+    stored = [pair for voice in known for pair in _older_pairs(voice, encode)]
+    order = np.argsort(-score(stored), kind="stable").tolist()
+    others = order[HARDEST:]
+    chosen = [*order[:HARDEST], *chance.sample(others, min(OTHERS, len(others)))]
+    return [*found, *(stored[n] for n in chosen), *chance.sample(training_pairs(), OLD)]
 
 
 def _later_pairs(voice: Voice) -> Iterator[Pair]:
     for later in voice.later:
         for place in later.old:
-            yield Pair(voice.store[place].text, later.text, is_change=later.effect != "both_hold")
+            wanted = PERHAPS if later.effect == "contests" else 1.0
+            yield Pair(voice.store[place].text, later.text, later.effect != "both_hold", wanted)
+
+
+def _beside_later(voice: Voice, encode: Encode) -> Iterator[Pair]:
+    """Yield what comes later with what is nearest to it and holds as before."""
+    stored = encode([one.text for one in voice.store])
+    for later, vector in zip(voice.later, encode([one.text for one in voice.later]), strict=True):
+        near = stored @ vector
+        places = [int(n) for n in np.argsort(-near) if near[n] >= LEAST_NEAR and n not in later.old]
+        yield from (Pair(voice.store[n].text, later.text, is_change=False) for n in places[:BESIDE_LATER])
+
+
+def _older_pairs(voice: Voice, encode: Encode) -> Iterator[Pair]:
+    """Yield each statement of a store with the older ones that are nearest to it; all hold at once."""
+    vectors = encode([one.text for one in voice.store])
+    for n, near in enumerate(vectors @ vectors.T):
+        places = [int(m) for m in np.argsort(-near) if m < n and near[m] >= LEAST_NEAR]
+        yield from (Pair(voice.store[m].text, voice.store[n].text, is_change=False) for m in places[:BESIDE_STORED])
 
 
 def unread_pairs() -> list[Pair]:

@@ -1,0 +1,60 @@
+"""The keeping reader: reads a sentence after what was said before it, and says what it is worth keeping as."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from memoryd.embedding.readers.adapters import tuned_encoder
+from memoryd.embedding.readers.reader import Read, Reader
+from memoryd.embedding.readers.texts import Pair, after_ids
+
+__all__ = ["LABELS", "NAME", "NONE", "NOTHING", "KeepingReader", "Worth", "keeping_reader"]
+
+NAME = "keeping"
+NONE = "none"
+LABELS = (NONE, "fact", "preference", "plan", "event", "instruction", "remember", "temporary")
+"""What a sentence may be, in the order of the head's outputs."""
+
+
+class Worth(NamedTuple):
+    """What a sentence is worth."""
+
+    kept: float
+    """How sure it is that somebody would want it kept, 0–1."""
+    label: str
+    """As what, of LABELS but NONE."""
+
+
+KeepingReader = Reader[Pair, Worth]
+"""Reads pairs of what was said before, and a sentence."""
+NOTHING = Worth(0.0, LABELS[1])
+
+
+def keeping_reader(directory: Path | None = None) -> KeepingReader:
+    """Return the packaged model, or the one in a directory; it is refused at first use where it cannot be loaded."""
+    return Reader(NAME, functools.partial(_tuned, directory))
+
+
+def _tuned(directory: Path | None) -> Read[Pair, Worth]:
+    tuned = tuned_encoder(NAME, directory)
+
+    def read(said: Sequence[Pair]) -> list[Worth]:
+        ids = after_ids(tuned.tokenizer, said)
+        states = iter(tuned.graph.states([one for one in ids if one is not None]))
+        found = []
+        for one in ids:
+            if one is None:
+                found.append(NOTHING)
+                continue
+            logits = next(states).mean(axis=0) @ tuned.weight + tuned.bias
+            powers = np.exp(logits - logits.max())
+            label = LABELS[1 + int(powers[1:].argmax())]
+            found.append(Worth(float(powers[1:].sum() / powers.sum()), label))
+        return found
+
+    return read

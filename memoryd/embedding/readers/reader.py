@@ -1,0 +1,78 @@
+"""How every reader is asked: in a thread of its own, a few texts at a time, and with rests."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+__all__ = ["AT_ONCE", "Read", "Reader"]
+
+AT_ONCE = 8  # texts, between two rests
+Text = TypeVar("Text")
+Found = TypeVar("Found")
+Read = Callable[[Sequence[Text]], list[Found]]
+"""What reads a few texts (or pairs of them), and returns what it found in each."""
+
+
+class Reader(Generic[Text, Found]):
+    """Reads in a thread of its own; the model is loaded when it is first asked."""
+
+    def __init__(self, name: str, load: Callable[[], Read[Text, Found]]) -> None:
+        """Take what loads the model and returns what reads; one thread calls both."""
+        self._name, self._load = name, load
+        self._read: Read[Text, Found] | None = None
+        self._asked: queue.SimpleQueue[tuple[Sequence[Text], _Answer[Found]] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    async def read(self, texts: Sequence[Text]) -> list[Found]:
+        """
+        Return what the model finds in each text.
+
+        It rests as long as it works, so that calls have the processor. ModelRefused if it cannot be loaded.
+        """
+        if self._thread is None:  # one that ends with the process, whatever it reads then
+            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+            self._thread.start()
+        found = list[Found]()
+        for first in range(0, len(texts), AT_ONCE):
+            answer: _Answer[Found] = asyncio.get_running_loop().create_future()
+            self._asked.put((texts[first : first + AT_ONCE], answer))
+            some, took_s = await answer
+            found += some
+            await asyncio.sleep(took_s)
+        return found
+
+    def close(self) -> None:
+        """End the thread after what it reads now."""
+        self._asked.put(None)
+
+    def _serve(self) -> None:
+        while (asked := self._asked.get()) is not None:
+            texts, answer = asked
+            try:
+                if self._read is None:
+                    self._read = self._load()
+                began_s = time.monotonic()
+                told = functools.partial(_tell, answer, (self._read(texts), time.monotonic() - began_s))
+            except Exception as error:  # noqa: BLE001  it is the caller's
+                told = functools.partial(_tell, answer, error)
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+                answer.get_loop().call_soon_threadsafe(told)
+
+
+_Answer = asyncio.Future[tuple[list[Found], float]]
+
+
+def _tell(answer: _Answer[Found], found: tuple[list[Found], float] | Exception) -> None:
+    if answer.done():  # whoever asked has gone
+        return
+    if isinstance(found, Exception):
+        answer.set_exception(found)
+    else:
+        answer.set_result(found)

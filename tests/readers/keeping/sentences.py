@@ -1,0 +1,61 @@
+"""The sentences that the keeping reader is tuned and judged with: of dialogues of voices, as the daemon reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from memoryd.embedding.readers.keeping import NONE
+from memoryd.knowledge.learning.talk import sentences_after
+from tests.readers.voices import Kept, Turn, Voice
+
+__all__ = ["Said", "sentences_of", "statements_of"]
+
+EVERY = 6  # statement of a store
+SHARE = 0.6  # of the words of a sentence that what is kept of it has at least
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A sentence, and what was said before it."""
+
+    before: str
+    sentence: str
+    label: str
+    """What it is worth; empty: it is worth keeping, as whatever."""
+
+
+def sentences_of(known: Iterable[Voice]) -> Iterator[Said]:
+    """Yield the sentences of people in the dialogues of some voices."""
+    for voice in known:
+        before = ""
+        for turn in voice.dialogue:
+            if turn.day is not None:
+                before = ""
+            if turn.who != "assistant":
+                yield from _of_turn(turn, before)
+            before = turn.text
+
+
+def statements_of(known: Iterable[Voice]) -> Iterator[Said]:
+    """Yield some statements of the stores of voices: plainly told, and worth keeping as whatever they are."""
+    for voice in known:
+        for one in voice.store[::EVERY]:
+            yield Said("", one.text, "")
+
+
+def _of_turn(turn: Turn, before: str) -> Iterator[Said]:
+    for said, sentence in sentences_after(turn.text, before):
+        kept = next((one for one in turn.kept if _is_one(one, sentence)), None)
+        yield Said(said, sentence, NONE if kept is None else kept.label)
+
+
+def _is_one(kept: Kept, sentence: str) -> bool:
+    """Whether what is kept is a sentence, or most of it, or holds it."""
+    words, wanted = _words(sentence), _words(kept.sentence)
+    both = len(words & wanted)
+    return bool(words and wanted) and (both == len(words) or both >= max(SHARE * len(words), SHARE * len(wanted)))
+
+
+def _words(text: str) -> set[str]:
+    return {bare for word in text.split() if (bare := word.strip(".,;:!?()'\"–—-").lower())}

@@ -1,0 +1,148 @@
+"""How a reader is trained: AdamW over texts of about one length, by seeds that are fixed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+from numpy.typing import NDArray
+
+from tests.readers.training.encoder import WIDTH, Arrays, frozen, states
+
+__all__ = ["Examples", "Phase", "fit", "logits_of", "with_head"]
+
+BATCH = 32
+BUCKET = 20  # batches whose texts are sorted by length
+HEAD_RATE, HEAD_STEPS, HEAD_DECAY = 1e-2, 400, 1e-3  # of a head alone, over all texts at once
+STEP = 16  # tokens by which lengths differ: a length is compiled for seconds
+Loss = Callable[[jax.Array, jax.Array], jax.Array]
+"""What a batch costs, one number a text: of logits and wanted, each of shape (texts, outputs)."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """How long, and how fast."""
+
+    epochs: int
+    rate: float
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Texts as token ids, of each the tokens whose states are averaged for the head, and what is wanted of it."""
+
+    ids: Sequence[Sequence[int]]
+    spans: Sequence[tuple[int, int]]
+    wanted: NDArray[np.float32]
+    """Shape (texts, outputs)."""
+
+
+def _vectors(tuned: Arrays, base: Arrays, batch: tuple[Any, ...], key: jax.Array | None = None) -> jax.Array:
+    ids, mask, span = batch
+    return (states(tuned, base, ids, mask, key) * span[..., None]).sum(axis=1)
+
+
+def _head(tuned: Arrays, vectors: jax.Array) -> jax.Array:
+    return vectors @ tuned["head.weight"] + tuned["head.bias"]
+
+
+def _pooled(tuned: Arrays, base: Arrays, batch: tuple[Any, ...], key: jax.Array | None = None) -> jax.Array:
+    return _head(tuned, _vectors(tuned, base, batch, key))
+
+
+def _batches(
+    examples: Examples, order: NDArray[np.int64], chance: np.random.Generator | None
+) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
+    """Yield places, and ids, masks and spans of texts of about one length, in an order by chance if it is given."""
+    ids, cut = examples.ids, list[list[int]]()
+    for first in range(0, len(order), BATCH * BUCKET):
+        some = sorted(order[first : first + BATCH * BUCKET].tolist(), key=lambda n: len(ids[n]))
+        cut += [some[n : n + BATCH] for n in range(0, len(some), BATCH)]
+    for n in range(len(cut)) if chance is None else chance.permutation(len(cut)):
+        length = -(-max(len(ids[place]) for place in cut[n]) // STEP) * STEP
+        filled, mask = np.zeros((BATCH, length), np.int32), np.full((BATCH, 1, 1, length), -1e9, np.float32)
+        span = np.zeros((BATCH, length), np.float32)
+        mask[..., 0] = 0
+        for row, place in enumerate(cut[n]):
+            filled[row, : len(ids[place])] = ids[place]
+            mask[row, :, :, : len(ids[place])] = 0
+            begin, end = examples.spans[place]
+            span[row, begin:end] = 1 / (end - begin)
+        yield cut[n], (filled, mask, span)
+
+
+def fit(
+    tuned: Arrays, examples: Examples, phase: Phase, loss: Loss, tell: Callable[[Arrays], None], *, seed: int = 0
+) -> Arrays:
+    """Return adapters and head after some epochs; `tell` is called after each."""
+    base, key, chance = frozen(), jax.random.PRNGKey(seed), np.random.default_rng(seed)
+    count = len(examples.ids)
+    steps = phase.epochs * (count // BATCH + 1)
+    rate = optax.warmup_cosine_decay_schedule(0.0, phase.rate, steps // 10, steps, phase.rate / 1000)
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=0.01))
+    state = optimiser.init(tuned)
+
+    @jax.jit
+    def step(
+        tuned: Arrays, state: Any, base: Arrays, batch: tuple[Any, ...], wanted: Any, weight: Any, key: jax.Array
+    ) -> tuple[Arrays, Any, jax.Array]:
+        def cost(tuned: Arrays) -> jax.Array:
+            return (loss(_pooled(tuned, base, batch, key), wanted) * weight).sum() / weight.sum()
+
+        value, slope = jax.value_and_grad(cost)(tuned)
+        change, state = optimiser.update(slope, state, tuned)
+        return optax.apply_updates(tuned, change), state, value
+
+    began_s = time.monotonic()
+    for epoch in range(phase.epochs):
+        losses = []
+        for places, batch in _batches(examples, chance.permutation(count), chance):
+            key, one = jax.random.split(key)
+            wanted, weight = np.zeros((BATCH, examples.wanted.shape[1]), np.float32), np.zeros(BATCH, np.float32)
+            wanted[: len(places)], weight[: len(places)] = examples.wanted[places], 1
+            tuned, state, value = step(tuned, state, base, batch, wanted, weight, one)
+            losses.append(float(value))
+        print(f"epoch {epoch + 1}: loss {np.mean(losses):.3f}, {time.monotonic() - began_s:.0f} s", flush=True)
+        tell(tuned)
+    return tuned
+
+
+_seen = jax.jit(_vectors)
+_answer = jax.jit(_pooled)
+
+
+def with_head(tuned: Arrays, examples: Examples, loss: Loss) -> Arrays:
+    """Return adapters with a head that makes the most of what the encoder sees already."""
+    base, vectors = frozen(), np.zeros((len(examples.ids), WIDTH), np.float32)
+    for places, batch in _batches(examples, np.arange(len(examples.ids)), None):
+        vectors[places] = np.asarray(_seen(tuned, base, batch))[: len(places)]
+    middle, scale = vectors.mean(axis=0), vectors.std(axis=0) + 1e-6  # so that one rate fits all dimensions
+    head: Arrays = {name: tuned[name] for name in ("head.weight", "head.bias")}
+    optimiser = optax.adam(HEAD_RATE)
+    state = optimiser.init(head)
+
+    @jax.jit
+    def step(head: Arrays, state: Any, vectors: jax.Array, wanted: jax.Array) -> tuple[Arrays, Any]:
+        def cost(head: Arrays) -> jax.Array:
+            return loss(_head(head, vectors), wanted).mean() + HEAD_DECAY * (head["head.weight"] ** 2).sum()
+
+        change, state = optimiser.update(jax.grad(cost)(head), state, head)
+        return optax.apply_updates(head, change), state
+
+    for _ in range(HEAD_STEPS):
+        head, state = step(head, state, (vectors - middle) / scale, examples.wanted)
+    weight = head["head.weight"] / scale[:, None]
+    return {**tuned, "head.weight": weight, "head.bias": head["head.bias"] - middle @ weight}
+
+
+def logits_of(tuned: Arrays, examples: Examples) -> NDArray[np.float32]:
+    """Return the logits of texts, shape (texts, outputs)."""
+    base, found = frozen(), np.zeros((len(examples.ids), tuned["head.bias"].shape[0]), np.float32)
+    for places, batch in _batches(examples, np.arange(len(examples.ids)), None):
+        found[places] = np.asarray(_answer(tuned, base, batch))[: len(places)]
+    return found
