@@ -355,7 +355,7 @@ MUTANTS = [
     ("memoryd/learning/contradictions.py", "self._clock()) - AGAIN", "self._clock())", CONTRADICTIONS),
     ("memoryd/learning/contradictions.py", "    if beside.same_subject:", "    if True:", CONTRADICTIONS),
     ("memoryd/learning/contradictions.py", "        and not (older.key and newer.key)\n", "", CONTRADICTIONS),
-    ("memoryd/learning/contradictions.py", "one.judgement.evidence == other.id", "one.judgement.evidence == ''", CONTRADICTIONS),
+    ("memoryd/learning/contradictions.py", "== (KEPT, other.id)", "== (KEPT, '')", CONTRADICTIONS),
     ("memoryd/learning/contradictions.py", "for one, entry in entries.items() if entry.memory.state_at(now) is State.LIVE}",
      "for one, entry in entries.items()}", CONTRADICTIONS),
     ("memoryd/learning/contradictions.py", "            await self._model.read([PLAIN])", "            pass", CONTRADICTIONS),

@@ -12,15 +12,15 @@ ALONE = "tests/knowledge/test_alone.py"
 TALK = "tests/test_plain_talk.py"
 
 MUTANTS_OF_TEXTS = [
-    ("memoryd/knowledge/learning/alone.py", "return next(iter(named.values())) if len(named) == 1 else None",
-     "return next(iter(named.values())) if named else None", ALONE),
+    ("memoryd/knowledge/learning/alone.py", "len({name.lower() for name in people}) != 1", "not people", ALONE),
+    ("memoryd/knowledge/learning/alone.py", 'if " " not in name and is_given_name(name)', "if name", ALONE),
     ("memoryd/knowledge/learning/alone.py", "        if _NOUN.search(before) or", "        if True or", ALONE),
-    ("memoryd/knowledge/learning/worth.py", "lasts = lasts or A_WHILE", "lasts = lasts", ALONE),
-    ("memoryd/knowledge/learning/worth.py", "return past or due_day", "return due_day", ALONE),
+    ("memoryd/knowledge/learning/worth.py", "if _PAST.search(written) else due[0]", "", ALONE),
+    ("memoryd/knowledge/learning/worth.py", "(A_WHILE if day is None else max(", "(A_WHILE if True else max(", ALONE),
     ("memoryd/knowledge/learning/talk.py", "and not names_secret(stated)", "", ALONE),
     ("memoryd/learning/plain_talk.py", "or len(of_message) >= MOST_A_MESSAGE", "", TALK),
     ("memoryd/learning/plain_talk.py", "and n not in played", "", TALK),
-    ("memoryd/learning/plain_talk.py", "        if self.fault or not sentences:", "        if not sentences:", TALK),
+    ("memoryd/learning/plain_talk.py", "        if self.fault or not spoken:", "        if not spoken:", TALK),
     ("memoryd/index/cache.py", " + len(index.windows) for index", " for index", "tests/test_large_scopes.py"),
     ("memoryd/domain/context/render.py", "item.trust is Trust.SANDBOX and item.speaker not in", "item.speaker not in",
      "tests/test_trust_of_talk.py"),

@@ -275,6 +275,7 @@ async def test_to_read_again_adds_no_mark(in_ram, clock):
     memory = Local(in_ram, clock, user_id="alice")
     await reading(in_ram, clock).step()
     await said(memory, clock, OLD, "I live in my flat in Leeds", "My flat in Leeds is home", "I have a flat in Leeds")
+    await reading(in_ram, clock).step()
     (new,) = await said(memory, clock, NEW)
     counts = [(await reading(in_ram, clock).step())["contested"] for _ in range(3)]
     assert [2, 0, 0] == counts

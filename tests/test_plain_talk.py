@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import io
 
+import numpy as np
 import pytest
 from memory_client import MessageDraft
 
 from memoryd.daemon.config import Config, ReadersConfig
 from memoryd.daemon.learners import make_extractor
 from memoryd.embedding.base import ModelRefused
+from memoryd.embedding.packaged import data_file
 from memoryd.embedding.readers import adapters
 from memoryd.embedding.readers.keeping import LABELS, keeping_reader
 from memoryd.embedding.readers.reader import AT_ONCE
@@ -124,3 +127,33 @@ def test_which_reader_is_a_matter_of_the_configuration(folder):
         make_extractor(Config(readers=ReadersConfig(keeping=str(folder))))
     (folder / "keeping.npz").write_bytes(b"")
     assert isinstance(make_extractor(Config(readers=ReadersConfig(keeping=str(folder)))), PlainTalkExtractor)
+
+
+async def test_a_file_that_does_not_fit_is_refused_and_costs_the_rules_nothing(ports, clock, folder):
+    with np.load(io.BytesIO(data_file("readers/keeping.npz"))) as file:
+        values = dict(file)
+    files = {
+        "keeping.npz cannot be read": values | {"head.weight": values["head.weight"][:, :3]},
+        "holds what is no number": values | {"head.bias": values["head.bias"] * np.nan},
+        "of another model": values | {"sha256": np.array("0")},
+    }
+    for n, (fault, made) in enumerate(files.items()):
+        np.savez(folder / "keeping.npz", **made)
+        told: list[str] = []
+        extractor = PlainTalkExtractor(RulesExtractor(), keeping_reader(folder), told.append)
+        assert ["I'm vegan"] == await learnt(ports, clock, extractor, ("user", f"I'm vegan. {KEEP}"), user_id=f"u{n}")
+        assert fault in told[0]
+        extractor.close()
+
+
+async def test_in_a_chat_nobodys_sister_becomes_anothers(ports, clock, reader):
+    memory = Local(ports, clock, user_id="alice", chat_id="home")
+    said = [
+        ("bob", "My sister comes to dinner on Friday."),
+        ("alice", "she's allergic to nuts, no peanuts in anything"),
+    ]
+    await memory.append("talk", [MessageDraft(content=text, role="user", name=name) for name, text in said])
+    learner = Learner(ports, PlainTalkExtractor(RulesExtractor(), reader, pytest.fail), clock, pytest.fail, wait_s=0)
+    await learner.step()
+    page = await memory.page(page_size=100)
+    assert not any("allergic" in one.content for one in page.memories)

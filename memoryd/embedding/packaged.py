@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import onnxruntime
@@ -97,14 +98,13 @@ class IntegerGraph:
         if table["sha256"] != MODEL_SHA256:
             raise ModelRefused("data/minilm.json is of another model; install memoryd again")
         arrays = {name: array_of(model, place) for name, place in table["arrays"].items()}
+        own: dict[str, NDArray[Any]] = {}
         for name in adapters:
             weight, scale = f"{name}.weight", f"{name}.scale"
-            arrays[weight], arrays[scale] = _quantised(arrays[weight] * arrays[scale] + adapters[name])
-        if weights == "u8":
-            for name, array in arrays.items():
-                if name.endswith(".weight"):
-                    arrays[name] = (array.astype(np.int16) + 128).astype(np.uint8)
-        self._values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in arrays.items()}
+            own[weight], own[scale] = _quantised(arrays[weight] * arrays[scale] + adapters[name])
+        shared = {name: array for name, array in arrays.items() if name not in own}
+        self._values = {name: _value(array, name, weights) for name, array in own.items()}
+        self._values |= {name: _shared_value(array, name, weights) for name, array in shared.items()}
         self._session = open_session(data_file(f"minilm-{weights}.onnx"), arrays=self._values, arena=True)
 
     def pooled(self, ids: Sequence[Sequence[int]]) -> Floats:
@@ -125,6 +125,24 @@ class IntegerGraph:
                 for n, states in zip(some, self._session.run(None, {"input_ids": batch})[0], strict=True):
                     found[n] = states
         return found
+
+
+_shared = WeakValueDictionary[tuple[str, str], onnxruntime.OrtValue]()
+"""What all graphs have in common, by kind of weights and name, as long as one of them is there."""
+
+
+def _shared_value(array: NDArray[Any], name: str, weights: str) -> onnxruntime.OrtValue:
+    value = _shared.get((weights, name))
+    if value is None:
+        value = _shared[weights, name] = _value(array, name, weights)
+    return value
+
+
+def _value(array: NDArray[Any], name: str, weights: str) -> onnxruntime.OrtValue:
+    """Return an array as a graph takes it; "u8" wants weights from 0 on."""
+    if weights == "u8" and name.endswith(".weight"):
+        array = (array.astype(np.int16) + 128).astype(np.uint8)
+    return onnxruntime.OrtValue.ortvalue_from_numpy(array)
 
 
 def array_of(model: bytes, place: dict[str, Any]) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from memoryd.domain.writing.add import check_changeable
 from memoryd.domain.writing.judge import retired
 from memoryd.domain.writing.known import KnownStatements
 from memoryd.domain.writing.pending import Pending
-from memoryd.errors import Conflict, InvalidArgument, NotFound, TrustTooLow
+from memoryd.errors import InvalidArgument
 from memoryd.knowledge.compare.comparison import compare
 from memoryd.knowledge.compare.finding import Relation
 from memoryd.model import limits
@@ -24,7 +24,7 @@ from memoryd.model.learnt import MemoryConflict, Resolution, Stands
 from memoryd.model.memory import KEPT, Judgement, Memory
 from memoryd.model.validation import check_count, check_text
 
-__all__ = ["detect_conflicts", "may_end", "resolve_conflict", "resolved_by_daemon"]
+__all__ = ["detect_conflicts", "resolve_conflict"]
 
 LEAST_NEAR = 0.5  # cosine from which two memories are near, where the words decide nothing
 DEFAULT_LIMIT = 10
@@ -129,23 +129,3 @@ async def resolve_conflict(
 
 async def _shown(kept: Memory, other: Memory, caller: Caller, ports: Ports, now: datetime) -> tuple[Memory, Memory]:
     return await present_one(kept, caller, ports, now), await present_one(other, caller, ports, now)
-
-
-def may_end(newer: Memory, older: Memory) -> bool:
-    """Return whether one statement may end another one because a model says so: as much as by rules, and no more."""
-    if older.key or older.trust.outranks(newer.trust) or (older.protected and not newer.protected):
-        return False
-    is_of_one = (newer.grant_id, newer.narrator) == (older.grant_id, older.narrator)
-    return newer.trust.outranks(older.trust) or (is_of_one and newer.confidence >= older.confidence)
-
-
-async def resolved_by_daemon(
-    newer: Memory, older: Memory, resolution: Resolution, ports: Ports, *, now: datetime, reason: str
-) -> bool:
-    """Decide between two statements with the trust of the newer one; return False if one of them changed meanwhile."""
-    caller = Caller(newer.agent_id, newer.scope.user_id, newer.scope.chat_id, trust=newer.trust)
-    try:
-        await resolve_conflict(newer.id, older.id, resolution, caller, ports, now=now, reason=reason)
-    except (Conflict, NotFound, TrustTooLow):
-        return False
-    return True

@@ -1,8 +1,8 @@
 """
 Changes that the rules do not read: a small model reads what is new beside what is near it, soon after, by itself.
 
-"We handed back the keys" ends "I rent a flat in Leeds", and no rule knows. What the model is sure of is contested. Only
-where a rule contests the two as well, and the model is surer still, the older one is superseded.
+"We handed back the keys" ends "I rent a flat in Leeds", and no rule knows. What the model is sure of is contested, and
+never retired: of two statements it knows no more than their words.
 
 What a commit adds waits in memory and is read in seconds; users and chats take turns. Once nothing waits, the time is
 noted as a cursor; at its start a daemon lets wait what was stored since some minutes before that, as an earlier one may
@@ -29,18 +29,13 @@ from memoryd.domain.writing.judge import Neighbour
 from memoryd.domain.writing.known import KnownStatements
 from memoryd.domain.writing.pending import Pending
 from memoryd.embedding.base import ModelRefused, PairReader
-from memoryd.embedding.readers.thresholds import CONTESTED, LEAST_NEAR, REPLACED
+from memoryd.embedding.readers.thresholds import CONTESTED, LEAST_NEAR
 from memoryd.errors import MemorydError
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.compare.comparison import compare
-from memoryd.knowledge.compare.finding import Relation
-from memoryd.knowledge.reading import Reader
-from memoryd.learning.conflicts import may_end, resolved_by_daemon
 from memoryd.learning.follow import Told
 from memoryd.learning.writing import daemon_call
 from memoryd.model.call_context import in_call
 from memoryd.model.change import Applied, ChangeSet
-from memoryd.model.learnt import Resolution
 from memoryd.model.memory import KEPT, NO_STATEMENTS, Judgement, Memory, State
 from memoryd.model.scope import Owner
 from memoryd.model.times import from_us, to_us
@@ -60,8 +55,6 @@ AGAIN = timedelta(minutes=5)  # a call may commit so long after the time that it
 MOST_WAITING = 10_000  # statements of one user or chat; what it stores faster than that is not read
 A_PAGE = 1000  # statements of an earlier daemon
 A_TURN = 25  # statements of one user or chat
-DECIDED = frozenset({KEPT, "restored"})  # rules of judgements in which somebody decided
-AGREED = "a rule contests it, and a model is sure that the newer one is a change of it"
 PLAIN = ("I have a cat.", "I like to read.")  # what any model can read
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)  # a clock that was ahead has stored what is still to come
 
@@ -225,9 +218,7 @@ class Contradictions:
         scores = await model.read([(older.content, newer.content) for older, newer in pairs])
         sure: dict[str, list[tuple[float, Memory]]] = {}
         for (older, newer), score in zip(pairs, scores, strict=True):
-            if score >= REPLACED and await self._supersede(newer, older):
-                counts["superseded"] += 1
-            elif score >= CONTESTED:
+            if score >= CONTESTED:
                 sure.setdefault(newer.id, []).append((score, older))
         for newer, _ in beside:
             surest = sorted(sure.get(newer.id, []), key=lambda pair: -pair[0])
@@ -235,18 +226,6 @@ class Contradictions:
             if chosen:
                 counts["contested"] += await self._contest(newer, chosen)
         return counts
-
-    async def _supersede(self, newer: Memory, older: Memory) -> bool:
-        """Retire a statement that a rule contests as well; return whether it was."""
-        now = self._clock()
-        entries = {entry.memory.id: entry.memory for entry in await self._ports.entries_of([newer, older])}
-        live = {one for one, memory in entries.items() if memory.state_at(now) is State.LIVE}
-        if not {newer.id, older.id} <= live or not _is_undecided(entries[newer.id], entries[older.id]):
-            return False
-        if not may_end(newer, older) or not _rules_contest(newer, older):
-            return False
-        with in_call(daemon_call(newer.owner, CONTRADICTION_JOB, self._ports, now)):
-            return await resolved_by_daemon(newer, older, Resolution.SUPERSEDE, self._ports, now=now, reason=AGREED)
 
     async def _contest(self, newer: Memory, others: Sequence[Memory]) -> int:
         """Mark statements as contested by a newer one, as they are now; return how many are."""
@@ -267,24 +246,12 @@ class Contradictions:
             return await decide_and_commit([newer.owner], decide, ports, now=now, grant_id="")
 
 
-def _rules_contest(newer: Memory, older: Memory) -> bool:
-    """Whether the rules find a change in words of which they are not sure."""
-    reader = Reader()
-    finding = compare(reader.read(newer.content), reader.read(older.content), similarity=1.0, same_subject=True)
-    return finding.relation is Relation.DOUBTFUL
-
-
 def _is_open(newer: Memory, older: Memory) -> bool:
-    """Whether two statements may be marked: they are not, and nobody has decided between them."""
-    return older.id not in newer.contested_with and _is_undecided(newer, older)
-
-
-def _is_undecided(newer: Memory, older: Memory) -> bool:
-    """Whether nobody has decided between two, brought one of them back, or said the older one again since."""
-    if older.reinforce_time and older.reinforce_time >= newer.create_time:
+    """Whether nobody has decided between two statements, or said the older one again since."""
+    if older.id in newer.contested_with or (older.reinforce_time and older.reinforce_time >= newer.create_time):
         return False
     return not any(
-        one.judgement is not None and one.judgement.rule in DECIDED and one.judgement.evidence == other.id
+        one.judgement is not None and (one.judgement.rule, one.judgement.evidence) == (KEPT, other.id)
         for one, other in ((newer, older), (older, newer))
     )
 

@@ -16,10 +16,12 @@ from itertools import groupby
 from typing import Any
 
 from memoryd.domain.ports import Ports
-from memoryd.learning.conflicts import may_end, resolved_by_daemon
+from memoryd.errors import Conflict, NotFound, TrustTooLow
+from memoryd.learning.conflicts import resolve_conflict
 from memoryd.learning.language_model import LanguageModel
 from memoryd.llm.endpoint import QuestionRefused
 from memoryd.llm.replies import verdict_in_reply
+from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet
 from memoryd.model.learnt import Resolution
 from memoryd.model.memory import Memory
@@ -110,12 +112,25 @@ async def _verdict(newer: Memory, older: Memory, model: LanguageModel) -> str:
     return verdict_in_reply(reply.text, _VERDICTS) or UNSURE
 
 
+def _may_end(newer: Memory, older: Memory) -> bool:
+    """Whether one statement may end another one because a model says so: as much as by the rules, and no more."""
+    if older.key or older.trust.outranks(newer.trust) or (older.protected and not newer.protected):
+        return False
+    is_of_one = (newer.grant_id, newer.narrator) == (older.grant_id, older.narrator)
+    return newer.trust.outranks(older.trust) or (is_of_one and newer.confidence >= older.confidence)
+
+
 async def _carry_out(
     verdict: str, newer: Memory, older: Memory, model: LanguageModel, ports: Ports, now: datetime
 ) -> int:
     """Do what the verdict says as far as the newer statement may; return 1, or 0 where the pair stands no more."""
-    if verdict == UNSURE or (verdict == REPLACES and not may_end(newer, older)):
+    if verdict == UNSURE or (verdict == REPLACES and not _may_end(newer, older)):
         return 1
+    caller = Caller(newer.agent_id, newer.scope.user_id, newer.scope.chat_id, trust=newer.trust)
     resolution = Resolution.SUPERSEDE if verdict == REPLACES else Resolution.KEEP_BOTH
     reason = f"a language model decided ({model.model}, {PROMPT})"[:256]
-    return int(await resolved_by_daemon(newer, older, resolution, ports, now=now, reason=reason))
+    try:
+        await resolve_conflict(newer.id, older.id, resolution, caller, ports, now=now, reason=reason)
+    except (Conflict, NotFound, TrustTooLow):  # one of them was changed meanwhile
+        return 0
+    return 1

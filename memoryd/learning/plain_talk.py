@@ -9,7 +9,7 @@ from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.readers.keeping import NOTHING, KeepingReader, Worth
 from memoryd.embedding.readers.thresholds import KEPT
 from memoryd.knowledge.learning.reading import MOST_A_MESSAGE
-from memoryd.knowledge.learning.talk import sentences_after
+from memoryd.knowledge.learning.talk import Sentence, sentences_after
 from memoryd.knowledge.learning.worth import Said, fact_of, says_most_of
 from memoryd.learning.extractor import Exchange, Learnt
 from memoryd.learning.rules import RulesExtractor, before_of, is_spoken, played_of
@@ -21,11 +21,12 @@ __all__ = ["PlainTalkExtractor"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
+class _Spoken:
+    """A sentence with its message, and the message of somebody else before that."""
+
+    sentence: Sentence
     message: Message
     asked: Message | None
-    before: str
-    text: str
 
 
 class PlainTalkExtractor:
@@ -42,41 +43,43 @@ class PlainTalkExtractor:
         """Return what users say in new messages, in their order."""
         found = await self._rules.extract(exchange)
         known: dict[str, list[str]] = {}
-        for one in found:
-            known.setdefault(one.message.id, []).append(one.content)
-        sentences = [
+        answered = {learnt.message.id for learnt in found if learnt.also}
+        for learnt in found:
+            known.setdefault(learnt.message.id, []).append(learnt.content)
+        spoken = [
             one
-            for one in await self._sentences(exchange)
-            if not any(says_most_of(content, one.text) for content in known.get(one.message.id, ()))
+            for one in await self._spoken(exchange)
+            if (one.sentence.own or one.message.id not in answered)
+            and not any(says_most_of(content, one.sentence.text) for content in known.get(one.message.id, ()))
         ]
-        for sentence, worth in zip(sentences, await self._worth(sentences), strict=True):
-            of_message = known.setdefault(sentence.message.id, [])
-            if worth.kept < KEPT or len(of_message) >= MOST_A_MESSAGE:
+        for one, worth in zip(spoken, await self._worth(spoken), strict=True):
+            of_message = known.setdefault(one.message.id, [])
+            if not worth.kept >= KEPT or len(of_message) >= MOST_A_MESSAGE:
                 continue
-            said = Said(sentence.text, worth.label, worth.kept)
-            asked = "" if sentence.asked is None else without_recalled(sentence.asked.content)
-            fact = fact_of(said, sentence.before, asked, self._rules.day_of(sentence.message))
+            fact = fact_of(Said(one.sentence, worth.label, worth.kept), self._rules.day_of(one.message))
             if fact is not None and fact.content not in of_message:
                 of_message.append(fact.content)
-                found.append(self._rules.learnt(fact, sentence.message, sentence.asked))
+                found.append(self._rules.learnt(fact, one.message, one.asked))
         return sorted(found, key=lambda one: one.message.seq)
 
     def close(self) -> None:
         """End the reader."""
         self._reader.close()
 
-    async def _worth(self, sentences: Sequence[_Sentence]) -> Sequence[Worth]:
-        if self.fault or not sentences:
-            return [NOTHING] * len(sentences)
+    async def _worth(self, spoken: Sequence[_Spoken]) -> Sequence[Worth]:
+        if self.fault or not spoken:
+            return [NOTHING] * len(spoken)
         try:
-            return await self._reader.read([(one.before, one.text) for one in sentences])
+            return await self._reader.read([(one.sentence.before, one.sentence.text) for one in spoken])
         except ModelRefused as error:
             self.fault = str(error)
-            self._tell(self.fault)
-            return [NOTHING] * len(sentences)
+        except Exception as error:  # noqa: BLE001  whatever a model does, the rules go on
+            self.fault = f"the keeping reader ended with {type(error).__name__}"
+        self._tell(self.fault)
+        return [NOTHING] * len(spoken)
 
-    async def _sentences(self, exchange: Exchange) -> list[_Sentence]:
-        found: list[_Sentence] = []
+    async def _spoken(self, exchange: Exchange) -> list[_Spoken]:
+        found: list[_Spoken] = []
         played = await played_of(exchange.messages)
         async for n in in_turns(range(exchange.first, len(exchange.messages))):
             message = exchange.messages[n]
@@ -84,5 +87,5 @@ class PlainTalkExtractor:
                 asked = before_of(exchange.messages, n)
                 before = "" if asked is None else without_recalled(asked.content)
                 said = sentences_after(without_recalled(message.content), before)
-                found += [_Sentence(message, asked, *one) for one in said]
+                found += [_Spoken(one, message, asked) for one in said]
         return found

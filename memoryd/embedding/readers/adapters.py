@@ -7,6 +7,7 @@ train-readers` makes the files: data/readers/NAME.npz, or NAME.npz in a director
 
 from __future__ import annotations
 
+import functools
 import io
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -29,9 +30,9 @@ from memoryd.embedding.packaged import (
 )
 from memoryd.embedding.readers.texts import whole_texts
 
-__all__ = ["LAYERS", "PARTS", "Adapters", "Tuned", "tuned_encoder"]
+__all__ = ["LAYERS", "PARTS", "WIDTH", "Adapters", "Tuned", "tuned_encoder"]
 
-LAYERS = 6
+LAYERS, WIDTH = 6, 384
 PARTS = {"qkv": "qkv", "out": "o", "wide": "f", "narrow": "r"}
 """The matrices of a layer, and the adapters that are added to each, side by side."""
 
@@ -74,8 +75,8 @@ class Tuned:
     bias: Floats
 
 
-def tuned_encoder(name: str, directory: Path | None) -> Tuned:
-    """Return the packaged encoder as a reader's file tunes it; ModelRefused where it cannot be had here."""
+def tuned_encoder(name: str, directory: Path | None, *, outputs: int) -> Tuned:
+    """Return the packaged encoder as a reader's file tunes it; ModelRefused where it cannot be had, or does not fit."""
     path = f"data/readers/{name}.npz" if directory is None else str(directory / f"{name}.npz")
     try:
         file = data_file(f"readers/{name}.npz") if directory is None else Path(path).read_bytes()
@@ -83,13 +84,20 @@ def tuned_encoder(name: str, directory: Path | None) -> Tuned:
             values = dict(loaded)
         is_of_model = str(values["sha256"]) == MODEL_SHA256
         graph = integer_graph(packaged_model(), Adapters(values)) if is_of_model else None
-        weight, bias = values["head.weight"], np.atleast_1d(values["head.bias"])
-        head = weight.reshape(-1, len(bias)), bias
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        weight, bias = values["head.weight"].reshape(WIDTH, outputs), values["head.bias"].reshape(outputs)
+    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
         way = "install memoryd again" if directory is None else f"make it by: make train-readers READER={name}"
         raise ModelRefused(f"{path} cannot be read: {error}; {way}") from None
     if not is_of_model:
         raise ModelRefused(f"{path} is of another model; make it anew by: make train-readers READER={name}")
+    if not all(np.isfinite(values[name]).all() for name in values if name != "sha256"):
+        raise ModelRefused(f"{path} holds what is no number; make it anew by: make train-readers READER={name}")
     if graph is None:
         raise ModelRefused(f"this processor does not multiply integers exactly; set readers.{name} to none")
-    return Tuned(graph, whole_texts(tokenizers.Tokenizer.from_str(packaged_tokenizer().decode())), *head)
+    return Tuned(graph, _tokenizer(), weight, bias)
+
+
+@functools.cache
+def _tokenizer() -> tokenizers.Tokenizer:
+    """Return the tokenizer of all readers."""
+    return whole_texts(tokenizers.Tokenizer.from_str(packaged_tokenizer().decode()))

@@ -38,7 +38,7 @@ def builtin_reader() -> ChangeReader:
 
 
 def _tuned(directory: Path | None) -> Read[Pair, float]:
-    tuned = tuned_encoder(NAME, directory)
+    tuned = tuned_encoder(NAME, directory, outputs=1)
 
     def read(pairs: Sequence[Pair]) -> list[float]:
         ids = pair_ids(tuned.tokenizer, pairs)

@@ -41,7 +41,7 @@ def keeping_reader(directory: Path | None = None) -> KeepingReader:
 
 
 def _tuned(directory: Path | None) -> Read[Pair, Worth]:
-    tuned = tuned_encoder(NAME, directory)
+    tuned = tuned_encoder(NAME, directory, outputs=len(LABELS))
 
     def read(said: Sequence[Pair]) -> list[Worth]:
         ids = after_ids(tuned.tokenizer, said)

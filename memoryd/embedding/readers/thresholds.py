@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["CONTESTED", "KEPT", "LEAST_NEAR", "REPLACED"]
+__all__ = ["CONTESTED", "KEPT", "LEAST_NEAR"]
 
 LEAST_NEAR = 0.3
 """Cosine of two statements from which on the change reader reads them together."""
-CONTESTED = 0.7
+CONTESTED = 0.65
 """Of the change reader: from it on, two statements are contested."""
-REPLACED = 0.9
-"""Of the change reader: from it on, an older statement that a rule contests as well is superseded."""
 KEPT = 0.85
 """Of the keeping reader: from it on, a sentence is kept."""

@@ -73,7 +73,7 @@ def clauses_of(sentence: str) -> Iterator[str]:
     held = ""
     for part in _CLAUSE.split(sentence):
         piece = f"{held} and {part}" if held else part
-        piece = piece.strip(" ,;:-–—")
+        piece = re.sub(r"^-+ | -+$", "", piece.strip(" ,;:–—"))  # of "O-" the sign stays
         held = piece if _NO_CLAUSE.match(piece) else ""
         if piece and not held:
             yield piece

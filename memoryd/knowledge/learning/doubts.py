@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_doubtful", "is_ironic", "is_of_now", "is_question"]
+__all__ = ["is_doubtful", "is_ironic", "is_of_now", "is_question", "takes_back"]
 
 _QUESTION = re.compile(
     r"[?？]\s*[)\"'”]*$"  # noqa: RUF001  the full-width mark
@@ -93,3 +93,18 @@ def is_ironic(clause: str) -> bool:
 def is_of_now(written: str) -> bool:
     """Whether a sentence tells of what is so for now only."""
     return bool(_NOW.search(written))
+
+
+_TAKEN_BACK = re.compile(
+    r"(?:(?:no,? )?wait\b|well,? (?:was|almost|not (?:really|quite|any ?more)|kind of|sort of|used to|i (?:was|did"
+    r"|used to)"
+    r"|until)|(?:scratch|strike|ignore) that|(?:sorry|oops|no),? i mean|or (?:rather|at least)|not (?:really"
+    r"|any ?more)\b"
+    r"|nah\b|lies|that's a lie|never ?mind|my bad|(?:but )?not (?:really|yet))",
+    re.IGNORECASE,
+)
+
+
+def takes_back(sentence: str) -> bool:
+    """Whether a sentence takes back what was said just before it: "scratch that"."""
+    return bool(_TAKEN_BACK.match(sentence))

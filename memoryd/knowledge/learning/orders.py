@@ -52,7 +52,8 @@ _QUOTING = re.compile(
     re.IGNORECASE,
 )
 _SECRET = re.compile(
-    r"\b(?:card number|cvc|cvv|pins?\b(?! board)|pin (?:code|number)|password|passwd|passcode|pass phrase|passphrase"
+    r"\b(?:card (?:number|ends|expires)|cvc|cvv|pins?\b(?! board)|pin (?:code|number)|password|passwd|passcode"
+    r"|pass phrase|passphrase"
     r"|(?:alarm|door|gate|security|access|entry|safe|lock|unlock|verification|recovery|backup|voicemail|2fa|otp)"
     r" (?:code|pin|combination)|combination (?:is|to)|ssn|social security|iban|account number|routing number"
     r"|api[- ]?key"

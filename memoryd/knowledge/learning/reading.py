@@ -17,7 +17,7 @@ from memoryd.knowledge.language.fillers import is_filler
 from memoryd.knowledge.language.words import plain
 from memoryd.knowledge.learning.answers import answered, asked_and_answered
 from memoryd.knowledge.learning.clauses import before_question, clauses_of, without_lead
-from memoryd.knowledge.learning.doubts import is_doubtful, is_ironic, is_of_now, is_question
+from memoryd.knowledge.learning.doubts import is_doubtful, is_ironic, is_of_now, is_question, takes_back
 from memoryd.knowledge.learning.orders import Order, is_bare, is_of_before, names_secret, ordered
 from memoryd.knowledge.learning.patterns import CLAIMED, LIKELY, rows_of
 from memoryd.knowledge.learning.sentences import own_sentences
@@ -74,7 +74,7 @@ def facts_in(text: str, *, today: date, before: str = "") -> list[Fact]:
                 for fact in _of_order(Order(_capital(one.rstrip(" .!"))), today)
             ] or found
             continue
-        if _TAKEN_BACK.match(sentence):
+        if takes_back(sentence):
             found = [fact for fact in found if fact not in last]
         said.append(sentence)
         last = _of_sentence(sentence, today)
@@ -83,17 +83,6 @@ def facts_in(text: str, *, today: date, before: str = "") -> list[Fact]:
         found = _of_answer(before, text, today)
     unique = {fact.content.casefold(): fact for fact in reversed(found)}
     return list(reversed(unique.values()))[:MOST_A_MESSAGE]
-
-
-_TAKEN_BACK = re.compile(
-    r"(?:(?:no,? )?wait\b|well,? (?:was|almost|not (?:really|quite|any ?more)|kind of|sort of|used to|i (?:was|did"
-    r"|used to)"
-    r"|until)|(?:scratch|strike|ignore) that|(?:sorry|oops|no),? i mean|or (?:rather|at least)|not (?:really"
-    r"|any ?more)\b"
-    r"|nah\b|lies|that's a lie|never ?mind|my bad|(?:but )?not (?:really|yet))",
-    re.IGNORECASE,
-)
-"""How somebody begins who takes back what they just said."""
 
 
 def _of_answer(before: str, text: str, today: date) -> list[Fact]:

@@ -7,64 +7,76 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from memoryd.knowledge.language.words import plain
-from memoryd.knowledge.learning.alone import answer_alone, stands_alone
+from memoryd.knowledge.learning.alone import Alone, answer_alone, stands_alone
 from memoryd.knowledge.learning.orders import names_secret, ordered
 from memoryd.knowledge.learning.reading import Fact
+from memoryd.knowledge.learning.talk import Sentence
 from memoryd.knowledge.learning.when import due_day, is_yearly, lasting, past_day
 from memoryd.knowledge.profile.topics import Topic, standing_of
 from memoryd.model.memory import Kind
 
 __all__ = ["Said", "fact_of", "says_most_of"]
 
+CONFIDENCE = 0.75  # in what a reader finds: less than in what a rule reads
+A_DAY = timedelta(days=1)
 A_WHILE = timedelta(days=7)  # for which holds what is so for now, where it does not say how long
 OWN, MOST = 0.8, 0.5  # shares of its words that stand in a sentence, and of the sentence's that stand in it
 SHORT = 4  # words of an answer that is kept with its question, and of a sentence that needs somebody to be of
-SURE_OF_ANSWER = 0.9  # confidence from which on a short answer is kept: quizzes have such answers too
+SURE_OF_ANSWER = 0.9  # sureness from which on a short answer is kept: quizzes have such answers too
 _CATEGORIES = {
     Topic.NAME: "personal", Topic.ADDRESS: "personal", Topic.HEALTH: "personal", Topic.DIET: "personal",
     Topic.LANGUAGE: "personal", Topic.HOME: "personal", Topic.HOUSEHOLD: "relationship", Topic.WORK: "work",
     Topic.DISLIKE: "preference",
 }  # fmt: skip
-_PAST = re.compile(r"\b(?:was|were|had|did|went|got|came|broke|fell|died|left|met|bought|\w{3,}ed)\b", re.IGNORECASE)
+_PAST = re.compile(
+    r"\b(?:was|were|had|did|went|got(?! to\b)|came|broke|fell|died|passed|left|met|bought|lost|sold|moved|started"
+    r"|finished|failed|stopped|happened|stole|gave|took|saw|told|called|won|found)\b",
+    re.IGNORECASE,
+)
 _OF_SOMEBODY = re.compile(r"\b(?:i|i['’]?m|i['’]ve|my|me|we|our|never|always|\w+['’]s)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A sentence that is worth keeping, and as what: a label of `memoryd.embedding.readers.keeping`."""
+    """A sentence that is worth keeping, as what (a label of the keeping reader), and how sure that is, 0–1."""
 
-    sentence: str
+    sentence: Sentence
     label: str
-    confidence: float
+    sureness: float
 
 
-def fact_of(said: Said, before: str, asked: str, today: date) -> Fact | None:
-    """
-    Return what a sentence says, in its own words; None where it does not stand alone.
-
-    `before` is what was said just before it, and `asked` the message of somebody else before its own, or empty.
-    """
-    is_answer = before.endswith("?") and asked.strip().endswith(before) and len(said.sentence.split()) <= SHORT
-    pair = answer_alone(before, said.sentence) if is_answer else None
-    content = pair or _content(said, before)
-    if content is None or names_secret(content) or (pair and said.confidence < SURE_OF_ANSWER):
+def fact_of(said: Said, today: date) -> Fact | None:
+    """Return what a sentence says, in its own words; None where it does not stand alone."""
+    alone = _answer(said) or _statement(said.sentence)
+    if alone is None or names_secret(alone.content):
         return None
+    content = alone.content
     category, kind = _sort_of(said.label, content)
     lasts = lasting(content, today)
+    day = None if is_yearly(content) else _day_of(said.label, content, today)
     if said.label == "temporary":
-        lasts = lasts or A_WHILE
-    day = None if is_yearly(content) or said.label not in {"plan", "event", "temporary"} else _day_of(content, today)
+        lasts = lasts or (A_WHILE if day is None else max(day[0] - today, timedelta()) + A_DAY)
     if day is not None and kind is Kind.EVENT:
-        return Fact(content, category, kind, said.confidence, lasts, *day, needs_question=pair is not None)
-    return Fact(content, category, kind, said.confidence, lasts, needs_question=pair is not None)
+        return Fact(content, category, kind, CONFIDENCE, lasts, *day, needs_question=alone.needs_asked)
+    return Fact(content, category, kind, CONFIDENCE, lasts, needs_question=alone.needs_asked)
 
 
-def _content(said: Said, before: str) -> str | None:
-    order = ordered(said.sentence)
-    told = said.sentence if order is None else order.content
-    alone = None if told.endswith(("?", "\uff1f")) else stands_alone(told, before)
-    if alone is not None and len(alone.split()) < SHORT and not _OF_SOMEBODY.search(alone):
-        return None  # "One and a half" needs what it is said of
+def _answer(said: Said) -> Alone | None:
+    """Return a short answer with its question, where the first sentence of a message is one."""
+    sentence = said.sentence
+    is_answer = not sentence.own and sentence.asked.endswith("?") and len(sentence.text.split()) <= SHORT
+    if not is_answer or said.sureness < SURE_OF_ANSWER:
+        return None
+    content = answer_alone(sentence.asked, sentence.text)
+    return None if content is None else Alone(content, needs_asked=True)
+
+
+def _statement(sentence: Sentence) -> Alone | None:
+    order = ordered(sentence.text)
+    told = sentence.text if order is None else order.content
+    alone = None if told.endswith(("?", "\uff1f")) else stands_alone(told, sentence.own, sentence.asked)
+    if alone is not None and len(alone.content.split()) < SHORT and not _OF_SOMEBODY.search(alone.content):
+        return None  # "twice a day" needs what it is said of
     return alone
 
 
@@ -80,17 +92,24 @@ def _sort_of(label: str, content: str) -> tuple[str, Kind]:
     return ("other" if standing is None else _CATEGORIES.get(standing.topic, "other")), Kind.FACT
 
 
-def _day_of(content: str, today: date) -> tuple[date, bool] | None:
+def _day_of(label: str, content: str, today: date) -> tuple[date, bool] | None:
+    """Return the day of a plan or an event, and whether it is certain: "on Tuesday" is of last week, or of this one."""
     written = plain(content)
-    past = past_day(written, today) if _PAST.search(written) else None
-    return past or due_day(written, today) or past_day(written, today)
+    due = due_day(written, today)
+    if label != "event":
+        return due if label in {"plan", "temporary"} else None
+    past = past_day(written, today)
+    if due is not None and past is not None:
+        return (past[0] if _PAST.search(written) else due[0]), False
+    return due or past
 
 
 def says_most_of(content: str, sentence: str) -> bool:
-    """Whether what was learnt is of a sentence, and leaves little of it out."""
+    """Whether what was learnt is of a sentence, and leaves little of it out, or only its end: the reason."""
     words, of = _words(content), _words(sentence)
-    both = len(words & of)
-    return both >= OWN * len(words) and both >= MOST * len(of)
+    if len(words & of) < OWN * len(words):
+        return False
+    return len(words & of) >= MOST * len(of) or sentence.lower().startswith(content.lower())
 
 
 def _words(text: str) -> set[str]:

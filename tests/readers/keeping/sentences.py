@@ -45,9 +45,9 @@ def statements_of(known: Iterable[Voice]) -> Iterator[Said]:
 
 
 def _of_turn(turn: Turn, before: str) -> Iterator[Said]:
-    for said, sentence in sentences_after(turn.text, before):
-        kept = next((one for one in turn.kept if _is_one(one, sentence)), None)
-        yield Said(said, sentence, NONE if kept is None else kept.label)
+    for sentence in sentences_after(turn.text, before):
+        kept = next((one for one in turn.kept if _is_one(one, sentence.text)), None)
+        yield Said(sentence.before, sentence.text, NONE if kept is None else kept.label)
 
 
 def _is_one(kept: Kept, sentence: str) -> bool:

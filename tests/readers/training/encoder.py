@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from memoryd.embedding.packaged import MODEL_SHA256, array_of, data_file, packaged_model
-from memoryd.embedding.readers.adapters import LAYERS, PARTS
+from memoryd.embedding.readers.adapters import LAYERS, PARTS, WIDTH
 
 __all__ = ["WIDTH", "Arrays", "beginning", "frozen", "read_file", "states", "write_file"]
 
 RANK, DROPOUT = 8, 0.1
-HEADS, WIDTH, EPSILON = 12, 384, 1e-12
+HEADS, EPSILON = 12, 1e-12
 SCALE = 2.0  # of what an adapter adds
 Arrays = dict[str, Any]
 

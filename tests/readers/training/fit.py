@@ -103,7 +103,7 @@ def fit(
         losses = []
         for places, batch in _batches(examples, chance.permutation(count), chance):
             key, one = jax.random.split(key)
-            wanted, weight = np.zeros((BATCH, examples.wanted.shape[1]), np.float32), np.zeros(BATCH, np.float32)
+            wanted, weight = np.ones((BATCH, examples.wanted.shape[1]), np.float32), np.zeros(BATCH, np.float32)
             wanted[: len(places)], weight[: len(places)] = examples.wanted[places], 1
             tuned, state, value = step(tuned, state, base, batch, wanted, weight, one)
             losses.append(float(value))
