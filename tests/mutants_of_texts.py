@@ -16,7 +16,7 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/knowledge/learning/alone.py", 'if " " not in name and is_given_name(name)', "if name", ALONE),
     ("memoryd/knowledge/learning/alone.py", "        if _NOUN.search(before) or", "        if True or", ALONE),
     ("memoryd/knowledge/learning/worth.py", "if _PAST.search(written) else due[0]", "", ALONE),
-    ("memoryd/knowledge/learning/worth.py", "(A_WHILE if day is None else max(", "(A_WHILE if True else max(", ALONE),
+    ("memoryd/knowledge/learning/worth.py", "default=A_WHILE", "default=timedelta()", ALONE),
     ("memoryd/knowledge/learning/talk.py", "and not names_secret(stated)", "", ALONE),
     ("memoryd/learning/plain_talk.py", "or len(of_message) >= MOST_A_MESSAGE", "", TALK),
     ("memoryd/learning/plain_talk.py", "and n not in played", "", TALK),

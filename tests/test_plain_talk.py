@@ -146,14 +146,19 @@ async def test_a_file_that_does_not_fit_is_refused_and_costs_the_rules_nothing(p
         extractor.close()
 
 
-async def test_in_a_chat_nobodys_sister_becomes_anothers(ports, clock, reader):
+@pytest.mark.parametrize(
+    ("first", "learnt_of_her"), [("bob", []), ("alice", ["My sister is diabetic, type 1, and lives in Cork"])]
+)
+async def test_in_a_chat_nobodys_sister_becomes_anothers(ports, clock, reader, first, learnt_of_her):
     memory = Local(ports, clock, user_id="alice", chat_id="home")
     said = [
-        ("bob", "My sister comes to dinner on Friday."),
-        ("alice", "she's allergic to nuts, no peanuts in anything"),
+        (first, "My sister comes to dinner on Friday. I cook."),
+        ("alice", "she is diabetic, type 1, and lives in Cork"),
     ]
+    if first == "alice":
+        said = [("alice", "My sister comes to dinner on Friday. She is diabetic, type 1, and lives in Cork")]
     await memory.append("talk", [MessageDraft(content=text, role="user", name=name) for name, text in said])
     learner = Learner(ports, PlainTalkExtractor(RulesExtractor(), reader, pytest.fail), clock, pytest.fail, wait_s=0)
     await learner.step()
     page = await memory.page(page_size=100)
-    assert not any("allergic" in one.content for one in page.memories)
+    assert learnt_of_her == [one.content for one in page.memories if "diabetic" in one.content]

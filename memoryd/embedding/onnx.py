@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +15,13 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
+import onnxruntime
 import tokenizers
 from numpy.typing import NDArray
 
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.tokens import TOKEN_CODES, codes_of, known_share, projection
 from memoryd.model.embedding import TOKEN_DIMENSIONS, Embedded
-
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime would keep a device id in the home directory, and call home
-import onnxruntime
 
 __all__ = [
     "WINDOW",

@@ -28,6 +28,7 @@ ALONE = [
     ("she's allergic to nuts", "My sister comes on Friday.", "My sister's allergic to nuts"),
     ("her knee hurts since May", "Lena fell.", "Lena's knee hurts since May"),
     ("I'm seeing him tomorrow", "Marek called.", "I'm seeing Marek tomorrow"),
+    ("he's off nuts", "We sit with Marek.", "Marek's off nuts"),
     ("The nurse said she comes at nine", "", "The nurse said she comes at nine"),
     ("Furby has no filters, it's the heads on the wall", "", "Furby has no filters, it's the heads on the wall"),
     ("I like it when you end with a joke", "", "I like it when you end with a joke"),
@@ -52,6 +53,10 @@ POINTING = [
     ("I do not cook as often as they do", ""),
     ("I did not retire because of them", ""),
     ("I don't fly, because they lose it", ""),
+    ("he's off nuts", "Add a line for the boss."),
+    ("he's off nuts", "The vet came."),
+    ("mon 9 to 3 and", ""),
+    ("that night I slept at the station", ""),
     ("ok", ""),
 ]
 
@@ -108,6 +113,11 @@ def test_what_is_kept_has_its_kind_and_category():
     assert kept("fact", "It's in column F.") is None
     assert kept("fact", "Is the viewing on Friday?") is None
     assert kept("instruction", "Twice a day") is None
+    assert kept("instruction", "Put the beds down in my list of jobs") is None
+    assert (
+        "Which class is Ada in? Grade 2, German"
+        == kept("fact", "Grade 2, German", asked="Which class is Ada in?").content
+    )
 
 
 def test_a_plan_is_to_come_and_of_an_event_it_is_told_where_its_day_is_sure():
@@ -117,11 +127,19 @@ def test_a_plan_is_to_come_and_of_an_event_it_is_told_where_its_day_is_sure():
     event = kept("event", "Broke my wrist on the ice on Tuesday")
     assert (date(2026, 11, 24), False) == (event.day, event.is_certain_day)
     assert date(2026, 11, 28) == kept("event", "We're getting married on Saturday").day
+    for doubtful in (
+        "The shop closes at nine since March",
+        "I come out of a night on the 9th",
+        "Party on Tuesday the 5th",
+    ):
+        assert kept("event", doubtful).day is None
 
 
 def test_what_is_so_for_days_ends_with_the_day_that_it_names_or_in_a_week():
     assert timedelta(days=3) == kept("temporary", "I'm in Lyon till Sunday").lasts
     assert timedelta(days=7) == kept("temporary", "My voice is gone, so no calls").lasts
+    assert timedelta(days=35) == kept("temporary", "Physio twice a week till 31 December, tomorrow at nine").lasts
+    assert kept("fact", "The desk has a guarantee for two weeks").lasts is None
     assert timedelta(days=6) == kept("temporary", "The water is off on 2 December").lasts
 
 

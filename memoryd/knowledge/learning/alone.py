@@ -34,7 +34,7 @@ _OPENS = re.compile(
     r"(?:[,:.!–—]+ +| - ))+",
     re.IGNORECASE,
 )
-_RELATION = rf"(?:(?:my|our) (?:\w+ )?)?\b(?:{RELATION_PATTERN})\b"
+_RELATION = rf"(?:(?:my|our) (?:\w+ )?\b(?:{RELATION_PATTERN})|(?:mum|mom|mam|dad|grandma|grandpa|granny|nana))\b"
 _NAMED = rf"(?-i:\b[{UPPER}][\w-]*\w)"
 _PERSON = re.compile(rf"{_RELATION}|{_NAMED}", re.IGNORECASE)
 _SOMEBODY = re.compile(
@@ -69,12 +69,29 @@ _IT = re.compile(
     r"|(?<=\w )(?:that|this)(?=[.,;:!)]|$)"
     r"|\bthis (?!week|month|year|summer|winter|spring|autumn|fall|season|time|morning|afternoon|evening|weekend|mon|tue"
     r"|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|term|semester|quarter|way\b)\w+"
-    r"|(?<!\bover )\bthere(?=[.,;:!)]|$)",
+    r"|(?<!\bover )\bthere(?=[.,;:!)]|$)|\bthat (?:day|night|week|time|way)\b|\binstead(?! of)\b"
+    r"|\bthe (?:night|day|week) before\b(?! \w)",
     re.IGNORECASE,
 )
 _IMPERSONAL = re.compile(r"\b(?:it['’]?s|it is|it was|its) (?:\w+ ){1,6}(?:that|to|who|if|when)\b", re.IGNORECASE)
 _BECAUSE = re.compile(r"^(?P<kept>.{12,}?),? (?:because|cos|coz)(?! of\b) .+$", re.IGNORECASE)
 _DENIED = re.compile(r"n['’]t\b|\b(?:not|no|never|nobody|nothing|only|dont|cant|didnt|wont)\b", re.IGNORECASE)
+
+
+_BEGUN = re.compile(
+    r"^(?:\d|yes\b|no[,.]|from \d|says?\b|then\b|that\b|instead\b|so\b(?! far\b)|and\b|or\b|because\b(?! of\b)|which\b"
+    r"|(?:with|for|to|from|of) (?:it|them|him|her|that)\b)",
+    re.IGNORECASE,
+)
+_BROKEN = re.compile(r"\b(?:and|or|but|the|an?|of|to|with|for|rev|dra?|mrs?|st|sra?)$", re.IGNORECASE)
+"""How a sentence begins or ends that is a part of one."""
+
+
+_WITHIN = re.compile(r"[\w,;:'’-] *$")
+_DOES = re.compile(
+    r"['’]s\b| (?:is|was|has|had|will|can|fell|came|went|said|told|got|left|rang|wrote|lost|won|\w{2,}(?:s|ed))\b"
+)
+"""What stands before a word within a sentence, and after the name of somebody at its beginning."""
 
 
 class Alone(NamedTuple):
@@ -93,7 +110,7 @@ def stands_alone(sentence: str, own: str = "", asked: str = "") -> Alone | None:
     last sentences name stands for "she" or "he"; of what another said only a name: their sister is not one's own.
     """
     said = _bare(sentence)
-    if len(said) > MOST_CHARACTERS or len(said.split()) < LEAST_WORDS:
+    if len(said) > MOST_CHARACTERS or len(said.split()) < LEAST_WORDS or _BEGUN.match(said) or _BROKEN.search(said):
         return None
     alone = _whole(said, own, asked)
     reason = _BECAUSE.match(said)
@@ -178,6 +195,13 @@ def _people(said: str) -> list[str]:
     return [
         found[0]
         for found in _PERSON.finditer(said)
-        if re.fullmatch(_RELATION, found[0], re.IGNORECASE)
-        or (is_given_name(found[0]) and not is_doubtful_name(found[0]) and found[0].lower() not in NO_NAMES)
+        if re.fullmatch(_RELATION, found[0], re.IGNORECASE) or _is_name(found, said)
     ]
+
+
+def _is_name(found: re.Match[str], said: str) -> bool:
+    """Whether a word is a given name; at the beginning of a sentence one that does something: not "Add a line"."""
+    word = found[0]
+    if is_doubtful_name(word) or word.lower() in NO_NAMES or not is_given_name(word):
+        return False
+    return bool(_WITHIN.search(said[: found.start()]) or _DOES.match(said[found.end() :]))

@@ -39,7 +39,7 @@ _ENDED = re.compile(
 )
 _SUPPOSED = re.compile(
     r"^(?:so,? |ok(?:ay)?,? |and |but )?(?:suppose|supposing|imagine|hypothetically|what if|let['’]?s (?:say|assume)"
-    r"|assume|if i (?:were|had been|was)|for the sake of argument"
+    r"|assume|if i (?:were|had been|was|had (?:an?|one|\d+|the) \w+ (?:for|every))|for the sake of argument"
     r"|angenommen|stell dir vor|imagine que|supposons|supón|imagina|stel dat)\b"
     r"|\bhypothetical(?:ly)?\b|^(?:假设|如果我是|もし)",
     re.IGNORECASE,

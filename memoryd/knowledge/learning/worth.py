@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from memoryd.knowledge.language.dates import days_named
 from memoryd.knowledge.language.words import plain
 from memoryd.knowledge.learning.alone import Alone, answer_alone, stands_alone
 from memoryd.knowledge.learning.orders import names_secret, ordered
@@ -18,10 +19,11 @@ from memoryd.model.memory import Kind
 __all__ = ["Said", "fact_of", "says_most_of"]
 
 CONFIDENCE = 0.75  # in what a reader finds: less than in what a rule reads
-A_DAY = timedelta(days=1)
+MOST_DAYS = 366  # for which is so what is so for a while
 A_WHILE = timedelta(days=7)  # for which holds what is so for now, where it does not say how long
 OWN, MOST = 0.8, 0.5  # shares of its words that stand in a sentence, and of the sentence's that stand in it
 SHORT = 4  # words of an answer that is kept with its question, and of a sentence that needs somebody to be of
+LONGER = 8  # words of an answer that says nothing of anybody
 SURE_OF_ANSWER = 0.9  # sureness from which on a short answer is kept: quizzes have such answers too
 _CATEGORIES = {
     Topic.NAME: "personal", Topic.ADDRESS: "personal", Topic.HEALTH: "personal", Topic.DIET: "personal",
@@ -33,6 +35,19 @@ _PAST = re.compile(
     r"|finished|failed|stopped|happened|stole|gave|took|saw|told|called|won|found)\b",
     re.IGNORECASE,
 )
+_IN_DOUBT = re.compile(
+    r"\b(?:because|since|instead|end of|beginning of|mid|before|after|until|till|from|gone|cancelled|moved|not"
+    r"|\w+(?:teenth|tieth|eleventh|twelfth))\b|\b(?:the|on) \d{1,2}(?:st|nd|rd|th)\b(?! (?:of )?(?:jan|feb|mar|apr|may"
+    r"|jun|jul|aug|sep|oct|nov|dec))|\b(?:mon|tues?|wednes|thurs?|fri|satur|sun)(?:day)?,? (?:the )?\d",
+    re.IGNORECASE,
+)
+"""What keeps a day from being the one that is meant: another one, "the 9th" of a month that was named before."""
+_STANDING = re.compile(
+    r"\b(?:always|never|from now on|from today|in future|in the future|going forward|next time|every|each|whenever|when"
+    r"|if i|do not|dont|don['’]t|no more|no|call me|keep|stop|must|should|not|any)\b",
+    re.IGNORECASE,
+)
+"""What tells a standing instruction from a request of the moment."""
 _OF_SOMEBODY = re.compile(r"\b(?:i|i['’]?m|i['’]ve|my|me|we|our|never|always|\w+['’]s)\b", re.IGNORECASE)
 
 
@@ -47,27 +62,32 @@ class Said:
 
 def fact_of(said: Said, today: date) -> Fact | None:
     """Return what a sentence says, in its own words; None where it does not stand alone."""
-    alone = _answer(said) or _statement(said.sentence)
+    alone = _answer(said) if _is_answer(said.sentence) else _statement(said.sentence)
     if alone is None or names_secret(alone.content):
         return None
     content = alone.content
+    if said.label == "instruction" and not _STANDING.search(content):
+        return None  # a request of the moment
     category, kind = _sort_of(said.label, content)
-    lasts = lasting(content, today)
-    day = None if is_yearly(content) else _day_of(said.label, content, today)
-    if said.label == "temporary":
-        lasts = lasts or (A_WHILE if day is None else max(day[0] - today, timedelta()) + A_DAY)
-    if day is not None and kind is Kind.EVENT:
+    lasts = _lasting(content, today) if said.label == "temporary" else None
+    day = _day_of(said.label, content, today) if kind is Kind.EVENT else None
+    if day is not None:
         return Fact(content, category, kind, CONFIDENCE, lasts, *day, needs_question=alone.needs_asked)
     return Fact(content, category, kind, CONFIDENCE, lasts, needs_question=alone.needs_asked)
 
 
+def _is_answer(sentence: Sentence) -> bool:
+    """Whether the first sentence of a message is a short answer to a question, and none of its own."""
+    words = len(sentence.text.split())
+    asked = not sentence.own and sentence.asked.endswith("?")
+    return asked and (words <= SHORT or (words <= LONGER and not _OF_SOMEBODY.search(sentence.text)))
+
+
 def _answer(said: Said) -> Alone | None:
-    """Return a short answer with its question, where the first sentence of a message is one."""
-    sentence = said.sentence
-    is_answer = not sentence.own and sentence.asked.endswith("?") and len(sentence.text.split()) <= SHORT
-    if not is_answer or said.sureness < SURE_OF_ANSWER:
+    """Return a short answer with its question."""
+    if said.sureness < SURE_OF_ANSWER:
         return None
-    content = answer_alone(sentence.asked, sentence.text)
+    content = answer_alone(said.sentence.asked, said.sentence.text)
     return None if content is None else Alone(content, needs_asked=True)
 
 
@@ -78,6 +98,14 @@ def _statement(sentence: Sentence) -> Alone | None:
     if alone is not None and len(alone.content.split()) < SHORT and not _OF_SOMEBODY.search(alone.content):
         return None  # "twice a day" needs what it is said of
     return alone
+
+
+def _lasting(content: str, today: date) -> timedelta:
+    """Return for how long is so what is so for days: till the last day that is named, else for a while."""
+    named = [days.last - today.toordinal() for days in days_named(plain(content), today)]
+    ends = [timedelta(days=days + 1) for days in named if 0 < days < MOST_DAYS]
+    said = lasting(content, today)
+    return max([*ends, *([] if said is None else [said])], default=A_WHILE)
 
 
 def _sort_of(label: str, content: str) -> tuple[str, Kind]:
@@ -93,15 +121,15 @@ def _sort_of(label: str, content: str) -> tuple[str, Kind]:
 
 
 def _day_of(label: str, content: str, today: date) -> tuple[date, bool] | None:
-    """Return the day of a plan or an event, and whether it is certain: "on Tuesday" is of last week, or of this one."""
+    """Return the day of a plan or an event where it names one and no other; None where that is in doubt."""
     written = plain(content)
-    due = due_day(written, today)
-    if label != "event":
-        return due if label in {"plan", "temporary"} else None
-    past = past_day(written, today)
-    if due is not None and past is not None:
+    if is_yearly(content) or _IN_DOUBT.search(written):
+        return None
+    due, past = due_day(written, today), past_day(written, today)
+    if label == "event" and due is not None and past is not None:
         return (past[0] if _PAST.search(written) else due[0]), False
-    return due or past
+    found = due or (past if label == "event" else None)
+    return found if found is not None and found[1] else None
 
 
 def says_most_of(content: str, sentence: str) -> bool:
