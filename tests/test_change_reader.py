@@ -48,6 +48,16 @@ async def test_a_pair_has_one_score_in_any_company_and_a_long_or_empty_one_none(
     reader.close()
 
 
+async def test_a_reader_that_is_closed_reads_nothing_and_keeps_nobody_waiting():
+    for is_loaded in (False, True):
+        reader = builtin_reader()
+        if is_loaded:
+            await reader.read([(OLD, NEW)])
+        reader.close()
+        with pytest.raises(ModelRefused, match="closed"):
+            await reader.read([(OLD, NEW)])
+
+
 def a_directory(folder, labels: dict[str, str], *, logits: int = 3):
     """A model that is the surer of label 2 the oftener a pair says "gold"."""
     tokenizer_of_words().save(str(folder / "tokenizer.json"))

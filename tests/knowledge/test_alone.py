@@ -26,6 +26,8 @@ ALONE = [
     ("My blood type is O-", "", "My blood type is O-"),
     ("Well water is all we have here", "", "Well water is all we have here"),
     ("she's allergic to nuts", "My sister comes on Friday.", "My sister's allergic to nuts"),
+    ("She's allergic to nuts", "My sister Jana visits on Sunday.", "My sister Jana's allergic to nuts"),
+    ("Mam can't have aspirin, it's her stomach", "", "Mam can't have aspirin, it's her stomach"),
     ("her knee hurts since May", "Lena fell.", "Lena's knee hurts since May"),
     ("I'm seeing him tomorrow", "Marek called.", "I'm seeing Marek tomorrow"),
     ("he's off nuts", "We sit with Marek.", "Marek's off nuts"),

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from memoryd.embedding.base import ModelRefused
+
 __all__ = ["AT_ONCE", "Read", "Reader"]
 
 AT_ONCE = 8  # texts, between two rests
@@ -29,13 +31,16 @@ class Reader(Generic[Text, Found]):
         self._read: Read[Text, Found] | None = None
         self._asked: queue.SimpleQueue[tuple[Sequence[Text], _Answer[Found]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._is_closed = False
 
     async def read(self, texts: Sequence[Text]) -> list[Found]:
         """
         Return what the model finds in each text.
 
-        It rests as long as it works, so that calls have the processor. ModelRefused if it cannot be loaded.
+        It rests as long as it works, so that calls have the processor. ModelRefused if it is closed or cannot be had.
         """
+        if self._is_closed:
+            raise ModelRefused(f"the {self._name} reader is closed")
         if self._thread is None:  # one that ends with the process, whatever it reads then
             self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
             self._thread.start()
@@ -49,7 +54,8 @@ class Reader(Generic[Text, Found]):
         return found
 
     def close(self) -> None:
-        """End the thread after what it reads now."""
+        """End the thread after what it reads now; nothing is read any more."""
+        self._is_closed = True
         self._asked.put(None)
 
     def _serve(self) -> None:

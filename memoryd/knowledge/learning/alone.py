@@ -34,8 +34,10 @@ _OPENS = re.compile(
     r"(?:[,:.!–—]+ +| - ))+",
     re.IGNORECASE,
 )
-_RELATION = rf"(?:(?:my|our) (?:\w+ )?\b(?:{RELATION_PATTERN})|(?:mum|mom|mam|dad|grandma|grandpa|granny|nana))\b"
 _NAMED = rf"(?-i:\b[{UPPER}][\w-]*\w)"
+_RELATION = (
+    rf"(?:(?:my|our) (?:\w+ )?\b(?:{RELATION_PATTERN})(?: {_NAMED})?|(?:mum|mom|mam|dad|grandma|grandpa|granny|nana))\b"
+)
 _PERSON = re.compile(rf"{_RELATION}|{_NAMED}", re.IGNORECASE)
 _SOMEBODY = re.compile(
     r"\b(?:my|our|the|an?|this|that|his|her|their|every|another) (?:\w+ )?(?:man|woman|guy|girl|boy|lady|kid|baby"
@@ -64,7 +66,8 @@ _IT = re.compile(
     r"|(?:the|that|this) (?:\w+ )?(?:ones?|others?|same(?! \w)|latter|former))\b"
     r"|\bit(?:s)?\b(?!(?:['’]s| is| was| will be| gets| rains?| rained| snows?)"
     r" (?:raining|snowing|important|hard|easier|easy|better|best|worse"
-    r"|my|our|your|\w+['’]s|cold|hot|time|too|not worth|because|like that|only|just|always)\b)(?! (?:when|if|that)\b)"
+    r"|my|our|your|her|his|their|\w+['’]s|cold|hot|time|too|not worth|because|like that|only|just|always)\b)"
+    r"(?! (?:when|if|that)\b)"
     r"|^(?:that|this)(?:['’]s| is| was| are| will| goes| comes| means| one| has| makes)\b"
     r"|(?<=\w )(?:that|this)(?=[.,;:!)]|$)"
     r"|\bthis (?!week|month|year|summer|winter|spring|autumn|fall|season|time|morning|afternoon|evening|weekend|mon|tue"
