@@ -18,7 +18,7 @@ READ = {
     "random": {"random", "randbytes", "choice", "randint", "Random", "uniform"},
     "uuid": {"uuid1", "uuid4"},
 }
-SET = "embedding/onnx.py"  # it sets a variable, for a library that would call home
+SET = "embedding/__init__.py"  # it sets a variable, for a library that would call home
 ROOM = 5  # modules in the root
 
 
