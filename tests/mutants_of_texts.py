@@ -19,7 +19,7 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/knowledge/learning/worth.py", "default=A_WHILE", "default=timedelta()", ALONE),
     ("memoryd/knowledge/learning/talk.py", "and not names_secret(stated)", "", ALONE),
     ("memoryd/learning/plain_talk.py", "or len(of_message) >= MOST_A_MESSAGE", "", TALK),
-    ("memoryd/learning/plain_talk.py", "and n not in played", "", TALK),
+    ("memoryd/learning/rules.py", " and n not in played", "", TALK),
     ("memoryd/learning/plain_talk.py", "        if self.fault or not spoken:", "        if not spoken:", TALK),
     ("memoryd/index/cache.py", " + len(index.windows) for index", " for index", "tests/test_large_scopes.py"),
     ("memoryd/domain/context/render.py", "item.trust is Trust.SANDBOX and item.speaker not in", "item.speaker not in",

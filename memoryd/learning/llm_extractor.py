@@ -23,7 +23,7 @@ from memoryd.learning.budget import BudgetSpent
 from memoryd.learning.extractor import Exchange, Learnt, NotNow
 from memoryd.learning.grounding import adds_names_or_figures, borne, contradicts, turns
 from memoryd.learning.language_model import PROBE, LanguageModel
-from memoryd.learning.rules import before_of, is_spoken, played_of
+from memoryd.learning.rules import spoken_in
 from memoryd.llm.endpoint import ChatUnavailable
 from memoryd.llm.replies import SaidInReply, facts_in_reply, is_json
 from memoryd.model.conversation import Message, Role
@@ -162,14 +162,11 @@ class _Shown:
 async def _shown(exchange: Exchange) -> list[_Shown]:
     """Return the new messages in which users state something."""
     found = []
-    played = await played_of(exchange.messages)
-    for n, message in enumerate(exchange.messages):
-        if n >= exchange.first and is_spoken(message) and n not in played:
-            sentences = stated_sentences(without_recalled(message.content))
-            if sentences:
-                before = before_of(exchange.messages, n)
-                asked = "" if before is None else _asked(before)
-                found.append(_Shown(message, sentences, asked, before if asked else None))
+    for message, before in await spoken_in(exchange):
+        sentences = stated_sentences(without_recalled(message.content))
+        if sentences:
+            asked = "" if before is None else _asked(before)
+            found.append(_Shown(message, sentences, asked, before if asked else None))
     return found
 
 

@@ -12,7 +12,7 @@ from memoryd.knowledge.learning.reading import MOST_A_MESSAGE
 from memoryd.knowledge.learning.talk import Sentence, sentences_after
 from memoryd.knowledge.learning.worth import Said, fact_of, says_most_of
 from memoryd.learning.extractor import Exchange, Learnt
-from memoryd.learning.rules import RulesExtractor, before_of, is_spoken, played_of
+from memoryd.learning.rules import RulesExtractor, Spoken, spoken_in
 from memoryd.model.conversation import Message
 from memoryd.model.recalled_text import without_recalled
 from memoryd.turns import in_turns
@@ -21,7 +21,7 @@ __all__ = ["PlainTalkExtractor"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Spoken:
+class _Told:
     """A sentence with its message, and the message of somebody else before that."""
 
     sentence: Sentence
@@ -41,14 +41,15 @@ class PlainTalkExtractor:
 
     async def extract(self, exchange: Exchange) -> list[Learnt]:
         """Return what users say in new messages, in their order."""
-        found = await self._rules.extract(exchange)
+        messages = await spoken_in(exchange)
+        found = await self._rules.learnt_of(messages)
         known: dict[str, list[str]] = {}
         answered = {learnt.message.id for learnt in found if learnt.also}
         for learnt in found:
             known.setdefault(learnt.message.id, []).append(learnt.content)
         spoken = [
             one
-            for one in await self._spoken(exchange)
+            for one in await self._sentences(messages)
             if (one.sentence.own or one.message.id not in answered)
             and not any(says_most_of(content, one.sentence.text) for content in known.get(one.message.id, ()))
         ]
@@ -66,7 +67,7 @@ class PlainTalkExtractor:
         """End the reader."""
         self._reader.close()
 
-    async def _worth(self, spoken: Sequence[_Spoken]) -> Sequence[Worth]:
+    async def _worth(self, spoken: Sequence[_Told]) -> Sequence[Worth]:
         if self.fault or not spoken:
             return [NOTHING] * len(spoken)
         try:
@@ -78,14 +79,10 @@ class PlainTalkExtractor:
         self._tell(self.fault)
         return [NOTHING] * len(spoken)
 
-    async def _spoken(self, exchange: Exchange) -> list[_Spoken]:
-        found: list[_Spoken] = []
-        played = await played_of(exchange.messages)
-        async for n in in_turns(range(exchange.first, len(exchange.messages))):
-            message = exchange.messages[n]
-            if is_spoken(message) and n not in played:
-                asked = before_of(exchange.messages, n)
-                before = "" if asked is None else without_recalled(asked.content)
-                said = sentences_after(without_recalled(message.content), before)
-                found += [_Spoken(one, message, asked) for one in said]
+    async def _sentences(self, messages: Sequence[Spoken]) -> list[_Told]:
+        found: list[_Told] = []
+        async for message, asked in in_turns(messages):
+            before = "" if asked is None else without_recalled(asked.content)
+            said = sentences_after(without_recalled(message.content), before)
+            found += [_Told(one, message, asked) for one in said]
         return found

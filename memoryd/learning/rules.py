@@ -14,7 +14,7 @@ from memoryd.model.memory import Kind
 from memoryd.model.recalled_text import without_recalled
 from memoryd.turns import in_turns
 
-__all__ = ["PLAY_MESSAGES", "RulesExtractor", "before_of", "is_spoken", "played_of"]
+__all__ = ["PLAY_MESSAGES", "RulesExtractor", "Spoken", "spoken_in"]
 
 MOST_LOOKED_AT = 4000  # characters of a message, by which a role play is told
 PLAY_MESSAGES = 20  # for so many a role play goes on that nobody ends
@@ -54,11 +54,13 @@ class RulesExtractor:
 
         It is read on the event loop, in turns: a thread would take Python from the calls for 5 ms at a time.
         """
+        return await self.learnt_of(await spoken_in(exchange))
+
+    async def learnt_of(self, spoken: Sequence[Spoken]) -> list[Learnt]:
+        """Return what is said in messages that users spoke, each with the one that it may answer."""
         found: list[Learnt] = []
-        played = await played_of(exchange.messages)
-        async for n in in_turns(range(exchange.first, len(exchange.messages))):
-            if is_spoken(exchange.messages[n]) and n not in played:
-                found += self._of_message(exchange.messages[n], before_of(exchange.messages, n))
+        async for message, before in in_turns(spoken):
+            found += self._of_message(message, before)
         return found
 
     def _of_message(self, message: Message, before: Message | None) -> list[Learnt]:
@@ -93,7 +95,19 @@ def _written(day: date) -> str:
     return f"{day:%Y-%m-%d}"
 
 
-async def played_of(messages: Sequence[Message]) -> set[int]:
+Spoken = tuple[Message, Message | None]
+"""A message that a user spoke, and what somebody else said just before, which it may answer."""
+
+
+async def spoken_in(exchange: Exchange) -> list[Spoken]:
+    """Return the new messages of an exchange that users spoke, and in no role play of theirs."""
+    messages = exchange.messages
+    played = await _played_of(messages)
+    new = range(exchange.first, len(messages))
+    return [(messages[n], _before_of(messages, n)) for n in new if _is_spoken(messages[n]) and n not in played]
+
+
+async def _played_of(messages: Sequence[Message]) -> set[int]:
     """
     Return the places of messages in which somebody goes on with a role play that they began: nothing there is so.
 
@@ -118,12 +132,12 @@ async def played_of(messages: Sequence[Message]) -> set[int]:
     return played
 
 
-def is_spoken(message: Message) -> bool:
+def _is_spoken(message: Message) -> bool:
     """Whether a user said a message: nothing of a tool, a file or the assistant is anybody's statement."""
     return message.role is Role.USER and message.input_source.lower() not in NOT_SPOKEN
 
 
-def before_of(messages: Sequence[Message], n: int) -> Message | None:
+def _before_of(messages: Sequence[Message], n: int) -> Message | None:
     """
     Return what somebody else said just before a message, if the host says so, or the same user.
 

@@ -205,13 +205,9 @@ def plain(daemon: Daemon, _some: Sequence[Voice], _stores: Stores) -> None:
             told[label, any(True for _ in memory.pages(page_size=10))] += 1
     for label in sorted({label for label, _ in told}):
         print(f"plain, {label}: learnt {_share(told[label, True], told[label, True] + told[label, False])}")
-    kept = Counter(
-        {
-            learnt: sum(n for (label, one), n in told.items() if one == learnt and label != "none")
-            for learnt in (True, False)
-        }
-    )
-    print(f"plain, all that is worth keeping: learnt {_share(kept[True], kept.total())}")
+    worth_keeping = Counter({key: count for key, count in told.items() if key[0] != "none"})
+    learnt = sum(count for (_, is_learnt), count in worth_keeping.items() if is_learnt)
+    print(f"plain, all that is worth keeping: learnt {_share(learnt, worth_keeping.total())}")
 
 
 def people(daemon: Daemon, _some: Sequence[Voice], _stores: Stores) -> None:

@@ -30,7 +30,7 @@ from memoryd.embedding.packaged import (
 )
 from memoryd.embedding.readers.texts import whole_texts
 
-__all__ = ["LAYERS", "PARTS", "WIDTH", "Adapters", "Tuned", "tuned_encoder"]
+__all__ = ["LAYERS", "PARTS", "WIDTH", "Adapters", "Tuned", "reader_tokenizer", "tuned_encoder"]
 
 LAYERS, WIDTH = 6, 384
 PARTS = {"qkv": "qkv", "out": "o", "wide": "f", "narrow": "r"}
@@ -94,10 +94,10 @@ def tuned_encoder(name: str, directory: Path | None, *, outputs: int) -> Tuned:
         raise ModelRefused(f"{path} holds what is no number; make it anew by: make train-readers READER={name}")
     if graph is None:
         raise ModelRefused(f"this processor does not multiply integers exactly; set readers.{name} to none")
-    return Tuned(graph, _tokenizer(), weight, bias)
+    return Tuned(graph, reader_tokenizer(), weight, bias)
 
 
 @functools.cache
-def _tokenizer() -> tokenizers.Tokenizer:
+def reader_tokenizer() -> tokenizers.Tokenizer:
     """Return the tokenizer of all readers."""
     return whole_texts(tokenizers.Tokenizer.from_str(packaged_tokenizer().decode()))

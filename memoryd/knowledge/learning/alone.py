@@ -45,7 +45,7 @@ _SOMEBODY = re.compile(
     r"|\w{2,}(?:er|or|ist|ian|man|woman))\b|\bwho\b",
     re.IGNORECASE,
 )
-_SHE = re.compile(r"\b(?P<one>she|he|him)\b|\b(?P<whose>his|her|hers)\b", re.IGNORECASE)
+_SHE = re.compile(r"\b(?:she|he|him)\b|\b(?P<whose>his|her|hers)\b", re.IGNORECASE)
 _FEMALE = re.compile(
     r"\b(?:wife|girlfriend|gf|fiancée|mother|mom|mum|mommy|mama|mam|step(?:mother|mom|mum)|daughter|sister|sis|aunt|auntie"
     r"|grand(?:mother|ma|daughter)|granny|nana|niece|god(?:mother|daughter)|landlady|\w+-?in-law)\b", re.IGNORECASE
@@ -172,7 +172,8 @@ def _whole(said: str, own: str, asked: str) -> Alone | None:
     name, needs_asked = _one_person(own, found[0], asked)
     if name is None or (found["whose"] and found.start()):  # "I pay her 50 euros": whom, or whose?
         return None
-    put = f"{said[: found.start()]}{name}{chr(39) + 's' if found['whose'] else ''}{said[found.end() :]}"
+    whose = "'s" if found["whose"] else ""
+    put = f"{said[: found.start()]}{name}{whose}{said[found.end() :]}"
     return None if _points(put) else Alone(put, needs_asked)
 
 

@@ -16,7 +16,7 @@ from memoryd.knowledge.learning.when import due_day, is_yearly, lasting, past_da
 from memoryd.knowledge.profile.topics import Topic, standing_of
 from memoryd.model.memory import Kind
 
-__all__ = ["Said", "fact_of", "says_most_of"]
+__all__ = ["Said", "bare_words", "fact_of", "says_most_of"]
 
 CONFIDENCE = 0.75  # in what a reader finds: less than in what a rule reads
 MOST_DAYS = 366  # for which is so what is so for a while
@@ -70,10 +70,8 @@ def fact_of(said: Said, today: date) -> Fact | None:
         return None  # a request of the moment
     category, kind = _sort_of(said.label, content)
     lasts = _lasting(content, today) if said.label == "temporary" else None
-    day = _day_of(said.label, content, today) if kind is Kind.EVENT else None
-    if day is not None:
-        return Fact(content, category, kind, CONFIDENCE, lasts, *day, needs_question=alone.needs_asked)
-    return Fact(content, category, kind, CONFIDENCE, lasts, needs_question=alone.needs_asked)
+    day, is_certain_day = (kind is Kind.EVENT and _day_of(said.label, content, today)) or (None, False)
+    return Fact(content, category, kind, CONFIDENCE, lasts, day, is_certain_day, alone.needs_asked)
 
 
 def _is_answer(sentence: Sentence) -> bool:
@@ -134,11 +132,12 @@ def _day_of(label: str, content: str, today: date) -> tuple[date, bool] | None:
 
 def says_most_of(content: str, sentence: str) -> bool:
     """Whether what was learnt is of a sentence, and leaves little of it out, or only its end: the reason."""
-    words, of = _words(content), _words(sentence)
+    words, of = bare_words(content), bare_words(sentence)
     if len(words & of) < OWN * len(words):
         return False
     return len(words & of) >= MOST * len(of) or sentence.lower().startswith(content.lower())
 
 
-def _words(text: str) -> set[str]:
+def bare_words(text: str) -> set[str]:
+    """Return the words of a text in lower case, without the marks around them."""
     return {bare for word in text.split() if (bare := word.strip(".,;:!?()'\"–—-").lower())}

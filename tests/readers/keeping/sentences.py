@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from memoryd.embedding.readers.keeping import NONE
 from memoryd.knowledge.learning.talk import sentences_after
+from memoryd.knowledge.learning.worth import bare_words
 from tests.readers.voices import Kept, Turn, Voice
 
 __all__ = ["Said", "sentences_of", "statements_of"]
@@ -52,10 +53,6 @@ def _of_turn(turn: Turn, before: str) -> Iterator[Said]:
 
 def _is_one(kept: Kept, sentence: str) -> bool:
     """Whether what is kept is a sentence, or most of it, or holds it."""
-    words, wanted = _words(sentence), _words(kept.sentence)
+    words, wanted = bare_words(sentence), bare_words(kept.sentence)
     both = len(words & wanted)
     return bool(words and wanted) and (both == len(words) or both >= max(SHARE * len(words), SHARE * len(wanted)))
-
-
-def _words(text: str) -> set[str]:
-    return {bare for word in text.split() if (bare := word.strip(".,;:!?()'\"–—-").lower())}

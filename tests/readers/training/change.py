@@ -13,10 +13,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import optax
-import tokenizers
 
-from memoryd.embedding.packaged import builtin_encoder, packaged_tokenizer
-from memoryd.embedding.readers.texts import pair_ids, whole_texts
+from memoryd.embedding.packaged import builtin_encoder
+from memoryd.embedding.readers.adapters import reader_tokenizer
+from memoryd.embedding.readers.texts import pair_ids
 from tests.readers.change.pairs import (
     Pair,
     groups_apart,
@@ -43,8 +43,7 @@ UNREAD = -99.0  # of a pair that is too long
 
 def _examples(pairs: Sequence[Pair]) -> tuple[Examples, list[Pair]]:
     """Return pairs as they are read, and the pairs themselves; without those that are too long."""
-    tokenizer = whole_texts(tokenizers.Tokenizer.from_str(packaged_tokenizer().decode()))
-    found = zip(pair_ids(tokenizer, [(pair.old, pair.new) for pair in pairs]), pairs, strict=True)
+    found = zip(pair_ids(reader_tokenizer(), [(pair.old, pair.new) for pair in pairs]), pairs, strict=True)
     read = [(ids, pair) for ids, pair in found if ids is not None]
     wanted = np.array([[pair.wanted] for _, pair in read], np.float32)
     return Examples([ids for ids, _ in read], [FIRST_TOKEN] * len(read), wanted), [pair for _, pair in read]

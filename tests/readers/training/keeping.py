@@ -7,11 +7,10 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tokenizers
 
-from memoryd.embedding.packaged import packaged_tokenizer
+from memoryd.embedding.readers.adapters import reader_tokenizer
 from memoryd.embedding.readers.keeping import LABELS, NONE
-from memoryd.embedding.readers.texts import after_ids, whole_texts
+from memoryd.embedding.readers.texts import after_ids
 from tests.readers.keeping.sentences import Said, sentences_of, statements_of
 from tests.readers.training.encoder import Arrays, beginning, frozen, read_file, write_file
 from tests.readers.training.fit import Examples, Phase, fit, logits_of, with_head
@@ -24,8 +23,7 @@ PRECISIONS = (0.8, 0.9, 0.95)
 
 
 def _examples(said: list[Said]) -> tuple[Examples, list[Said]]:
-    tokenizer = whole_texts(tokenizers.Tokenizer.from_str(packaged_tokenizer().decode()))
-    found = after_ids(tokenizer, [(one.before, one.sentence) for one in said])
+    found = after_ids(reader_tokenizer(), [(one.before, one.sentence) for one in said])
     read = [(ids, one) for ids, one in zip(found, said, strict=True) if ids is not None]
     wanted = np.zeros((len(read), len(LABELS)), np.float32)
     for n, (_, one) in enumerate(read):
