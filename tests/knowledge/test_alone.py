@@ -133,6 +133,7 @@ def test_a_plan_is_to_come_and_of_an_event_it_is_told_where_its_day_is_sure():
         "The shop closes at nine since March",
         "I come out of a night on the 9th",
         "Party on Tuesday the 5th",
+        "Injection on the eleventh of March",
     ):
         assert kept("event", doubtful).day is None
 

@@ -37,7 +37,7 @@ _PAST = re.compile(
 )
 _IN_DOUBT = re.compile(
     r"\b(?:because|since|instead|end of|beginning of|mid|before|after|until|till|from|gone|cancelled|moved|not"
-    r"|\w+(?:teenth|tieth|eleventh|twelfth))\b|\b(?:the|on) \d{1,2}(?:st|nd|rd|th)\b(?! (?:of )?(?:jan|feb|mar|apr|may"
+    r"|\w*(?:teenth|tieth|eleventh|twelfth))\b|\b(?:the|on) \d{1,2}(?:st|nd|rd|th)\b(?! (?:of )?(?:jan|feb|mar|apr|may"
     r"|jun|jul|aug|sep|oct|nov|dec))|\b(?:mon|tues?|wednes|thurs?|fri|satur|sun)(?:day)?,? (?:the )?\d",
     re.IGNORECASE,
 )
