@@ -1,10 +1,11 @@
 """
-Writes data/minilm-*.onnx and data/minilm.json: the packaged model as a graph that multiplies in integers.
+Writes data/*.onnx and data/minilm.json: the packaged model as a graph that multiplies in integers.
 
 The packaged file keeps int8 weights and multiplies in float. These graphs take the same weights and quantise the
 activations too, each row (token) by its own largest value: q = round(x · 127 / max|x|) + 128. So a vector depends on
 its text alone, whatever stands beside it in a batch. Layer norm, attention and GELU are one operator each. The graphs
-hold no weights: minilm.json says where each stands in the packaged file, whose hash is checked.
+hold no weights: minilm.json says where each stands in the packaged file, whose hash is checked. Those of the readers
+take adapters as inputs: of each matrix two factors in float, whose product is added to what it makes.
 
 Run by `make graph`; needs the package onnx, which the daemon does not.
 """
@@ -34,8 +35,10 @@ Arrays = dict[str, NDArray[Any]]
 class _Graph:
     """The nodes of a graph, each named after what it makes."""
 
-    def __init__(self, source: onnx.ModelProto, data: bytes, weight_type: int) -> None:
+    def __init__(self, source: onnx.ModelProto, data: bytes, weight_type: int, *, adapted: bool = False) -> None:
         self._weight_type = weight_type
+        self.factors: list[tuple[str, tuple[int | str, int | str]]] | None = [] if adapted else None
+        """Inputs beside the tokens, with their shapes: two factors a matrix, whose product is added to it."""
         self._source = {tensor.name: tensor for tensor in source.graph.initializer}
         self._data = data
         self.nodes: list[onnx.NodeProto] = []
@@ -82,14 +85,19 @@ def _quantised(graph: _Graph, rows: str) -> tuple[str, str]:
     return graph.op("QuantizeLinear", [rows, flat, "zeros"], f"{rows}.codes", axis=0), scales
 
 
-def _product(graph: _Graph, rows: tuple[str, str], name: str, sources: list[str], shape: tuple[int, int]) -> str:
+def _product(graph: _Graph, rows: str, name: str, sources: list[str], shape: tuple[int, int]) -> str:
     """Add rows times a weight matrix, without its bias."""
-    codes, scales = rows
+    codes, scales = _quantised(graph, rows)
     weight = graph.packaged(f"{name}.weight", *(f"{source}_q" for source in sources), shape=shape)
     scale = graph.packaged(f"{name}.scale", *(f"{source}_scale" for source in sources), shape=shape[1:])
     inputs = [codes, weight, "1", scale, "128", "weight_zero"]
     product = graph.op("MatMulIntegerToFloat", inputs, f"{name}.product")
-    return graph.op("Mul", [product, scales], f"{name}.scaled")
+    whole = graph.op("Mul", [product, scales], f"{name}.scaled")
+    if graph.factors is None:
+        return whole
+    graph.factors += [(f"{name}.a", (shape[0], f"{name}.rank")), (f"{name}.b", (f"{name}.rank", shape[1]))]
+    narrow = graph.op("MatMul", [rows, f"{name}.a"], f"{name}.narrow")
+    return graph.op("Add", [whole, graph.op("MatMul", [narrow, f"{name}.b"], f"{name}.low")], f"{name}.adapted")
 
 
 def _norm(graph: _Graph, rows: str, name: str, source: str) -> str:
@@ -131,7 +139,7 @@ def _embedded(graph: _Graph) -> str:
 def _layer(graph: _Graph, rows: str, number: int, matrices: list[str]) -> str:
     query, key, value, out, wide, narrow = matrices
     name, source = f"layer{number}", f"inner.encoder.layer.{number}"
-    qkv = _product(graph, _quantised(graph, rows), f"{name}.qkv", [query, key, value], (WIDTH, 3 * WIDTH))
+    qkv = _product(graph, rows, f"{name}.qkv", [query, key, value], (WIDTH, 3 * WIDTH))
     parts = [f"{name}.{part}" for part in ("query", "key", "value")]
     graph.op("Split", [qkv], parts, axis=-1)
     biases = [f"{source}.attention.self.{part}.bias" for part in ("query", "key", "value")]
@@ -139,12 +147,12 @@ def _layer(graph: _Graph, rows: str, number: int, matrices: list[str]) -> str:
     shaped = [graph.op("Reshape", [part, "shape"], f"{part}.shaped") for part in parts]
     attended = graph.op("MultiHeadAttention", [*shaped, bias], f"{name}.attended", num_heads=HEADS)
     flat = graph.op("Reshape", [attended, "[-1,width]"], f"{name}.attended.rows")
-    product = _product(graph, _quantised(graph, flat), f"{name}.out", [out], (WIDTH, WIDTH))
+    product = _product(graph, flat, f"{name}.out", [out], (WIDTH, WIDTH))
     rows = _residual(graph, product, rows, f"{name}.attention", f"{source}.attention.output")
-    product = _product(graph, _quantised(graph, rows), f"{name}.wide", [wide], (WIDTH, 4 * WIDTH))
+    product = _product(graph, rows, f"{name}.wide", [wide], (WIDTH, 4 * WIDTH))
     bias = graph.packaged(f"{name}.wide.bias", f"{source}.intermediate.dense.bias", shape=(4 * WIDTH,))
     activated = graph.op("BiasGelu", [product, bias], f"{name}.activated")
-    product = _product(graph, _quantised(graph, activated), f"{name}.narrow", [narrow], (4 * WIDTH, WIDTH))
+    product = _product(graph, activated, f"{name}.narrow", [narrow], (4 * WIDTH, WIDTH))
     return _residual(graph, product, rows, f"{name}.output", f"{source}.output")
 
 
@@ -155,9 +163,11 @@ def _model(graph: _Graph, inputs: list[Any], outputs: list[Any]) -> bytes:
     return data
 
 
-def _encoder(source: onnx.ModelProto, data: bytes, weight_type: int) -> tuple[bytes, dict[str, Any]]:
-    """Return the graph of the model with int8 or uint8 weights, and where its arrays stand."""
-    graph = _Graph(source, data, weight_type)
+def _encoder(
+    source: onnx.ModelProto, data: bytes, weight_type: int, *, adapted: bool = False
+) -> tuple[bytes, dict[str, Any]]:
+    """Return the graph of the model with int8 or uint8 weights, and where its arrays stand; see `_Graph.factors`."""
+    graph = _Graph(source, data, weight_type, adapted=adapted)
     weights = [node.input[1] for node in source.graph.node if node.op_type == "MatMul"]
     matrices = [name for name in weights if any(tensor.name == f"{name}_q" for tensor in source.graph.initializer)]
     unsigned = weight_type == TensorProto.UINT8
@@ -175,7 +185,8 @@ def _encoder(source: onnx.ModelProto, data: bytes, weight_type: int) -> tuple[by
     graph.op("Reshape", [rows, "shape"], "last_hidden_state")
     ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "tokens"])
     states = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["batch", "tokens", WIDTH])
-    return _model(graph, [ids], [states]), graph.places
+    factors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in graph.factors or ()]
+    return _model(graph, [ids, *factors], [states]), graph.places
 
 
 def _probe(weight_type: int) -> bytes:
@@ -202,7 +213,11 @@ def _files() -> dict[str, bytes]:
     unsigned, _ = _encoder(source, data, TensorProto.UINT8)
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(place)}" for name, place in places.items())
     table = f'{{"sha256": "{MODEL_SHA256}", "arrays": {{\n{lines}\n}}}}\n'
-    return {"minilm-s8.onnx": signed, "minilm-u8.onnx": unsigned, "minilm.json": table.encode(),
+    readers = {
+        f"readers-{name}.onnx": _encoder(source, data, kind, adapted=True)[0]
+        for name, kind in (("s8", TensorProto.INT8), ("u8", TensorProto.UINT8))
+    }
+    return {"minilm-s8.onnx": signed, "minilm-u8.onnx": unsigned, "minilm.json": table.encode(), **readers,
             "probe-s8.onnx": _probe(TensorProto.INT8), "probe-u8.onnx": _probe(TensorProto.UINT8)}  # fmt: skip
 
 

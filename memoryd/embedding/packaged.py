@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -28,11 +29,16 @@ __all__ = [
     "MODEL_SHA256",
     "PROBE_DEPTH",
     "PROBE_WIDTH",
+    "AdaptedGraph",
     "IntegerGraph",
+    "adapted_graph",
     "array_of",
     "builtin_encoder",
     "data_file",
     "integer_graph",
+    "is_exact",
+    "is_installed",
+    "packaged_encoder",
     "packaged_model",
     "packaged_tokenizer",
 ]
@@ -94,10 +100,7 @@ class IntegerGraph:
 
         `adapters` are added to the weights that they name, each of the shape of its weights.
         """
-        table: dict[str, Any] = json.loads(data_file("minilm.json"))
-        if table["sha256"] != MODEL_SHA256:
-            raise ModelRefused("data/minilm.json is of another model; install memoryd again")
-        arrays = {name: array_of(model, place) for name, place in table["arrays"].items()}
+        arrays = {name: array_of(model, place) for name, place in _table()["arrays"].items()}
         own: dict[str, NDArray[Any]] = {}
         for name in adapters:
             weight, scale = f"{name}.weight", f"{name}.scale"
@@ -122,9 +125,49 @@ class IntegerGraph:
             for first in range(0, len(places), most):
                 some = places[first : first + most]
                 batch = np.array([ids[n] for n in some], dtype=np.int64)
-                for n, states in zip(some, self._session.run(None, {"input_ids": batch})[0], strict=True):
+                for n, states in zip(some, self._run(batch), strict=True):
                     found[n] = states
         return found
+
+    def _run(self, ids: NDArray[np.int64]) -> Floats:
+        states: Floats = self._session.run(None, {"input_ids": ids})[0]
+        return states
+
+
+class AdaptedGraph(IntegerGraph):
+    """
+    The packaged weights as they are, with adapters beside them: of each matrix two factors in float.
+
+    All that are there at a time share one graph, and each run takes the factors of one of them. So one more costs
+    2 MB, and each text a fifth more than where adapters are added to the weights (docs/benchmarks.md).
+    """
+
+    def __init__(self, trunk: _Trunk, factors: Mapping[str, Floats]) -> None:
+        """Take the graph, and for each matrix NAME the factors NAME.a (height, rank) and NAME.b (rank, width)."""
+        self.trunk = trunk
+        self._factors = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in factors.items()}
+
+    def _run(self, ids: NDArray[np.int64]) -> Floats:
+        given = {"input_ids": onnxruntime.OrtValue.ortvalue_from_numpy(ids), **self._factors}
+        states: Floats = self.trunk.session.run_with_ort_values(None, given)[0].numpy()
+        return states
+
+
+class _Trunk:
+    """The graph of all readers, and the arrays that it reads."""
+
+    def __init__(self, model: bytes, weights: str) -> None:
+        arrays = {name: array_of(model, place) for name, place in _table()["arrays"].items()}
+        self._values = {name: _shared_value(array, name, weights) for name, array in arrays.items()}
+        self.session = open_session(data_file(f"readers-{weights}.onnx"), arrays=self._values, arena=True)
+
+
+def _table() -> dict[str, Any]:
+    """Return where each array stands in the packaged file."""
+    table: dict[str, Any] = json.loads(data_file("minilm.json"))
+    if table["sha256"] != MODEL_SHA256:
+        raise ModelRefused("data/minilm.json is of another model; install memoryd again")
+    return table
 
 
 _shared = WeakValueDictionary[tuple[str, str], onnxruntime.OrtValue]()
@@ -173,16 +216,48 @@ def _multiplies_exactly(weights: str) -> bool:
 
 def integer_graph(model: bytes, adapters: Mapping[str, Floats] = MappingProxyType({})) -> IntegerGraph | None:
     """Return the fastest graph that is exact here, None if none is; all make the same vectors."""
-    for weights in ("s8", "u8"):
-        if _multiplies_exactly(weights):
-            return IntegerGraph(model, weights, adapters)
-    return None
+    weights = _fastest()
+    return None if weights is None else IntegerGraph(model, weights, adapters)
+
+
+def adapted_graph(model: bytes, factors: Mapping[str, Floats]) -> AdaptedGraph | None:
+    """Return the graph of the readers with the factors of one, None if none is exact here."""
+    weights = _fastest()
+    if weights is None:
+        return None
+    with _loading:
+        trunk = _trunks.get(weights)
+        if trunk is None:
+            trunk = _trunks[weights] = _Trunk(model, weights)
+    return AdaptedGraph(trunk, factors)
+
+
+_trunks, _loading = WeakValueDictionary[str, _Trunk](), threading.Lock()
+
+
+def is_exact() -> bool:
+    """Whether this processor multiplies integers exactly, so that there are integer graphs."""
+    return _fastest() is not None
+
+
+def is_installed() -> bool:
+    """Whether the package of the model is there."""
+    return importlib.util.find_spec(PACKAGE) is not None
+
+
+def _fastest() -> str | None:
+    """Return which kind of weights is the fastest one that this processor multiplies exactly; None: none is."""
+    return next((weights for weights in ("s8", "u8") if _multiplies_exactly(weights)), None)
 
 
 def builtin_encoder(*, dimensions: int = 0, in_float: bool = False) -> OnnxEncoder:
     """Return the packaged model, its files checked by hash; `in_float`: as its own graph has it."""
-    model, tokenizer_json = packaged_model(), packaged_tokenizer()
+    model = packaged_model()
     graph: PooledGraph | None = None if in_float else integer_graph(model)
     graph = graph or FloatGraph(model, "mean")
-    provider = "builtin-float" if in_float else "builtin"
-    return OnnxEncoder(provider, graph, MODEL_SHA256, tokenizer_json, Recipe("mean", tokens=True), dimensions)
+    return packaged_encoder("builtin-float" if in_float else "builtin", graph, MODEL_SHA256, dimensions)
+
+
+def packaged_encoder(provider: str, graph: PooledGraph, model_hash: str, dimensions: int) -> OnnxEncoder:
+    """Return an encoder of the packaged model, or of what it was tuned to be; `model_hash` tells which."""
+    return OnnxEncoder(provider, graph, model_hash, packaged_tokenizer(), Recipe("mean", tokens=True), dimensions)

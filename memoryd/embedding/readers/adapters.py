@@ -7,10 +7,11 @@ train-readers` makes the files: data/readers/NAME.npz, or NAME.npz in a director
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,35 +21,53 @@ import tokenizers
 from numpy.typing import NDArray
 
 from memoryd.embedding.base import ModelRefused
+from memoryd.embedding.onnx import sha256_of
 from memoryd.embedding.packaged import (
     MODEL_SHA256,
     IntegerGraph,
+    adapted_graph,
     data_file,
     integer_graph,
+    is_exact,
+    is_installed,
     packaged_model,
     packaged_tokenizer,
 )
 from memoryd.embedding.readers.texts import whole_texts
 
-__all__ = ["LAYERS", "PARTS", "WIDTH", "Adapters", "Tuned", "reader_tokenizer", "tuned_encoder"]
+__all__ = [
+    "LAYERS",
+    "PARTS",
+    "WIDTH",
+    "Adapters",
+    "Tuned",
+    "can_read",
+    "reader_tokenizer",
+    "tuned_encoder",
+    "tuned_graph",
+    "values_of",
+]
 
 LAYERS, WIDTH = 6, 384
 PARTS = {"qkv": "qkv", "out": "o", "wide": "f", "narrow": "r"}
 """The matrices of a layer, and the adapters that are added to each, side by side."""
+SHAPES = {"qkv": (WIDTH, 3 * WIDTH), "out": (WIDTH, WIDTH), "wide": (WIDTH, 4 * WIDTH), "narrow": (4 * WIDTH, WIDTH)}
 
 Floats = NDArray[np.float32]
+Values = Mapping[str, NDArray[Any]]
 
 
 class Adapters(Mapping[str, Floats]):
     """What is added to each matrix of the packaged model, by its name; each is made when it is asked for."""
 
-    def __init__(self, values: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, values: Values) -> None:
         """Take the two factors of each."""
         self._values = values
 
     def __getitem__(self, name: str) -> Floats:
         layer, _, matrix = name.partition(".")
-        return np.concatenate([self._product(f"{layer}.{part}") for part in PARTS[matrix]], axis=1)
+        left, right = zip(*(self._pair(f"{layer}.{part}") for part in PARTS[matrix]), strict=True)
+        return np.concatenate([one @ other for one, other in zip(left, right, strict=True)], axis=1)
 
     def __iter__(self) -> Iterator[str]:
         layers = (layer for layer in range(LAYERS) if f"layer{layer}.{PARTS['qkv'][0]}.a" in self._values)
@@ -57,10 +76,38 @@ class Adapters(Mapping[str, Floats]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _product(self, name: str) -> Floats:
-        left, right = self._values[f"{name}.a"], self._values[f"{name}.b"]
-        made: Floats = left.astype(np.float32) @ right.astype(np.float32)
+    def factors(self) -> dict[str, Floats]:
+        """
+        Return two factors for each matrix of the model: NAME.a, and NAME.b with zeros where parts do not meet.
+
+        ValueError where they are of other shapes than the matrix.
+        """
+        made: dict[str, Floats] = {}
+        there = set(self)
+        for layer in range(LAYERS):
+            for matrix, parts in PARTS.items():
+                name, (height, width) = f"layer{layer}.{matrix}", SHAPES[matrix]
+                first, second = np.zeros((height, 1), np.float32), np.zeros((1, width), np.float32)
+                if name in there:
+                    left, right = zip(*(self._pair(f"layer{layer}.{part}") for part in parts), strict=True)
+                    first, second = np.concatenate(left, axis=1), _diagonal(right)
+                if (len(first), second.shape[1]) != (height, width) or first.shape[1] != len(second):
+                    raise ValueError(f"the factors of {name} are of shapes {first.shape} and {second.shape}")
+                made[f"{name}.a"], made[f"{name}.b"] = first, second
         return made
+
+    def _pair(self, name: str) -> tuple[Floats, Floats]:
+        return self._values[f"{name}.a"].astype(np.float32), self._values[f"{name}.b"].astype(np.float32)
+
+
+def _diagonal(blocks: Sequence[Floats]) -> Floats:
+    """Return a matrix with blocks along its diagonal, and zeros."""
+    made = np.zeros((sum(len(one) for one in blocks), sum(one.shape[1] for one in blocks)), np.float32)
+    row = column = 0
+    for one in blocks:
+        made[row : row + len(one), column : column + one.shape[1]] = one
+        row, column = row + len(one), column + one.shape[1]
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +124,59 @@ class Tuned:
 
 def tuned_encoder(name: str, directory: Path | None, *, outputs: int) -> Tuned:
     """Return the packaged encoder as a reader's file tunes it; ModelRefused where it cannot be had, or does not fit."""
-    path = f"data/readers/{name}.npz" if directory is None else str(directory / f"{name}.npz")
-    try:
+    values, _ = values_of(name, directory)
+    with _read_as(name, directory):
+        graph = adapted_graph(packaged_model(), Adapters(values).factors())
+        weight, bias = values["head.weight"].reshape(WIDTH, outputs), values["head.bias"].reshape(outputs)
+    if graph is None:
+        raise ModelRefused(f"this processor does not multiply integers exactly; set readers.{name} to none")
+    return Tuned(graph, reader_tokenizer(), weight, bias)
+
+
+def tuned_graph(name: str, directory: Path | None) -> tuple[IntegerGraph | None, str]:
+    """
+    Return the packaged encoder with a file's adapters in its weights, and the SHA-256 of the file.
+
+    None where this processor does not multiply integers exactly; ModelRefused where the file does not fit.
+    """
+    values, file_hash = values_of(name, directory)
+    with _read_as(name, directory):
+        return integer_graph(packaged_model(), Adapters(values)), file_hash
+
+
+def values_of(name: str, directory: Path | None) -> tuple[Values, str]:
+    """Return what a reader's file holds, and its SHA-256; ModelRefused where it is none, or of another model."""
+    path = _path(name, directory)
+    with _read_as(name, directory):
         file = data_file(f"readers/{name}.npz") if directory is None else Path(path).read_bytes()
         with np.load(io.BytesIO(file), allow_pickle=False) as loaded:
             values = dict(loaded)
         is_of_model = str(values["sha256"]) == MODEL_SHA256
-        graph = integer_graph(packaged_model(), Adapters(values)) if is_of_model else None
-        weight, bias = values["head.weight"].reshape(WIDTH, outputs), values["head.bias"].reshape(outputs)
-    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        way = "install memoryd again" if directory is None else f"make it by: make train-readers READER={name}"
-        raise ModelRefused(f"{path} cannot be read: {error}; {way}") from None
+        is_finite = all(np.isfinite(values[part]).all() for part in values if part != "sha256")
     if not is_of_model:
         raise ModelRefused(f"{path} is of another model; make it anew by: make train-readers READER={name}")
-    if not all(np.isfinite(values[name]).all() for name in values if name != "sha256"):
+    if not is_finite:
         raise ModelRefused(f"{path} holds what is no number; make it anew by: make train-readers READER={name}")
-    if graph is None:
-        raise ModelRefused(f"this processor does not multiply integers exactly; set readers.{name} to none")
-    return Tuned(graph, reader_tokenizer(), weight, bias)
+    return values, sha256_of(file)
+
+
+def can_read() -> bool:
+    """Whether readers can be had here: the packaged model is installed, and this processor is exact with it."""
+    return is_installed() and is_exact()
+
+
+def _path(name: str, directory: Path | None) -> str:
+    return f"data/readers/{name}.npz" if directory is None else str(directory / f"{name}.npz")
+
+
+@contextlib.contextmanager
+def _read_as(name: str, directory: Path | None) -> Iterator[None]:
+    """Say of a file that does not fit how to get one that does."""
+    try:
+        yield
+    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        way = "install memoryd again" if directory is None else f"make it by: make train-readers READER={name}"
+        raise ModelRefused(f"{_path(name, directory)} cannot be read: {error}; {way}") from None
 
 
 @functools.cache
