@@ -57,15 +57,17 @@ class Weights:
     """
 
     vector: float = 0.19
-    statement_vector: float = 0.25
+    statement_vector: float = 0.52
     """In place of `vector` for statements: a sentence of its own is embedded whole."""
     inherited_vector: float = 0.2
     """Of the cosine of the two beside it in its session, as a share of `vector`."""
     words: float = 0.6
+    statement_words: float = 0.42
+    """In place of `words` for statements."""
     words_alone: float = 0.8
     """In place of `words`, where there is no vector."""
     tokens: float = 1.4
-    statement_tokens: float = 0.6
+    statement_tokens: float = 0.42
     """In place of `tokens` for statements, which inherit none."""
     """Products of tokens are small: a third of the cosine, as 128 of 384 dimensions are kept."""
     clause: float = 0.3
@@ -239,7 +241,7 @@ def _first(pool: Pool, weights: Weights) -> Floats:
     pool.near = np.maximum(pool.smoothed(weights.word_windows, weights.inherited_vector), 0)
     both = (
         _of_kind(pool, weights.vector, weights.statement_vector) * seen * pool.near
-        + (weights.words * seen + weights.words_alone * (1 - seen)) * words
+        + (_of_kind(pool, weights.words, weights.statement_words) * seen + weights.words_alone * (1 - seen)) * words
     )
     return np.where(pool.bare, alone, both)
 

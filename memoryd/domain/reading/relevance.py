@@ -54,7 +54,7 @@ class Curve:
         return values
 
 
-SEEN_STATEMENTS, SEEN_SAID = Curve(16.9, -1.26, 2.5), Curve(6.2, 0.0, -5.5)
+SEEN_STATEMENTS, SEEN_SAID = Curve(16.6, -1.47, 3.2), Curve(6.2, 0.0, -5.5)
 READ_STATEMENTS, READ_SAID = Curve(14.4, -0.82, 3.0), Curve(6.4, 0.0, -3.7)
 """Of words alone."""
 UNREAD = Curve(10.5, -0.82, 1.5)

@@ -54,9 +54,9 @@ _times.defvjp(_times_forward, _times_backward)
 
 
 def beginning(base: Arrays, outputs: int, *, first: int = 0) -> Arrays:
-    """Return adapters that add nothing yet, of the layers from `first` on, and a head that says nothing."""
+    """Return adapters that add nothing yet, of the layers from `first` on, and a head that says nothing, or none."""
     key = jax.random.PRNGKey(0)
-    made: Arrays = {"head.weight": jnp.zeros((WIDTH, outputs)), "head.bias": jnp.zeros(outputs)}
+    made: Arrays = {"head.weight": jnp.zeros((WIDTH, outputs)), "head.bias": jnp.zeros(outputs)} if outputs else {}
     for layer in range(first, LAYERS):
         for matrix, names in PARTS.items():
             height, width = base[f"layer{layer}.{matrix}.weight"].shape
@@ -122,5 +122,7 @@ def read_file(path: Path) -> Arrays:
     with np.load(path) as file:
         tuned = {name: jnp.asarray(file[name], jnp.float32) for name in file if name != "sha256"}
     made = {name: value / SCALE if name.endswith(".b") else value for name, value in tuned.items()}
+    if "head.bias" not in made:
+        return made
     bias = jnp.atleast_1d(made["head.bias"])
     return {**made, "head.weight": made["head.weight"].reshape(WIDTH, len(bias)), "head.bias": bias}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tests.readers.training.encoder import WIDTH, Arrays, frozen, states
 
-__all__ = ["Examples", "Phase", "fit", "logits_of", "with_head"]
+__all__ = ["Examples", "Phase", "descend", "fit", "logits_of", "with_head"]
 
 BATCH = 32
 BUCKET = 20  # batches whose texts are sorted by length
@@ -22,6 +22,8 @@ HEAD_RATE, HEAD_STEPS, HEAD_DECAY = 1e-2, 400, 1e-3  # of a head alone, over all
 STEP = 16  # tokens by which lengths differ: a length is compiled for seconds
 Loss = Callable[[jax.Array, jax.Array], jax.Array]
 """What a batch costs, one number a text: of logits and wanted, each of shape (texts, outputs)."""
+Cost = Callable[[Arrays, Arrays, tuple[Any, ...], jax.Array], jax.Array]
+"""What a batch costs: of what is tuned, the frozen arrays, the batch, and chance."""
 
 
 @dataclass(frozen=True)
@@ -80,32 +82,52 @@ def fit(
     tuned: Arrays, examples: Examples, phase: Phase, loss: Loss, tell: Callable[[Arrays], None], *, seed: int = 0
 ) -> Arrays:
     """Return adapters and head after some epochs; `tell` is called after each."""
-    base, key, chance = frozen(), jax.random.PRNGKey(seed), np.random.default_rng(seed)
     count = len(examples.ids)
-    steps = phase.epochs * (count // BATCH + 1)
+
+    def batches(chance: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+        for places, batch in _batches(examples, chance.permutation(count), chance):
+            wanted, weight = np.ones((BATCH, examples.wanted.shape[1]), np.float32), np.zeros(BATCH, np.float32)
+            wanted[: len(places)], weight[: len(places)] = examples.wanted[places], 1
+            yield batch, wanted, weight
+
+    def cost(tuned: Arrays, base: Arrays, given: tuple[Any, ...], key: jax.Array) -> jax.Array:
+        batch, wanted, weight = given
+        return (loss(_pooled(tuned, base, batch, key), wanted) * weight).sum() / weight.sum()
+
+    return descend(tuned, batches, count // BATCH + 1, cost, phase, tell, seed=seed)
+
+
+def descend(
+    tuned: Arrays,
+    batches: Callable[[np.random.Generator], Iterable[tuple[Any, ...]]],
+    count: int,
+    cost: Cost,
+    phase: Phase,
+    tell: Callable[[Arrays], None],
+    *,
+    seed: int = 0,
+) -> Arrays:
+    """Return what is tuned after some epochs of about `count` batches, in an order by chance; `tell` after each."""
+    base, key, chance = frozen(), jax.random.PRNGKey(seed), np.random.default_rng(seed)
+    steps = phase.epochs * count
     rate = optax.warmup_cosine_decay_schedule(0.0, phase.rate, steps // 10, steps, phase.rate / 1000)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=0.01))
     state = optimiser.init(tuned)
 
     @jax.jit
     def step(
-        tuned: Arrays, state: Any, base: Arrays, batch: tuple[Any, ...], wanted: Any, weight: Any, key: jax.Array
+        tuned: Arrays, state: Any, base: Arrays, batch: tuple[Any, ...], key: jax.Array
     ) -> tuple[Arrays, Any, jax.Array]:
-        def cost(tuned: Arrays) -> jax.Array:
-            return (loss(_pooled(tuned, base, batch, key), wanted) * weight).sum() / weight.sum()
-
-        value, slope = jax.value_and_grad(cost)(tuned)
+        value, slope = jax.value_and_grad(cost)(tuned, base, batch, key)
         change, state = optimiser.update(slope, state, tuned)
         return optax.apply_updates(tuned, change), state, value
 
     began_s = time.monotonic()
     for epoch in range(phase.epochs):
         losses = []
-        for places, batch in _batches(examples, chance.permutation(count), chance):
+        for batch in batches(chance):
             key, one = jax.random.split(key)
-            wanted, weight = np.ones((BATCH, examples.wanted.shape[1]), np.float32), np.zeros(BATCH, np.float32)
-            wanted[: len(places)], weight[: len(places)] = examples.wanted[places], 1
-            tuned, state, value = step(tuned, state, base, batch, wanted, weight, one)
+            tuned, state, value = step(tuned, state, base, batch, one)
             losses.append(float(value))
         print(f"epoch {epoch + 1}: loss {np.mean(losses):.3f}, {time.monotonic() - began_s:.0f} s", flush=True)
         tell(tuned)
