@@ -88,3 +88,21 @@ def test_in_capitals_nobody_is_named(text):
 
 def test_a_name_in_capitals_alone_is_one():
     assert ["ANNA"] == [find.text for find in RegexFinder().find("ANNA is here") if find.form is Form.NAME]
+
+
+class Doubter(Oracle):
+    """A finder that also knows of one name that it is nobody's."""
+
+    def review(self, text, found):
+        return [replace(find, type=EntityType.OTHER) if find.text == "Henry" else find for find in found]
+
+
+async def test_a_finder_that_judges_takes_back_what_looked_like_a_person(clock):
+    async with ports_over(ram_store()) as ports:
+        alice = Local(ports, clock, user_id="alice")
+        made = (await alice.add("Henry is our old hoover, sarah gave it to us")).memory
+        assert [("Henry", EntityType.PERSON)] == [(one.text, one.type) for one in made.mentions]
+        await enrich(replace(ports, accurate_finders=[Doubter()]), now=clock())
+        seen = (await alice.get(made.id)).mentions
+        assert [("Henry", EntityType.OTHER), ("Sarah", EntityType.PERSON)] == [(one.text, one.type) for one in seen]
+        assert [one.entity_id for one in made.mentions] == [one.entity_id for one in seen[:1]]

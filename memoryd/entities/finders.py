@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, distribution, entry_points
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from memoryd.entities.persons import (
     GREETINGS,
@@ -37,7 +38,7 @@ from memoryd.knowledge.language.stems import word_set
 from memoryd.knowledge.language.words import DAYS, NO_NAMES, UPPER, Name, plain, words_of
 from memoryd.model.entity import EntityType, Form
 
-__all__ = ["FINDERS", "Find", "Finder", "FinderRefused", "RegexFinder", "find_entities", "load_finders"]
+__all__ = ["CERTAIN", "FINDERS", "Find", "Finder", "FinderRefused", "RegexFinder", "find_entities", "load_finders"]
 
 MOST_CHARACTERS = 2000  # of a text in which names are looked for
 ENTRY_POINTS = "memoryd.entity_finders"
@@ -61,6 +62,15 @@ class Find:
     about: bool = False
     group: int = 0
     """Finds of one number (from 1) name one and the same; 0: alone."""
+
+
+@runtime_checkable
+class Reviewer(Protocol):
+    """A finder that also judges what all of them have found."""
+
+    def review(self, text: str, found: Sequence[Find]) -> Sequence[Find]:
+        """Return what was found, some of it of another type."""
+        ...
 
 
 class Finder(Protocol):
@@ -312,13 +322,19 @@ def _is_installed(package: str) -> bool:
 FINDERS: dict[str, Callable[[str], Finder]] = {"regex": lambda _model: RegexFinder(), "spacy": SpacyFinder}
 
 
-def load_finders(names: Sequence[str], *, model: str, optional: bool = False) -> list[Finder]:
+def load_finders(
+    names: Sequence[str],
+    *,
+    model: str,
+    optional: bool = False,
+    more: Mapping[str, Callable[[str], Finder]] = MappingProxyType({}),
+) -> list[Finder]:
     """
     Return the finders of these names; FinderRefused names an unknown one, with those that there are.
 
-    With `optional`, one that is known but not installed is left out.
+    With `optional`, one that is known but not installed is left out. `more` are those that somebody else makes.
     """
-    known: dict[str, Callable[[str], Finder]] = dict(FINDERS)
+    known: dict[str, Callable[[str], Finder]] = {**FINDERS, **more}
     known.update({point.name: point.load() for point in entry_points(group=ENTRY_POINTS)})
     found = []
     for name in names:
@@ -335,28 +351,31 @@ def load_finders(names: Sequence[str], *, model: str, optional: bool = False) ->
 def find_entities(text: str, finders: Sequence[Finder]) -> list[Find]:
     """Return what the finders find in a text, in order and without overlaps, and which of it the text is about."""
     text = plain(text[:MOST_CHARACTERS])
-    found = [find for finder in finders for find in finder.find(text)]
-    found.sort(key=lambda find: (-find.confidence, not find.group, find.start - find.end, find.start))
-    kept: list[Find] = []
-    for find in found:  # those that are kept stand in order, so that only two can overlap with one more
-        at = bisect_left(kept, find.start, key=lambda other: other.start)
-        is_free = at == 0 or kept[at - 1].end <= find.start
-        if is_free and (at == len(kept) or find.end <= kept[at].start):
-            kept.insert(at, find)
+    kept = _without_overlaps(find for finder in finders for find in finder.find(text))
+    for finder in finders:
+        if isinstance(finder, Reviewer):
+            kept = list(finder.review(text, kept))
     leading: list[Find] = []
     end, about = 0, True
     for find in kept:
         between = text[end : find.start]
         about = about and (bool(_BEFORE_LEADER.match(between)) or _joined(between, find, leading))
         acts = about or (find.type is EntityType.PERSON and is_subject(text, find.start, find.end))
-        leading.append(Find(find.start, find.end, find.text, find.form, find.type, find.confidence, acts, find.group))
+        leading.append(replace(find, about=acts))
         end = find.end
     groups = {find.group for find in leading if find.about and find.group}
-    return [
-        find if find.about or find.group not in groups
-        else Find(find.start, find.end, find.text, find.form, find.type, find.confidence, True, find.group)
-        for find in leading
-    ]  # fmt: skip
+    return [replace(find, about=find.about or find.group in groups) for find in leading]
+
+
+def _without_overlaps(found: Iterable[Find]) -> list[Find]:
+    """Return finds in order; of those that overlap the most confident one, then the one that says more."""
+    kept: list[Find] = []
+    for find in sorted(found, key=lambda find: (-find.confidence, not find.group, find.start - find.end, find.start)):
+        at = bisect_left(kept, find.start, key=lambda other: other.start)  # they stand in order, so two can overlap
+        is_free = at == 0 or kept[at - 1].end <= find.start
+        if is_free and (at == len(kept) or find.end <= kept[at].start):
+            kept.insert(at, find)
+    return kept
 
 
 def _joined(between: str, find: Find, before: Sequence[Find]) -> bool:

@@ -13,19 +13,20 @@ from memoryd.domain.scopes import Scopes
 from memoryd.entities.finders import Find, find_entities
 from memoryd.entities.resolve import mentions_among
 from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.entity import Form
 from memoryd.model.memory import Memory, State
 from memoryd.model.reports import Enriched
 from memoryd.model.validation import fold
 
 __all__ = ["enrich"]
 
-MOST_A_RUN = 50
+MOST_A_RUN = 500
 FEW_ENTITIES = 2
 
 
 async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enriched:
     """
-    Look again at facts that name at most two entities, 50 a run, oldest first, each once.
+    Look again at facts that name at most two entities, 500 a run, oldest first, each once.
 
     A finder runs in a thread; the owner is locked only while what it found is written.
     """
@@ -58,7 +59,14 @@ async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports
             people = (await Scopes(ports).people(known.owner)).seen_by(known.narrator)
             seen = mentions_among(finds, known.subjects, people, ports.new_id, weight=known.trust.weight)
             texts = {fold(mention.text) for mention in mentions}
-            mentions = (*mentions, *(mention for mention in seen if fold(mention.text) not in texts))
+            kinds = {fold(mention.text): mention.type for mention in seen if mention.form is Form.NAME}
+            mentions = (
+                *(
+                    replace(one, type=kinds.get(fold(one.text), one.type)) if one.form is Form.NAME else one
+                    for one in mentions
+                ),
+                *(mention for mention in seen if fold(mention.text) not in texts),
+            )
         update = Entry(replace(known, mentions=mentions, enrich_time=now), found[0].terms)
         linked = {mention.entity_id for mention in mentions} - {mention.entity_id for mention in known.mentions}
         return Decision(ChangeSet(updates=(update,)), answering(len(linked)))

@@ -1,20 +1,37 @@
-"""Two texts as one row of token ids: [CLS] first [SEP] second [SEP]."""
+"""Texts as rows of token ids: [CLS] text [SEP], or [CLS] first [SEP] second [SEP]."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import tokenizers
 
-__all__ = ["MOST_PIECES", "after_ids", "pair_ids", "pieces_of", "whole_texts"]
+__all__ = ["MOST_PIECES", "WordPiece", "after_ids", "pair_ids", "pieces_of", "whole_texts", "word_ids"]
 
 MOST_PIECES = 48  # of a statement; longer ones are not read
 MOST_BEFORE = 24  # of what was said before a sentence; the last ones are read
 MOST_SAID = 64  # of a sentence
 SHORT = 8  # of a sentence that is read after what was said before it: "Kiwi."
+MOST_READ = 126  # of a text whose words are read; of a longer one the beginning
 CHARACTERS = 12  # a piece has fewer: so that nobody tokenises a book to find that it is too long
 
 Pair = tuple[str, str]
+LOWER, FIRST, INSIDE = 0, 1, 2
+_WORD = re.compile(r"[^\W\d_]+")
+_BEGINS = re.compile(r"(?:^|[.!?…:\n]|[\"“(])\s*$")
+_BEFORE = 4  # characters by which it is seen that a sentence begins
+
+
+class WordPiece(NamedTuple):
+    """A word of a text, and the place of its first piece in the row of ids."""
+
+    start: int
+    end: int
+    piece: int
+    case: int
+    """LOWER, or with a capital FIRST in a sentence, or INSIDE one: the tokens do not tell."""
 
 
 def whole_texts(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
@@ -58,3 +75,27 @@ def after_ids(tokenizer: tokenizers.Tokenizer, said: Sequence[Pair]) -> list[lis
         None if ids is None else [begin, *before, end, *ids, end] if before else [begin, *ids, end]
         for before, ids in zip(context, pieces, strict=True)
     ]
+
+
+def word_ids(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[tuple[list[int], list[WordPiece]]]:
+    """Return the token ids of texts, and their words; of a long text those at its beginning."""
+    begin, end = tokenizer.encode("").ids
+    found = []
+    for text, one in zip(
+        texts, tokenizer.encode_batch([text[: CHARACTERS * MOST_READ] for text in texts], add_special_tokens=False),
+        strict=True,
+    ):  # fmt: skip
+        pieces = {start: n for n, (start, _) in reversed(list(enumerate(one.offsets[:MOST_READ], 1)))}
+        words = [
+            WordPiece(*match.span(), pieces[match.start()], _case(text, match))
+            for match in _WORD.finditer(text)
+            if match.start() in pieces
+        ]
+        found.append(([begin, *one.ids[:MOST_READ], end], words))
+    return found
+
+
+def _case(text: str, word: re.Match[str]) -> int:
+    if not word.group()[0].isupper():
+        return LOWER
+    return FIRST if _BEGINS.search(text, max(0, word.start() - _BEFORE), word.start()) else INSIDE

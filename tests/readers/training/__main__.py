@@ -10,10 +10,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.readers.training import change, keeping
+from tests.readers.training import change, keeping, people, retrieval
 
 FILES = Path(__file__).parents[3] / "memoryd" / "embedding" / "data" / "readers"
-READERS = {"change": change.train, "keeping": keeping.train}
+READERS = {
+    "change": change.train,
+    "keeping": keeping.train,
+    "people": people.train,
+    "retrieval": retrieval.train,
+}
 
 
 def main() -> int:

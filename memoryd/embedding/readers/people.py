@@ -1,0 +1,110 @@
+"""
+The people reader: reads a sentence, and says of each word how sure it is that it names a person.
+
+It is a finder of entities for the background: it finds names that no pattern knows, and takes back what a pattern took
+for a person's.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from memoryd.embedding.readers.adapters import Tuned, tuned_encoder
+from memoryd.embedding.readers.texts import word_ids
+from memoryd.embedding.readers.thresholds import NAMED, UNNAMED
+from memoryd.entities.finders import CERTAIN, Find
+from memoryd.model.entity import EntityType, Form
+
+__all__ = ["CASES", "NAME", "PeopleFinder", "Word"]
+
+NAME = "people"
+CASES = 3
+"""Outputs of the head: for words in lower case, with a capital at the beginning of a sentence, and inside of one."""
+CONFIDENCE = 0.8  # of a name that is read: patterns that say more of it, as whose sister she is, come first
+_JOINT = re.compile(r"[ \-’']|\. ?")
+"""What may stand between two words of one name."""
+
+
+class Word(NamedTuple):
+    """A word of a text, and how sure the reader is that it belongs to a person's name, 0–1."""
+
+    start: int
+    end: int
+    named: float
+
+
+class PeopleFinder:
+    """Reads in the thread that asks; the model is loaded when it is first asked."""
+
+    name = NAME
+    accurate = True
+
+    def __init__(self, directory: Path | None = None) -> None:
+        """Take the packaged model, or the one in a directory; it is refused at first use if it cannot be loaded."""
+        self._directory = directory
+        self._tuned: Tuned | None = None
+        self._loading = threading.Lock()
+
+    def read(self, text: str) -> Sequence[Word]:
+        """Return the words of a text, of a long one those at its beginning; ModelRefused if the model cannot be had."""
+        with self._loading:
+            if self._tuned is None:
+                self._tuned = tuned_encoder(NAME, self._directory, outputs=CASES)
+        tuned = self._tuned
+        ((ids, words),) = word_ids(tuned.tokenizer, [text])
+        if not words:
+            return ()
+        states = tuned.graph.states([ids])[0][[word.piece for word in words]]
+        logits = (states @ tuned.weight + tuned.bias)[np.arange(len(words)), [word.case for word in words]]
+        named = 1 / (1 + np.exp(-logits))
+        return [Word(word.start, word.end, float(one)) for word, one in zip(words, named, strict=True)]
+
+    def find(self, text: str) -> Iterable[Find]:
+        """Return the names of people."""
+        return (
+            Find(start, end, text[start:end], Form.NAME, EntityType.PERSON, CONFIDENCE)
+            for start, end in _names(text, self.read(text))
+        )
+
+    def review(self, text: str, found: Sequence[Find]) -> list[Find]:
+        """Return what was found in a text; what is no person's name, though it looked like one, is of type OTHER."""
+        if not any(_is_guess(find) for find in found):
+            return list(found)
+        words = self.read(text)
+        return [
+            replace(find, type=EntityType.OTHER) if _is_guess(find) and _is_none(find, words) else find
+            for find in found
+        ]
+
+
+def _names(text: str, words: Sequence[Word]) -> Iterator[tuple[int, int]]:
+    """Yield where names begin and end: words in a row that are part of one."""
+    start = end = -1
+    for word in words:
+        if word.named < NAMED:
+            continue
+        if start >= 0 and _JOINT.fullmatch(text, end, word.start):
+            end = word.end
+            continue
+        if start >= 0:
+            yield start, end
+        start, end = word.start, word.end
+    if start >= 0:
+        yield start, end
+
+
+def _is_guess(find: Find) -> bool:
+    return find.type is EntityType.PERSON and find.form is Form.NAME and find.confidence < CERTAIN and not find.group
+
+
+def _is_none(find: Find, words: Sequence[Word]) -> bool:
+    """Whether all of a name was read, and none of it belongs to a person's."""
+    read = [word for word in words if find.start <= word.start and word.end <= find.end]
+    return bool(read) and all(word.named < UNNAMED for word in read)

@@ -1,0 +1,70 @@
+"""
+Which words of the voices' texts name people: by voice, from names.tsv, written by hand from what each voice says.
+
+A line is the voice's id, the words that are a person's or a part of it, and those of which some are and some are not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.readers.voices import Voice
+
+__all__ = ["Named", "common_words", "named_of"]
+
+TABLE = Path(__file__).parent / "names.tsv"
+UNSURE_VOICES = 12  # a word that so many voices write in lower case is no name where it stands so
+WORD = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A text, and of the places of words that are known: whether a word names a person."""
+
+    text: str
+    words: dict[tuple[int, int], bool]
+
+
+@cache
+def _table() -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+    rows = (line.split("\t") for line in TABLE.read_text(encoding="utf-8").splitlines())
+    return {name: (_parts(people), _parts(both)) for name, people, both in rows}
+
+
+def _parts(words: str) -> frozenset[str]:
+    return frozenset(part for word in words.split() for part in WORD.findall(word))
+
+
+def _texts(voice: Voice) -> Iterator[str]:
+    yield from (one.text for one in voice.store)
+    yield from (one.text for one in voice.questions)
+    yield from (one.text for one in voice.later)
+    yield from (line for turn in voice.dialogue for line in turn.text.splitlines() if line.strip())
+
+
+def named_of(some: Iterable[Voice], common: frozenset[str]) -> Iterator[Named]:
+    """Yield the texts of voices; of a word in `common` nobody can tell what it is where it stands in lower case."""
+    for voice in some:
+        people, both = _table()[voice.id]
+        for text in _texts(voice):
+            words = {}
+            for match in WORD.finditer(text):
+                lower = match.group().lower()
+                is_doubtful = lower in both or (lower in people and lower in common and match.group() == lower)
+                if not is_doubtful:
+                    words[match.span()] = lower in people
+            yield Named(text, words)
+
+
+def common_words(some: Iterable[Voice]) -> frozenset[str]:
+    """Return the words that many voices write in lower case."""
+    counts: dict[str, int] = {}
+    for voice in some:
+        for word in {match.group() for text in _texts(voice) for match in WORD.finditer(text)}:
+            if word == word.lower():
+                counts[word] = counts.get(word, 0) + 1
+    return frozenset(word for word, count in counts.items() if count >= UNSURE_VOICES)
