@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from memory_client import AsyncMemoryClient
 
-from memoryd.daemon.config import Config
+from memoryd.daemon.config import Config, ReadersConfig
 from memoryd.daemon.servers import Servers, make_server
 from memoryd.daemon.wiring import make_ports
 from memoryd.domain.completion import run_to_completion
@@ -240,9 +240,9 @@ class Local(LocalConversations):
 
 @asynccontextmanager
 async def ports_over(store, config: Config | None = None, *, encoder=None, close=True):
-    """Ports over a store, with the hash encoder or another one."""
+    """Ports over a store, with the hash encoder or another one, and without the reader of people."""
     embedder = ScheduledEmbedder(encoder or HashEncoder(), workers=1)
-    ports = await make_ports(config or Config(), store, embedder)
+    ports = await make_ports(config or Config(readers=ReadersConfig(people="none")), store, embedder)
     try:
         yield ports
     finally:

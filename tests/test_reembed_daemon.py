@@ -10,7 +10,7 @@ import time
 import duckdb
 import numpy as np
 
-from memoryd.embedding.packaged import builtin_encoder
+from memoryd.embedding.readers.retrieval import retrieval_encoder
 from memoryd.model.memory import Draft
 from memoryd.model.results import Leg
 from tests.builders import open_duckdb
@@ -70,7 +70,7 @@ def test_it_goes_on_after_a_kill_and_each_memory_ends_with_its_vector(folder):
     made = asyncio.run(vectors_of(store, OWNER))
     asyncio.run(store.close())
     assert count == len(made)
-    encoder = builtin_encoder()
+    encoder = retrieval_encoder()
     assert {encoder.fingerprint} == {fingerprint for fingerprint, _ in made.values()}
     expected = encoder.encode(list(made), query=False)
     assert np.array_equal(expected, np.stack([vector for _, vector in made.values()]))

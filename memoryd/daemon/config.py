@@ -170,16 +170,18 @@ class MemoryConfig:
     decay: str = key_of("gentle", "name", "how confidence fades", one_of=DECAYS)
 
 
+def _reader(meaning: str) -> Any:
+    return key_of("builtin", "name or path", f"{meaning}: builtin, none, a directory")
+
+
 @dataclass(frozen=True, slots=True)
 class ReadersConfig:
     """The small models that read plain talk: builtin, none, or a directory with one of your own."""
 
-    change: str = key_of(
-        "builtin", "name or path", "tells that a newer statement makes an older one untrue: builtin, none, a directory"
-    )
-    keeping: str = key_of(
-        "builtin", "name or path", "tells what is worth keeping of what people say: builtin, none, a directory"
-    )
+    retrieval: str = _reader("tunes the packaged model to find answers")
+    change: str = _reader("tells that a newer statement makes an older one untrue")
+    people: str = _reader("tells which words name people")
+    keeping: str = _reader("tells what is worth keeping of what people say")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +227,7 @@ class StrategiesConfig:
     """Which finders look when."""
 
     fast: tuple[str, ...] = key_of(("regex",), "names", "before an answer")
-    accurate: tuple[str, ...] = key_of(("regex", "spacy"), "names", "in the background, as far as they are installed")
+    accurate: tuple[str, ...] = key_of(("regex", "people", "spacy"), "names", "in the background, where they are")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,15 @@ from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder, 
 from memoryd.embedding.directory import directory_encoder
 from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.packaged import builtin_encoder
+from memoryd.embedding.readers.adapters import can_read
 from memoryd.embedding.readers.change import builtin_reader, directory_reader
+from memoryd.embedding.readers.people import NAME as PEOPLE
+from memoryd.embedding.readers.people import PeopleFinder
+from memoryd.embedding.readers.retrieval import retrieval_encoder
 from memoryd.embedding.reranker import CrossEncoder
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.embedding.token_counts import InstalledTokenizers
-from memoryd.entities.finders import Finder, load_finders
+from memoryd.entities.finders import Finder, FinderRefused, load_finders
 from memoryd.identity.grants import Grants
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.records import forget_unpacked
@@ -81,6 +85,8 @@ def _encoder(config: Config) -> Encoder | None:
     embedding = config.embedding
     if embedding.provider == "none":
         return None
+    if embedding.provider == "builtin" and config.readers.retrieval != "none":
+        return retrieval_encoder(_directory_of(config, "retrieval"), dimensions=embedding.dimensions)
     if embedding.provider in {"builtin", "builtin-float"}:
         return builtin_encoder(dimensions=embedding.dimensions, in_float=embedding.provider == "builtin-float")
     if embedding.provider == "openai":
@@ -130,14 +136,20 @@ def make_reranker(config: Config) -> Reranker | None:
 
 def make_change_reader(config: Config) -> PairReader | None:
     """Return what reads two statements together, if anything does; ModelRefused if a directory cannot be used."""
-    wanted = config.readers.change
-    if wanted == "none" or config.embedding.provider == "none":  # without vectors nothing is near
+    if config.readers.change == "none" or config.embedding.provider == "none":  # without vectors nothing is near
         return None
+    directory = _directory_of(config, "change")
+    return builtin_reader() if directory is None else directory_reader(directory)
+
+
+def _directory_of(config: Config, reader: str) -> Path | None:
+    """Return the directory that a reader is read from, None where it is the packaged one; ModelRefused if none is."""
+    wanted: str = getattr(config.readers, reader)
     if wanted == "builtin":
-        return builtin_reader()
+        return None
     if not (directory := Path(wanted)).is_dir():
-        raise ModelRefused(f"readers.change is {wanted!r}; it must be builtin, none, or a directory")
-    return directory_reader(directory)
+        raise ModelRefused(f"readers.{reader} is {wanted!r}; it must be builtin, none, or a directory")
+    return directory
 
 
 async def make_grants(store: Store) -> Grants:
@@ -260,9 +272,17 @@ def _tokenizer_of(directory: Path) -> Callable[[str], Measure]:
 def load_every_finder(config: Config) -> tuple[list[Finder], list[Finder]]:
     """Return what finds names before an answer, and what finds them in the background; see load_finders."""
     model = config.entities.spacy_model
-    fast = load_finders(config.strategies.fast, model=model)
-    more = [name for name in config.strategies.accurate if name not in config.strategies.fast]
-    return fast, load_finders(more, model=model, optional=True)
+
+    def reader(_model: str) -> Finder:
+        if config.readers.people == "none":
+            raise FinderRefused("readers.people is none, so there is no finder people")
+        if not can_read():
+            raise FinderRefused("the finder people needs the packaged model, and a processor that is exact with it")
+        return PeopleFinder(_directory_of(config, "people"))
+
+    fast = load_finders(config.strategies.fast, model=model, more={PEOPLE: reader})
+    rest = [name for name in config.strategies.accurate if name not in config.strategies.fast]
+    return fast, load_finders(rest, model=model, optional=True, more={PEOPLE: reader})
 
 
 def _forget_read(embedder: Embedder) -> None:

@@ -1,9 +1,10 @@
 """
 `make eval`: what the daemon does with the texts of people who have not read its rules, through the real client.
 
-Judged with the voices that nothing is tuned with. `everyday`: questions to a whole store. `changes`: what becomes of an
-older statement when a newer one comes, and of those of a whole store, all of which hold. `worth`: which sentences of a
-conversation are learnt. `plain`: the same of single sentences. `people`: who is found in sentences with hard names.
+Judged with the voices that nothing is tuned with. `everyday`: questions to a whole store. `answers`: the same, in
+contexts. `changes`: what becomes of an older statement when a newer one comes, and of those of a whole store, all of
+which hold. `worth`: which sentences of a conversation are learnt. `plain`: the same of single sentences. `people`: who
+is found in sentences with hard names.
 """
 
 from __future__ import annotations
@@ -87,6 +88,34 @@ def everyday(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
     )
     for kind in sorted({kind for kind, _ in kinds}):
         print(f"  {kind}: right first {_share(kinds[kind, True], kinds[kind, True] + kinds[kind, False])}")
+
+
+def answers(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
+    """Print of how many questions the context shows what answers, how much else, and how many show nothing."""
+    told: Counter[str] = Counter()
+    for voice in some:
+        ids = stores[voice.id]
+        with daemon.client(f"e-{voice.id}") as memory:
+            for question in voice.questions:
+                built = memory.build_context(prompt=question.text, sections=("relevant_memory",))
+                shown = [item.id for section in built.sections for item in section.items]
+                right = {ids[place] for place in question.answers}
+                if not right:
+                    told["unanswerable"] += 1
+                    told["empty"] += not shown
+                    continue
+                told["asked"] += 1
+                told["answers"] += len(right)
+                told["shown"] += len(shown)
+                told["right"] += len(right.intersection(shown))
+                told["first"] += bool(shown) and shown[0] in right
+                told["met"] += bool(right.intersection(shown))
+    print(
+        f"answers: contexts show one that answers {_share(told['met'], told['asked'])}, first"
+        f" {_share(told['first'], told['asked'])}; of what answers shown {_share(told['right'], told['answers'])}, of"
+        f" what is shown answers {_share(told['right'], told['shown'])};"
+        f" without an answer empty {_share(told['empty'], told['unanswerable'])}"
+    )
 
 
 def changes(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
@@ -215,10 +244,15 @@ def people(daemon: Daemon, _some: Sequence[Voice], _stores: Stores) -> None:
     lines = (FOLDER / "people" / "people.tsv").read_text(encoding="utf-8").splitlines()
     told: Counter[str] = Counter()
     for n, line in enumerate(lines):
-        sentence, _, names = line.partition("\t")
+        with daemon.client(f"n-{n}") as memory:
+            memory.add(line.partition("\t")[0])
+    with daemon.client() as host:
+        while host.run_enrichment().examined_count:
+            pass
+    for n, line in enumerate(lines):
+        names = line.partition("\t")[2]
         wanted = {name.casefold() for name in names.split(",") if name}
         with daemon.client(f"n-{n}") as memory:
-            memory.add(sentence)
             found = {one.name.casefold() for one in memory.people(page_size=50).people if one.name not in one.relations}
         told["wanted"] += len(wanted)
         told["found"] += len(found)
@@ -236,8 +270,8 @@ def _is_name(found: str, wanted: str) -> bool:
     return one <= other or other <= one
 
 
-SETS = {"everyday": everyday, "changes": changes, "worth": worth, "plain": plain, "people": people}
-STORED = frozenset({"everyday", "changes"})
+SETS = {"everyday": everyday, "answers": answers, "changes": changes, "worth": worth, "plain": plain, "people": people}
+STORED = frozenset({"everyday", "answers", "changes"})
 """The sets that ask of the stores of the voices."""
 
 

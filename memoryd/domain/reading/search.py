@@ -207,17 +207,15 @@ def _of_named_first(hits: list[Found], named: Collection[str]) -> list[Found]:
     """
     Return hits with what is stated of the user or of others below what is stated of those whom the question names.
 
-    "Where does An live?" asks for nothing that I or my mother do, however alike it sounds. Among the first TOGETHER
-    only, and not where one of those who are named may be the user: "I'm An". Nothing stands lower for what is of lower
-    trust than itself.
+    "Where does An live?" asks for nothing that I or my mother do, however alike it sounds. Where one of those who are
+    named may be the user ("I'm An"), what the same speaker states of themselves is theirs too. Among the first TOGETHER
+    only. Nothing stands lower for what is of lower trust than itself.
     """
     first = hits[:TOGETHER]
     theirs = [hit for hit in first if any(one.entity_id in named for one in hit.memory.mentions)]
     if not theirs:
         return hits
-    best = max(theirs, key=lambda hit: hit.memory.trust.weight).memory.trust
-    if any(_INTRODUCES.match(hit.memory.content) and not best.outranks(hit.memory.trust) for hit in theirs):
-        return hits
+    theirs += [hit for hit in _of_user(first, theirs, named) if hit not in theirs]
     ordered: list[Found] = []
     behind: dict[str, list[Found]] = {}
     for hit in first:
@@ -229,6 +227,23 @@ def _of_named_first(hits: list[Found], named: Collection[str]) -> list[Found]:
             behind.setdefault(above[-1].memory.id, []).append(replace(hit, score=min(hit.score, least)))
     moved = [one for hit in ordered for one in (hit, *behind.get(hit.memory.id, ()))]
     return [*moved, *hits[TOGETHER:]]
+
+
+def _of_user(hits: Sequence[Found], theirs: Sequence[Found], named: Collection[str]) -> list[Found]:
+    """Return what is stated of themselves by those who are named, as they have said: "I'm An"."""
+    best = max(theirs, key=lambda hit: hit.memory.trust.weight).memory.trust
+    introduced = {
+        (hit.memory.owner, hit.memory.source.speaker)
+        for hit in theirs
+        if _INTRODUCES.match(hit.memory.content) and not best.outranks(hit.memory.trust)
+    }
+    return [
+        hit
+        for hit in hits
+        if (hit.memory.owner, hit.memory.source.speaker) in introduced
+        and _FIRST_PERSON.match(hit.memory.content)
+        and not any(one.about and one.entity_id not in named for one in hit.memory.mentions)
+    ]
 
 
 _INTRODUCES = re.compile(r"(?:I'm|I am|My name is|Call me|They call me|I go by)\b", re.IGNORECASE)
@@ -316,8 +331,8 @@ def _legs(of: Ranked, n: int, weights: Weights) -> Iterator[LegScore]:
     pool, place = of.at(n)
     question = pool.question
     seen = question.known_share if pool.similar is not None and not pool.bare[place] else 0.0
-    words = weights.words * seen + weights.words_alone * (1 - seen)
     is_said = bool(pool.said[place])
+    words = (weights.words if is_said else weights.statement_words) * seen + weights.words_alone * (1 - seen)
     vector = weights.vector if is_said else weights.statement_vector
     tokens = weights.tokens if is_said else weights.statement_tokens
     sign = {

@@ -28,7 +28,7 @@ COVERED_BY_DENIAL = 0.5
 MOSTLY_COVERED = 0.7
 NEAR = 0.80
 """Cosine from which two statements are compared though they share neither words nor attributes."""
-VERY_NEAR = 0.85
+VERY_NEAR = 0.84
 
 _PARAPHRASES = tuple(
     frozenset(stem(words.split()))

@@ -1,0 +1,83 @@
+"""The people reader: names that no pattern knows are found in the background, and cars and cats are taken back."""
+
+from __future__ import annotations
+
+import pytest
+from memory_client import EntityType
+
+from memoryd.daemon.config import Config, ReadersConfig, StrategiesConfig
+from memoryd.daemon.wiring import load_every_finder
+from memoryd.embedding.base import ModelRefused
+from memoryd.embedding.readers.people import PeopleFinder
+from memoryd.embedding.readers.thresholds import NAMED
+from memoryd.entities.finders import FinderRefused, RegexFinder, find_entities
+from tests.readers.people.names import common_words, named_of
+from tests.readers.voices import voices
+from tests.support import running
+
+APART = [voice for voice in voices() if voice.is_apart][::9]
+
+
+def people_in(text, finders):
+    return {find.text for find in find_entities(text, finders) if find.type is EntityType.PERSON}
+
+
+def test_it_tells_names_from_words_in_the_talk_of_strangers():
+    reader, found, named, right = PeopleFinder(), 0, 0, 0
+    for one in named_of(APART, common_words(voices())):
+        scores = {(word.start, word.end): word.named >= NAMED for word in reader.read(one.text)}
+        for place, is_name in one.words.items():
+            named += is_name
+            found += scores.get(place, False)
+            right += is_name and scores.get(place, False)
+    assert right / named > 0.8
+    assert right / found > 0.8
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("had lunch with mai, she's back at work half days", {"mai"}),
+        ("The Mercedes needs new brakes before the inspection.", set()),
+        ("Chidi's allergic to shellfish, says his mother.", {"Chidi"}),
+        ("", set()),
+        ("💥" * 50, set()),
+        ("Will it rain on Sunday?", set()),
+    ],
+)
+def test_what_it_finds(text, expected):
+    assert expected == {find.text for find in PeopleFinder().find(text)}
+
+
+def test_what_a_pattern_took_for_a_person_is_taken_back_and_what_relations_say_stays():
+    both = [RegexFinder(), PeopleFinder()]
+    text = "Aldi had the cheap drill again."
+    assert {"Aldi"} == people_in(text, both[:1])
+    assert set() == people_in(text, both)
+    assert {"Windows"} <= people_in("Grandma Windows is visiting", both)
+
+
+def test_a_long_or_hostile_text_is_read_at_its_beginning():
+    reader = PeopleFinder()
+    words = reader.read("Karim came. " * 2000)
+    assert 0 < len(words) <= 126
+    assert all(0 <= word.named <= 1 for word in reader.read("\u202e\x00Ka\u0301rim \U0001f600 \ufdfa" * 40))
+
+
+def test_it_is_one_of_the_finders_of_the_background_unless_it_is_switched_off(tmp_path):
+    names = [finder.name for finder in load_every_finder(Config())[1]]
+    assert "people" in names
+    assert "people" not in [f.name for f in load_every_finder(Config(readers=ReadersConfig(people="none")))[1]]
+    asked = Config(readers=ReadersConfig(people="none"), strategies=StrategiesConfig(fast=("regex", "people")))
+    with pytest.raises(FinderRefused, match="readers.people is none"):
+        load_every_finder(asked)
+    with pytest.raises(ModelRefused, match="make train-readers READER=people"):
+        PeopleFinder(tmp_path).read("Karim came")
+
+
+def test_a_daemon_finds_who_was_missed_in_the_background(folder):
+    with running(folder) as daemon, daemon.client() as host:
+        host.add("had lunch with mai, she's back at work half days")
+        assert () == host.people().people
+        host.run_enrichment()
+        assert ["mai"] == [one.name for one in host.people().people]
