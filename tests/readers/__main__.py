@@ -97,7 +97,7 @@ def answers(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
         ids = stores[voice.id]
         with daemon.client(f"e-{voice.id}") as memory:
             for question in voice.questions:
-                built = memory.build_context(prompt=question.text, sections=("relevant_memory",))
+                built = memory.context(question.text, sections=("relevant_memory",))
                 shown = [item.id for section in built.sections for item in section.items]
                 right = {ids[place] for place in question.answers}
                 if not right:
