@@ -11,6 +11,7 @@ import pytest
 from memory_client import EntityType
 
 from memoryd.domain.people.enrich import enrich
+from memoryd.embedding.base import ModelRefused
 from memoryd.entities.finders import Find, FinderRefused, RegexFinder, load_finders
 from memoryd.model.entity import Form
 from tests.builders import Local, ports_over, ram_store
@@ -94,7 +95,7 @@ class Doubter(Oracle):
     """A finder that also knows of one name that it is nobody's."""
 
     def review(self, text, found):
-        return [replace(find, type=EntityType.OTHER) if find.text == "Henry" else find for find in found]
+        return [replace(find, type=EntityType.OTHER, denied=True) if find.text == "Henry" else find for find in found]
 
 
 async def test_a_finder_that_judges_takes_back_what_looked_like_a_person(clock):
@@ -106,3 +107,28 @@ async def test_a_finder_that_judges_takes_back_what_looked_like_a_person(clock):
         seen = (await alice.get(made.id)).mentions
         assert [("Henry", EntityType.OTHER), ("Sarah", EntityType.PERSON)] == [(one.text, one.type) for one in seen]
         assert [one.entity_id for one in made.mentions] == [one.entity_id for one in seen[:1]]
+
+
+async def test_whom_a_relation_names_stays_a_person_whatever_a_finder_says(clock):
+    async with ports_over(ram_store()) as ports:
+        alice = Local(ports, clock, user_id="alice")
+        await alice.add("My brother's name is Henry")
+        made = (await alice.add("We saw Henry and the band")).memory
+        await enrich(replace(ports, accurate_finders=[Doubter()]), now=clock())
+        assert EntityType.PERSON in {one.type for one in (await alice.get(made.id)).mentions if one.text == "Henry"}
+
+
+class Refusing(Oracle):
+    """A finder whose model cannot be loaded."""
+
+    def find(self, text):
+        raise ModelRefused(f"people.npz cannot be read, before {len(text)} characters")
+
+
+async def test_what_no_model_could_read_is_looked_at_when_it_is_there(clock):
+    async with ports_over(ram_store()) as ports:
+        alice = Local(ports, clock, user_id="alice")
+        await alice.add("met sarah at the gym")
+        done = await enrich(replace(ports, accurate_finders=[Refusing()]), now=clock())
+        assert "people.npz cannot be read" in done.skipped
+        assert (1, 1) == _counts(await enrich(replace(ports, accurate_finders=[Oracle()]), now=clock()))

@@ -68,6 +68,8 @@ def test_it_is_one_of_the_finders_of_the_background_unless_it_is_switched_off(tm
     names = [finder.name for finder in load_every_finder(Config())[1]]
     assert "people" in names
     assert "people" not in [f.name for f in load_every_finder(Config(readers=ReadersConfig(people="none")))[1]]
+    with pytest.raises(ModelRefused, match="make train-readers READER=people"):
+        load_every_finder(Config(readers=ReadersConfig(people=str(tmp_path))))
     asked = Config(readers=ReadersConfig(people="none"), strategies=StrategiesConfig(fast=("regex", "people")))
     with pytest.raises(FinderRefused, match="readers.people is none"):
         load_every_finder(asked)

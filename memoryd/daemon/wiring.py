@@ -27,7 +27,7 @@ from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder, 
 from memoryd.embedding.directory import directory_encoder
 from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.packaged import builtin_encoder
-from memoryd.embedding.readers.adapters import can_read
+from memoryd.embedding.readers.adapters import can_read, values_of
 from memoryd.embedding.readers.change import builtin_reader, directory_reader
 from memoryd.embedding.readers.people import NAME as PEOPLE
 from memoryd.embedding.readers.people import PeopleFinder
@@ -278,7 +278,10 @@ def load_every_finder(config: Config) -> tuple[list[Finder], list[Finder]]:
             raise FinderRefused("readers.people is none, so there is no finder people")
         if not can_read():
             raise FinderRefused("the finder people needs the packaged model, and a processor that is exact with it")
-        return PeopleFinder(_directory_of(config, "people"))
+        directory = _directory_of(config, "people")
+        if directory is not None:
+            values_of(PEOPLE, directory)  # said at the start, not at night
+        return PeopleFinder(directory)
 
     fast = load_finders(config.strategies.fast, model=model, more={PEOPLE: reader})
     rest = [name for name in config.strategies.accurate if name not in config.strategies.fast]

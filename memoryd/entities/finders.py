@@ -38,7 +38,7 @@ from memoryd.knowledge.language.stems import word_set
 from memoryd.knowledge.language.words import DAYS, NO_NAMES, UPPER, Name, plain, words_of
 from memoryd.model.entity import EntityType, Form
 
-__all__ = ["CERTAIN", "FINDERS", "Find", "Finder", "FinderRefused", "RegexFinder", "find_entities", "load_finders"]
+__all__ = ["FINDERS", "WRITTEN", "Find", "Finder", "FinderRefused", "RegexFinder", "find_entities", "load_finders"]
 
 MOST_CHARACTERS = 2000  # of a text in which names are looked for
 ENTRY_POINTS = "memoryd.entity_finders"
@@ -62,6 +62,8 @@ class Find:
     about: bool = False
     group: int = 0
     """Finds of one number (from 1) name one and the same; 0: alone."""
+    denied: bool = False
+    """Whether it looked like a person's name, and a finder that judges says that it is none."""
 
 
 @runtime_checkable

@@ -10,10 +10,13 @@ from datetime import datetime
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit
 from memoryd.domain.ports import Ports
 from memoryd.domain.scopes import Scopes
-from memoryd.entities.finders import Find, find_entities
+from memoryd.embedding.base import ModelRefused
+from memoryd.entities.directory import Directory
+from memoryd.entities.finders import Find, Finder, find_entities
 from memoryd.entities.resolve import mentions_among
+from memoryd.errors import MemorydError
 from memoryd.model.change import ChangeSet, Entry
-from memoryd.model.entity import Form
+from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.memory import Memory, State
 from memoryd.model.reports import Enriched
 from memoryd.model.validation import fold
@@ -40,10 +43,24 @@ async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enric
         if dry_run:
             continue
         finds = None
-        with ports.faults.spared("reading names"):
-            finds = await asyncio.to_thread(find_entities, memory.content, finders) if few else None
+        try:
+            with ports.faults.spared("reading names"):
+                finds = await asyncio.to_thread(_found_in, memory.content, finders) if few else None
+        except _Refused as refused:  # nothing is written: it is looked at when the model is there
+            return Enriched(examined - few, linked, skipped=str(refused), dry_run=dry_run)
         linked += await _look_again(memory, finds, ports, now)
     return Enriched(examined, linked, dry_run=dry_run)
+
+
+class _Refused(MemorydError):
+    """A finder's model cannot be used."""
+
+
+def _found_in(text: str, finders: Sequence[Finder]) -> list[Find]:
+    try:
+        return find_entities(text, finders)
+    except ModelRefused as refused:
+        raise _Refused(str(refused)) from None
 
 
 async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports, now: datetime) -> int:
@@ -59,12 +76,8 @@ async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports
             people = (await Scopes(ports).people(known.owner)).seen_by(known.narrator)
             seen = mentions_among(finds, known.subjects, people, ports.new_id, weight=known.trust.weight)
             texts = {fold(mention.text) for mention in mentions}
-            kinds = {fold(mention.text): mention.type for mention in seen if mention.form is Form.NAME}
             mentions = (
-                *(
-                    replace(one, type=kinds.get(fold(one.text), one.type)) if one.form is Form.NAME else one
-                    for one in mentions
-                ),
+                *(_as_found(one, finds, known, people) for one in mentions),
                 *(mention for mention in seen if fold(mention.text) not in texts),
             )
         update = Entry(replace(known, mentions=mentions, enrich_time=now), found[0].terms)
@@ -72,3 +85,20 @@ async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports
         return Decision(ChangeSet(updates=(update,)), answering(len(linked)))
 
     return await decide_and_commit([memory.owner], decide, ports, now=now, grant_id="")
+
+
+def _as_found(mention: Mention, finds: Sequence[Find], memory: Memory, people: Directory) -> Mention:
+    """
+    Return a mention with the type that a finder knows better: a person who was overlooked, or what looked like one.
+
+    Whom the caller names, or of whom a relation is known, stays a person.
+    """
+    named = [find for find in finds if fold(find.text) == fold(mention.text) and find.form is Form.NAME]
+    if mention.form is not Form.NAME or not named:
+        return mention
+    if mention.type is EntityType.OTHER and any(find.type is EntityType.PERSON for find in named):
+        return replace(mention, type=EntityType.PERSON)
+    is_told = fold(mention.text) in map(fold, memory.subjects) or people.ever_related(mention.entity_id)
+    if mention.type is EntityType.PERSON and all(find.denied for find in named) and not is_told:
+        return replace(mention, type=EntityType.OTHER)
+    return mention

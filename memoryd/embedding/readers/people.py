@@ -19,7 +19,7 @@ import numpy as np
 from memoryd.embedding.readers.adapters import Tuned, tuned_encoder
 from memoryd.embedding.readers.texts import word_ids
 from memoryd.embedding.readers.thresholds import NAMED, UNNAMED
-from memoryd.entities.finders import CERTAIN, Find
+from memoryd.entities.finders import WRITTEN, Find
 from memoryd.model.entity import EntityType, Form
 
 __all__ = ["CASES", "NAME", "PeopleFinder", "Word"]
@@ -79,7 +79,7 @@ class PeopleFinder:
             return list(found)
         words = self.read(text)
         return [
-            replace(find, type=EntityType.OTHER) if _is_guess(find) and _is_none(find, words) else find
+            replace(find, type=EntityType.OTHER, denied=True) if _is_guess(find) and _is_none(find, words) else find
             for find in found
         ]
 
@@ -101,7 +101,7 @@ def _names(text: str, words: Sequence[Word]) -> Iterator[tuple[int, int]]:
 
 
 def _is_guess(find: Find) -> bool:
-    return find.type is EntityType.PERSON and find.form is Form.NAME and find.confidence < CERTAIN and not find.group
+    return find.type is EntityType.PERSON and find.form is Form.NAME and find.confidence <= WRITTEN and not find.group
 
 
 def _is_none(find: Find, words: Sequence[Word]) -> bool:
