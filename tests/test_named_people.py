@@ -36,6 +36,20 @@ def test_who_says_what_they_are_called_is_asked_for_by_that_name_too(daemon, use
         assert "I live in Antwerp" in [hit.memory.content for hit in memory.search("Where does Lotte live?").hits][:2]
 
 
+def test_of_who_is_named_and_the_user_all_stands_above_what_is_of_others(daemon, user):
+    with daemon.client(user) as memory:
+        for text in (
+            "I'm An",
+            "My mother lives in Bruges",
+            "I live in Ghent",
+            "The party is on Friday",
+            "An likes tea",
+        ):
+            memory.add(text)
+        found = [hit.memory.content for hit in memory.search("Where does An live?", min_score=0.0).hits]
+        assert found.index("I live in Ghent") < found.index("My mother lives in Bruges")
+
+
 def test_forgetting_takes_all_that_is_about_somebody_and_names_the_rest(daemon, user):
     with daemon.client(user) as memory:
         about = [

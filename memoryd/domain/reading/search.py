@@ -215,12 +215,14 @@ def _of_named_first(hits: list[Found], named: Collection[str]) -> list[Found]:
     theirs = [hit for hit in first if any(one.entity_id in named for one in hit.memory.mentions)]
     if not theirs:
         return hits
-    theirs += [hit for hit in _of_user(first, theirs, named) if hit not in theirs]
+    mine = _of_user(first, theirs, named)
+    theirs = [hit for hit in first if hit in theirs or hit in mine]
     ordered: list[Found] = []
     behind: dict[str, list[Found]] = {}
-    for hit in first:
+    places = {hit.memory.id: place for place, hit in enumerate(first)}
+    for place, hit in enumerate(first):
         above = [one for one in theirs if not hit.memory.trust.outranks(one.memory.trust)]
-        if not above or hit in theirs or not _is_of_another(hit.memory):
+        if not above or hit in theirs or not _is_of_another(hit.memory) or place > places[above[-1].memory.id]:
             ordered.append(hit)
         else:
             least = min(one.score for one in above)
