@@ -22,6 +22,7 @@ from memoryd.index.legs import Pool, Rough, Windows, pool_of
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
+from memoryd.model.memory import Kind
 from memoryd.model.times import to_us
 from memoryd.model.trust import Trust
 
@@ -163,10 +164,11 @@ def ranked(
 ) -> Ranked:
     """Return the documents of one or two scopes that may answer, with their relevance; `stats` as of `corpus_of`."""
     stats = stats or corpus_of(indexes, question)
-    seeing = (
-        max(weights.vector, weights.statement_vector) * question.known_share if question.vector is not None else 0.0
-    )
-    rough = Rough(weights.words, seeing, weights.time, weights.names, weights.speaker)
+    are_said = question.filter.kinds == {Kind.EPISODE}
+    seeing = weights.vector if are_said else weights.statement_vector
+    seeing = seeing * question.known_share if question.vector is not None else 0.0
+    words = weights.words if are_said else weights.statement_words
+    rough = Rough(words, seeing, weights.time, weights.names, weights.speaker)
     pools = [pool_of(index, question, stats, rough) for index in indexes]
     for pool in pools:
         pool.words = pool.with_window_words(stats, weights.word_windows)
