@@ -11,7 +11,7 @@ import pytest
 from memoryd.daemon.config import Config, EmbeddingConfig, ReadersConfig
 from memoryd.daemon.wiring import make_embedder
 from memoryd.embedding.base import ModelRefused
-from memoryd.embedding.packaged import builtin_encoder
+from memoryd.embedding.packaged import MODEL_SHA256, builtin_encoder
 from memoryd.embedding.readers.retrieval import retrieval_encoder
 from tests.builders import open_duckdb
 from tests.index_helpers import OWNER
@@ -67,6 +67,9 @@ def test_a_directory_without_it_is_refused_by_its_key(tmp_path):
     with pytest.raises(ModelRefused, match=r"readers.retrieval is '/no/such'; it must be builtin, none, or a dir"):
         embedder_of(retrieval="/no/such")
     with pytest.raises(ModelRefused, match="make train-readers READER=retrieval"):
+        embedder_of(retrieval=str(tmp_path))
+    np.savez(tmp_path / "retrieval.npz", sha256=np.array(MODEL_SHA256))
+    with pytest.raises(ModelRefused, match="it holds no adapters"):
         embedder_of(retrieval=str(tmp_path))
 
 

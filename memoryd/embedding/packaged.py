@@ -138,8 +138,8 @@ class AdaptedGraph(IntegerGraph):
     """
     The packaged weights as they are, with adapters beside them: of each matrix two factors in float.
 
-    All that are there at a time share one graph, and each run takes the factors of one of them. So one more costs
-    2 MB, and each text a fifth more than where adapters are added to the weights (docs/benchmarks.md).
+    All that are there at a time share one graph, and each run takes the factors of one of them. So one more costs some
+    2 to 6 MB, and each text up to half as much time again as where adapters are in the weights (decision 0031).
     """
 
     def __init__(self, trunk: _Trunk, factors: Mapping[str, Floats]) -> None:

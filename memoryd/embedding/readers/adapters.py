@@ -11,6 +11,7 @@ import contextlib
 import functools
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,7 +142,11 @@ def tuned_graph(name: str, directory: Path | None) -> tuple[IntegerGraph | None,
     """
     values, file_hash = values_of(name, directory)
     with _read_as(name, directory):
-        return integer_graph(packaged_model(), Adapters(values)), file_hash
+        adapters = Adapters(values)
+        adapters.factors()  # ValueError where one does not fit
+        if not len(adapters):
+            raise ValueError("it holds no adapters")
+        return integer_graph(packaged_model(), adapters), file_hash
 
 
 def values_of(name: str, directory: Path | None) -> tuple[Values, str]:
@@ -174,7 +179,7 @@ def _read_as(name: str, directory: Path | None) -> Iterator[None]:
     """Say of a file that does not fit how to get one that does."""
     try:
         yield
-    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         way = "install memoryd again" if directory is None else f"make it by: make train-readers READER={name}"
         raise ModelRefused(f"{_path(name, directory)} cannot be read: {error}; {way}") from None
 

@@ -45,7 +45,8 @@ Of the people reader: from the first on, a word is of a person's name; below the
     .70          .90, .85
     .90          .80, .90
 
-With the patterns, of 224 people with hard names (people.tsv; the patterns alone find .67, right .75):
+With the patterns, in one process (by name, without what a daemon adds), of 224 people with hard names (people.tsv; the
+patterns alone find .67, right .75):
 
     from on, below    found, right
     .50, .30          .92, .75

@@ -178,6 +178,11 @@ def _report(tuned: Arrays, base: Arrays, apart: Sequence[_Asked]) -> str:
     return f"{told}; nearest {np.median(best):.2f}, of unanswerable ones {np.median(best_of_none):.2f}"
 
 
+def _scaled(tuned: Arrays, share: float) -> Arrays:
+    """Return adapters that add so much of what these add."""
+    return {name: value * share if name.endswith(".b") else value for name, value in tuned.items()}
+
+
 def train(out: Path, begun: Path | None = None) -> None:
     """Train, say after each epoch how well it does on what is apart, and write the file; `begun`: on from a file."""
     base = frozen()
@@ -193,8 +198,8 @@ def train(out: Path, begun: Path | None = None) -> None:
     def tell(tuned: Arrays) -> None:
         print(f"  {_report(tuned, base, apart)}", flush=True)
 
-    tuned = beginning(base, 0) if begun is None else read_file(begun)
+    tuned = beginning(base, 0) if begun is None else _scaled(read_file(begun), 1 / SHARE)
     tuned = descend(tuned, batches, len(tuned_with) // TOGETHER, _cost, PHASE, tell)
-    tuned = {name: value * SHARE if name.endswith(".b") else value for name, value in tuned.items()}
+    tuned = _scaled(tuned, SHARE)
     tell(tuned)
     write_file(out, tuned)
