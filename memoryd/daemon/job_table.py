@@ -26,6 +26,7 @@ from memoryd.service.gc import run_gc
 __all__ = ["JobTable"]
 
 LOOK_S = 0.5  # at how far re-embedding is
+RUNS_A_NIGHT = 10  # of enrichment
 
 
 class JobTable:
@@ -92,10 +93,16 @@ class JobTable:
         return await judge_contested(self._ports, judge, now=progress.now, until=until, dry_run=progress.dry_run)
 
     async def enrichment(self, progress: Progress) -> Mapping[str, int]:
-        """Look again for names in facts."""
-        done = await enrich(self._ports, now=progress.now, dry_run=progress.dry_run)
-        progress.done_count = progress.total_count = done.examined_count
-        return {"examined": done.examined_count, "linked": done.linked_count}
+        """Look again for names in facts, RUNS_A_NIGHT times as many as one call does."""
+        linked = 0
+        for _ in range(1 if progress.dry_run else RUNS_A_NIGHT):
+            done = await enrich(self._ports, now=progress.now, dry_run=progress.dry_run)
+            progress.done_count += done.examined_count
+            linked += done.linked_count
+            if done.skipped:
+                break
+        progress.total_count = progress.done_count
+        return {"examined": progress.done_count, "linked": linked}
 
     async def extraction(self, progress: Progress) -> Mapping[str, int]:
         """Learn from the threads that wait."""

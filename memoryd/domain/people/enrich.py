@@ -12,9 +12,8 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.scopes import Scopes
 from memoryd.embedding.base import ModelRefused
 from memoryd.entities.directory import Directory
-from memoryd.entities.finders import Find, Finder, find_entities
+from memoryd.entities.finders import Find, find_entities
 from memoryd.entities.resolve import mentions_among
-from memoryd.errors import MemorydError
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.memory import Memory, State
@@ -23,13 +22,13 @@ from memoryd.model.validation import fold
 
 __all__ = ["enrich"]
 
-MOST_A_RUN = 500
+MOST_A_RUN = 50  # so that a call is over in a second or two
 FEW_ENTITIES = 2
 
 
 async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enriched:
     """
-    Look again at facts that name at most two entities, 500 a run, oldest first, each once.
+    Look again at facts that name at most two entities, 50 a run, oldest first, each once.
 
     A finder runs in a thread; the owner is locked only while what it found is written.
     """
@@ -43,24 +42,13 @@ async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enric
         if dry_run:
             continue
         finds = None
-        try:
-            with ports.faults.spared("reading names"):
-                finds = await asyncio.to_thread(_found_in, memory.content, finders) if few else None
-        except _Refused as refused:  # nothing is written: it is looked at when the model is there
-            return Enriched(examined - few, linked, skipped=str(refused), dry_run=dry_run)
+        with ports.faults.spared("reading names"):
+            try:
+                finds = await asyncio.to_thread(find_entities, memory.content, finders) if few else None
+            except ModelRefused as refused:  # nothing is written: it is looked at when the model is there
+                return Enriched(examined - few, linked, skipped=str(refused), dry_run=dry_run)
         linked += await _look_again(memory, finds, ports, now)
     return Enriched(examined, linked, dry_run=dry_run)
-
-
-class _Refused(MemorydError):
-    """A finder's model cannot be used."""
-
-
-def _found_in(text: str, finders: Sequence[Finder]) -> list[Find]:
-    try:
-        return find_entities(text, finders)
-    except ModelRefused as refused:
-        raise _Refused(str(refused)) from None
 
 
 async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports, now: datetime) -> int:
