@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from memory_client import EntityType
+from memory_client import Draft, EntityType
 
 from memoryd.daemon.config import Config, ReadersConfig, StrategiesConfig
 from memoryd.daemon.wiring import load_every_finder
@@ -13,7 +13,7 @@ from memoryd.embedding.readers.thresholds import NAMED
 from memoryd.entities.finders import FinderRefused, RegexFinder, find_entities
 from tests.readers.people.names import common_words, named_of
 from tests.readers.voices import voices
-from tests.support import running
+from tests.support import running, until
 
 APART = [voice for voice in voices() if voice.is_apart][::9]
 
@@ -43,6 +43,9 @@ def test_it_tells_names_from_words_in_the_talk_of_strangers():
         ("", set()),
         ("💥" * 50, set()),
         ("Will it rain on Sunday?", set()),
+        ("I met Karim. Ana came later.", {"Karim", "Ana"}),
+        ("Yesterday I saw Tom.Jerry was ill.", {"Tom", "Jerry"}),
+        ("Mary-Ann Smith met Karim, Ana and Tom", {"Mary-Ann Smith", "Karim", "Ana", "Tom"}),
     ],
 )
 def test_what_it_finds(text, expected):
@@ -83,3 +86,11 @@ def test_a_daemon_finds_who_was_missed_in_the_background(folder):
         assert () == host.people().people
         host.run_enrichment()
         assert ["mai"] == [one.name for one in host.people().people]
+
+
+def test_a_night_looks_at_more_than_one_call_does(folder):
+    with running(folder) as daemon, daemon.client() as host:
+        host.add_batch([Draft(content=f"the tea stands on shelf {n}") for n in range(100)])
+        run = host.run_job("enrichment")
+        until(lambda: host.job_run(run.id).end_time is not None)
+        assert 0 == host.run_enrichment().examined_count

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -28,8 +28,8 @@ NAME = "people"
 CASES = 3
 """Outputs of the head: for words in lower case, with a capital at the beginning of a sentence, and inside of one."""
 CONFIDENCE = 0.8  # of a name that is read: patterns that say more of it, as whose sister she is, come first
-_JOINT = re.compile(r"[ \-’']|\. ?")
-"""What may stand between two words of one name."""
+_JOINT = re.compile(r"\w+[ \-’']|\w\. ?")
+"""A word of a name with what joins the next one to it; a full stop only after one letter, else it ends a sentence."""
 
 
 class Word(NamedTuple):
@@ -84,20 +84,19 @@ class PeopleFinder:
         ]
 
 
-def _names(text: str, words: Sequence[Word]) -> Iterator[tuple[int, int]]:
-    """Yield where names begin and end: words in a row that are part of one."""
-    start = end = -1
+def _names(text: str, words: Sequence[Word]) -> list[tuple[int, int]]:
+    """Return where names begin and end: words in a row that are part of one."""
+    found: list[tuple[int, int]] = []
+    before: Word | None = None
     for word in words:
         if word.named < NAMED:
             continue
-        if start >= 0 and _JOINT.fullmatch(text, end, word.start):
-            end = word.end
-            continue
-        if start >= 0:
-            yield start, end
-        start, end = word.start, word.end
-    if start >= 0:
-        yield start, end
+        if before is not None and _JOINT.fullmatch(text, before.start, word.start):
+            found[-1] = found[-1][0], word.end
+        else:
+            found.append((word.start, word.end))
+        before = word
+    return found
 
 
 def _is_guess(find: Find) -> bool:
