@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -85,30 +86,10 @@ def data_file(name: str) -> bytes:
     return (files("memoryd.embedding") / "data" / name).read_bytes()
 
 
-class IntegerGraph:
-    """
-    The packaged weights in a graph that multiplies in integers.
-
-    Texts of one length are run together, so nothing is padded, and a text has the same vector alone and in any batch.
-    """
+class _ByLength(ABC):
+    """Runs texts of one length together: nothing is padded, and a text has the same vector alone and in any batch."""
 
     arithmetic = ARITHMETIC
-
-    def __init__(self, model: bytes, weights: str, adapters: Mapping[str, Floats] = MappingProxyType({})) -> None:
-        """
-        Take the packaged file; `weights` are "s8" or "u8", of which kinds of processor are fast or exact.
-
-        `adapters` are added to the weights that they name, each of the shape of its weights.
-        """
-        arrays = {name: array_of(model, place) for name, place in _table()["arrays"].items()}
-        own: dict[str, NDArray[Any]] = {}
-        for name in adapters:
-            weight, scale = f"{name}.weight", f"{name}.scale"
-            own[weight], own[scale] = _quantised(arrays[weight] * arrays[scale] + adapters[name])
-        shared = {name: array for name, array in arrays.items() if name not in own}
-        self._values = {name: _value(array, name, weights) for name, array in own.items()}
-        self._values |= {name: _shared_value(array, name, weights) for name, array in shared.items()}
-        self._session = open_session(data_file(f"minilm-{weights}.onnx"), arrays=self._values, arena=True)
 
     def pooled(self, ids: Sequence[Sequence[int]]) -> Floats:
         """Return the mean of the token vectors of each text; see PooledGraph."""
@@ -129,12 +110,28 @@ class IntegerGraph:
                     found[n] = states
         return found
 
+    @abstractmethod
     def _run(self, ids: NDArray[np.int64]) -> Floats:
-        states: Floats = self._session.run(None, {"input_ids": ids})[0]
+        """Return the states of the tokens of texts of one length: shape (texts, tokens, dimensions)."""
+
+
+class IntegerGraph(_ByLength):
+    """The packaged weights in a graph that multiplies in integers."""
+
+    def __init__(self, model: bytes, weights: str, adapters: Mapping[str, Floats] = MappingProxyType({})) -> None:
+        """
+        Take the packaged file; `weights` are "s8" or "u8", of which kinds of processor are fast or exact.
+
+        `adapters` are added to the weights that they name, each of the shape of its weights.
+        """
+        self._opened = _Opened("minilm", model, weights, adapters)
+
+    def _run(self, ids: NDArray[np.int64]) -> Floats:
+        states: Floats = self._opened.session.run(None, {"input_ids": ids})[0]
         return states
 
 
-class AdaptedGraph(IntegerGraph):
+class AdaptedGraph(_ByLength):
     """
     The packaged weights as they are, with adapters beside them: of each matrix two factors in float.
 
@@ -142,7 +139,7 @@ class AdaptedGraph(IntegerGraph):
     2 to 6 MB, and each text up to half as much time again as where adapters are in the weights (decision 0031).
     """
 
-    def __init__(self, trunk: _Trunk, factors: Mapping[str, Floats]) -> None:
+    def __init__(self, trunk: _Opened, factors: Mapping[str, Floats]) -> None:
         """Take the graph, and for each matrix NAME the factors NAME.a (height, rank) and NAME.b (rank, width)."""
         self.trunk = trunk
         self._factors = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in factors.items()}
@@ -153,13 +150,21 @@ class AdaptedGraph(IntegerGraph):
         return states
 
 
-class _Trunk:
-    """The graph of all readers, and the arrays that it reads."""
+class _Opened:
+    """A graph of data/ with the packaged arrays, which all graphs share but for those that adapters are added to."""
 
-    def __init__(self, model: bytes, weights: str) -> None:
+    def __init__(
+        self, graph: str, model: bytes, weights: str, adapters: Mapping[str, Floats] = MappingProxyType({})
+    ) -> None:
         arrays = {name: array_of(model, place) for name, place in _table()["arrays"].items()}
-        self._values = {name: _shared_value(array, name, weights) for name, array in arrays.items()}
-        self.session = open_session(data_file(f"readers-{weights}.onnx"), arrays=self._values, arena=True)
+        own: dict[str, NDArray[Any]] = {}
+        for name in adapters:
+            weight, scale = f"{name}.weight", f"{name}.scale"
+            own[weight], own[scale] = _quantised(arrays[weight] * arrays[scale] + adapters[name])
+        shared = {name: array for name, array in arrays.items() if name not in own}
+        self._values = {name: _value(array, name, weights) for name, array in own.items()}
+        self._values |= {name: _shared_value(array, name, weights) for name, array in shared.items()}
+        self.session = open_session(data_file(f"{graph}-{weights}.onnx"), arrays=self._values, arena=True)
 
 
 def _table() -> dict[str, Any]:
@@ -228,11 +233,11 @@ def adapted_graph(model: bytes, factors: Mapping[str, Floats]) -> AdaptedGraph |
     with _loading:
         trunk = _trunks.get(weights)
         if trunk is None:
-            trunk = _trunks[weights] = _Trunk(model, weights)
+            trunk = _trunks[weights] = _Opened("readers", model, weights)
     return AdaptedGraph(trunk, factors)
 
 
-_trunks, _loading = WeakValueDictionary[str, _Trunk](), threading.Lock()
+_trunks, _loading = WeakValueDictionary[str, _Opened](), threading.Lock()
 
 
 def is_exact() -> bool:

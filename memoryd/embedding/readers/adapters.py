@@ -25,6 +25,7 @@ from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.onnx import sha256_of
 from memoryd.embedding.packaged import (
     MODEL_SHA256,
+    AdaptedGraph,
     IntegerGraph,
     adapted_graph,
     data_file,
@@ -59,16 +60,20 @@ Values = Mapping[str, NDArray[Any]]
 
 
 class Adapters(Mapping[str, Floats]):
-    """What is added to each matrix of the packaged model, by its name; each is made when it is asked for."""
+    """
+    What is added to each matrix of the packaged model, by its name; each is made when it is asked for.
+
+    ValueError where factors are of other shapes than the matrix.
+    """
 
     def __init__(self, values: Values) -> None:
         """Take the two factors of each."""
         self._values = values
 
     def __getitem__(self, name: str) -> Floats:
-        layer, _, matrix = name.partition(".")
-        left, right = zip(*(self._pair(f"{layer}.{part}") for part in PARTS[matrix]), strict=True)
-        return np.concatenate([one @ other for one, other in zip(left, right, strict=True)], axis=1)
+        first, second = self._factors_of(name)
+        made: Floats = first @ second
+        return made
 
     def __iter__(self) -> Iterator[str]:
         layers = (layer for layer in range(LAYERS) if f"layer{layer}.{PARTS['qkv'][0]}.a" in self._values)
@@ -78,27 +83,27 @@ class Adapters(Mapping[str, Floats]):
         return sum(1 for _ in self)
 
     def factors(self) -> dict[str, Floats]:
-        """
-        Return two factors for each matrix of the model: NAME.a, and NAME.b with zeros where parts do not meet.
-
-        ValueError where they are of other shapes than the matrix.
-        """
+        """Return two factors for each matrix of the model: NAME.a, and NAME.b with zeros where parts do not meet."""
         made: dict[str, Floats] = {}
         there = set(self)
-        for layer in range(LAYERS):
-            for matrix, parts in PARTS.items():
-                name, (height, width) = f"layer{layer}.{matrix}", SHAPES[matrix]
-                first, second = np.zeros((height, 1), np.float32), np.zeros((1, width), np.float32)
-                if name in there:
-                    left, right = zip(*(self._pair(f"layer{layer}.{part}") for part in parts), strict=True)
-                    first, second = np.concatenate(left, axis=1), _diagonal(right)
-                if (len(first), second.shape[1]) != (height, width) or first.shape[1] != len(second):
-                    raise ValueError(f"the factors of {name} are of shapes {first.shape} and {second.shape}")
-                made[f"{name}.a"], made[f"{name}.b"] = first, second
+        for name in (f"layer{layer}.{matrix}" for layer in range(LAYERS) for matrix in PARTS):
+            height, width = _shape_of(name)
+            none = np.zeros((height, 1), np.float32), np.zeros((1, width), np.float32)
+            made[f"{name}.a"], made[f"{name}.b"] = self._factors_of(name) if name in there else none
         return made
 
-    def _pair(self, name: str) -> tuple[Floats, Floats]:
-        return self._values[f"{name}.a"].astype(np.float32), self._values[f"{name}.b"].astype(np.float32)
+    def _factors_of(self, name: str) -> tuple[Floats, Floats]:
+        layer, _, matrix = name.partition(".")
+        pairs = [f"{layer}.{part}" for part in PARTS[matrix]]
+        first = np.concatenate([self._values[f"{pair}.a"].astype(np.float32) for pair in pairs], axis=1)
+        second = _diagonal([self._values[f"{pair}.b"].astype(np.float32) for pair in pairs])
+        if (len(first), second.shape[1]) != _shape_of(name) or first.shape[1] != len(second):
+            raise ValueError(f"the factors of {name} are of shapes {first.shape} and {second.shape}")
+        return first, second
+
+
+def _shape_of(name: str) -> tuple[int, int]:
+    return SHAPES[name.partition(".")[2]]
 
 
 def _diagonal(blocks: Sequence[Floats]) -> Floats:
@@ -115,7 +120,7 @@ def _diagonal(blocks: Sequence[Floats]) -> Floats:
 class Tuned:
     """A tuned encoder with its head."""
 
-    graph: IntegerGraph
+    graph: AdaptedGraph
     tokenizer: tokenizers.Tokenizer
     """That neither pads nor cuts."""
     weight: Floats
@@ -143,7 +148,6 @@ def tuned_graph(name: str, directory: Path | None) -> tuple[IntegerGraph | None,
     values, file_hash = values_of(name, directory)
     with _read_as(name, directory):
         adapters = Adapters(values)
-        adapters.factors()  # ValueError where one does not fit
         if not len(adapters):
             raise ValueError("it holds no adapters")
         return integer_graph(packaged_model(), adapters), file_hash
