@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import tokenizers
 
-__all__ = ["MOST_PIECES", "WordPiece", "after_ids", "pair_ids", "pieces_of", "whole_texts", "word_ids"]
+__all__ = ["MOST_PIECES", "WORD", "WordPiece", "after_ids", "pair_ids", "pieces_of", "whole_texts", "word_ids"]
 
 MOST_PIECES = 48  # of a statement; longer ones are not read
 MOST_BEFORE = 24  # of what was said before a sentence; the last ones are read
@@ -19,7 +19,7 @@ CHARACTERS = 12  # a piece has fewer: so that nobody tokenises a book to find th
 
 Pair = tuple[str, str]
 LOWER, FIRST, INSIDE = 0, 1, 2
-_WORD = re.compile(r"[^\W\d_]+")
+WORD = re.compile(r"[^\W\d_]+")
 _BEGINS = re.compile(r"(?:^|[.!?…:\n]|[\"“(])\s*$")
 _BEFORE = 4  # characters by which it is seen that a sentence begins
 
@@ -88,7 +88,7 @@ def word_ids(tokenizer: tokenizers.Tokenizer, texts: Sequence[str]) -> list[tupl
         pieces = {start: n for n, (start, _) in reversed(list(enumerate(one.offsets[:MOST_READ], 1)))}
         words = [
             WordPiece(*match.span(), pieces[match.start()], _case(text, match))
-            for match in _WORD.finditer(text)
+            for match in WORD.finditer(text)
             if match.start() in pieces
         ]
         found.append(([begin, *one.ids[:MOST_READ], end], words))

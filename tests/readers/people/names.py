@@ -6,19 +6,18 @@ A line is the voice's id, the words that are a person's or a part of it, and tho
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from memoryd.embedding.readers.texts import WORD
 from tests.readers.voices import Voice
 
 __all__ = ["Named", "common_words", "named_of"]
 
 TABLE = Path(__file__).parent / "names.tsv"
 UNSURE_VOICES = 12  # a word that so many voices write in lower case is no name where it stands so
-WORD = re.compile(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)

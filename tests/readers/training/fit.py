@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tests.readers.training.encoder import WIDTH, Arrays, frozen, states
 
-__all__ = ["Examples", "Phase", "descend", "fit", "logits_of", "with_head"]
+__all__ = ["BATCH", "Examples", "Phase", "descend", "filled", "fit", "in_batches", "logits_of", "with_head"]
 
 BATCH = 32
 BUCKET = 20  # batches whose texts are sorted by length
@@ -57,25 +57,44 @@ def _pooled(tuned: Arrays, base: Arrays, batch: tuple[Any, ...], key: jax.Array 
     return _head(tuned, _vectors(tuned, base, batch, key))
 
 
-def _batches(
-    examples: Examples, order: NDArray[np.int64], chance: np.random.Generator | None
-) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
-    """Yield places, and ids, masks and spans of texts of about one length, in an order by chance if it is given."""
-    ids, cut = examples.ids, list[list[int]]()
+def in_batches(lengths: Sequence[int], chance: np.random.Generator | None = None) -> Iterator[list[int]]:
+    """Yield the places of texts of about one length, BATCH at a time; in an order by chance if it is given."""
+    order = np.arange(len(lengths)) if chance is None else chance.permutation(len(lengths))
+    cut = list[list[int]]()
     for first in range(0, len(order), BATCH * BUCKET):
-        some = sorted(order[first : first + BATCH * BUCKET].tolist(), key=lambda n: len(ids[n]))
+        some = sorted(order[first : first + BATCH * BUCKET].tolist(), key=lambda n: lengths[n])
         cut += [some[n : n + BATCH] for n in range(0, len(some), BATCH)]
-    for n in range(len(cut)) if chance is None else chance.permutation(len(cut)):
-        length = -(-max(len(ids[place]) for place in cut[n]) // STEP) * STEP
-        filled, mask = np.zeros((BATCH, length), np.int32), np.full((BATCH, 1, 1, length), -1e9, np.float32)
-        span = np.zeros((BATCH, length), np.float32)
-        mask[..., 0] = 0
-        for row, place in enumerate(cut[n]):
-            filled[row, : len(ids[place])] = ids[place]
-            mask[row, :, :, : len(ids[place])] = 0
+    return (cut[n] for n in (range(len(cut)) if chance is None else chance.permutation(len(cut))))
+
+
+def filled(
+    ids: Sequence[Sequence[int]], count: int = BATCH, length: int = 0
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """
+    Return ids and a mask for the encoder, with rows for `count` texts.
+
+    What is beyond `length` tokens is left out; 0: as many as the longest has, in steps of STEP.
+    """
+    length = length or -(-max(map(len, ids)) // STEP) * STEP
+    rows, mask = np.zeros((count, length), np.int32), np.full((count, 1, 1, length), -1e9, np.float32)
+    mask[..., 0] = 0
+    for row, one in enumerate(ids):
+        cut = one[:length]
+        rows[row, : len(cut)], mask[row, :, :, : len(cut)] = cut, 0
+    return rows, mask
+
+
+def _batches(
+    examples: Examples, chance: np.random.Generator | None = None
+) -> Iterator[tuple[list[int], tuple[Any, ...]]]:
+    """Yield places, and ids, masks and spans of texts; see `in_batches`."""
+    for places in in_batches([len(one) for one in examples.ids], chance):
+        ids, mask = filled([examples.ids[place] for place in places])
+        span = np.zeros(ids.shape, np.float32)
+        for row, place in enumerate(places):
             begin, end = examples.spans[place]
             span[row, begin:end] = 1 / (end - begin)
-        yield cut[n], (filled, mask, span)
+        yield places, (ids, mask, span)
 
 
 def fit(
@@ -85,7 +104,7 @@ def fit(
     count = len(examples.ids)
 
     def batches(chance: np.random.Generator) -> Iterator[tuple[Any, ...]]:
-        for places, batch in _batches(examples, chance.permutation(count), chance):
+        for places, batch in _batches(examples, chance):
             wanted, weight = np.ones((BATCH, examples.wanted.shape[1]), np.float32), np.zeros(BATCH, np.float32)
             wanted[: len(places)], weight[: len(places)] = examples.wanted[places], 1
             yield batch, wanted, weight
@@ -141,7 +160,7 @@ _answer = jax.jit(_pooled)
 def with_head(tuned: Arrays, examples: Examples, loss: Loss) -> Arrays:
     """Return adapters with a head that makes the most of what the encoder sees already."""
     base, vectors = frozen(), np.zeros((len(examples.ids), WIDTH), np.float32)
-    for places, batch in _batches(examples, np.arange(len(examples.ids)), None):
+    for places, batch in _batches(examples):
         vectors[places] = np.asarray(_seen(tuned, base, batch))[: len(places)]
     middle, scale = vectors.mean(axis=0), vectors.std(axis=0) + 1e-6  # so that one rate fits all dimensions
     head: Arrays = {name: tuned[name] for name in ("head.weight", "head.bias")}
@@ -165,6 +184,6 @@ def with_head(tuned: Arrays, examples: Examples, loss: Loss) -> Arrays:
 def logits_of(tuned: Arrays, examples: Examples) -> NDArray[np.float32]:
     """Return the logits of texts, shape (texts, outputs)."""
     base, found = frozen(), np.zeros((len(examples.ids), tuned["head.bias"].shape[0]), np.float32)
-    for places, batch in _batches(examples, np.arange(len(examples.ids)), None):
+    for places, batch in _batches(examples):
         found[places] = np.asarray(_answer(tuned, base, batch))[: len(places)]
     return found

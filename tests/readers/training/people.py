@@ -17,14 +17,13 @@ from memoryd.embedding.readers.people import CASES
 from memoryd.embedding.readers.texts import word_ids
 from tests.readers.people.names import Named, common_words, named_of
 from tests.readers.training.encoder import Arrays, beginning, frozen, read_file, states, write_file
-from tests.readers.training.fit import Phase, descend
+from tests.readers.training.fit import BATCH, Phase, descend, filled, in_batches
 from tests.readers.voices import voices
 
 __all__ = ["train"]
 
 PHASE = Phase(2, 1e-3)
-BATCH, STEP, MOST = 32, 16, 64  # texts, and tokens by which lengths differ, and at most
-AMONG = 20  # batches whose texts are sorted by length
+MOST = 64  # tokens of a text
 PLAIN = 4  # of the texts without a name every so many is read, as most words are none anyway
 LEAST = (0.5, 0.7, 0.9)
 
@@ -47,21 +46,12 @@ def _rows(named: Sequence[Named]) -> list[Row]:
     ]
 
 
-def _batches(rows: Sequence[Row], chance: np.random.Generator | None) -> Iterator[tuple[Any, ...]]:
-    order = np.arange(len(rows)) if chance is None else chance.permutation(len(rows))
-    cut: list[list[int]] = []
-    for first in range(0, len(order), BATCH * AMONG):
-        some = sorted(order[first : first + BATCH * AMONG].tolist(), key=lambda n: len(rows[n][0]))
-        cut += [some[n : n + BATCH] for n in range(0, len(some), BATCH)]
-    for n in range(len(cut)) if chance is None else chance.permutation(len(cut)):
-        length = -(-max(len(rows[place][0]) for place in cut[n]) // STEP) * STEP
-        ids, mask = np.zeros((BATCH, length), np.int32), np.full((BATCH, 1, 1, length), -1e9, np.float32)
-        wanted, weight, case = (np.zeros((BATCH, length), kind) for kind in (np.float32, np.float32, np.int32))
-        mask[..., 0] = 0
-        for row, place in enumerate(cut[n]):
-            tokens, words = rows[place]
-            ids[row, : len(tokens)], mask[row, :, :, : len(tokens)] = tokens, 0
-            for piece, (is_named, of) in words.items():
+def _batches(rows: Sequence[Row], chance: np.random.Generator | None = None) -> Iterator[tuple[Any, ...]]:
+    for places in in_batches([len(ids) for ids, _ in rows], chance):
+        ids, mask = filled([rows[place][0] for place in places])
+        wanted, weight, case = (np.zeros(ids.shape, kind) for kind in (np.float32, np.float32, np.int32))
+        for row, place in enumerate(places):
+            for piece, (is_named, of) in rows[place][1].items():
                 wanted[row, piece], weight[row, piece], case[row, piece] = is_named, 1, of
         yield ids, mask, case, wanted, weight
 
@@ -83,7 +73,7 @@ _answer = jax.jit(_logits)
 def _report(tuned: Arrays, rows: Sequence[Row]) -> str:
     """Return which share of the words of names is found, and which of those found is one, from some scores on."""
     base, scores, wanted = frozen(), list[NDArray[np.float32]](), list[NDArray[np.bool_]]()
-    for ids, mask, case, is_named, weight in _batches(rows, None):
+    for ids, mask, case, is_named, weight in _batches(rows):
         known = weight > 0
         scores.append(np.asarray(_answer(tuned, base, ids, mask, case))[known])
         wanted.append(is_named[known] > 0)

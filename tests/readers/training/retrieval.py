@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.readers.adapters import reader_tokenizer
 from tests.readers.training.encoder import WIDTH, Arrays, beginning, frozen, read_file, states, write_file
-from tests.readers.training.fit import Phase, descend
+from tests.readers.training.fit import BATCH, Phase, descend, filled, in_batches
 from tests.readers.voices import Voice, voices
 
 __all__ = ["train"]
@@ -34,7 +34,7 @@ SHAPES = ((56, 16), (16, 48), (96, 32))
 TEMPERATURE, OF_TOKENS, OF_KEEPING = 0.05, 0.5, 1.0
 SHARE = 0.75  # of what was learnt that is kept: all of it finds no more for strangers, and less in texts unlike these
 FAR = -1e9
-AT_ONCE, STEP, MOST = 32, 16, 64  # texts that are judged together, and their tokens
+MOST = 64  # tokens of a text that is judged
 
 Floats = NDArray[np.float32]
 Table = tuple[NDArray[np.int32], Floats, Floats]
@@ -52,14 +52,10 @@ class _Asked:
     of_statements: Floats
 
 
-def _table(ids: Sequence[Sequence[int]], shape: tuple[int, int]) -> Table:
-    count, length = shape
-    filled, mask, inner = np.zeros(shape, np.int32), np.full((count, 1, 1, length), FAR, np.float32), np.zeros(shape)
-    mask[..., 0] = 0
-    for row, one in enumerate(ids):
-        cut = one[:length]
-        filled[row, : len(cut)], mask[row, :, :, : len(cut)], inner[row, : len(cut)] = cut, 0, 1
-    return filled, mask, inner.astype(np.float32)
+def _table(ids: Sequence[Sequence[int]], count: int, length: int = 0) -> Table:
+    rows, mask = filled(ids, count, length)
+    is_token = (mask[:, 0, 0] == 0) & (np.arange(count) < len(ids))[:, None]
+    return rows, mask, is_token.astype(np.float32)
 
 
 def _of_length_1(rows: jax.Array) -> jax.Array:
@@ -77,11 +73,10 @@ _vectors = jax.jit(lambda tuned, base, table: _seen(tuned, base, table)[0])
 
 
 def _encode(tuned: Arrays, base: Arrays, ids: Sequence[Sequence[int]]) -> Floats:
-    found, order = np.zeros((len(ids), WIDTH), np.float32), sorted(range(len(ids)), key=lambda n: len(ids[n]))
-    for first in range(0, len(order), AT_ONCE):
-        some = order[first : first + AT_ONCE]
-        length = min(MOST, -(-len(ids[some[-1]]) // STEP) * STEP)
-        found[some] = np.asarray(_vectors(tuned, base, _table([ids[n] for n in some], (AT_ONCE, length))))[: len(some)]
+    found = np.zeros((len(ids), WIDTH), np.float32)
+    for places in in_batches([len(one) for one in ids]):
+        cut = [ids[n][:MOST] for n in places]
+        found[places] = np.asarray(_vectors(tuned, base, _table(cut, BATCH)))[: len(places)]
     return found
 
 
@@ -117,7 +112,7 @@ def _batch(some: Sequence[_Asked], chance: np.random.Generator) -> tuple[Any, ..
     for item in asked:
         by_length[len(item[0].questions[item[1]]) > SHAPES[0][1]].append(item)
     tables = [
-        _table([one.questions[n] for one, n, _ in part], shape)
+        _table([one.questions[n] for one, n, _ in part], *shape)
         for part, shape in zip(by_length, SHAPES[:2], strict=True)
         for part in [part[: shape[0]]]
     ]
@@ -131,7 +126,7 @@ def _batch(some: Sequence[_Asked], chance: np.random.Generator) -> tuple[Any, ..
     is_there[: len(stored)] = 1
     of_stored = np.zeros((SHAPES[2][0], before.shape[1]))
     of_stored[: len(stored)] = [one.of_statements[place] for one, place in stored]
-    table = _table([one.statements[place] for one, place in stored], SHAPES[2])
+    table = _table([one.statements[place] for one, place in stored], *SHAPES[2])
     return (*tables, table, right, is_there, before.astype(np.float32), of_stored.astype(np.float32))
 
 
