@@ -74,14 +74,8 @@ def is_question(sentence: str) -> bool:
     return bool(_QUESTION.search(sentence))
 
 
-def is_doubtful(written: str, *, ordered: bool = False) -> bool:
-    """
-    Whether a sentence, with its contractions written out, is a wish, a guess, a joke or a report, or is of the talk.
-
-    Of what was ordered to be remembered only doubt counts: it may well speak of others.
-    """
-    if ordered:
-        return False
+def is_doubtful(written: str) -> bool:
+    """Whether a sentence, with its contractions written out, is a wish, a guess, a joke or a report, or is of talk."""
     return any(pattern.search(written) for pattern in (_DOUBTFUL, _REPORTED, _OF_THE_TALK))
 
 
