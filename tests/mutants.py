@@ -368,6 +368,7 @@ MUTANTS = [
      "tests/test_retrieval_reader.py"),
     ("memoryd/domain/people/enrich.py", "and not is_told", "", "tests/test_finders.py"),
     ("memoryd/embedding/readers/people.py", " and not find.group", "", "tests/test_people_reader.py"),
+    ("memoryd/domain/reading/search.py", "        and not hit.memory.trust.outranks(best)\n", "", NAMED),
     ("memoryd/learning/grounding.py", "    if _counts_otherwise(fact, text):", "    if False:", "tests/test_llm.py"),
     ("memoryd/store/duckdb/conversation_reads.py", "arg_min(create_time, seq), max(number)",
      "arg_min(create_time, seq), min(number)", LEARNING),

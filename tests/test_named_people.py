@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from memoryd.domain.reading.search import Found, _of_named_first
+from memoryd.model.entity import EntityType, Form, Mention
+from memoryd.model.trust import Trust
+from tests.builders import memory
 from tests.doors import a_world
 from tests.support import short_folder
 
@@ -154,3 +160,21 @@ def test_no_sandbox_makes_words_known_that_the_host_has_not(world, asked, stated
         box.add(other)
         found = {hit.memory.content: hit.score for hit in host.search(asked).hits}
         assert found[stated] > 0.6 * alone  # the rarity of words is that of all texts; nothing else changes
+
+
+def test_a_sandbox_that_says_who_it_is_moves_nothing_of_the_hosts():
+    an = (Mention("an", "An", Form.NAME, EntityType.PERSON, about=True),)
+    mother = (Mention("mother", "mother", Form.RELATION, EntityType.PERSON, about=True),)
+    told = [
+        ("I'm An", Trust.SANDBOX, an),
+        ("My mother lives in Bruges", Trust.HOST, mother),
+        ("The party is on Friday", Trust.SANDBOX, ()),
+        ("I live in Ghent", Trust.HOST, ()),
+    ]
+    hits = [
+        Found(0.9 - n / 10, 0.0, 0.0, replace(memory(text), id=f"m{n}", trust=trust, mentions=mentions))
+        for n, (text, trust, mentions) in enumerate(told)
+    ]
+    assert hits == _of_named_first(hits, {"an"})
+    of_host = [replace(hit, memory=replace(hit.memory, trust=Trust.HOST)) for hit in hits]
+    assert ["m0", "m2", "m3", "m1"] == [hit.memory.id for hit in _of_named_first(of_host, {"an"})]

@@ -232,7 +232,11 @@ def _of_named_first(hits: list[Found], named: Collection[str]) -> list[Found]:
 
 
 def _of_user(hits: Sequence[Found], theirs: Sequence[Found], named: Collection[str]) -> list[Found]:
-    """Return what is stated of themselves by those who are named, as they have said: "I'm An"."""
+    """
+    Return what is stated of themselves by those who are named, as they have said: "I'm An".
+
+    Nothing of higher trust than who said so: a sandbox that says "I'm An" moves nothing of the host's.
+    """
     best = max(theirs, key=lambda hit: hit.memory.trust.weight).memory.trust
     introduced = {
         (hit.memory.owner, hit.memory.source.speaker)
@@ -243,6 +247,7 @@ def _of_user(hits: Sequence[Found], theirs: Sequence[Found], named: Collection[s
         hit
         for hit in hits
         if (hit.memory.owner, hit.memory.source.speaker) in introduced
+        and not hit.memory.trust.outranks(best)
         and _FIRST_PERSON.match(hit.memory.content)
         and not any(one.about and one.entity_id not in named for one in hit.memory.mentions)
     ]
