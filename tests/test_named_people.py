@@ -178,3 +178,5 @@ def test_a_sandbox_that_says_who_it_is_moves_nothing_of_the_hosts():
     assert hits == _of_named_first(hits, {"an"})
     of_host = [replace(hit, memory=replace(hit.memory, trust=Trust.HOST)) for hit in hits]
     assert ["m0", "m2", "m3", "m1"] == [hit.memory.id for hit in _of_named_first(of_host, {"an"})]
+    by_another = [*of_host[:3], replace(of_host[3], memory=replace(of_host[3].memory, author="bob"))]
+    assert by_another == _of_named_first(by_another, {"an"})

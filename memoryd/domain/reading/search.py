@@ -239,14 +239,14 @@ def _of_user(hits: Sequence[Found], theirs: Sequence[Found], named: Collection[s
     """
     best = max(theirs, key=lambda hit: hit.memory.trust.weight).memory.trust
     introduced = {
-        (hit.memory.owner, hit.memory.source.speaker)
+        (hit.memory.owner, hit.memory.narrator)
         for hit in theirs
         if _INTRODUCES.match(hit.memory.content) and not best.outranks(hit.memory.trust)
     }
     return [
         hit
         for hit in hits
-        if (hit.memory.owner, hit.memory.source.speaker) in introduced
+        if (hit.memory.owner, hit.memory.narrator) in introduced
         and not hit.memory.trust.outranks(best)
         and _FIRST_PERSON.match(hit.memory.content)
         and not any(one.about and one.entity_id not in named for one in hit.memory.mentions)
