@@ -16,7 +16,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-__all__ = ["EFFECTS", "KINDS", "LABELS", "Kept", "Later", "Question", "Statement", "Turn", "Voice", "faults", "voices"]
+__all__ = [
+    "EFFECTS",
+    "KINDS",
+    "LABELS",
+    "Kept",
+    "Later",
+    "Prompt",
+    "Question",
+    "Statement",
+    "Turn",
+    "Voice",
+    "faults",
+    "voices",
+]
 
 FOLDER = Path(__file__).parent / "voices"
 KINDS = {"direct", "indirect", "other_person", "when", "short", "long", "list", "why", "unanswerable"}
@@ -41,6 +54,14 @@ class Question:
     kind: str
     answers: tuple[int, ...]
     near: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What somebody types that asks for nothing stored, and the places of the statements that help with it."""
+
+    text: str
+    useful: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +102,7 @@ class Voice:
     persona: str
     store: tuple[Statement, ...]
     questions: tuple[Question, ...]
+    prompts: tuple[Prompt, ...]
     later: tuple[Later, ...]
     dialogue: tuple[Turn, ...]
 
@@ -103,6 +125,7 @@ def _read(path: Path) -> Voice:
         told["persona"],
         tuple(Statement(one["text"], date.fromisoformat(one["date"])) for one in told["store"]),
         tuple(Question(one["q"], one["kind"], tuple(one["answers"]), tuple(one["near"])) for one in told["questions"]),
+        tuple(Prompt(one["text"], tuple(one["useful"])) for one in told["prompts"]),
         tuple(
             Later(one["text"], date.fromisoformat(one["date"]), tuple(one["old"]), one["effect"])
             for one in told["later"]
@@ -135,6 +158,9 @@ def faults(voice: Voice) -> Iterator[str]:
             yield f"answers and near ones of {question.text!r}"
         if (question.kind == "unanswerable") is bool(question.answers):
             yield f"what is unanswerable has no answers, and all else has: {question.text!r}"
+    for prompt in voice.prompts:
+        if len(set(prompt.useful)) < len(prompt.useful) or any(place not in places for place in prompt.useful):
+            yield f"places of {prompt.text!r}"
     for later in voice.later:
         if later.effect not in EFFECTS or not later.old or any(place not in places for place in later.old):
             yield f"effect or places of {later.text!r}"
