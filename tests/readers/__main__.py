@@ -2,9 +2,10 @@
 `make eval`: what the daemon does with the texts of people who have not read its rules, through the real client.
 
 Judged with the voices that nothing is tuned with. `everyday`: questions to a whole store. `answers`: the same, in
-contexts. `changes`: what becomes of an older statement when a newer one comes, and of those of a whole store, all of
-which hold. `worth`: which sentences of a conversation are learnt. `plain`: the same of single sentences. `people`: who
-is found in sentences with hard names.
+contexts, and of the store of somebody else. `prompts`: contexts for what people type that is no question. `changes`:
+what becomes of an older statement when a newer one comes, and of those of a whole store, all of which hold. `worth`:
+which sentences of a conversation are learnt. `plain`: the same of single sentences. `people`: who is found in sentences
+with hard names.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tests.support import Daemon, running
 FOLDER = Path(__file__).parent
 STRONG = "strong"
 FIRST = 5
+EVERY_ELSEWHERE = 4  # question is asked of another's store too
 MOST = 0.7  # of the words of what was learnt
 
 
@@ -93,28 +95,56 @@ def everyday(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
 def answers(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
     """Print of how many questions the context shows what answers, how much else, and how many show nothing."""
     told: Counter[str] = Counter()
-    for voice in some:
-        ids = stores[voice.id]
-        with daemon.client(f"e-{voice.id}") as memory:
+    for n, voice in enumerate(some):
+        with daemon.client(f"e-{voice.id}") as memory, daemon.client(f"e-{some[n - 1].id}") as another:
             for question in voice.questions:
-                built = memory.context(question.text, sections=("relevant_memory",))
-                shown = [item.id for section in built.sections for item in section.items]
-                right = {ids[place] for place in question.answers}
-                if not right:
-                    told["unanswerable"] += 1
-                    told["empty"] += not shown
-                    continue
-                told["asked"] += 1
-                told["answers"] += len(right)
-                told["shown"] += len(shown)
-                told["right"] += len(right.intersection(shown))
-                told["first"] += bool(shown) and shown[0] in right
-                told["met"] += bool(right.intersection(shown))
+                _note_shown(
+                    told, _shown(memory, question.text), {stores[voice.id][place] for place in question.answers}
+                )
+            for question in voice.questions[::EVERY_ELSEWHERE]:
+                told["elsewhere"] += 1
+                told["elsewhere empty"] += not _shown(another, question.text)
     print(
-        f"answers: contexts show one that answers {_share(told['met'], told['asked'])}, first"
-        f" {_share(told['first'], told['asked'])}; of what answers shown {_share(told['right'], told['answers'])}, of"
-        f" what is shown answers {_share(told['right'], told['shown'])};"
-        f" without an answer empty {_share(told['empty'], told['unanswerable'])}"
+        f"answers: {_shown_share(told)}; without an answer empty {_share(told['empty'], told['unanswerable'])}; of"
+        f" another's store empty {_share(told['elsewhere empty'], told['elsewhere'])}"
+    )
+
+
+def prompts(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
+    """Print of how many texts that are no questions the context shows what helps, how much else, and how many none."""
+    told: Counter[str] = Counter()
+    for voice in some:
+        with daemon.client(f"e-{voice.id}") as memory:
+            for prompt in voice.prompts:
+                _note_shown(told, _shown(memory, prompt.text), {stores[voice.id][place] for place in prompt.useful})
+    print(f"prompts: {_shown_share(told)}; where nothing helps empty {_share(told['empty'], told['unanswerable'])}")
+
+
+def _shown(memory: MemoryClient, prompt: str) -> list[str]:
+    built = memory.context(prompt, sections=("relevant_memory",))
+    return [item.id for section in built.sections for item in section.items]
+
+
+def _note_shown(told: Counter[str], shown: list[str], right: set[str]) -> None:
+    if not right:
+        told["unanswerable"] += 1
+        told["empty"] += not shown
+        return
+    told["asked"] += 1
+    told["right"] += len(right)
+    told["shown"] += len(shown)
+    told["right shown"] += len(right.intersection(shown))
+    told["first"] += bool(shown) and shown[0] in right
+    told["met"] += bool(right.intersection(shown))
+    told["nothing"] += not shown
+
+
+def _shown_share(told: Mapping[str, int]) -> str:
+    return (
+        f"contexts show one that is right {_share(told['met'], told['asked'])}, first"
+        f" {_share(told['first'], told['asked'])}, nothing {_share(told['nothing'], told['asked'])}; of what is right"
+        f" shown {_share(told['right shown'], told['right'])}, of what is shown right"
+        f" {_share(told['right shown'], told['shown'])}"
     )
 
 
@@ -270,8 +300,16 @@ def _is_name(found: str, wanted: str) -> bool:
     return one <= other or other <= one
 
 
-SETS = {"everyday": everyday, "answers": answers, "changes": changes, "worth": worth, "plain": plain, "people": people}
-STORED = frozenset({"everyday", "answers", "changes"})
+SETS = {
+    "everyday": everyday,
+    "answers": answers,
+    "prompts": prompts,
+    "changes": changes,
+    "worth": worth,
+    "plain": plain,
+    "people": people,
+}
+STORED = frozenset({"everyday", "answers", "prompts", "changes"})
 """The sets that ask of the stores of the voices."""
 
 
@@ -280,6 +318,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", default=",".join(SETS), help=f"comma-separated: {', '.join(SETS)}")
     parser.add_argument("--tuned", action="store_true", help="with the voices that the readers are tuned with, instead")
+    parser.add_argument("--config", default="", help="lines for the daemon: $'[readers]\\nkeeping = \"none\"'")
     args = parser.parse_args()
     unknown = [name for name in args.sets.split(",") if name not in SETS]
     if unknown:
@@ -289,7 +328,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="memoryd-voices-") as folder:
         place = Path(folder)
         place.chmod(0o700)
-        with running(place, config="[learning]\nwait_s = 86400\n") as daemon:
+        with running(place, config=f"[learning]\nwait_s = 86400\n{args.config}\n") as daemon:
             names = args.sets.split(",")
             stores = {voice.id: _fill(daemon, voice) for voice in some} if STORED.intersection(names) else {}
             for name in names:
