@@ -17,12 +17,12 @@ from memoryd.embedding.readers import adapters
 from memoryd.embedding.readers.keeping import LABELS, keeping_reader
 from memoryd.embedding.readers.reader import AT_ONCE
 from memoryd.embedding.readers.texts import MOST_SAID
-from memoryd.embedding.readers.thresholds import KEPT
+from memoryd.embedding.readers.thresholds import CLEAR, KEPT
 from memoryd.learning.follow import Learner
 from memoryd.learning.plain_talk import PlainTalkExtractor
 from memoryd.learning.rules import RulesExtractor
 from tests.builders import Local, ports_over, ram_store
-from tests.readers.keeping.sentences import sentences_of
+from tests.readers.keeping.sentences import clearness, sentences_of
 from tests.readers.voices import voices
 
 KEEP = "Invoices go to the bookkeeper as PDF, never to me"
@@ -59,6 +59,22 @@ async def test_it_tells_what_is_worth_keeping_of_people_that_it_was_not_tuned_wi
     right = sum(one.label != LABELS[0] for one in kept)
     assert right >= 0.8 * len(kept)
     assert right >= 0.25 * sum(one.label != LABELS[0] for one in said)
+
+
+async def test_it_tells_what_is_understood_by_itself(reader):
+    labels = clearness()
+    said = [one.sentence for one in sentences_of(voice for voice in voices() if voice.is_apart)]
+    told = [one for one in dict.fromkeys(said) if labels.get(one) in {"clear", "unclear"}][::2]
+    found = await reader.read([("", one) for one in told])
+    right = [(worth.clear >= CLEAR) is (labels[one] == "clear") for one, worth in zip(told, found, strict=True)]
+    assert sum(right) >= 0.78 * len(right)
+
+
+async def test_what_points_to_what_nothing_names_is_not_learnt(ports, clock, reader):
+    extractor = PlainTalkExtractor(RulesExtractor(), reader, pytest.fail)
+    said = ["From now on that one goes to the second bookkeeper, never to me", "She is allergic to them since May"]
+    assert min(worth.kept for worth in await reader.read([("", one) for one in said])) >= KEPT
+    assert [] == await learnt(ports, clock, extractor, *(("user", one) for one in said))
 
 
 async def test_a_sentence_has_one_worth_in_any_company_and_a_long_or_empty_one_none(reader):

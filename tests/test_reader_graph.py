@@ -12,7 +12,7 @@ from memoryd.embedding.packaged import MODEL_SHA256, data_file, integer_graph, p
 from memoryd.embedding.readers.adapters import LAYERS, Adapters, reader_tokenizer, tuned_encoder, tuned_graph, values_of
 
 TEXTS = ["I rent a flat in Leeds and it is cold.", "No.", "We handed back the keys on Friday, she was very kind."]
-READERS = {"change": 1, "keeping": 8}
+READERS = {"change": 1, "keeping": 9}
 
 
 def ids():
@@ -22,7 +22,7 @@ def ids():
 def test_readers_share_one_graph_and_each_has_its_own_adapters():
     tuned = {name: tuned_encoder(name, None, outputs=outputs) for name, outputs in READERS.items()}
     assert tuned["change"].graph.trunk is tuned["keeping"].graph.trunk
-    first, second = (tuned[name].graph.states(ids())[0] for name in READERS)
+    first, second = (tuned[name].graph.states(ids())[0] for name in ("change", "keeping"))
     assert not np.allclose(first, second, atol=0.1)
     assert np.array_equal(first, tuned["change"].graph.states(ids())[0])
 

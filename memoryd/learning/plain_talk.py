@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.readers.keeping import NOTHING, KeepingReader, Worth
-from memoryd.embedding.readers.thresholds import KEPT
-from memoryd.knowledge.learning.reading import MOST_A_MESSAGE
+from memoryd.embedding.readers.texts import Pair
+from memoryd.embedding.readers.thresholds import CLEAR, KEPT
+from memoryd.knowledge.learning.reading import MOST_A_MESSAGE, Fact
 from memoryd.knowledge.learning.talk import Sentence, sentences_after
-from memoryd.knowledge.learning.worth import Said, fact_of, says_most_of
+from memoryd.knowledge.learning.worth import Said, facts_of, is_answer, says_most_of
 from memoryd.learning.extractor import Exchange, Learnt
 from memoryd.learning.rules import RulesExtractor, Spoken, spoken_in
 from memoryd.model.conversation import Message
@@ -53,31 +54,44 @@ class PlainTalkExtractor:
             if (one.sentence.own or one.message.id not in answered)
             and not any(says_most_of(content, one.sentence.text) for content in known.get(one.message.id, ()))
         ]
-        for one, worth in zip(spoken, await self._worth(spoken), strict=True):
+        for one, fact in await self._facts(spoken):
             of_message = known.setdefault(one.message.id, [])
-            if not worth.kept >= KEPT or len(of_message) >= MOST_A_MESSAGE:
-                continue
-            fact = fact_of(Said(one.sentence, worth.label, worth.kept), self._rules.day_of(one.message))
-            if fact is not None and fact.content not in of_message:
+            if fact.content not in of_message and len(of_message) < MOST_A_MESSAGE:
                 of_message.append(fact.content)
                 found.append(self._rules.learnt(fact, one.message, one.asked))
         return sorted(found, key=lambda one: one.message.seq)
+
+    async def _facts(self, spoken: Sequence[_Told]) -> list[tuple[_Told, Fact]]:
+        """Return of what is worth keeping how it says it by itself, as far as it is understood so."""
+        worth = await self._worth([(one.sentence.before, one.sentence.text) for one in spoken])
+        ways = [
+            facts_of(Said(one.sentence, of.label, of.kept), self._rules.day_of(one.message)) if of.kept >= KEPT else []
+            for one, of in zip(spoken, worth, strict=True)
+        ]
+        stated = [some for one, some in zip(spoken, ways, strict=True) if not is_answer(one.sentence)]
+        alone = [fact.content for some in stated for fact in some]
+        worth_alone = dict(zip(alone, await self._worth([("", content) for content in alone]), strict=True))
+        chosen = [
+            next((fact for fact in some if is_answer(one.sentence) or worth_alone[fact.content].clear >= CLEAR), None)
+            for one, some in zip(spoken, ways, strict=True)
+        ]
+        return [(one, fact) for one, fact in zip(spoken, chosen, strict=True) if fact is not None]
 
     def close(self) -> None:
         """End the reader."""
         self._reader.close()
 
-    async def _worth(self, spoken: Sequence[_Told]) -> Sequence[Worth]:
-        if self.fault or not spoken:
-            return [NOTHING] * len(spoken)
+    async def _worth(self, said: Sequence[Pair]) -> Sequence[Worth]:
+        if self.fault or not said:
+            return [NOTHING] * len(said)
         try:
-            return await self._reader.read([(one.sentence.before, one.sentence.text) for one in spoken])
+            return await self._reader.read(said)
         except ModelRefused as error:
             self.fault = str(error)
         except Exception as error:  # noqa: BLE001  whatever a model does, the rules go on
             self.fault = f"the keeping reader ended with {type(error).__name__}"
         self._tell(self.fault)
-        return [NOTHING] * len(spoken)
+        return [NOTHING] * len(said)
 
     async def _sentences(self, messages: Sequence[Spoken]) -> list[_Told]:
         found: list[_Told] = []

@@ -1,4 +1,8 @@
-"""The keeping reader: reads a sentence after what was said before it, and says what it is worth keeping as."""
+"""
+The keeping reader: reads a sentence after what was said before it, and says what it is worth keeping as.
+
+It also says whether the sentence is understood by itself.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,13 @@ from memoryd.embedding.readers.adapters import tuned_encoder
 from memoryd.embedding.readers.reader import Read, Reader
 from memoryd.embedding.readers.texts import Pair, after_ids
 
-__all__ = ["LABELS", "NAME", "NONE", "NOTHING", "KeepingReader", "Worth", "keeping_reader"]
+__all__ = ["LABELS", "NAME", "NONE", "NOTHING", "OUTPUTS", "KeepingReader", "Worth", "keeping_reader"]
 
 NAME = "keeping"
 NONE = "none"
 LABELS = (NONE, "fact", "preference", "plan", "event", "instruction", "remember", "temporary")
-"""What a sentence may be, in the order of the head's outputs."""
+"""What a sentence may be, in the order of the head's outputs; the last output is for whether it is clear."""
+OUTPUTS = len(LABELS) + 1
 
 
 class Worth(NamedTuple):
@@ -28,11 +33,13 @@ class Worth(NamedTuple):
     """How sure it is that somebody would want it kept, 0–1."""
     label: str
     """As what, of LABELS but NONE."""
+    clear: float
+    """How sure it is that somebody understands the sentence who reads nothing else, 0–1."""
 
 
 KeepingReader = Reader[Pair, Worth]
 """Reads pairs of what was said before, and a sentence."""
-NOTHING = Worth(0.0, LABELS[1])
+NOTHING = Worth(0.0, LABELS[1], 0.0)
 
 
 def keeping_reader(directory: Path | None = None) -> KeepingReader:
@@ -41,7 +48,7 @@ def keeping_reader(directory: Path | None = None) -> KeepingReader:
 
 
 def _tuned(directory: Path | None) -> Read[Pair, Worth]:
-    tuned = tuned_encoder(NAME, directory, outputs=len(LABELS))
+    tuned = tuned_encoder(NAME, directory, outputs=OUTPUTS)
 
     def read(said: Sequence[Pair]) -> list[Worth]:
         ids = after_ids(tuned.tokenizer, said)
@@ -51,10 +58,10 @@ def _tuned(directory: Path | None) -> Read[Pair, Worth]:
             if one is None:
                 found.append(NOTHING)
                 continue
-            logits = next(states).mean(axis=0) @ tuned.weight + tuned.bias
-            powers = np.exp(logits - logits.max())
+            *logits, clear = next(states).mean(axis=0) @ tuned.weight + tuned.bias
+            powers = np.exp(logits - np.max(logits))
             label = LABELS[1 + int(powers[1:].argmax())]
-            found.append(Worth(float(powers[1:].sum() / powers.sum()), label))
+            found.append(Worth(float(powers[1:].sum() / powers.sum()), label, float(1 / (1 + np.exp(-clear)))))
         return found
 
     return read

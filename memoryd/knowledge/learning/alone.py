@@ -1,8 +1,7 @@
 """
 A sentence made to stand alone: without what only opens or ends it, and with a name for "she" where one is told before.
 
-Where something is pointed to that neither the sentence nor what was said before names, there is none: "It's in column
-F" says nothing in a year.
+Whether it is understood then is for the keeping reader to say: "It's in column F" says nothing in a year.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from memoryd.knowledge.language.given_names import is_doubtful_name, is_given_na
 from memoryd.knowledge.language.relations import RELATION_PATTERN
 from memoryd.knowledge.language.words import NO_NAMES, UPPER
 
-__all__ = ["Alone", "answer_alone", "stands_alone"]
+__all__ = ["Alone", "alone", "answer_alone"]
 
 MOST_CHARACTERS = 300  # of what is kept
 LEAST_WORDS = 2
@@ -54,42 +53,13 @@ _MALE = re.compile(
     r"\b(?:husband|hubby|boyfriend|bf|father|dad|daddy|papa|step(?:father|dad)|son|brother|uncle|grand(?:father|pa|ad|son)"
     r"|granddad|nephew|god(?:father|son)|landlord)\b", re.IGNORECASE
 )  # fmt: skip
-_NOUN = re.compile(
-    r"\b(?:my|our|the|an?|his|her|their|your|no|some|any|every|each|all|both|two|three|four|five|\d+|new|old)\s+\w{3,}"
-    rf"|(?<!^){_NAMED}"
-    r"|\b(?!(?:always|does|was|has|this|yes|its|sometimes|perhaps|thus|plus|unless|besides|others|is|us|goes|says|needs"
-    r"|wants|likes|gets|makes|takes|comes|knows|thinks)\b)\w{3,}s\b|\b\w+(?:tion|ment|ness|ity|ware|ship)\b",
-    re.IGNORECASE,
-)
-_IT = re.compile(
-    r"\b(?:they|them|their|theirs|these|those|both"
-    r"|(?:the|that|this) (?:\w+ )?(?:ones?|others?|same(?! \w)|latter|former))\b"
-    r"|\bit(?:s)?\b(?!(?:['’]s| is| was| will be| gets| rains?| rained| snows?)"
-    r" (?:raining|snowing|important|hard|easier|easy|better|best|worse"
-    r"|my|our|your|her|his|their|\w+['’]s|cold|hot|time|too|not worth|because|like that|only|just|always)\b)"
-    r"(?! (?:when|if|that)\b)"
-    r"|^(?:that|this)(?:['’]s| is| was| are| will| goes| comes| means| one| has| makes)\b"
-    r"|(?<=\w )(?:that|this)(?=[.,;:!)]|$)"
-    r"|\bthis (?!week|month|year|summer|winter|spring|autumn|fall|season|time|morning|afternoon|evening|weekend|mon|tue"
-    r"|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|term|semester|quarter|way\b)\w+"
-    r"|(?<!\bover )\bthere(?=[.,;:!)]|$)|\bthat (?:day|night|week|time|way)\b|\binstead(?! of)\b"
-    r"|\bthe (?:night|day|week) before\b(?! \w)",
-    re.IGNORECASE,
-)
-_IMPERSONAL = re.compile(r"\b(?:it['’]?s|it is|it was|its) (?:\w+ ){1,6}(?:that|to|who|if|when)\b", re.IGNORECASE)
 _BECAUSE = re.compile(r"^(?P<kept>.{12,}?),? (?:because|cos|coz)(?! of\b) .+$", re.IGNORECASE)
 _DENIED = re.compile(r"n['’]t\b|\b(?:not|no|never|nobody|nothing|only|dont|cant|didnt|wont)\b", re.IGNORECASE)
-
-
-_BEGUN = re.compile(
-    r"^(?:\d|yes\b|no[,.]|from \d|says?\b|then\b|that\b|instead\b|so\b(?! far\b)|and\b|or\b|because\b(?! of\b)|which\b"
-    r"|(?:with|for|to|from|of) (?:it|them|him|her|that)\b)",
-    re.IGNORECASE,
+_POINTS = re.compile(
+    r"\b(?:it|its|they|them|theirs?|these|those|that(?! (?:you|i|we)\b)|this|ones?|both|same)\b", re.IGNORECASE
 )
-_BROKEN = re.compile(r"\b(?:and|or|but|the|an?|of|to|with|for|rev|dra?|mrs?|st|sra?)$", re.IGNORECASE)
-"""How a sentence begins or ends that is a part of one."""
-
-
+_OF_PLACES = re.compile(r"\b(?:in|at|to|near|from|of|van|von|de|la|saint|st\.?|lake|mount|port) $", re.IGNORECASE)
+_SIGNED = re.compile(r"[,–—-]\s*$")
 _WITHIN = re.compile(r"[\w,;:'’-] *$")
 _DOES = re.compile(
     r"['’]s\b| (?:is|was|has|had|will|can|fell|came|went|said|told|got|left|rang|wrote|lost|won|\w{2,}(?:s|ed))\b"
@@ -105,23 +75,20 @@ class Alone(NamedTuple):
     """Whether a name of it stands in what somebody else said before."""
 
 
-def stands_alone(sentence: str, own: str = "", asked: str = "") -> Alone | None:
+def alone(sentence: str, own: str = "", asked: str = "") -> list[Alone]:
     """
-    Return what a sentence says by itself, in its own words; None where it points to something that nothing names.
+    Return how a sentence may say by itself what it says, in its own words, the fullest first.
 
     `own` is what the same person said before it, `asked` what somebody else said before that. The one person whom their
     last sentences name stands for "she" or "he"; of what another said only a name: their sister is not one's own.
     """
     said = _bare(sentence)
-    if len(said) > MOST_CHARACTERS or len(said.split()) < LEAST_WORDS or _BEGUN.match(said) or _BROKEN.search(said):
-        return None
-    alone = _whole(said, own, asked)
-    reason = _BECAUSE.match(said)
-    if alone is None and reason is not None and not _DENIED.search(reason["kept"]):
-        alone = _whole(reason["kept"], own, asked)  # "…, because they paid more" does without its reason
-    if alone is None or len(alone.content.split()) < LEAST_WORDS:
-        return None
-    return alone._replace(content=alone.content[:1].upper() + alone.content[1:])
+    if len(said) > MOST_CHARACTERS:
+        return []
+    ways, reason = [said], _BECAUSE.match(said)
+    if reason is not None and not _DENIED.search(reason["kept"]):  # "…, because they paid more" does without its reason
+        ways.append(reason["kept"])
+    return [_begun(_named(way, own, asked)) for way in ways if len(way.split()) >= LEAST_WORDS]
 
 
 def answer_alone(asked: str, answer: str) -> str | None:
@@ -130,7 +97,7 @@ def answer_alone(asked: str, answer: str) -> str | None:
     said = _without_end(_LAUGHS.sub("", answer.strip()))
     if not question.endswith("?") or not said or len(question) + len(said) >= MOST_CHARACTERS:
         return None
-    return None if _SHE.search(question) or _points(question) or _points(said) else f"{question} {said}"
+    return None if _SHE.search(question) or _POINTS.search(f"{question} {said}") else f"{question} {said}"
 
 
 def _bare(sentence: str) -> str:
@@ -154,27 +121,20 @@ def _without_end(said: str) -> str:
     return said
 
 
-def _points(said: str) -> bool:
-    """Whether a sentence points to a thing that it has not named before."""
-    for found in _IT.finditer(said):
-        before = said[: found.start()]
-        if _NOUN.search(before) or _IMPERSONAL.match(said, found.start()):
-            continue
-        return True
-    return False
+def _begun(one: Alone) -> Alone:
+    return one._replace(content=one.content[:1].upper() + one.content[1:])
 
 
-def _whole(said: str, own: str, asked: str) -> Alone | None:
-    """Return a sentence with a name for the first "she" that it does not name; None where it points to nothing."""
+def _named(said: str, own: str, asked: str) -> Alone:
+    """Return a sentence with a name for the first "she" that it does not name, where one person may be meant."""
     found = _SHE.search(said)
     if found is None or _SOMEBODY.search(said[: found.start()]) or _people(said[: found.start()]):
-        return None if _points(said) else Alone(said)
+        return Alone(said)
     name, needs_asked = _one_person(own, found[0], asked)
     if name is None or (found["whose"] and found.start()):  # "I pay her 50 euros": whom, or whose?
-        return None
+        return Alone(said)
     whose = "'s" if found["whose"] else ""
-    put = f"{said[: found.start()]}{name}{whose}{said[found.end() :]}"
-    return None if _points(put) else Alone(put, needs_asked)
+    return Alone(f"{said[: found.start()]}{name}{whose}{said[found.end() :]}", needs_asked)
 
 
 def _one_person(own: str, pronoun: str, asked: str) -> tuple[str | None, bool]:
@@ -208,4 +168,7 @@ def _is_name(found: re.Match[str], said: str) -> bool:
     word = found[0]
     if is_doubtful_name(word) or word.lower() in NO_NAMES or not is_given_name(word):
         return False
-    return bool(_WITHIN.search(said[: found.start()]) or _DOES.match(said[found.end() :]))
+    before, after = said[: found.start()], said[found.end() :]
+    if _OF_PLACES.search(before) or (_SIGNED.search(before) and not after.strip(" .!")):
+        return False  # "Hoek van Holland", "Kind regards, Branka"
+    return bool(_WITHIN.search(before) or _DOES.match(after))

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 from memoryd.knowledge.language.dates import days_named
 from memoryd.knowledge.language.words import plain
-from memoryd.knowledge.learning.alone import Alone, answer_alone, stands_alone
+from memoryd.knowledge.learning.alone import Alone, alone, answer_alone
 from memoryd.knowledge.learning.orders import names_secret, ordered
 from memoryd.knowledge.learning.reading import Fact
 from memoryd.knowledge.learning.talk import Sentence
@@ -16,13 +16,13 @@ from memoryd.knowledge.learning.when import due_day, is_yearly, lasting, past_da
 from memoryd.knowledge.profile.topics import Topic, standing_of
 from memoryd.model.memory import Kind
 
-__all__ = ["Said", "bare_words", "fact_of", "says_most_of"]
+__all__ = ["Said", "bare_words", "facts_of", "is_answer", "says_most_of"]
 
 CONFIDENCE = 0.75  # in what a reader finds: less than in what a rule reads
 MOST_DAYS = 366  # for which is so what is so for a while
 A_WHILE = timedelta(days=7)  # for which holds what is so for now, where it does not say how long
 OWN, MOST = 0.8, 0.5  # shares of its words that stand in a sentence, and of the sentence's that stand in it
-SHORT = 4  # words of an answer that is kept with its question, and of a sentence that needs somebody to be of
+SHORT = 4  # words of an answer that is kept with its question
 LONGER = 8  # words of an answer that says nothing of anybody
 SURE_OF_ANSWER = 0.9  # sureness from which on a short answer is kept: quizzes have such answers too
 _CATEGORIES = {
@@ -60,42 +60,42 @@ class Said:
     sureness: float
 
 
-def fact_of(said: Said, today: date) -> Fact | None:
-    """Return what a sentence says, in its own words; None where it does not stand alone."""
-    alone = _answer(said) if _is_answer(said.sentence) else _statement(said.sentence)
-    if alone is None or names_secret(alone.content):
-        return None
-    content = alone.content
-    if said.label == "instruction" and not _STANDING.search(content):
-        return None  # a request of the moment
-    category, kind = _sort_of(said.label, content)
-    lasts = _lasting(content, today) if said.label == "temporary" else None
-    day, is_certain_day = (kind is Kind.EVENT and _day_of(said.label, content, today)) or (None, False)
-    return Fact(content, category, kind, CONFIDENCE, lasts, day, is_certain_day, alone.needs_asked)
+def facts_of(said: Said, today: date) -> list[Fact]:
+    """Return what a sentence may say by itself, in its own words, the fullest first."""
+    ways = _answer(said) if is_answer(said.sentence) else _statement(said.sentence)
+    return [_fact(way, said.label, today) for way in ways if _may_be_kept(way.content, said.label)]
 
 
-def _is_answer(sentence: Sentence) -> bool:
+def is_answer(sentence: Sentence) -> bool:
     """Whether the first sentence of a message is a short answer to a question, and none of its own."""
     words = len(sentence.text.split())
     asked = not sentence.own and sentence.asked.endswith("?")
     return asked and (words <= SHORT or (words <= LONGER and not _OF_SOMEBODY.search(sentence.text)))
 
 
-def _answer(said: Said) -> Alone | None:
+def _may_be_kept(content: str, label: str) -> bool:
+    if names_secret(content):
+        return False
+    return label != "instruction" or bool(_STANDING.search(content))  # else a request of the moment
+
+
+def _fact(way: Alone, label: str, today: date) -> Fact:
+    category, kind = _sort_of(label, way.content)
+    lasts = _lasting(way.content, today) if label == "temporary" else None
+    day, is_certain_day = (kind is Kind.EVENT and _day_of(label, way.content, today)) or (None, False)
+    return Fact(way.content, category, kind, CONFIDENCE, lasts, day, is_certain_day, way.needs_asked)
+
+
+def _answer(said: Said) -> list[Alone]:
     """Return a short answer with its question."""
-    if said.sureness < SURE_OF_ANSWER:
-        return None
-    content = answer_alone(said.sentence.asked, said.sentence.text)
-    return None if content is None else Alone(content, needs_asked=True)
+    content = answer_alone(said.sentence.asked, said.sentence.text) if said.sureness >= SURE_OF_ANSWER else None
+    return [] if content is None else [Alone(content, needs_asked=True)]
 
 
-def _statement(sentence: Sentence) -> Alone | None:
+def _statement(sentence: Sentence) -> list[Alone]:
     order = ordered(sentence.text)
     told = sentence.text if order is None else order.content
-    alone = None if told.endswith(("?", "\uff1f")) else stands_alone(told, sentence.own, sentence.asked)
-    if alone is not None and len(alone.content.split()) < SHORT and not _OF_SOMEBODY.search(alone.content):
-        return None  # "twice a day" needs what it is said of
-    return alone
+    return [] if told.endswith(("?", "\uff1f")) else alone(told, sentence.own, sentence.asked)
 
 
 def _lasting(content: str, today: date) -> timedelta:

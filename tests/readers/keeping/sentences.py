@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from memoryd.embedding.readers.keeping import NONE
 from memoryd.knowledge.learning.talk import sentences_after
 from memoryd.knowledge.learning.worth import bare_words
 from tests.readers.voices import Kept, Turn, Voice
 
-__all__ = ["Said", "sentences_of", "statements_of"]
+__all__ = ["CLEAR", "Said", "clearness", "sentences_of", "statements_of"]
 
+CLEAR = {"clear": 1.0, "doubtful": 0.5, "unclear": 0.0, "": -1.0}
+"""What is wanted of the reader where somebody has labelled whether a sentence is understood by itself."""
 EVERY = 6  # statement of a store
 SHARE = 0.6  # of the words of a sentence that what is kept of it has at least
 
@@ -43,6 +47,13 @@ def statements_of(known: Iterable[Voice]) -> Iterator[Said]:
     for voice in known:
         for one in voice.store[::EVERY]:
             yield Said("", one.text, "")
+
+
+@functools.cache
+def clearness() -> Mapping[str, str]:
+    """Return by sentence whether somebody understood it who read nothing else: clear, doubtful or unclear."""
+    lines = (Path(__file__).parent / "alone.tsv").read_text(encoding="utf-8").splitlines()
+    return {sentence: label for label, _, sentence in (line.partition("\t") for line in lines)}
 
 
 def _of_turn(turn: Turn, before: str) -> Iterator[Said]:

@@ -7,11 +7,12 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from memoryd.embedding.readers.adapters import reader_tokenizer
-from memoryd.embedding.readers.keeping import LABELS, NONE
+from memoryd.embedding.readers.keeping import LABELS, NONE, OUTPUTS
 from memoryd.embedding.readers.texts import after_ids
-from tests.readers.keeping.sentences import Said, sentences_of, statements_of
+from tests.readers.keeping.sentences import CLEAR, Said, clearness, sentences_of, statements_of
 from tests.readers.training.encoder import Arrays, beginning, frozen, read_file, write_file
 from tests.readers.training.fit import Examples, Phase, fit, logits_of, with_head
 from tests.readers.voices import voices
@@ -25,15 +26,18 @@ PRECISIONS = (0.8, 0.9, 0.95)
 def _examples(said: list[Said]) -> tuple[Examples, list[Said]]:
     found = after_ids(reader_tokenizer(), [(one.before, one.sentence) for one in said])
     read = [(ids, one) for ids, one in zip(found, said, strict=True) if ids is not None]
-    wanted = np.zeros((len(read), len(LABELS)), np.float32)
+    wanted, clear = np.zeros((len(read), OUTPUTS), np.float32), clearness()
     for n, (_, one) in enumerate(read):
+        wanted[n, -1] = CLEAR[clear.get(one.sentence, "")]
         wanted[n, [LABELS.index(one.label)] if one.label else slice(1, len(LABELS))] = 1
     return Examples([ids for ids, _ in read], [(0, len(ids)) for ids, _ in read], wanted), [one for _, one in read]
 
 
 def _loss(logits: jax.Array, wanted: jax.Array) -> jax.Array:
-    shares = jax.nn.log_softmax(logits, axis=1)
-    return -jax.nn.logsumexp(shares, axis=1, b=wanted)  # of several that are right, any
+    shares = jax.nn.log_softmax(logits[:, :-1], axis=1)
+    worth = -jax.nn.logsumexp(shares, axis=1, b=wanted[:, :-1])  # of several that are right, any
+    clear = optax.sigmoid_binary_cross_entropy(logits[:, -1], wanted[:, -1])
+    return worth + jnp.where(wanted[:, -1] >= 0, clear, 0)
 
 
 def train(out: Path, begun: Path | None = None) -> None:
@@ -46,11 +50,14 @@ def train(out: Path, begun: Path | None = None) -> None:
 
     def tell(tuned: Arrays) -> None:
         logits = logits_of(tuned, apart)
-        shares = np.asarray(jax.nn.softmax(jnp.asarray(logits), axis=1))
-        right = (shares[kept, 1:].argmax(axis=1) == apart.wanted[kept, 1:].argmax(axis=1)).mean()
+        shares = np.asarray(jax.nn.softmax(jnp.asarray(logits[:, :-1]), axis=1))
+        right = (shares[kept, 1:].argmax(axis=1) == apart.wanted[kept, 1:-1].argmax(axis=1)).mean()
         print(f"  {_curve(1 - shares[:, 0], kept)}; label right {right:.3f}", flush=True)
+        is_told = np.isin(apart.wanted[:, -1], (0, 1))
+        clear = 1 / (1 + np.exp(-logits[is_told, -1]))
+        print(f"  clear: {_curve(clear, apart.wanted[is_told, -1] == 1)}", flush=True)
 
-    new = beginning(frozen(), len(LABELS))
+    new = beginning(frozen(), OUTPUTS)
     tuned = with_head(new, examples, _loss) if begun is None else read_file(begun)
     tell(tuned)
     write_file(out, fit(tuned, examples, PHASE, _loss, tell))
