@@ -1,11 +1,11 @@
 """
 `make eval`: what the daemon does with the texts of people who have not read its rules, through the real client.
 
-Judged with the voices that nothing is tuned with. `everyday`: questions to a whole store. `answers`: the same, in
-contexts, and of the store of somebody else. `prompts`: contexts for what people type that is no question. `changes`:
-what becomes of an older statement when a newer one comes, and of those of a whole store, all of which hold. `worth`:
-which sentences of a conversation are learnt. `plain`: the same of single sentences. `people`: who is found in sentences
-with hard names.
+Judged with the voices that nothing is tuned with. `everyday`: questions to a whole store. `noted`: those that it did
+not answer, once what answers them is stored too. `answers`: contexts for questions, also of the store of somebody else.
+`prompts`: contexts for what people type that is no question. `changes`: what becomes of an older statement when a newer
+one comes, and of those of a whole store, all of which hold. `worth`: which sentences of a conversation are learnt.
+`plain`: the same of single sentences. `people`: who is found in sentences with hard names.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ Stores = Mapping[str, Sequence[str]]
 """By voice, the ids of its store by place; "" for what was refused."""
 
 
-def _fill(daemon: Daemon, voice: Voice) -> list[str]:
+def _fill(daemon: Daemon, voice: Voice, user: str = "e") -> list[str]:
     """Add the store of a voice in order; return the ids by place."""
     drafts = [Draft(content=one.text, event_time=_when(one.day)) for one in voice.store]
-    with daemon.client(f"e-{voice.id}") as memory:
+    with daemon.client(f"{user}-{voice.id}") as memory:
         return [result.memory.id if result.memory else "" for result in memory.add_batch(drafts)]
 
 
@@ -90,6 +90,28 @@ def everyday(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
     )
     for kind in sorted({kind for kind, _ in kinds}):
         print(f"  {kind}: right first {_share(kinds[kind, True], kinds[kind, True] + kinds[kind, False])}")
+
+
+def noted(daemon: Daemon, some: Sequence[Voice], _: Stores) -> None:
+    """Print how many questions without an answer find what would answer them, once all such notes are stored."""
+    told: Counter[str] = Counter()
+    for voice in some:
+        _fill(daemon, voice, "n")
+        asked = [question for question in voice.questions if question.note]
+        with daemon.client(f"n-{voice.id}") as memory:
+            added = memory.add_batch([Draft(content=question.note) for question in asked])
+            for question, result in zip(asked, added, strict=True):
+                hits = memory.search(question.text, limit=FIRST).hits
+                ids = [{hit.memory.id, *hit.same_ids} for hit in hits]
+                right = result.memory.id if result.memory else ""
+                told["first"] += bool(ids) and right in ids[0]
+                told["among five"] += any(right in some for some in ids)
+                told["shown"] += right in _shown(memory, question.text)
+        told["asked"] += len(asked)
+    print(
+        f"noted: right first {_share(told['first'], told['asked'])}, among five"
+        f" {_share(told['among five'], told['asked'])}, shown in contexts {_share(told['shown'], told['asked'])}"
+    )
 
 
 def answers(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
@@ -302,6 +324,7 @@ def _is_name(found: str, wanted: str) -> bool:
 
 SETS = {
     "everyday": everyday,
+    "noted": noted,
     "answers": answers,
     "prompts": prompts,
     "changes": changes,

@@ -54,6 +54,8 @@ class Question:
     kind: str
     answers: tuple[int, ...]
     near: tuple[int, ...]
+    note: str = ""
+    """Of a question that nothing answers: what would, had it been stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,10 @@ def _read(path: Path) -> Voice:
         told["id"],
         told["persona"],
         tuple(Statement(one["text"], date.fromisoformat(one["date"])) for one in told["store"]),
-        tuple(Question(one["q"], one["kind"], tuple(one["answers"]), tuple(one["near"])) for one in told["questions"]),
+        tuple(
+            Question(one["q"], one["kind"], tuple(one["answers"]), tuple(one["near"]), one.get("note", ""))
+            for one in told["questions"]
+        ),
         tuple(Prompt(one["text"], tuple(one["useful"])) for one in told["prompts"]),
         tuple(
             Later(one["text"], date.fromisoformat(one["date"]), tuple(one["old"]), one["effect"])
@@ -156,6 +161,8 @@ def faults(voice: Voice) -> Iterator[str]:
             yield f"kind or places of {question.text!r}"
         if len(set(named)) < len(named) or not question.near:
             yield f"answers and near ones of {question.text!r}"
+        if bool(question.note) is bool(question.answers):
+            yield f"what is unanswerable has a note that would answer, and nothing else has: {question.text!r}"
         if (question.kind == "unanswerable") is bool(question.answers):
             yield f"what is unanswerable has no answers, and all else has: {question.text!r}"
     for prompt in voice.prompts:
