@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 
 import numpy as np
 import onnx
@@ -13,10 +15,11 @@ from memoryd.daemon.config import Config, ReadersConfig
 from memoryd.daemon.wiring import make_change_reader
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.readers.change import builtin_reader, directory_reader
-from memoryd.embedding.readers.reader import AT_ONCE
+from memoryd.embedding.readers.reader import AT_ONCE, Reader
 from memoryd.embedding.readers.texts import MOST_PIECES
 from memoryd.embedding.readers.thresholds import CONTESTED
 from tests.readers.change.pairs import groups_apart, strangers_pairs
+from tests.support import PATIENCE_S
 from tests.test_reranker import GOLD, tokenizer_of_words
 
 OLD, NEW = "I rent a flat in Leeds", "We handed back the keys of the flat in Leeds on Friday"
@@ -116,3 +119,25 @@ def test_a_directory_without_what_it_takes_is_refused(folder):
 
 def test_none_is_none():
     assert make_change_reader(Config(readers=ReadersConfig(change="none"))) is None
+
+
+async def test_what_nobody_waits_for_any_more_is_not_read():
+    read, begun = list[str](), threading.Event()
+
+    def load():
+        def read_some(texts):
+            begun.wait(PATIENCE_S)
+            read.extend(texts)
+            return list(texts)
+
+        return read_some
+
+    reader = Reader("some", load)
+    first, gone, last = (asyncio.ensure_future(reader.read([text])) for text in ("first", "gone", "last"))
+    await asyncio.sleep(0)  # all three have asked
+    gone.cancel()
+    await asyncio.gather(gone, return_exceptions=True)
+    begun.set()
+    assert ["first", "last"] == [*await first, *await last]
+    assert ["first", "last"] == read
+    reader.close()

@@ -61,6 +61,8 @@ class Reader(Generic[Text, Found]):
     def _serve(self) -> None:
         while (asked := self._asked.get()) is not None:
             texts, answer = asked
+            if answer.done():  # whoever asked has gone
+                continue
             try:
                 if self._read is None:
                     self._read = self._load()
@@ -76,7 +78,7 @@ _Answer = asyncio.Future[tuple[list[Found], float]]
 
 
 def _tell(answer: _Answer[Found], found: tuple[list[Found], float] | Exception) -> None:
-    if answer.done():  # whoever asked has gone
+    if answer.done():
         return
     if isinstance(found, Exception):
         answer.set_exception(found)
