@@ -15,6 +15,7 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/knowledge/learning/alone.py", "len({name.lower() for name in people}) != 1", "not people", ALONE),
     ("memoryd/knowledge/learning/alone.py", 'if " " not in name and is_given_name(name)', "if name", ALONE),
     ("memoryd/knowledge/learning/alone.py", ' and not _DENIED.search(reason["kept"])', "", ALONE),
+    ("memoryd/knowledge/learning/alone.py", " or _is_of_nobody(people[0], said)", "", ALONE),
     ("memoryd/learning/plain_talk.py", ".clear >= CLEAR", ".clear >= 0", TALK),
     ("memoryd/knowledge/learning/worth.py", "if _PAST.search(written) else due[0]", "", ALONE),
     ("memoryd/knowledge/learning/worth.py", "default=A_WHILE", "default=timedelta()", ALONE),

@@ -13,6 +13,7 @@ from memoryd.model.memory import Kind
 
 FRIDAY = date(2026, 11, 27)
 
+NEAR_A_NAME = ("I spoke to", "A letter came from", "I am a friend of", "I live near", "We met at the bar with")
 ALONE = [
     ("btw I'm vegan lol", "", "I'm vegan"),
     ("and from now on metric, please", "", "From now on metric"),
@@ -31,6 +32,11 @@ ALONE = [
     ("her knee hurts since May", "Lena fell.", "Lena's knee hurts since May"),
     ("I'm seeing him tomorrow", "Marek called.", "I'm seeing Marek tomorrow"),
     ("he's off nuts", "We sit with Marek.", "Marek's off nuts"),
+    *(
+        (f"he's off {food}", f"{said} Marek.", f"Marek's off {food}")
+        for food in ("nuts", "eggs")
+        for said in NEAR_A_NAME
+    ),
     ("The nurse said she comes at nine", "", "The nurse said she comes at nine"),
     ("Furby has no filters, it's the heads on the wall", "", "Furby has no filters, it's the heads on the wall"),
     ("I like it when you end with a joke", "", "I like it when you end with a joke"),
@@ -47,6 +53,9 @@ POINTING = [
     ("he's off nuts", "The vet came."),
     ("he drives", "We take the boat from Hoek van Holland."),
     ("32 for him", "Write it short. Kind regards, Branka"),
+    ("he's off nuts", "We sit with Lena, Marek."),
+    ("she's off nuts", "My sister, Lena."),
+    ("he's off nuts", "I have lived in Holland. Thanks, Marek"),
 ]
 
 

@@ -58,7 +58,7 @@ _DENIED = re.compile(r"n['’]t\b|\b(?:not|no|never|nobody|nothing|only|dont|can
 _POINTS = re.compile(
     r"\b(?:it|its|they|them|theirs?|these|those|that(?! (?:you|i|we)\b)|this|ones?|both|same)\b", re.IGNORECASE
 )
-_OF_PLACES = re.compile(r"\b(?:in|at|to|near|from|of|van|von|de|la|saint|st\.?|lake|mount|port) $", re.IGNORECASE)
+_OF_PLACE = re.compile(r"\b(?:in|van|von|de|la|saint|st\.?|lake|mount|port) $", re.IGNORECASE)
 _SIGNED = re.compile(r"[,–—-]\s*$")
 _WITHIN = re.compile(r"[\w,;:'’-] *$")
 _DOES = re.compile(
@@ -139,10 +139,12 @@ def _named(said: str, own: str, asked: str) -> Alone:
 
 def _one_person(own: str, pronoun: str, asked: str) -> tuple[str | None, bool]:
     """Return the one person who was named last, and whether somebody else named them; None if none was, or several."""
-    people, is_asked = _people(_last(own)), False
+    said, is_asked = _last(own), False
+    people = _people(said)
     if not people:
-        people, is_asked = [name for name in _people(_last(asked)) if " " not in name and is_given_name(name)], True
-    if len({name.lower() for name in people}) != 1:
+        said, is_asked = _last(asked), True
+        people = [name for name in _people(said) if " " not in name and is_given_name(name)]
+    if len({name.lower() for name in people}) != 1 or _is_of_nobody(people[0], said):
         return None, False
     name = people[0]
     other = _MALE if pronoun.lower() in {"she", "her", "hers"} else _FEMALE
@@ -168,7 +170,10 @@ def _is_name(found: re.Match[str], said: str) -> bool:
     word = found[0]
     if is_doubtful_name(word) or word.lower() in NO_NAMES or not is_given_name(word):
         return False
-    before, after = said[: found.start()], said[found.end() :]
-    if _OF_PLACES.search(before) or (_SIGNED.search(before) and not after.strip(" .!")):
-        return False  # "Hoek van Holland", "Kind regards, Branka"
-    return bool(_WITHIN.search(before) or _DOES.match(after))
+    return bool(_WITHIN.search(said[: found.start()]) or _DOES.match(said[found.end() :]))
+
+
+def _is_of_nobody(name: str, said: str) -> bool:
+    """Whether a name is a part of a place's ("Hoek van Holland"), or signs a text ("Kind regards, Branka")."""
+    before, _, after = said.rpartition(name)
+    return bool(_OF_PLACE.search(before) or (_SIGNED.search(before) and not after.strip(" .!")))
