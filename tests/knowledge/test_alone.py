@@ -53,6 +53,7 @@ POINTING = [
     ("he's off nuts", "The vet came."),
     ("he drives", "We take the boat from Hoek van Holland."),
     ("32 for him", "Write it short. Kind regards, Branka"),
+    ("she can't take honey", '"I come at four. Yours, Lena." That will do.'),
     ("he's off nuts", "We sit with Lena, Marek."),
     ("she's off nuts", "My sister, Lena."),
     ("he's off nuts", "I have lived in Holland. Thanks, Marek"),

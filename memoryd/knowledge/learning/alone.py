@@ -59,7 +59,7 @@ _POINTS = re.compile(
     r"\b(?:it|its|they|them|theirs?|these|those|that(?! (?:you|i|we)\b)|this|ones?|both|same)\b", re.IGNORECASE
 )
 _OF_PLACE = re.compile(r"\b(?:in|van|von|de|la|saint|st\.?|lake|mount|port) $", re.IGNORECASE)
-_SIGNED = re.compile(r"[,–—-]\s*$")
+_SIGNED, _ENDS = re.compile(r"[,–—-]\s*$"), re.compile(r"\s*(?:$|[.!\"”])")
 _WITHIN = re.compile(r"[\w,;:'’-] *$")
 _DOES = re.compile(
     r"['’]s\b| (?:is|was|has|had|will|can|fell|came|went|said|told|got|left|rang|wrote|lost|won|\w{2,}(?:s|ed))\b"
@@ -176,4 +176,4 @@ def _is_name(found: re.Match[str], said: str) -> bool:
 def _is_of_nobody(name: str, said: str) -> bool:
     """Whether a name is a part of a place's ("Hoek van Holland"), or signs a text ("Kind regards, Branka")."""
     before, _, after = said.rpartition(name)
-    return bool(_OF_PLACE.search(before) or (_SIGNED.search(before) and not after.strip(" .!")))
+    return bool(_OF_PLACE.search(before) or (_SIGNED.search(before) and _ENDS.match(after)))
