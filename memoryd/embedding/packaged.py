@@ -8,6 +8,7 @@ not multiply integers exactly.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import threading
@@ -208,6 +209,7 @@ def _quantised(weights: Floats) -> tuple[NDArray[np.int8], Floats]:
     return np.rint(weights / scales).astype(np.int8), scales.astype(np.float32)
 
 
+@functools.cache
 def _multiplies_exactly(weights: str) -> bool:
     """Whether this processor sums products of such integers exactly: some instructions stop at 16 bits."""
     session = open_session(data_file(f"probe-{weights}.onnx"))

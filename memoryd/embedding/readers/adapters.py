@@ -127,6 +127,15 @@ class Tuned:
     """Of the head: shape (width, outputs)."""
     bias: Floats
 
+    def logits(self, states: Floats) -> Floats:
+        """Return what the head says of states, shape (…, width): shape (…, outputs)."""
+        found: Floats = states @ self.weight + self.bias
+        return found
+
+    def chances(self, states: Floats) -> Floats:
+        """Return the same as chances of 0–1, each output by itself."""
+        return np.asarray(1 / (1 + np.exp(-self.logits(states))), np.float32)
+
 
 def tuned_encoder(name: str, directory: Path | None, *, outputs: int) -> Tuned:
     """Return the packaged encoder as a reader's file tunes it; ModelRefused where it cannot be had, or does not fit."""

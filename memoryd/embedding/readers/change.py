@@ -43,8 +43,7 @@ def _tuned(directory: Path | None) -> Read[Pair, float]:
     def read(pairs: Sequence[Pair]) -> list[float]:
         ids = pair_ids(tuned.tokenizer, pairs)
         states = iter(tuned.graph.states([one for one in ids if one is not None]))
-        logits = [None if one is None else float(next(states)[0] @ tuned.weight[:, 0] + tuned.bias[0]) for one in ids]
-        return [0.0 if logit is None else float(1 / (1 + np.exp(-logit))) for logit in logits]
+        return [0.0 if one is None else float(tuned.chances(next(states)[0])[0]) for one in ids]
 
     return read
 

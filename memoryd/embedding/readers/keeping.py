@@ -58,10 +58,11 @@ def _tuned(directory: Path | None) -> Read[Pair, Worth]:
             if one is None:
                 found.append(NOTHING)
                 continue
-            *logits, clear = next(states).mean(axis=0) @ tuned.weight + tuned.bias
-            powers = np.exp(logits - np.max(logits))
+            state = next(states).mean(axis=0)
+            logits = tuned.logits(state)[:-1]
+            powers = np.exp(logits - logits.max())
             label = LABELS[1 + int(powers[1:].argmax())]
-            found.append(Worth(float(powers[1:].sum() / powers.sum()), label, float(1 / (1 + np.exp(-clear)))))
+            found.append(Worth(float(powers[1:].sum() / powers.sum()), label, float(tuned.chances(state)[-1])))
         return found
 
     return read

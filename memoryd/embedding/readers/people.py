@@ -62,8 +62,7 @@ class PeopleFinder:
         if not words:
             return ()
         states = tuned.graph.states([ids])[0][[word.piece for word in words]]
-        logits = (states @ tuned.weight + tuned.bias)[np.arange(len(words)), [word.case for word in words]]
-        named = 1 / (1 + np.exp(-logits))
+        named = tuned.chances(states)[np.arange(len(words)), [word.case for word in words]]
         return [Word(word.start, word.end, float(one)) for word, one in zip(words, named, strict=True)]
 
     def find(self, text: str) -> Iterable[Find]:
