@@ -240,9 +240,9 @@ class Local(LocalConversations):
 
 @asynccontextmanager
 async def ports_over(store, config: Config | None = None, *, encoder=None, close=True):
-    """Ports over a store, with the hash encoder or another one, and without the reader of people."""
+    """Ports over a store, with the hash encoder or another one, and without the readers of people and of answers."""
     embedder = ScheduledEmbedder(encoder or HashEncoder(), workers=1)
-    ports = await make_ports(config or Config(readers=ReadersConfig(people="none")), store, embedder)
+    ports = await make_ports(config or Config(readers=ReadersConfig(people="none", answer="none")), store, embedder)
     try:
         yield ports
     finally:

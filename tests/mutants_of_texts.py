@@ -5,7 +5,7 @@ from __future__ import annotations
 PAIRS = "tests/knowledge/test_compare.py"
 PEOPLE = "tests/conformance/test_people.py tests/conformance/test_forgetting_people.py"
 DAYS = "tests/test_ranking.py"
-LONG = "tests/test_long_texts.py"
+LONG, ANSWERS = "tests/test_long_texts.py", "tests/test_answer_reader.py"
 NAMED = "tests/knowledge/test_persons.py tests/test_named_people.py tests/test_trust_of_newer.py tests/conformance/test_people.py"
 
 ALONE = "tests/knowledge/test_alone.py"
@@ -115,4 +115,15 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/index/windows.py", "by_term - first[runs]", "by_term", LONG),
     ("memoryd/index/windows.py", "np.argsort(-most", "np.argsort(most", LONG),
     ("memoryd/index/windows.py", '], kind="stable")', "])", LONG),
+    ("memoryd/domain/reading/answers_read.py", "(one.trust.is_sandbox, one.owner, one.author)", "0", ANSWERS),
+    ("memoryd/domain/reading/answers_read.py", "(one.trust.is_sandbox, one.owner, one.author)", "one.trust", ANSWERS),
+    ("memoryd/domain/reading/answers_read.py", "known.get(one.id, 1.0)", "known.get(one.id, 0.0)", ANSWERS),
+    ("memoryd/domain/reading/answers_read.py", "not is_foreign and", "True and", ANSWERS),
+    ("memoryd/domain/reading/answers_read.py", "and not _has_near(group, near)", "", ANSWERS),
+    ("memoryd/domain/reading/answers_read.py", "len(prompt.text) > MOST_CHARACTERS", "False", ANSWERS),
+    ("memoryd/domain/reading/answers_read.py", "urgent=is_host", "urgent=False", ANSWERS),
+    ("memoryd/domain/reading/answers_read.py", "reader.is_behind and not is_host", "reader.is_behind", ANSWERS),
+    ("memoryd/domain/reading/followed.py", "if hit.memory.trust.is_sandbox else score", "if False else score", ANSWERS),
+    ("memoryd/domain/reading/followed.py", "score=least[is_said]", "score=one.score", ANSWERS),
+    ("memoryd/embedding/readers/reader.py", "self._put(not urgent,", "self._put(1,", ANSWERS),
 ]  # fmt: skip

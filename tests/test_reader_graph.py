@@ -12,7 +12,7 @@ from memoryd.embedding.packaged import MODEL_SHA256, data_file, integer_graph, p
 from memoryd.embedding.readers.adapters import LAYERS, Adapters, reader_tokenizer, tuned_encoder, tuned_graph, values_of
 
 TEXTS = ["I rent a flat in Leeds and it is cold.", "No.", "We handed back the keys on Friday, she was very kind."]
-READERS = {"change": 1, "keeping": 9}
+READERS = {"answer": 1, "change": 1, "keeping": 9}
 
 
 def ids():

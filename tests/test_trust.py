@@ -10,7 +10,8 @@ from memory_client import InvalidArgument, Kind, MemoryClient, Source, State, Tr
 
 from memoryd.daemon.config import Config, MemoryConfig
 from memoryd.domain.reading.browse import page
-from memoryd.domain.reading.recall import Prompt, find
+from memoryd.domain.reading.prompt import Prompt
+from memoryd.domain.reading.recall import find
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add
 from memoryd.errors import LimitExceeded

@@ -13,7 +13,7 @@ from datetime import tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memoryd.daemon.config_key import Key, key_of
+from memoryd.daemon.config_key import Key, key_of, reader_key
 from memoryd.model import limits
 
 __all__ = ["Config", "label_of", "sections_of", "with_values"]
@@ -115,6 +115,7 @@ class SearchConfig:
         meaning="leave out what is no answer, of searches and contexts that name no min_score; measured in English",
         per_agent=True,
     )
+    read_answers: bool = key_of(default=False, unit="", meaning="read answers in searches too, not in contexts alone")
     rerank: str = key_of("", "path", "a cross-encoder that orders the best hits: a directory with ONNX; empty: none")
     rerank_budget_s: float = key_of(0.2, "seconds", "that it may take for a search", least=0.01, most=60)
 
@@ -170,18 +171,15 @@ class MemoryConfig:
     decay: str = key_of("gentle", "name", "how confidence fades", one_of=DECAYS)
 
 
-def _reader(meaning: str) -> Any:
-    return key_of("builtin", "name or path", f"{meaning}: builtin, none, a directory")
-
-
 @dataclass(frozen=True, slots=True)
 class ReadersConfig:
     """The small models that read plain talk: builtin, none, or a directory with one of your own."""
 
-    retrieval: str = _reader("tunes the packaged model to find answers")
-    change: str = _reader("tells that a newer statement makes an older one untrue")
-    people: str = _reader("tells which words name people")
-    keeping: str = _reader("tells what is worth keeping of what people say")
+    retrieval: str = reader_key("tunes the packaged model to find answers")
+    answer: str = reader_key("tells how well a memory answers a question, for contexts")
+    change: str = reader_key("tells that a newer statement makes an older one untrue")
+    people: str = reader_key("tells which words name people")
+    keeping: str = reader_key("tells what is worth keeping of what people say")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from memoryd.errors import StartupError
 from memoryd.paths import expanded
 
-__all__ = ["ConfigError", "Key", "key_of"]
+__all__ = ["ConfigError", "Key", "key_of", "reader_key"]
 
 
 PATHS = frozenset({"path", "name or path"})  # units of keys that may begin with a home
@@ -37,6 +37,11 @@ def key_of(
         "unit": unit, "meaning": meaning, "least": least, "most": most, "one_of": one_of, "per_agent": per_agent
     }  # fmt: skip
     return field(default=default, metadata=metadata)
+
+
+def reader_key(meaning: str) -> Any:
+    """Return a field that names the model of a reader."""
+    return key_of("builtin", "name or path", f"{meaning}: builtin, none, a directory")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,21 @@ from memoryd.domain.policy import ContextPolicy, ConversationPolicy, Policy
 from memoryd.domain.ports import GrantCheck, LastThreads, NoGrants, Ports
 from memoryd.domain.rules import Rules
 from memoryd.domain.tokens import Measure, no_tokenizer
-from memoryd.embedding.base import Embedder, Encoder, ModelRefused, NoEmbedder, PairReader, Reranker
+from memoryd.embedding.base import (
+    AnswerReader,
+    Embedder,
+    Encoder,
+    ModelRefused,
+    NoEmbedder,
+    PairReader,
+    Reranker,
+)
 from memoryd.embedding.directory import directory_encoder
 from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.readers.adapters import can_read, values_of
+from memoryd.embedding.readers.answer import NAME as ANSWER
+from memoryd.embedding.readers.answer import answer_reader
 from memoryd.embedding.readers.change import builtin_reader, directory_reader
 from memoryd.embedding.readers.people import NAME as PEOPLE
 from memoryd.embedding.readers.people import PeopleFinder
@@ -142,6 +152,16 @@ def make_change_reader(config: Config) -> PairReader | None:
     return builtin_reader() if directory is None else directory_reader(directory)
 
 
+def make_answer_reader(config: Config) -> AnswerReader | None:
+    """Return what reads a question and a memory together, if anything does; ModelRefused if a directory is none."""
+    if config.readers.answer == "none" or config.embedding.provider == "none" or not can_read():
+        return None
+    directory = _directory_of(config, "answer")
+    if directory is not None:
+        values_of(ANSWER, directory)  # said at the start, not in a call
+    return answer_reader(directory)
+
+
 def _directory_of(config: Config, reader: str) -> Path | None:
     """Return the directory that a reader is read from, None where it is the packaged one; ModelRefused if none is."""
     wanted: str = getattr(config.readers, reader)
@@ -243,6 +263,8 @@ async def make_ports(
         episodes=episodes,
         embedder=embedder,
         reranker=await asyncio.to_thread(make_reranker, config),
+        answer_reader=await asyncio.to_thread(make_answer_reader, config),
+        reads_searches=config.search.read_answers,
         change_reader=await asyncio.to_thread(make_change_reader, config),
         new_id=new_id,
         secret=info.secret,

@@ -20,7 +20,7 @@ from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
 from memoryd.domain.policy import Policy
 from memoryd.domain.tokens import Measure, no_tokenizer
-from memoryd.embedding.base import Embedder, PairReader, Reranker
+from memoryd.embedding.base import AnswerReader, Embedder, PairReader, Reranker
 from memoryd.entities.finders import Finder, RegexFinder
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.scope import ScopeIndex
@@ -247,6 +247,10 @@ class Ports:
     recalls: Recalls = field(default_factory=Recalls)
     reranker: Reranker | None = None
     """What reads the best hits with the question; None: their order stands."""
+    answer_reader: AnswerReader | None = None
+    """What reads a question and a memory together, for contexts; None: relevance alone tells what answers."""
+    reads_searches: bool = False
+    """Whether it reads for searches too."""
     change_reader: PairReader | None = None
     """What reads two statements together, in the background; None: the rules alone notice a change."""
     finders: Sequence[Finder] = (RegexFinder(),)
@@ -281,7 +285,7 @@ class Ports:
     def close(self) -> None:
         """End the threads that are its own; what waits for them is dropped."""
         self.preparing.shutdown(wait=False, cancel_futures=True)
-        for reader in (self.reranker, self.change_reader):
+        for reader in (self.reranker, self.answer_reader, self.change_reader):
             if reader is not None:
                 reader.close()
 

@@ -12,6 +12,7 @@ from memoryd.errors import EXIT_LATER, StartupError
 from memoryd.model.embedding import Embedded
 
 __all__ = [
+    "AnswerReader",
     "Embedder",
     "Encoder",
     "ModelRefused",
@@ -119,6 +120,27 @@ class Reranker(Protocol):
 
     async def scores(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return how well each text answers, 0–1, of as many as there was time for, from the first on."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+class AnswerReader(Protocol):
+    """What reads a question and a memory together; see `embedding.readers.answer`."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether so much waits to be read that what comes last may wait for long."""
+        ...
+
+    async def read(self, texts: Sequence[tuple[str, str]], *, urgent: bool = False) -> list[float | None]:
+        """
+        Return how sure it is, 0–1, that each memory answers its question; None of what is too long to be read.
+
+        What is urgent is read before all that is not.
+        """
         ...
 
     def close(self) -> None:

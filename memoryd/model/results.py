@@ -47,6 +47,7 @@ class Leg(OpenEnum):
     QUESTION = "question"
     EVENT = "event"
     RERANK = "rerank"
+    READER = "reader"
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,10 @@ class _SearchLegEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     """Tells of about the same event, of about the same day, as one of the best hits."""
     SEARCH_LEG_RERANK: _SearchLeg.ValueType  # 11
     """A cross-encoder that has read it with the query: it decides the order of the best hits, where one is configured."""
+    SEARCH_LEG_READER: _SearchLeg.ValueType  # 12
+    """The answer reader, of the best statements, where it reads searches: how sure it is that the statement answers, 0 to
+    1. It adds nothing to the order; the score follows it.
+    """
 
 class SearchLeg(_SearchLeg, metaclass=_SearchLegEnumTypeWrapper):
     """One leg of the search."""
@@ -210,6 +214,10 @@ SEARCH_LEG_EVENT: SearchLeg.ValueType  # 10
 """Tells of about the same event, of about the same day, as one of the best hits."""
 SEARCH_LEG_RERANK: SearchLeg.ValueType  # 11
 """A cross-encoder that has read it with the query: it decides the order of the best hits, where one is configured."""
+SEARCH_LEG_READER: SearchLeg.ValueType  # 12
+"""The answer reader, of the best statements, where it reads searches: how sure it is that the statement answers, 0 to
+1. It adds nothing to the order; the score follows it.
+"""
 Global___SearchLeg: typing_extensions.TypeAlias = SearchLeg
 
 @typing.final
@@ -745,7 +753,7 @@ class Miss(google.protobuf.message.Message):
         """What keeps it out, each a word: "deleted", "superseded", "expired", "kind", "subject", "tag", "metadata", "category",
         "event_time", "create_time", "thread", "session", "as_of" by the filter; "min_score", "floor" (no answer), "limit", and
         "same" (another hit says the same), "unrelated" (it shares nothing with the query), "not_compared" (the scope is too
-        large for memory). Empty: it is among the hits.
+        large for memory), "reader" (read with the query, it does not answer). Empty: it is among the hits.
         """
 
     @property

@@ -216,6 +216,7 @@ _MEANINGS = {
     "question": "is a question itself",
     "event": "the event of a better hit",
     "rerank": "as read with the question",
+    "reader": "as it answers",
 }
 
 
@@ -239,6 +240,7 @@ _REASONS = {
     "as_of": "it was stored later",
     "min_score": "its score is below --min-score",
     "floor": "it is no answer (--min-score 0 finds it)",
+    "reader": "a model that reads it with the question finds that it does not answer (--min-score 0 finds it)",
     "limit": "others answer better (--limit)",
     "same": "another hit says the same",
     "unrelated": "it shares nothing with the question",

@@ -5,7 +5,8 @@ Judged with the voices that nothing is tuned with. `everyday`: questions to a wh
 not answer, once what answers them is stored too. `answers`: contexts for questions, also of the store of somebody else.
 `prompts`: contexts for what people type that is no question. `changes`: what becomes of an older statement when a newer
 one comes, and of those of a whole store, all of which hold. `worth`: which sentences of a conversation are learnt.
-`plain`: the same of single sentences. `people`: who is found in sentences with hard names.
+`plain`: the same of single sentences. `people`: who is found in sentences with hard names. `curves`: no daemon; draws
+what each reader finds by threshold.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock
 from pathlib import Path
 
 from memory_client import Draft, Filter, MemoryClient, MessageDraft, Role
 
+from tests.readers.curves import draw
 from tests.readers.voices import Kept, Turn, Voice, voices
 from tests.support import Daemon, running
 
@@ -93,25 +96,47 @@ def everyday(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
 
 
 def noted(daemon: Daemon, some: Sequence[Voice], _: Stores) -> None:
-    """Print how many questions without an answer find what would answer them, once all such notes are stored."""
-    told: Counter[str] = Counter()
+    """Print how many questions without an answer find one, once notes are stored; and what they find beside others."""
+    for n, name in enumerate(("noted", "noted in passing")):
+        told: Counter[str] = Counter()
+        for voice in some:
+            asked = [question for question in voice.questions if question.notes]
+            with _with_notes(daemon, voice, f"n{n}", [question.notes[n] for question in asked]) as (memory, ids):
+                for question, right in zip(asked, ids, strict=True):
+                    hits = memory.search(question.text, limit=FIRST).hits
+                    places = [n for n, hit in enumerate(hits) if right in (hit.memory.id, *hit.same_ids)]
+                    told["first"] += places[:1] == [0]
+                    told["among five"] += bool(places)
+                    told["shown"] += right in _shown(memory, question.text)
+            told["asked"] += len(asked)
+        print(
+            f"{name}: right first {_share(told['first'], told['asked'])}, among five"
+            f" {_share(told['among five'], told['asked'])}, shown in contexts {_share(told['shown'], told['asked'])}"
+        )
+    told = Counter()
     for voice in some:
-        _fill(daemon, voice, "n")
-        asked = [question for question in voice.questions if question.note]
-        with daemon.client(f"n-{voice.id}") as memory:
-            added = memory.add_batch([Draft(content=question.note) for question in asked])
-            for question, result in zip(asked, added, strict=True):
+        asked = [question for question in voice.questions if question.beside]
+        with _with_notes(daemon, voice, "b", [question.beside for question in asked]) as (memory, _ids):
+            for question in asked:
                 hits = memory.search(question.text, limit=FIRST).hits
-                ids = [{hit.memory.id, *hit.same_ids} for hit in hits]
-                right = result.memory.id if result.memory else ""
-                told["first"] += bool(ids) and right in ids[0]
-                told["among five"] += any(right in some for some in ids)
-                told["shown"] += right in _shown(memory, question.text)
+                told["strong"] += bool(hits) and hits[0].strength == STRONG
+                told["empty"] += not _shown(memory, question.text)
         told["asked"] += len(asked)
     print(
-        f"noted: right first {_share(told['first'], told['asked'])}, among five"
-        f" {_share(told['among five'], told['asked'])}, shown in contexts {_share(told['shown'], told['asked'])}"
+        f"beside: contexts empty {_share(told['empty'], told['asked'])}, 'strong' at first"
+        f" {_share(told['strong'], told['asked'])}"
     )
+
+
+@contextmanager
+def _with_notes(
+    daemon: Daemon, voice: Voice, prefix: str, notes: Sequence[str]
+) -> Iterator[tuple[MemoryClient, list[str]]]:
+    """Yield a client of a store with notes, and the ids of these."""
+    _fill(daemon, voice, prefix)
+    with daemon.client(f"{prefix}-{voice.id}") as memory:
+        added = memory.add_batch([Draft(content=note) for note in notes])
+        yield memory, [one.memory.id if one.memory else "" for one in added]
 
 
 def answers(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
@@ -332,6 +357,7 @@ SETS = {
     "plain": plain,
     "people": people,
 }
+CURVES = "curves"
 STORED = frozenset({"everyday", "answers", "prompts", "changes"})
 """The sets that ask of the stores of the voices."""
 
@@ -339,24 +365,33 @@ STORED = frozenset({"everyday", "answers", "prompts", "changes"})
 def main() -> int:
     """Print the figures of some sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", default=",".join(SETS), help=f"comma-separated: {', '.join(SETS)}")
+    known = ", ".join((*SETS, CURVES))
+    parser.add_argument("--sets", default=",".join(SETS), help=f"comma-separated: {known}; all but {CURVES} by default")
     parser.add_argument("--tuned", action="store_true", help="with the voices that the readers are tuned with, instead")
     parser.add_argument("--config", default="", help="lines for the daemon: $'[readers]\\nkeeping = \"none\"'")
     args = parser.parse_args()
-    unknown = [name for name in args.sets.split(",") if name not in SETS]
+    names = args.sets.split(",")
+    unknown = [name for name in names if name not in {*SETS, CURVES}]
     if unknown:
-        parser.error(f"there is no set {unknown[0]!r}; there are: {', '.join(SETS)}; with DATA=folder also those of it")
+        parser.error(f"there is no set {unknown[0]!r}; there are: {known}; with DATA=folder also those of it")
     some = [voice for voice in voices() if voice.is_apart is not args.tuned]
     print(f"{len(some)} voices")
+    if CURVES in names:
+        names.remove(CURVES)
+        draw(some)
+    if names:
+        _judge(names, some, args.config)
+    return 0
+
+
+def _judge(names: Sequence[str], some: Sequence[Voice], config: str) -> None:
     with tempfile.TemporaryDirectory(prefix="memoryd-voices-") as folder:
         place = Path(folder)
         place.chmod(0o700)
-        with running(place, config=f"[learning]\nwait_s = 86400\n{args.config}\n") as daemon:
-            names = args.sets.split(",")
+        with running(place, config=f"[learning]\nwait_s = 86400\n{config}\n") as daemon:
             stores = {voice.id: _fill(daemon, voice) for voice in some} if STORED.intersection(names) else {}
             for name in names:
                 SETS[name](daemon, some, stores)
-    return 0
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ FOLDER = Path(__file__).parent / "voices"
 KINDS = {"direct", "indirect", "other_person", "when", "short", "long", "list", "why", "unanswerable"}
 EFFECTS = {"replaces", "contests", "both_hold"}
 LABELS = {"fact", "preference", "plan", "event", "instruction", "remember", "temporary"}
+NOTES = 2  # of a question without an answer
 APART = 5  # every fifth voice is judged with
 
 
@@ -54,8 +55,10 @@ class Question:
     kind: str
     answers: tuple[int, ...]
     near: tuple[int, ...]
-    note: str = ""
-    """Of a question that nothing answers: what would, had it been stored."""
+    notes: tuple[str, ...] = ()
+    """Of a question that nothing answers: what would, had it been stored; plainly, and told in passing."""
+    beside: str = ""
+    """Of such a question: what is about the same matter, and does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,14 @@ def _read(path: Path) -> Voice:
         told["persona"],
         tuple(Statement(one["text"], date.fromisoformat(one["date"])) for one in told["store"]),
         tuple(
-            Question(one["q"], one["kind"], tuple(one["answers"]), tuple(one["near"]), one.get("note", ""))
+            Question(
+                one["q"],
+                one["kind"],
+                tuple(one["answers"]),
+                tuple(one["near"]),
+                tuple(one.get("notes", ())),
+                one.get("beside", ""),
+            )
             for one in told["questions"]
         ),
         tuple(Prompt(one["text"], tuple(one["useful"])) for one in told["prompts"]),
@@ -161,8 +171,10 @@ def faults(voice: Voice) -> Iterator[str]:
             yield f"kind or places of {question.text!r}"
         if len(set(named)) < len(named) or not question.near:
             yield f"answers and near ones of {question.text!r}"
-        if bool(question.note) is bool(question.answers):
-            yield f"what is unanswerable has a note that would answer, and nothing else has: {question.text!r}"
+        if len(set(question.notes)) != (0 if question.answers else NOTES) or bool(question.beside) is bool(
+            question.answers
+        ):
+            yield f"what is unanswerable has notes that would answer and one that would not: {question.text!r}"
         if (question.kind == "unanswerable") is bool(question.answers):
             yield f"what is unanswerable has no answers, and all else has: {question.text!r}"
     for prompt in voice.prompts:

@@ -13,10 +13,12 @@ from memoryd.domain.context.excerpt import excerpt, words_of_prompt
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
+from memoryd.domain.reading.answers_read import NEAR, read_answers
 from memoryd.domain.reading.newer import newer_of
 from memoryd.domain.reading.places import first_places, for_higher_trust
 from memoryd.domain.reading.profile import profile_of
-from memoryd.domain.reading.recall import Prompt, find
+from memoryd.domain.reading.prompt import Prompt
+from memoryd.domain.reading.recall import find
 from memoryd.domain.scopes import EpisodeScopes, Scopes
 from memoryd.domain.subjects import known_people, people_of
 from memoryd.entities.directory import Directory
@@ -116,8 +118,8 @@ class Gatherer:
         self.embedding_s = 0.0
         self._request, self._caller, self._ports, self._embedded, self._now = request, caller, ports, embedded, now
         self._policy: Policy = ports.policy.of(caller.agent_id)
-        self._scopes = Scopes(ports)
-        self._episodes = EpisodeScopes(ports)
+        self._scopes, self._episodes = Scopes(ports), EpisodeScopes(ports)
+        self._near: set[str] = set()
         self._names: frozenset[tuple[Owner, str]] | None = None
         self._owner: Owner | None = None
         self._thread: Thread | None = None
@@ -137,12 +139,11 @@ class Gatherer:
         """Return what answers the prompt, above the floor; a prompt that says nothing is answered by nothing."""
         if self._embedded is None or not self._embedded.asks:
             return ()
-        least = self._request.min_score
         query = Query(
             text=self._embedded.text,
             limit=min(limit, limits.MAX_SEARCH_LIMIT),
             filter=wanted,
-            min_score=least,
+            min_score=self._request.min_score,
             strict=True,
         )
         try:
@@ -157,8 +158,15 @@ class Gatherer:
 
     async def memories(self, more: int) -> list[Memory]:
         """Return what is relevant, best first; `more` than are wanted, where some may be left out."""
-        wanted = self.most_memories
-        excluded = self._request.exclude_session_ids
+        found = await self._relevant(more)
+        if self._embedded is None or self._request.min_score is not None or not self._policy.floor:
+            return found
+        answers = await read_answers(self._embedded, found, self._near, self._caller, self._ports)
+        self.legs |= dict.fromkeys(() if answers.is_whole else (Leg.READER,))
+        return [memory for memory in found if memory.id not in answers.hidden]
+
+    async def _relevant(self, more: int) -> list[Memory]:
+        wanted, excluded = self.most_memories, self._request.exclude_session_ids
         found = await self._memories(wanted)
         if any(memory.source.session_id in excluded for memory in found):
             found = await self._memories(limits.MAX_SEARCH_LIMIT)
@@ -171,12 +179,11 @@ class Gatherer:
     async def _memories(self, most: int) -> list[Memory]:
         hits = await self._find(STATEMENTS, most, self._scopes, kept=for_higher_trust(most))
         self._note_newer({hit.memory.id: hit.newer for hit in hits if hit.newer is not None})
+        self._near |= {hit.memory.id for hit in hits if hit.similarity >= NEAR}
         return [self._excerpted(hit.memory) for hit in hits]
 
     def _excerpted(self, memory: Memory) -> Memory:
         """Return a memory, of a long one the passages that answer."""
-        if self._embedded is None:
-            return memory
         return replace(memory, content=excerpt(memory.content, self._words, MEMORY_LINES * self._most_characters))
 
     @cached_property

@@ -18,7 +18,7 @@ from memoryd.knowledge.language.questions import asks_assistant, clauses, wanted
 from memoryd.model.embedding import TOKEN_DIMENSIONS, Embedded
 from memoryd.model.query import Filter
 
-__all__ = ["read_question"]
+__all__ = ["ENGLISH_WORDS", "is_english", "read_question"]
 
 MOST_YEARS = 12  # of a store, in which a date without a year is looked for
 MOST_TOKENS = 64  # of a question that are compared; of a longer one those at its beginning and at its end
@@ -115,6 +115,11 @@ def _judged_share(text: str, embedded: Embedded) -> float:
     whole = sum(end - start for start, end in words if (start, end) in pieces)
     share = whole / sum(end - start for start, end in words)
     return min(1.0, max(0.0, (share - FOREIGN) / (ENGLISH - FOREIGN)))
+
+
+def is_english(text: str, embedded: Embedded) -> bool:
+    """Whether nothing tells that a text is of another language than English."""
+    return _judged_share(text, embedded) == 1
 
 
 def _years(indexes: Sequence[ScopeIndex], today: date) -> tuple[int, ...]:

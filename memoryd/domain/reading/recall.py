@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Self
 
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading import browse
+from memoryd.domain.reading.answers_read import NEAR, read_answers
+from memoryd.domain.reading.followed import following
 from memoryd.domain.reading.miss import why_not
 from memoryd.domain.reading.newer import newer_of
 from memoryd.domain.reading.presentation import present
+from memoryd.domain.reading.prompt import Prompt
 from memoryd.domain.reading.question import read_question
 from memoryd.domain.reading.rerank import MOST_READ as MOST_RERANKED
 from memoryd.domain.reading.rerank import reranked
@@ -33,7 +34,6 @@ from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.index.analysis import analyse_query
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.language.sentence_ends import asked_sentences
 from memoryd.knowledge.language.words import telling_words
 from memoryd.model import limits
 from memoryd.model.caller import Caller
@@ -47,7 +47,7 @@ from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
 from memoryd.turns import in_turns, let_others
 
-__all__ = ["Prompt", "find", "recall", "write_recalls"]
+__all__ = ["find", "recall", "write_recalls"]
 
 VECTOR_ALONE = 0.3  # what a cosine counts where a scope is too large for memory
 MOST_FADED = 1000  # memories that have faded since a time as of which is asked
@@ -56,7 +56,6 @@ MOST_READ = 2000  # characters of a query in which names are looked for
 _PAST, _ANYBODY = "what has faded", ""  # locks
 FEW = 10  # hits that are shown at once
 KEPT = 5  # every fifth place of an answer is for higher trust than a sandbox's, where that answers too
-EMBEDDING_PATIENCE_S = 2.0  # a search goes on by words when its vector takes longer
 
 
 async def write_recalls(recalls: Mapping[Owner, Mapping[str, Recalled]], ports: Ports) -> None:
@@ -68,35 +67,15 @@ async def write_recalls(recalls: Mapping[Owner, Mapping[str, Recalled]], ports: 
         index.note_recalls(memory_id, recalled)
 
 
-class Prompt:
-    """A text that searches share, its sentences embedded once from now on."""
-
-    def __init__(self, text: str, caller: Caller, ports: Ports) -> None:
-        self.text = text
-        sentences: tuple[str, ...] = (text,)
-        with ports.faults.spared("reading the query"):
-            sentences = asked_sentences(text)
-        self.asks = bool(sentences)
-        """Whether any of it is more than courtesy."""
-        self.sentences = sentences or (text,)
-        """What is asked, each by itself: a question between four other sentences is found as if it stood alone."""
-        self._task = asyncio.ensure_future(_embedded(self.sentences, caller, ports))
-
-    async def embedded(self) -> tuple[list[Embedded | None], float]:
-        """Return its sentences as the model sees them, None where there is nothing in time, and the seconds for it."""
-        return await self._task
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._task.cancel()
-
-
 async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime) -> SearchResult:
     """Return the memories that answer a query, best first, each counted as recalled; see SearchMemories."""
     with Prompt(query.text, caller, ports) as asked:
         found = await find(query, asked, caller, Scopes(ports), now=now)
+        if ports.reads_searches and query.min_score is None and ports.policy.of(caller.agent_id).floor:
+            statements = [hit.memory for hit in found.hits]
+            near = {hit.memory.id for hit in found.hits if hit.similarity >= NEAR}
+            answers = await read_answers(asked, statements, near, caller, ports, for_scores=True)
+            found = following(found, answers, explain=query.explain)
     named = await _named_by_id(query, caller, ports, now)
     if named is not None:
         others = [hit for hit in found.hits if hit.memory.id != named.id]
@@ -260,17 +239,6 @@ def _asked(query: Query, sentence: str, question: Question, telling: list[str], 
     places = share if kept is None else min(kept, query.limit)
     digest = text_digest(sentence)
     return Asked(question, query.limit, query.min_score, digest, tuple(telling), places, strict=query.strict)
-
-
-async def _embedded(sentences: Sequence[str], caller: Caller, ports: Ports) -> tuple[list[Embedded | None], float]:
-    """Return sentences as the model sees them, None where there is nothing in time, and the seconds that it took."""
-    began = time.perf_counter()
-    try:
-        async with asyncio.timeout(EMBEDDING_PATIENCE_S):
-            embedded = await ports.embedder.queries(sentences, owner=caller, caller=caller.turn)
-    except (Unavailable, TimeoutError):
-        embedded = [None] * len(sentences)
-    return embedded, time.perf_counter() - began
 
 
 async def _from_store(

@@ -8,11 +8,23 @@ from typing import NamedTuple
 
 import tokenizers
 
-__all__ = ["MOST_PIECES", "WORD", "WordPiece", "after_ids", "pair_ids", "pieces_of", "whole_texts", "word_ids"]
+__all__ = [
+    "MOST_PIECES",
+    "WORD",
+    "WordPiece",
+    "after_ids",
+    "asked_ids",
+    "pair_ids",
+    "pieces_of",
+    "whole_texts",
+    "word_ids",
+]
 
 MOST_PIECES = 48  # of a statement; longer ones are not read
 MOST_BEFORE = 24  # of what was said before a sentence; the last ones are read
 MOST_SAID = 64  # of a sentence
+MOST_ASKED = 48  # of a question
+MOST_ANSWER = 72  # of what may answer it
 SHORT = 8  # of a sentence that is read after what was said before it: "Kiwi."
 MOST_READ = 126  # of a text whose words are read; of a longer one the beginning
 CHARACTERS = 12  # a piece has fewer: so that nobody tokenises a book to find that it is too long
@@ -55,6 +67,22 @@ def pair_ids(tokenizer: tokenizers.Tokenizer, pairs: Sequence[Pair]) -> list[lis
     return [
         None if first is None or second is None else [begin, *first, end, *second, end]
         for first, second in zip(pieces[::2], pieces[1::2], strict=True)
+    ]
+
+
+def asked_ids(tokenizer: tokenizers.Tokenizer, pairs: Sequence[Pair]) -> list[list[int] | None]:
+    """
+    Return the token ids of questions with a text each; None where the text is too long.
+
+    Of a long question the end is read: what is asked stands there.
+    """
+    begin, end = tokenizer.encode("").ids
+    asked = [question[-CHARACTERS * MOST_ASKED :] for question, _ in pairs]
+    questions = [one.ids[-MOST_ASKED:] for one in tokenizer.encode_batch(asked, add_special_tokens=False)]
+    pieces = pieces_of(tokenizer, [text for _, text in pairs], most=MOST_ANSWER)
+    return [
+        None if ids is None or not question else [begin, *question, end, *ids, end]
+        for question, ids in zip(questions, pieces, strict=True)
     ]
 
 

@@ -10,10 +10,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.readers.training import change, keeping, people, retrieval
+from tests.readers.training import answer, change, keeping, people, retrieval
 
 FILES = Path(__file__).parents[3] / "memoryd" / "embedding" / "data" / "readers"
 READERS = {
+    "answer": answer.train,
     "change": change.train,
     "keeping": keeping.train,
     "people": people.train,

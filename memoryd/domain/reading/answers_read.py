@@ -1,0 +1,122 @@
+"""
+What the answer reader says of the statements that a search has found, and which of them are left out for it.
+
+Nobody's statements decide over another's: those of a user, of a chat's members and of sandboxes are judged apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memoryd.domain.ports import Ports
+from memoryd.domain.reading.prompt import Prompt
+from memoryd.domain.reading.question import ENGLISH_WORDS, is_english
+from memoryd.embedding.readers.thresholds import ANSWERING
+from memoryd.index.analysis import embedded_text
+from memoryd.model.caller import Caller
+from memoryd.model.memory import NO_STATEMENTS, Memory
+from memoryd.model.trust import Trust
+
+__all__ = ["NEAR", "Answers", "read_answers"]
+
+MOST_READ = 12  # statements that are read with a question
+OF_EACH = 6  # of those that are judged together: twice as many tell no more (docs/benchmarks.md)
+NEAR = 0.5  # cosine from which on a statement is shown, whatever is read of it
+MOST_CHARACTERS = 240  # of a question: of a longer one the reader would read a part
+PATIENCE_S = 0.5  # an answer goes without it when reading takes longer
+MOST_FOREIGN = 0.5  # of statements that are judged together, that show no word of English
+_WORD = re.compile(r"[^\W\d_]+")
+_STATED = ENGLISH_WORDS | {
+    *("i", "he", "she", "we", "it", "its", "they", "you", "his", "her", "their", "is", "are", "to", "of", "at", "by"),
+    *("from", "not", "never", "out", "that", "this", "every", "can", "after", "before", "because", "cos", "im"),
+}
+"""Words of grammar in statements, but for those that other languages have too ("in", "a", "was")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What was read with a question."""
+
+    read: Mapping[str, float] = field(default_factory=dict)
+    """By the ids of statements: how sure the reader is, 0–1, that each answers."""
+    hidden: frozenset[str] = frozenset()
+    """The ids of those that are left out, as none of those beside them answers."""
+    is_whole: bool = True
+    """False where reading failed, or would have taken too long: nothing is left out then."""
+
+
+async def read_answers(
+    prompt: Prompt,
+    found: Sequence[Memory],
+    near: Collection[str],
+    caller: Caller,
+    ports: Ports,
+    *,
+    for_scores: bool = False,
+) -> Answers:
+    """
+    Return what is read of the best of some statements, best first.
+
+    Nothing is left out that the reader cannot judge: messages, what is long or not English, and what stands beside it;
+    nor what stands beside a statement whose id is in `near`: that is read `for_scores` alone.
+    """
+    reader, groups = ports.answer_reader, _groups(found)
+    if not for_scores:
+        groups = [group for group in groups if not _has_near(group, near)]
+    if reader is None or not groups or not await _is_judged(prompt):
+        return Answers()
+    is_host = caller.trust is Trust.HOST
+    if reader.is_behind and not is_host:
+        return Answers(is_whole=False)
+    read = [one for group in groups for one in group[:OF_EACH]]
+    pairs = [(prompt.text, embedded_text(one.source.speaker, one.content)) for one in read]
+    with ports.faults.spared("reading answers"), contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE_S):
+            # of each sandbox one call is read at a time, so that nobody else waits behind many of its own
+            turn = contextlib.nullcontext() if is_host else ports.locks.hold([("reading answers", caller.turn)])
+            async with turn:
+                values = await reader.read(pairs, urgent=is_host)
+        known = {one.id: value for one, value in zip(read, values, strict=True) if value is not None}
+        return Answers(known, frozenset(one.id for group in groups if _is_hidden(group, known, near) for one in group))
+    return Answers(is_whole=False)
+
+
+async def _is_judged(prompt: Prompt) -> bool:
+    """Whether all of a text can be read, and is English as far as is known."""
+    if len(prompt.text) > MOST_CHARACTERS:
+        return False
+    embedded, _ = await prompt.embedded()
+    return all(
+        vectors is not None and is_english(sentence, vectors)
+        for sentence, vectors in zip(prompt.sentences, embedded, strict=True)
+    )
+
+
+def _groups(found: Sequence[Memory]) -> list[list[Memory]]:
+    """Return the statements of each who states them, the host's before sandboxes', as many as are read together."""
+    by_whom: dict[object, list[Memory]] = {}
+    for one in found:
+        if one.kind not in NO_STATEMENTS:
+            by_whom.setdefault((one.trust.is_sandbox, one.owner, one.author), []).append(one)
+    groups, count = [], 0
+    for group in sorted(by_whom.values(), key=lambda some: some[0].trust.is_sandbox):
+        count += len(group[:OF_EACH])
+        if count <= MOST_READ:
+            groups.append(group)
+    return groups
+
+
+def _has_near(group: Sequence[Memory], near: Collection[str]) -> bool:
+    return any(one.id in near for one in group[:OF_EACH])
+
+
+def _is_hidden(group: Sequence[Memory], known: Mapping[str, float], near: Collection[str]) -> bool:
+    """Whether all that is judged of some statements was read, is mostly English, and does not answer."""
+    first = group[:OF_EACH]
+    words = [{word.lower() for word in _WORD.findall(one.content)} for one in first]
+    is_foreign = sum(map(_STATED.isdisjoint, words)) > MOST_FOREIGN * len(first)
+    return not is_foreign and not _has_near(group, near) and all(known.get(one.id, 1.0) < ANSWERING for one in first)
