@@ -25,6 +25,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.query import Query
 from memoryd.model.trust import Trust
 from tests.builders import Local, ports_over, ram_store
+from tests.readers.answer_pairs import with_notes_of
 from tests.readers.voices import voices
 from tests.support import PATIENCE_S, running
 
@@ -51,6 +52,20 @@ async def test_it_tells_what_nothing_answers_from_the_same_with_a_note_that_answ
     assert shares["nothing answers"] >= 0.3
     assert max(shares["answered"], shares["noted"]) <= 0.04
     reader.close()
+
+
+def test_what_it_is_tuned_with_calls_right_what_answers_and_nothing_else():
+    two = voices()[:2]
+    wanted = {
+        one.text: {*one.notes, *(voice.store[place].text for place in one.answers)}
+        for voice in two
+        for one in voice.questions
+    }
+    pairs = [pair for pair in with_notes_of(two) if pair.question in wanted]
+    assert all(pair.answers is (pair.statement in wanted[pair.question]) for pair in pairs)
+    noted = {one.text for voice in two for one in voice.questions if one.notes}
+    assert noted == {pair.question for pair in pairs if pair.answers} & noted
+    assert noted < {pair.question for pair in pairs if not pair.answers}
 
 
 async def test_a_pair_has_one_score_in_any_company_and_a_long_or_empty_text_none():
