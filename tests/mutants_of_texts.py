@@ -124,6 +124,6 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/domain/reading/answers_read.py", "urgent=is_host", "urgent=False", ANSWERS),
     ("memoryd/domain/reading/answers_read.py", "reader.is_behind and not is_host", "reader.is_behind", ANSWERS),
     ("memoryd/domain/reading/followed.py", "if hit.memory.trust.is_sandbox else score", "if False else score", ANSWERS),
-    ("memoryd/domain/reading/followed.py", "score=least[is_said]", "score=one.score", ANSWERS),
+    ("memoryd/domain/reading/followed.py", "falling(read(hit)", "list(read(hit)", ANSWERS),
     ("memoryd/embedding/readers/reader.py", "self._put(not urgent,", "self._put(1,", ANSWERS),
 ]  # fmt: skip

@@ -119,9 +119,9 @@ async def stated(reader, clock, ports, *texts) -> Local:
     return alice
 
 
-async def by_sandbox(alice: Local, *texts: str, **whose) -> None:
-    """Let a sandbox of somebody state more."""
-    sandbox = Caller(**(whose or {"user_id": "alice"}), trust=Trust.SANDBOX, grant_id="g1")
+async def by_sandbox(alice: Local, *texts: str) -> None:
+    """Let a sandbox of hers state more."""
+    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g1")
     for text in texts:
         await add.add(Draft(content=text), sandbox, alice.ports, now=alice.clock())
 

@@ -13,7 +13,7 @@ from memoryd.domain.context.excerpt import excerpt, words_of_prompt
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.answers_read import NEAR, read_answers
+from memoryd.domain.reading.answers_read import near_ids, read_answers
 from memoryd.domain.reading.newer import newer_of
 from memoryd.domain.reading.places import first_places, for_higher_trust
 from memoryd.domain.reading.profile import profile_of
@@ -179,7 +179,7 @@ class Gatherer:
     async def _memories(self, most: int) -> list[Memory]:
         hits = await self._find(STATEMENTS, most, self._scopes, kept=for_higher_trust(most))
         self._note_newer({hit.memory.id: hit.newer for hit in hits if hit.newer is not None})
-        self._near |= {hit.memory.id for hit in hits if hit.similarity >= NEAR}
+        self._near |= near_ids(hits)
         return [self._excerpted(hit.memory) for hit in hits]
 
     def _excerpted(self, memory: Memory) -> Memory:

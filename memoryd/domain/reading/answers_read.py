@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memoryd.domain.ports import Ports
@@ -19,12 +19,13 @@ from memoryd.embedding.readers.thresholds import ANSWERING
 from memoryd.index.analysis import embedded_text
 from memoryd.model.caller import Caller
 from memoryd.model.memory import NO_STATEMENTS, Memory
+from memoryd.model.results import Hit
 from memoryd.model.trust import Trust
 
-__all__ = ["NEAR", "Answers", "read_answers"]
+__all__ = ["Answers", "near_ids", "read_answers"]
 
 MOST_READ = 12  # statements that are read with a question
-OF_EACH = 6  # of those that are judged together: twice as many tell no more (docs/benchmarks.md)
+OF_EACH = 6  # of those that are judged together: twice as many tell no more (decision 0035)
 NEAR = 0.5  # cosine from which on a statement is shown, whatever is read of it
 MOST_CHARACTERS = 240  # of a question: of a longer one the reader would read a part
 PATIENCE_S = 0.5  # an answer goes without it when reading takes longer
@@ -47,6 +48,11 @@ class Answers:
     """The ids of those that are left out, as none of those beside them answers."""
     is_whole: bool = True
     """False where reading failed, or would have taken too long: nothing is left out then."""
+
+
+def near_ids(hits: Iterable[Hit]) -> set[str]:
+    """Return the ids of what is so near that it is shown, whatever is read of it."""
+    return {hit.memory.id for hit in hits if hit.similarity >= NEAR}
 
 
 async def read_answers(

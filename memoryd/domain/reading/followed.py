@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import exp, log
 
 from memoryd.domain.reading.answers_read import Answers
-from memoryd.model.memory import Kind
+from memoryd.domain.reading.search import falling
 from memoryd.model.results import Hit, Leg, LegScore, SearchResult
 
 __all__ = ["following"]
@@ -27,22 +27,20 @@ def following(found: SearchResult, answers: Answers, *, explain: bool) -> Search
     if not answers.is_whole:
         return replace(found, unavailable_legs=(*found.unavailable_legs, Leg.READER))
     ranks = {one: n for n, one in enumerate(sorted(answers.read, key=lambda one: -answers.read[one]), 1)}
-    least, hits = {True: 1.0, False: 1.0}, list[Hit]()
-    for hit in found.hits:
-        if hit.memory.id in answers.hidden:
-            continue
-        one, is_said = hit, hit.memory.kind is Kind.EPISODE
+
+    def read(hit: Hit) -> Hit:
         value = answers.read.get(hit.memory.id)
-        if value is not None:
-            score = _followed(hit.score, value)
-            leg = LegScore(Leg.READER, ranks[hit.memory.id], value, 0.0)
-            one = replace(
-                hit,
-                score=min(score, hit.score) if hit.memory.trust.is_sandbox else score,
-                explanation=(*hit.explanation, leg) if explain else (),
-            )
-        least[is_said] = min(least[is_said], one.score)
-        hits.append(replace(one, score=least[is_said]))
+        if value is None:
+            return hit
+        score = _followed(hit.score, value)
+        leg = LegScore(Leg.READER, ranks[hit.memory.id], value, 0.0)
+        return replace(
+            hit,
+            score=min(score, hit.score) if hit.memory.trust.is_sandbox else score,
+            explanation=(*hit.explanation, leg) if explain else (),
+        )
+
+    hits = falling(read(hit) for hit in found.hits if hit.memory.id not in answers.hidden)
     miss = found.miss
     if miss is not None and miss.id in answers.hidden:
         miss = replace(miss, reasons=("reader",))

@@ -15,7 +15,7 @@ from datetime import datetime
 
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading import browse
-from memoryd.domain.reading.answers_read import NEAR, read_answers
+from memoryd.domain.reading.answers_read import near_ids, read_answers
 from memoryd.domain.reading.followed import following
 from memoryd.domain.reading.miss import why_not
 from memoryd.domain.reading.newer import newer_of
@@ -73,8 +73,7 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime) -
         found = await find(query, asked, caller, Scopes(ports), now=now)
         if ports.reads_searches and query.min_score is None and ports.policy.of(caller.agent_id).floor:
             statements = [hit.memory for hit in found.hits]
-            near = {hit.memory.id for hit in found.hits if hit.similarity >= NEAR}
-            answers = await read_answers(asked, statements, near, caller, ports, for_scores=True)
+            answers = await read_answers(asked, statements, near_ids(found.hits), caller, ports, for_scores=True)
             found = following(found, answers, explain=query.explain)
     named = await _named_by_id(query, caller, ports, now)
     if named is not None:

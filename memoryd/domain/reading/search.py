@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.conversation import shown_id
 from memoryd.model.memory import Kind, Memory
-from memoryd.model.results import Leg, LegScore
+from memoryd.model.results import Hit, Leg, LegScore
 from memoryd.model.trust import Trust
 
 __all__ = ["Asked", "Found", "falling", "hits_of", "place_of", "said_once", "search", "search_each", "with_kept"]
@@ -64,6 +65,9 @@ class Found:
     legs: tuple[LegScore, ...] = ()
 
 
+Scored = TypeVar("Scored", Found, Hit)
+
+
 def search_each(
     indexes: Sequence[ScopeIndex], asked: Sequence[Asked], *, explain: bool = False, weights: Weights = WEIGHTS
 ) -> list[Found]:
@@ -86,7 +90,7 @@ def search_each(
     return falling(with_kept(distinct[: asked[0].limit], distinct, asked[0].kept, asked[0].limit))
 
 
-def falling(hits: Iterable[Found]) -> list[Found]:
+def falling(hits: Iterable[Scored]) -> list[Scored]:
     """
     Return hits with scores that fall: none shows more than what stands above it, of statements and messages each.
 
