@@ -82,6 +82,15 @@ def test_check_names_all_faults_at_once_and_last(folder):
 CHECKED = ("returncode", "stdout", "stderr")
 
 
+def test_check_finds_readers_that_the_daemon_cannot_load(folder):
+    config, readers = folder / "c.toml", ("retrieval", "answer", "change", "people", "keeping")
+    config.write_text("[readers]\n" + "".join(f'{name} = "/nowhere"\n' for name in readers))
+    done = admin("check", "--config", config, "--data-dir", folder / "data")
+    assert 78 == done.returncode
+    for name in readers:
+        assert 1 == done.stderr.count(f"readers.{name} is '/nowhere'")
+
+
 def test_check_finds_places_that_the_daemon_cannot_use(folder):
     file, config = folder / "file", folder / "c.toml"
     file.touch()

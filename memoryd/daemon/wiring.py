@@ -156,10 +156,7 @@ def make_answer_reader(config: Config) -> AnswerReader | None:
     """Return what reads a question and a memory together, if anything does; ModelRefused if a directory is none."""
     if config.readers.answer == "none" or config.embedding.provider == "none" or not can_read():
         return None
-    directory = _directory_of(config, "answer")
-    if directory is not None:
-        values_of(ANSWER, directory)  # said at the start, not in a call
-    return answer_reader(directory)
+    return answer_reader(_directory_with_file(config, ANSWER))
 
 
 def _directory_of(config: Config, reader: str) -> Path | None:
@@ -169,6 +166,14 @@ def _directory_of(config: Config, reader: str) -> Path | None:
         return None
     if not (directory := Path(wanted)).is_dir():
         raise ModelRefused(f"readers.{reader} is {wanted!r}; it must be builtin, none, or a directory")
+    return directory
+
+
+def _directory_with_file(config: Config, reader: str) -> Path | None:
+    """Return the same; ModelRefused also if its file there is none: said at the start, not when it is first used."""
+    directory = _directory_of(config, reader)
+    if directory is not None:
+        values_of(reader, directory)
     return directory
 
 
@@ -300,10 +305,7 @@ def load_every_finder(config: Config) -> tuple[list[Finder], list[Finder]]:
             raise FinderRefused("readers.people is none, so there is no finder people")
         if not can_read():
             raise FinderRefused("the finder people needs the packaged model, and a processor that is exact with it")
-        directory = _directory_of(config, "people")
-        if directory is not None:
-            values_of(PEOPLE, directory)  # said at the start, not at night
-        return PeopleFinder(directory)
+        return PeopleFinder(_directory_with_file(config, PEOPLE))
 
     fast = load_finders(config.strategies.fast, model=model, more={PEOPLE: reader})
     rest = [name for name in config.strategies.accurate if name not in config.strategies.fast]
