@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.domain.reading.answers_read import OF_EACH
-from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.readers.answer import answer_reader
 from memoryd.embedding.readers.change import builtin_reader
 from memoryd.embedding.readers.keeping import NONE, keeping_reader
@@ -23,7 +22,7 @@ from memoryd.embedding.readers.people import PeopleFinder
 from memoryd.embedding.readers.thresholds import ANSWERING, CLEAR, CONTESTED, KEPT, LEAST_NEAR, NAMED
 from tests.eval.pictures import curves
 from tests.readers.answer_pairs import asked_of, noted_of
-from tests.readers.change.pairs import voices_apart
+from tests.readers.change.pairs import encoded, voices_apart
 from tests.readers.keeping.sentences import clearness, sentences_of
 from tests.readers.people.names import common_words, named_of
 from tests.readers.voices import Voice, voices
@@ -32,22 +31,15 @@ __all__ = ["draw"]
 
 PICTURES = Path(__file__).parents[2] / "docs"
 FROM = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-AT_ONCE = 64
 EVERY = 4  # question with an answer is read
 
 Bools = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 
 
-def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
-    encoder = builtin_encoder()
-    cut = (texts[n : n + AT_ONCE] for n in range(0, len(texts), AT_ONCE))
-    return np.concatenate([np.asarray(encoder.encode(some, query=False)) for some in cut])
-
-
 def _changes() -> tuple[Scores, Bools]:
-    pairs = voices_apart(_encode)["voices, later"]
-    near = np.einsum("nd,nd->n", _encode([pair.old for pair in pairs]), _encode([pair.new for pair in pairs]))
+    pairs = voices_apart(encoded)["voices, later"]
+    near = np.einsum("nd,nd->n", encoded([pair.old for pair in pairs]), encoded([pair.new for pair in pairs]))
     reader = builtin_reader()
     scores = np.array(asyncio.run(reader.read([(pair.old, pair.new) for pair in pairs])))
     reader.close()

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.readers.change import ChangeReader, builtin_reader, directory_reader
 from memoryd.embedding.readers.thresholds import CONTESTED, LEAST_NEAR
 from memoryd.knowledge.compare.comparison import compare
@@ -23,6 +22,7 @@ from memoryd.knowledge.compare.finding import Relation
 from memoryd.knowledge.reading import Reader
 from tests.readers.change.pairs import (
     Pair,
+    encoded,
     groups_apart,
     held_apart,
     pairs_of,
@@ -31,16 +31,13 @@ from tests.readers.change.pairs import (
     voices_apart,
 )
 
-AT_ONCE = 64
 NOTICED = {Relation.CHANGED, Relation.DOUBTFUL}
 
 
 def measured(pairs: Sequence[Pair], reader: ChangeReader) -> dict[str, np.ndarray]:
     """Return for each pair whether it is noticed: by rules, by the model, by both."""
-    encoder, knowledge = builtin_encoder(), Reader()
-    texts = [text for pair in pairs for text in (pair.old, pair.new)]
-    cut = (texts[n : n + AT_ONCE] for n in range(0, len(texts), AT_ONCE))
-    vectors = np.concatenate([np.asarray(encoder.encode(some, query=False)) for some in cut])
+    knowledge = Reader()
+    vectors = encoded([text for pair in pairs for text in (pair.old, pair.new)])
     near = np.einsum("nd,nd->n", vectors[::2], vectors[1::2])
     rules = np.zeros(len(pairs), bool)
     for n, pair in enumerate(pairs):
@@ -57,13 +54,12 @@ def main() -> int:
     parser.add_argument("--directory", type=Path, help="a model for natural language inference, instead")
     directory = parser.parse_args().directory
     reader = builtin_reader() if directory is None else directory_reader(directory)
-    encoder = builtin_encoder()
     sets = {
         "held apart": list(pairs_of(held_apart())),
         "all true together": groups_apart(),
         "unread": unread_pairs(),
         **{f"strangers, {name}": pairs for name, pairs in strangers_pairs().items()},
-        **voices_apart(lambda texts: np.asarray(encoder.encode(texts, query=False))),
+        **voices_apart(encoded),
     }
     print(f"{'set':24} {'pairs':>6}  {'':8}" + "  ".join(f"{name:>14}" for name in ("rules", "model", "both")))
     for name, pairs in sets.items():

@@ -14,18 +14,21 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.readers.thresholds import LEAST_NEAR
 from tests.readers.voices import Voice, voices
 
 __all__ = [
     "Pair",
     "Statement",
+    "encoded",
     "groups_apart",
     "held_apart",
     "near_pairs",
@@ -110,7 +113,15 @@ def stores(*, apart: bool) -> list[list[str]]:
     return [store for n, store in enumerate(_blocks("stores.txt")) if (n % GROUPS_APART == 0) is apart]
 
 
+AT_ONCE = 64
 Encode = Callable[[list[str]], NDArray[np.float32]]
+_encoder = cache(builtin_encoder)
+
+
+def encoded(texts: list[str]) -> NDArray[np.float32]:
+    """Return vectors of the packaged encoder, some texts at a time."""
+    cut = (texts[n : n + AT_ONCE] for n in range(0, len(texts), AT_ONCE))
+    return np.concatenate([np.asarray(_encoder().encode(some, query=False)) for some in cut])
 
 
 def near_pairs(known: Iterable[list[str]], encode: Encode, *, most: int) -> list[Pair]:

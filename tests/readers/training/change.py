@@ -6,7 +6,6 @@ First the pairs of change/pairs.py that were written for it, then what is near e
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,11 +13,11 @@ import jax
 import numpy as np
 import optax
 
-from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.readers.adapters import reader_tokenizer
 from memoryd.embedding.readers.texts import pair_ids
 from tests.readers.change.pairs import (
     Pair,
+    encoded,
     groups_apart,
     held_apart,
     near_pairs,
@@ -36,7 +35,6 @@ from tests.readers.training.fit import Examples, Phase, fit, logits_of
 __all__ = ["train"]
 
 WRITTEN, STORES, VOICES = Phase(2, 1e-3), Phase(1, 5e-4), Phase(2, 5e-4)
-AT_ONCE = 64
 FIRST_TOKEN = (0, 1)
 UNREAD = -99.0  # of a pair that is too long
 
@@ -51,16 +49,6 @@ def _examples(pairs: Sequence[Pair]) -> tuple[Examples, list[Pair]]:
 
 def _loss(logits: jax.Array, wanted: jax.Array) -> jax.Array:
     return optax.sigmoid_binary_cross_entropy(logits[:, 0], wanted[:, 0])
-
-
-_encoder = functools.cache(builtin_encoder)
-
-
-def _encode(texts: list[str]) -> np.ndarray:
-    encoder = _encoder()
-    return np.concatenate(
-        [np.asarray(encoder.encode(texts[n : n + AT_ONCE], query=False)) for n in range(0, len(texts), AT_ONCE)]
-    )
 
 
 def _curve(scores: np.ndarray, pairs: Sequence[Pair]) -> str:
@@ -79,9 +67,9 @@ def train(out: Path, begun: Path | None = None) -> None:
     """Train, say after each epoch how well it does on what is apart, and write the file; `begun`: on from a file."""
     sets: Mapping[str, Sequence[Pair]] = {
         "held apart": list(pairs_of(held_apart())),
-        "all true together": [*groups_apart(), *near_pairs(stores(apart=True), _encode, most=4)],
+        "all true together": [*groups_apart(), *near_pairs(stores(apart=True), encoded, most=4)],
         "unread": unread_pairs(),
-        **voices_apart(_encode),
+        **voices_apart(encoded),
     }
     tried = {name: _examples(some) for name, some in sets.items()}
 
@@ -96,8 +84,8 @@ def train(out: Path, begun: Path | None = None) -> None:
 
     phases = (
         (WRITTEN, training_pairs),
-        (STORES, lambda: refining_pairs(_encode)),
-        (VOICES, lambda: voices_pairs(_encode, score)),
+        (STORES, lambda: refining_pairs(encoded)),
+        (VOICES, lambda: voices_pairs(encoded, score)),
     )
     tuned = beginning(frozen(), 1) if begun is None else read_file(begun)
     for phase, make in phases if begun is None else phases[-1:]:
