@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from memory_client import Draft, MessageDraft, Source
 
-from memoryd.daemon.config import Config, EmbeddingConfig, ReadersConfig
-from memoryd.daemon.wiring import make_answer_reader
+from memoryd.daemon.config import Config, EmbeddingConfig, ReadersConfig, SearchConfig
+from memoryd.daemon.readers import load_every_finder, make_answer_reader, make_change_reader, make_keeping_reader
 from memoryd.domain.reading.answers_read import MOST_CHARACTERS, OF_EACH
 from memoryd.domain.reading.recall import recall
 from memoryd.domain.writing import add
 from memoryd.embedding.base import ModelRefused
+from memoryd.embedding.packaged import data_file
 from memoryd.embedding.readers.answer import answer_reader
 from memoryd.embedding.readers.reader import Reader as BackgroundReader
 from memoryd.embedding.readers.retrieval import retrieval_encoder
@@ -88,6 +89,40 @@ def test_it_is_switched_off_alone_and_with_the_vectors_and_a_directory_without_i
         make_answer_reader(Config(readers=ReadersConfig(answer="/no/such")))
     with pytest.raises(ModelRefused, match="make train-readers READER=answer"):
         asyncio.run(answer_reader(tmp_path).read([(ASKED, ANSWER)]))
+    with pytest.raises(ModelRefused, match=r"search.read_answers is true, and readers.answer is none"):
+        make_answer_reader(Config(readers=ReadersConfig(answer="none"), search=SearchConfig(read_answers=True)))
+
+
+@pytest.mark.parametrize("name", ["answer", "change", "keeping", "people"])
+def test_a_file_of_your_own_that_does_not_fit_is_refused_at_the_start(tmp_path, name):
+    make = {
+        "answer": make_answer_reader,
+        "change": make_change_reader,
+        "keeping": make_keeping_reader,
+        "people": load_every_finder,
+    }[name]
+    config, path = Config(readers=ReadersConfig(**{name: str(tmp_path)})), tmp_path / f"{name}.npz"
+    path.write_bytes(data_file(f"readers/{name}.npz"))
+    assert make(config) is not None
+    with np.load(path) as file:
+        values = dict(file)
+    other = "people" if name == "change" else "change"
+    path.write_bytes(data_file(f"readers/{other}.npz"))
+    with pytest.raises(ModelRefused, match=f"{name}.npz is of the {other} reader"):
+        make(config)
+    unfit = {
+        "its head is of shape": values | {"head.weight": values["head.weight"][:, :0]},
+        "holds other things than numbers; make it by": values | {"head.bias": np.array([{}], object)},
+        "is of another model": values | {"sha256": np.array("0")},
+        "cannot be read: 'layer2.k.a'": {part: value for part, value in values.items() if part != "layer2.k.a"},
+    }
+    for said, made in unfit.items():
+        np.savez(path, **made)
+        with pytest.raises(ModelRefused, match=said):
+            make(config)
+    path.write_bytes(b"PK\x03\x04")
+    with pytest.raises(ModelRefused, match="cannot be read: it is no .npz file; make it by"):
+        make(config)
 
 
 class Reader:

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from memoryd.daemon.config import Config, ReadersConfig
-from memoryd.daemon.wiring import make_change_reader
+from memoryd.daemon.readers import make_change_reader
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.readers.change import builtin_reader, directory_reader
 from memoryd.embedding.readers.reader import AT_ONCE, Reader

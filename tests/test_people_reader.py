@@ -6,7 +6,7 @@ import pytest
 from memory_client import Draft, EntityType
 
 from memoryd.daemon.config import Config, ReadersConfig, StrategiesConfig
-from memoryd.daemon.wiring import load_every_finder
+from memoryd.daemon.readers import load_every_finder
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.readers.people import PeopleFinder
 from memoryd.embedding.readers.thresholds import NAMED

@@ -139,9 +139,9 @@ async def test_without_its_file_the_rules_go_on_alone_and_it_is_told_once(ports,
 def test_which_reader_is_a_matter_of_the_configuration(folder):
     assert isinstance(make_extractor(Config()), PlainTalkExtractor)
     assert isinstance(make_extractor(Config(readers=ReadersConfig(keeping="none"))), RulesExtractor)
-    with pytest.raises(ModelRefused, match="builtin, none, or where"):
+    with pytest.raises(ModelRefused, match="make train-readers READER=keeping"):
         make_extractor(Config(readers=ReadersConfig(keeping=str(folder))))
-    (folder / "keeping.npz").write_bytes(b"")
+    (folder / "keeping.npz").write_bytes(data_file("readers/keeping.npz"))
     assert isinstance(make_extractor(Config(readers=ReadersConfig(keeping=str(folder)))), PlainTalkExtractor)
 
 

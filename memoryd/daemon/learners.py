@@ -9,9 +9,8 @@ from pathlib import Path
 import structlog
 
 from memoryd.daemon.config import Config
+from memoryd.daemon.readers import make_keeping_reader
 from memoryd.domain.ports import Ports
-from memoryd.embedding.base import ModelRefused
-from memoryd.embedding.readers.keeping import NAME, keeping_reader
 from memoryd.learning.budget import DailyBudget, Limits
 from memoryd.learning.contradictions import Contradictions
 from memoryd.learning.extractor import Extractor, load_extractor
@@ -34,13 +33,9 @@ def make_extractor(config: Config) -> Extractor | None:
     """Return who learns from messages first; ExtractorRefused names those there are, ModelRefused a directory."""
 
     def rules() -> Extractor:
-        alone = RulesExtractor(config.schedule.zone)
-        wanted = config.readers.keeping
-        if wanted == "none":
+        alone, reader = RulesExtractor(config.schedule.zone), make_keeping_reader(config)
+        if reader is None:
             return alone
-        if wanted != "builtin" and not Path(wanted, f"{NAME}.npz").is_file():
-            raise ModelRefused(f"readers.keeping is {wanted!r}; it must be builtin, none, or where {NAME}.npz is")
-        reader = keeping_reader(None if wanted == "builtin" else Path(wanted))
         return PlainTalkExtractor(alone, reader, lambda fault: log.warning("talk_not_read", fault=fault))
 
     return load_extractor(config.learning.extractor, {"rules": rules, OPENAI: rules})

@@ -300,7 +300,7 @@ class _Daemon:
         if ports.indexes.faults:
             warnings.append(f"{ports.indexes.faults} indexes were dropped after a fault and rebuilt; see the log")
         if ports.faults.count:
-            warnings.append(f"{ports.faults.count} faults in reading statements, which were stored; see the log")
+            warnings.append(f"{ports.faults.count} faults in reading texts, all of which went on without; see the log")
         uptime, lag = Duration(), Duration()
         uptime.FromTimedelta(timedelta(seconds=time.monotonic() - self._began))
         lag.FromTimedelta(timedelta(seconds=self._lag.largest_s()))

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from memoryd.daemon.config import Config
+from memoryd.daemon.readers import load_every_finder, make_answer_reader, make_change_reader, reader_directory
 from memoryd.domain.clock import ClockWatch
 from memoryd.domain.faults import Faults
 from memoryd.domain.policy import ContextPolicy, ConversationPolicy, Policy
@@ -24,28 +25,19 @@ from memoryd.domain.ports import GrantCheck, LastThreads, NoGrants, Ports
 from memoryd.domain.rules import Rules
 from memoryd.domain.tokens import Measure, no_tokenizer
 from memoryd.embedding.base import (
-    AnswerReader,
     Embedder,
     Encoder,
     ModelRefused,
     NoEmbedder,
-    PairReader,
     Reranker,
 )
 from memoryd.embedding.directory import directory_encoder
 from memoryd.embedding.http import HttpEncoder
 from memoryd.embedding.packaged import builtin_encoder
-from memoryd.embedding.readers.adapters import can_read, values_of
-from memoryd.embedding.readers.answer import NAME as ANSWER
-from memoryd.embedding.readers.answer import answer_reader
-from memoryd.embedding.readers.change import builtin_reader, directory_reader
-from memoryd.embedding.readers.people import NAME as PEOPLE
-from memoryd.embedding.readers.people import PeopleFinder
 from memoryd.embedding.readers.retrieval import retrieval_encoder
 from memoryd.embedding.reranker import CrossEncoder
 from memoryd.embedding.scheduler import ScheduledEmbedder
 from memoryd.embedding.token_counts import InstalledTokenizers
-from memoryd.entities.finders import Finder, FinderRefused, load_finders
 from memoryd.identity.grants import Grants
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.records import forget_unpacked
@@ -59,7 +51,6 @@ from memoryd.store.base import Store
 from memoryd.store.conversations import EpisodeCommits
 
 __all__ = [
-    "load_every_finder",
     "make_embedder",
     "make_grants",
     "make_ports",
@@ -96,7 +87,7 @@ def _encoder(config: Config) -> Encoder | None:
     if embedding.provider == "none":
         return None
     if embedding.provider == "builtin" and config.readers.retrieval != "none":
-        return retrieval_encoder(_directory_of(config, "retrieval"), dimensions=embedding.dimensions)
+        return retrieval_encoder(reader_directory(config, "retrieval"), dimensions=embedding.dimensions)
     if embedding.provider in {"builtin", "builtin-float"}:
         return builtin_encoder(dimensions=embedding.dimensions, in_float=embedding.provider == "builtin-float")
     if embedding.provider == "openai":
@@ -142,39 +133,6 @@ def make_reranker(config: Config) -> Reranker | None:
     if not config.search.rerank:
         return None
     return CrossEncoder(Path(config.search.rerank), budget_s=config.search.rerank_budget_s)
-
-
-def make_change_reader(config: Config) -> PairReader | None:
-    """Return what reads two statements together, if anything does; ModelRefused if a directory cannot be used."""
-    if config.readers.change == "none" or config.embedding.provider == "none":  # without vectors nothing is near
-        return None
-    directory = _directory_of(config, "change")
-    return builtin_reader() if directory is None else directory_reader(directory)
-
-
-def make_answer_reader(config: Config) -> AnswerReader | None:
-    """Return what reads a question and a memory together, if anything does; ModelRefused if a directory is none."""
-    if config.readers.answer == "none" or config.embedding.provider == "none" or not can_read():
-        return None
-    return answer_reader(_directory_with_file(config, ANSWER))
-
-
-def _directory_of(config: Config, reader: str) -> Path | None:
-    """Return the directory that a reader is read from, None where it is the packaged one; ModelRefused if none is."""
-    wanted: str = getattr(config.readers, reader)
-    if wanted == "builtin":
-        return None
-    if not (directory := Path(wanted)).is_dir():
-        raise ModelRefused(f"readers.{reader} is {wanted!r}; it must be builtin, none, or a directory")
-    return directory
-
-
-def _directory_with_file(config: Config, reader: str) -> Path | None:
-    """Return the same; ModelRefused also if its file there is none: said at the start, not when it is first used."""
-    directory = _directory_of(config, reader)
-    if directory is not None:
-        values_of(reader, directory)
-    return directory
 
 
 async def make_grants(store: Store) -> Grants:
@@ -294,22 +252,6 @@ async def make_ports(
 def _tokenizer_of(directory: Path) -> Callable[[str], Measure]:
     installed = InstalledTokenizers(directory)
     return lambda name: Measure(installed.counter(name))
-
-
-def load_every_finder(config: Config) -> tuple[list[Finder], list[Finder]]:
-    """Return what finds names before an answer, and what finds them in the background; see load_finders."""
-    model = config.entities.spacy_model
-
-    def reader(_model: str) -> Finder:
-        if config.readers.people == "none":
-            raise FinderRefused("readers.people is none, so there is no finder people")
-        if not can_read():
-            raise FinderRefused("the finder people needs the packaged model, and a processor that is exact with it")
-        return PeopleFinder(_directory_with_file(config, PEOPLE))
-
-    fast = load_finders(config.strategies.fast, model=model, more={PEOPLE: reader})
-    rest = [name for name in config.strategies.accurate if name not in config.strategies.fast]
-    return fast, load_finders(rest, model=model, optional=True, more={PEOPLE: reader})
 
 
 def _forget_read(embedder: Embedder) -> None:

@@ -44,6 +44,7 @@ __all__ = [
     "Adapters",
     "Tuned",
     "can_read",
+    "checked_values",
     "reader_tokenizer",
     "tuned_encoder",
     "tuned_graph",
@@ -139,13 +140,22 @@ class Tuned:
 
 def tuned_encoder(name: str, directory: Path | None, *, outputs: int) -> Tuned:
     """Return the packaged encoder as a reader's file tunes it; ModelRefused where it cannot be had, or does not fit."""
-    values, _ = values_of(name, directory)
-    with _read_as(name, directory):
-        graph = adapted_graph(packaged_model(), Adapters(values).factors())
-        weight, bias = values["head.weight"].reshape(WIDTH, outputs), values["head.bias"].reshape(outputs)
+    values = checked_values(name, directory, outputs=outputs)
+    graph = adapted_graph(packaged_model(), Adapters(values).factors())
     if graph is None:
         raise ModelRefused(f"this processor does not multiply integers exactly; set readers.{name} to none")
-    return Tuned(graph, reader_tokenizer(), weight, bias)
+    return Tuned(graph, reader_tokenizer(), values["head.weight"], values["head.bias"])
+
+
+def checked_values(name: str, directory: Path | None, *, outputs: int) -> Values:
+    """Return what the file of a reader with a head holds; ModelRefused where anything of it does not fit."""
+    values, _ = values_of(name, directory)
+    with _read_as(name, directory):
+        Adapters(values).factors()
+        weight, bias = values["head.weight"], values["head.bias"]
+        if (weight.shape, bias.shape) != ((WIDTH, outputs), (outputs,)):
+            raise ValueError(f"its head is of shape {weight.shape}, not {(WIDTH, outputs)}")
+    return values
 
 
 def tuned_graph(name: str, directory: Path | None) -> tuple[IntegerGraph | None, str]:
@@ -167,15 +177,27 @@ def values_of(name: str, directory: Path | None) -> tuple[Values, str]:
     path = _path(name, directory)
     with _read_as(name, directory):
         file = data_file(f"readers/{name}.npz") if directory is None else Path(path).read_bytes()
-        with np.load(io.BytesIO(file), allow_pickle=False) as loaded:
-            values = dict(loaded)
-        is_of_model = str(values["sha256"]) == MODEL_SHA256
-        is_finite = all(np.isfinite(values[part]).all() for part in values if part != "sha256")
+        values = _arrays_of(file)
+        reader, is_of_model = str(values.get("reader", name)), str(values["sha256"]) == MODEL_SHA256
+        is_finite = all(np.isfinite(one).all() for one in values.values() if one.dtype.kind != "U")
+    if reader != name:
+        raise ModelRefused(f"{path} is of the {reader} reader; make it anew by: make train-readers READER={name}")
     if not is_of_model:
         raise ModelRefused(f"{path} is of another model; make it anew by: make train-readers READER={name}")
     if not is_finite:
         raise ModelRefused(f"{path} holds what is no number; make it anew by: make train-readers READER={name}")
     return values, sha256_of(file)
+
+
+def _arrays_of(file: bytes) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an .npz file; ValueError where it is none, or holds other things than numbers."""
+    if not zipfile.is_zipfile(io.BytesIO(file)):
+        raise ValueError("it is no .npz file")
+    with np.load(io.BytesIO(file), allow_pickle=False) as loaded:
+        try:
+            return dict(loaded)
+        except ValueError as error:  # what numpy says of it advises to trust the file
+            raise ValueError("it holds other things than numbers") from error
 
 
 def can_read() -> bool:

@@ -107,12 +107,14 @@ def _norm(rows: jax.Array, base: Arrays, name: str) -> jax.Array:
 
 
 def write_file(path: Path, tuned: Arrays) -> None:
-    """Write a reader's file: the factors in half precision, the second one with the scale in it."""
+    """Write a reader's file: the factors in half precision, the second one with the scale in it, the head if any."""
     kept = {name: np.asarray(value, np.float16) for name, value in tuned.items() if not name.startswith("head.")}
     kept |= {name: value * np.float16(SCALE) for name, value in kept.items() if name.endswith(".b")}
     head = {name: np.asarray(value, np.float32) for name, value in tuned.items() if name.startswith("head.")}
     path.parent.mkdir(parents=True, exist_ok=True)
     made = io.BytesIO()
+    if head:  # all heads look alike, so the file says which it is
+        kept["reader"] = np.array(path.stem)
     np.savez_compressed(made, sha256=np.array(MODEL_SHA256), **kept, **head)
     path.write_bytes(made.getvalue())
 
@@ -120,7 +122,7 @@ def write_file(path: Path, tuned: Arrays) -> None:
 def read_file(path: Path) -> Arrays:
     """Return what a reader's file holds."""
     with np.load(path) as file:
-        tuned = {name: jnp.asarray(file[name], jnp.float32) for name in file if name != "sha256"}
+        tuned = {name: jnp.asarray(file[name], jnp.float32) for name in file if name not in ("reader", "sha256")}
     made = {name: value / SCALE if name.endswith(".b") else value for name, value in tuned.items()}
     if "head.bias" not in made:
         return made
