@@ -174,7 +174,7 @@ def test_garbage_is_collected_at_start_and_by_command(folder):
 def test_a_client_without_a_daemon_says_where_it_looked(folder):
     with MemoryClient(f"unix://{folder}/none", user_id="u") as memory:
         for call in (lambda: memory.search("x"), lambda: memory.add("x")):
-            with pytest.raises(Unavailable, match="none: .*; start it, or name another endpoint"):
+            with pytest.raises(Unavailable, match=r"none: .*; start it \(memoryd serve\), or name another endpoint"):
                 call()
     patient = MemoryClient(f"unix://{folder}/none", user_id="u", timeout_s=0.3, wait_for_ready=True)
     with patient as memory:

@@ -90,7 +90,7 @@ def stamped(request: Any, identity: Identity) -> Any:
     return request
 
 
-MOST_INT32 = 2**31 - 1
+LEAST_INT32, MOST_INT32 = -(2**31), 2**31 - 1
 
 
 def count(value: int, name: str) -> int:
@@ -99,7 +99,7 @@ def count(value: int, name: str) -> int:
         raise InvalidArgument(f"{name} must be a whole number, not {value!r}", field=name)
     if value > MOST_INT32:
         raise LimitExceeded(f"{name} is {value}, which is more than any limit", field=name, limit=name)
-    return max(value, -1)
+    return max(value, LEAST_INT32)
 
 
 def filter_of(wanted: Filter) -> Filter:

@@ -91,7 +91,7 @@ def _unanswered(target: str, message: str, doubt: str, *, certified: bool, is_do
         return Unavailable(f"nobody serves {target}: the sandbox was closed or has expired, or memoryd is stopped")
     if is_down and not_sent:
         why = message.rpartition("error: ")[2] or message  # gRPC tells the whole way there
-        way = "start it, or name another endpoint"
+        way = "start it (memoryd serve), or name another endpoint"
         if not certified and over_tls:
             way += "; where it asks its clients for a certificate, name yours in MEMORY_TLS_CERTIFICATE_FILE"
         return Unavailable(f"cannot reach memoryd at {target}: {why}; {way}")

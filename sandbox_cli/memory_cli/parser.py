@@ -344,7 +344,10 @@ def _add_telling(command: Command) -> None:
     context.add_argument("--recent", metavar="N", type=int, default=0, help="how many of its last messages (10)")
     context.add_argument("--recalled", metavar="N", type=int, default=0, help="how many earlier ones (5)")
     context.add_argument(
-        "--min-score", metavar="SCORE", type=float, help="leave out what scores lower; 0: nothing (unset: no answers)"
+        "--min-score",
+        metavar="SCORE",
+        type=float,
+        help="leave out what scores lower; 0 leaves out nothing (unset: what is no answer is left out)",
     )
     context.add_argument(
         "--section",

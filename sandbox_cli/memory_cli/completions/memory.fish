@@ -316,7 +316,7 @@ complete -c memory -n '_shtab_memory_using context' -l max-tokens -x -d 'how lon
 complete -c memory -n '_shtab_memory_using context' -l max-memories -x -d 'how many memories (10)'
 complete -c memory -n '_shtab_memory_using context' -l recent -x -d 'how many of its last messages (10)'
 complete -c memory -n '_shtab_memory_using context' -l recalled -x -d 'how many earlier ones (5)'
-complete -c memory -n '_shtab_memory_using context' -l min-score -x -d 'leave out what scores lower; 0: nothing (unset: no answers)'
+complete -c memory -n '_shtab_memory_using context' -l min-score -x -d 'leave out what scores lower; 0 leaves out nothing (unset: what is no answer is left out)'
 complete -c memory -n '_shtab_memory_using context' -l section -x -d 'only these, in this order; with commas between, or repeated'
 complete -c memory -n '_shtab_memory_using context' -l exclude-thread -x -d 'without its messages; may be repeated'
 complete -c memory -n '_shtab_memory_using context' -l exclude-session -x -d 'without its messages; may be repeated'

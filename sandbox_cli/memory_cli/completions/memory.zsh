@@ -109,7 +109,7 @@ _shtab_memory_context_options=(
   "--max-memories[how many memories (10)]:N:"
   "--recent[how many of its last messages (10)]:N:"
   "--recalled[how many earlier ones (5)]:N:"
-  "--min-score[leave out what scores lower\; 0\: nothing (unset\: no answers)]:SCORE:"
+  "--min-score[leave out what scores lower\; 0 leaves out nothing (unset\: what is no answer is left out)]:SCORE:"
   "*--section[only these, in this order\; with commas between, or repeated]:NAME:"
   "*--exclude-thread[without its messages\; may be repeated]:THREAD:"
   "*--exclude-session[without its messages\; may be repeated]:KEY:"
