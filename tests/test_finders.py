@@ -103,7 +103,8 @@ async def test_a_finder_that_judges_takes_back_what_looked_like_a_person(clock):
         alice = Local(ports, clock, user_id="alice")
         made = (await alice.add("Henry is our old hoover, sarah gave it to us")).memory
         assert [("Henry", EntityType.PERSON)] == [(one.text, one.type) for one in made.mentions]
-        await enrich(replace(ports, accurate_finders=[Doubter()]), now=clock())
+        done = await enrich(replace(ports, accurate_finders=[Doubter()]), now=clock())
+        assert (1, 1, 1, 0) == (*_counts(done), done.denied_count, done.remaining_count)
         seen = (await alice.get(made.id)).mentions
         assert [("Henry", EntityType.OTHER), ("Sarah", EntityType.PERSON)] == [(one.text, one.type) for one in seen]
         assert [one.entity_id for one in made.mentions] == [one.entity_id for one in seen[:1]]

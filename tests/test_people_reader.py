@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+
 import pytest
 from memory_client import Draft, EntityType
 
@@ -94,3 +97,18 @@ def test_a_night_looks_at_more_than_one_call_does(folder):
         run = host.run_job("enrichment")
         until(lambda: host.job_run(run.id).end_time is not None)
         assert 0 == host.run_enrichment().examined_count
+
+
+def test_the_command_goes_on_until_all_is_looked_at(folder):
+    with running(folder) as daemon, daemon.client() as host:
+        host.add_batch([Draft(content=f"the tea stands on shelf {n}") for n in range(60)])
+        host.add("had lunch with mai")
+        told = [
+            subprocess.run(daemon.command("enrich", *words), capture_output=True, text=True, check=True).stdout
+            for words in (("--dry-run",), ("--json",), ())
+        ]
+    assert "would look at 61 facts\n" == told[0]
+    done = json.loads(told[1])
+    assert (61, 0) == (done["examined_count"], done["remaining_count"])
+    assert 1 == done["linked_count"]
+    assert "looked at 0 facts, linked 0 entities, took back 0\n" == told[2]

@@ -77,7 +77,14 @@ def run_enrichment(*, dry_run: bool) -> Call[Enriched]:
     pb = admin_service_pb2
 
     def parse(answer: Any) -> Enriched:
-        return Enriched(answer.examined_count, answer.linked_count, answer.skipped, answer.dry_run)
+        return Enriched(
+            answer.examined_count,
+            answer.linked_count,
+            answer.skipped,
+            answer.dry_run,
+            answer.denied_count,
+            answer.remaining_count,
+        )
 
     return Call(
         "AdminService", "RunEnrichment", pb.RunEnrichmentRequest(dry_run=dry_run), pb.RunEnrichmentResponse, parse

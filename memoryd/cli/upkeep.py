@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from memory_cli.output import as_json, moment, size
@@ -44,9 +46,10 @@ def add_upkeep_commands(commands: Any, common: argparse.ArgumentParser, client: 
     )  # fmt: skip
     decay.add_argument("--dry-run", action="store_true", help="only show what would go")
     enrich = command(
-        "enrich", "look again for the people and things that facts name", "  memoryd enrich --dry-run\n", _enrich
-    )
-    enrich.add_argument("--dry-run", action="store_true", help="only count")
+        "enrich", "look again for the people and things that facts name, until all are looked at",
+        "  memoryd enrich --dry-run\n  memoryd enrich\n", _enrich,
+    )  # fmt: skip
+    enrich.add_argument("--dry-run", action="store_true", help="only tell how many wait")
     reembed = command(
         "reembed", "give every memory a vector of the model in use; it goes on if you stop watching",
         "  memoryd reembed --dry-run\n  memoryd reembed\n  memoryd reembed --no-wait\n", _reembed,
@@ -108,14 +111,29 @@ def _decay(client: Client, args: argparse.Namespace) -> int:
 
 
 def _enrich(client: Client, args: argparse.Namespace) -> int:
-    with client(args) as memory, _working("looking for entities"):
-        done = memory.run_enrichment(dry_run=args.dry_run)
+    with client(args) as memory:
+        done, before = memory.run_enrichment(dry_run=args.dry_run), math.inf
+        while not args.dry_run and not done.skipped and 0 < done.remaining_count < before:
+            before = done.remaining_count
+            _draw(done.examined_count, done.examined_count + done.remaining_count)
+            known = memory.run_enrichment()
+            done = replace(
+                known,
+                examined_count=done.examined_count + known.examined_count,
+                linked_count=done.linked_count + known.linked_count,
+                denied_count=done.denied_count + known.denied_count,
+            )
+    _end_drawing()
     if args.json:
         return _json(done)
     if done.skipped:
         print(f"skipped: {done.skipped}")
+    elif args.dry_run:
+        print(f"would look at {done.remaining_count} facts")
     else:
-        print(f"looked at {done.examined_count} facts, linked {done.linked_count} entities")
+        print(
+            f"looked at {done.examined_count} facts, linked {done.linked_count} entities, took back {done.denied_count}"
+        )
     return 0
 
 
@@ -131,8 +149,7 @@ def _reembed(client: Client, args: argparse.Namespace) -> int:
             told = known.fault
             time.sleep(TICK_S)
             known = memory.run_reembedding(dry_run=True)
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
+    _end_drawing()
     if args.json:
         _json(known)
     elif not has_model:
@@ -151,14 +168,21 @@ def _reembed(client: Client, args: argparse.Namespace) -> int:
 
 
 def _show_share(known: Reembedding) -> None:
-    """Draw a bar on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        return
-    total = known.embedded_count + known.pending_count
-    share = known.embedded_count / total if total else 1.0
-    bar = "#" * round(BAR * share)
+    """Draw how far the re-embedding is."""
     why = f"  pauses: {known.fault}" if known.fault else ""
-    print(f"\r\033[K[{bar:<{BAR}}] {known.embedded_count}/{total}{why}", end="", file=sys.stderr, flush=True)
+    _draw(known.embedded_count, known.embedded_count + known.pending_count, why)
+
+
+def _draw(done: int, total: int, why: str = "") -> None:
+    """Draw a bar on a terminal; elsewhere nothing."""
+    if sys.stderr.isatty():
+        bar = "#" * round(BAR * (done / total if total else 1.0))
+        print(f"\r\033[K[{bar:<{BAR}}] {done}/{total}{why}", end="", file=sys.stderr, flush=True)
+
+
+def _end_drawing() -> None:
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _compact(client: Client, args: argparse.Namespace) -> int:

@@ -94,15 +94,16 @@ class JobTable:
 
     async def enrichment(self, progress: Progress) -> Mapping[str, int]:
         """Look again for names in facts, RUNS_A_NIGHT times as many as one call does."""
-        linked = 0
+        linked = denied = remaining = 0
         for _ in range(1 if progress.dry_run else RUNS_A_NIGHT):
             done = await enrich(self._ports, now=progress.now, dry_run=progress.dry_run)
             progress.done_count += done.examined_count
-            linked += done.linked_count
-            if done.skipped:
+            linked, denied = linked + done.linked_count, denied + done.denied_count
+            remaining = done.remaining_count
+            if done.skipped or not remaining:
                 break
         progress.total_count = progress.done_count
-        return {"examined": progress.done_count, "linked": linked}
+        return {"examined": progress.done_count, "linked": linked, "denied": denied, "remaining": remaining}
 
     async def extraction(self, progress: Progress) -> Mapping[str, int]:
         """Learn from the threads that wait."""

@@ -192,6 +192,8 @@ class Enriched:
     linked_count: int = 0
     skipped: str = ""
     dry_run: bool = False
+    denied_count: int = 0
+    remaining_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

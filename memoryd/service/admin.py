@@ -100,6 +100,8 @@ class AdminService:
             linked_count=done.linked_count,
             skipped=done.skipped,
             dry_run=request.dry_run,
+            denied_count=done.denied_count,
+            remaining_count=done.remaining_count,
         )
 
     async def RunReembedding(self, request: pb.RunReembeddingRequest, call: Call) -> pb.RunReembeddingResponse:  # noqa: ARG002  it is asked of the host

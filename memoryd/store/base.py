@@ -283,6 +283,10 @@ class MaintenanceStore(CommitLog, Protocol):
         """Return at most limit live facts without enrich_time, of all owners, oldest first."""
         ...
 
+    async def unenriched_count(self) -> int:
+        """Return how many such facts there are."""
+        ...
+
     async def unembedded(self, fingerprint: str, *, limit: int, after: str = "") -> list[Memory]:
         """
         Return at most limit memories without a vector of that fingerprint, by id past the given one.

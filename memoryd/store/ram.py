@@ -296,7 +296,13 @@ class RamStore(RamConversations, RamWork):
         return ["memories.content"] if found else []
 
     async def unenriched(self, *, limit: int) -> list[Memory]:
-        found = [
+        return sorted(self._unenriched(), key=lambda memory: memory.create_time)[:limit]
+
+    async def unenriched_count(self) -> int:
+        return len(self._unenriched())
+
+    def _unenriched(self) -> list[Memory]:
+        return [
             entry.memory
             for entry in self._entries.values()
             if entry.memory.kind is Kind.FACT
@@ -304,7 +310,6 @@ class RamStore(RamConversations, RamWork):
             and entry.memory.delete_time is None
             and entry.memory.supersede_time is None
         ]
-        return sorted(found, key=lambda memory: memory.create_time)[:limit]
 
     async def compact(self) -> Compaction:
         return Compaction(0, 0, timedelta(0))

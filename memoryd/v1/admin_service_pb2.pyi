@@ -318,6 +318,8 @@ class RunEnrichmentResponse(google.protobuf.message.Message):
     LINKED_COUNT_FIELD_NUMBER: builtins.int
     SKIPPED_FIELD_NUMBER: builtins.int
     DRY_RUN_FIELD_NUMBER: builtins.int
+    DENIED_COUNT_FIELD_NUMBER: builtins.int
+    REMAINING_COUNT_FIELD_NUMBER: builtins.int
     examined_count: builtins.int
     """Memories that were looked at; at most 50 a run."""
     linked_count: builtins.int
@@ -326,6 +328,10 @@ class RunEnrichmentResponse(google.protobuf.message.Message):
     """Why nothing was done. Empty: it was."""
     dry_run: builtins.bool
     """Whether nothing was linked because dry_run was set."""
+    denied_count: builtins.int
+    """Names that had looked like somebody's, and are nobody's."""
+    remaining_count: builtins.int
+    """Memories that still wait to be looked at: call again."""
     def __init__(
         self,
         *,
@@ -333,8 +339,10 @@ class RunEnrichmentResponse(google.protobuf.message.Message):
         linked_count: builtins.int = ...,
         skipped: builtins.str = ...,
         dry_run: builtins.bool = ...,
+        denied_count: builtins.int = ...,
+        remaining_count: builtins.int = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["dry_run", b"dry_run", "examined_count", b"examined_count", "linked_count", b"linked_count", "skipped", b"skipped"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["denied_count", b"denied_count", "dry_run", b"dry_run", "examined_count", b"examined_count", "linked_count", b"linked_count", "remaining_count", b"remaining_count", "skipped", b"skipped"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___RunEnrichmentResponse: typing_extensions.TypeAlias = RunEnrichmentResponse

@@ -15,7 +15,7 @@ _shtab_memoryd_commands() {
     completion:'Print the completion script of a shell.'
     consolidate:'Learn from all that waits, and end the sessions that were learnt from.'
     decay:'Forget what has faded; it can be restored until it is purged.'
-    enrich:'Look again for the people and things that facts name.'
+    enrich:'Look again for the people and things that facts name, until all are looked at.'
     gc:'Erase what is past its grace.'
     grant:'look at grants, and clean up what came through one'
     jobs:'Show, start, and cancel the daemon'"'"'s own work.'
@@ -186,7 +186,7 @@ _shtab_memoryd_enrich_options=(
   "--data-dir[where the database is]:DIR:"
   "--socket[the admin socket]:PATH:"
   "--json[print JSON]"
-  "--dry-run[only count]"
+  "--dry-run[only tell how many wait]"
 )
 
 # guard to ensure default positional specs are added only once per session

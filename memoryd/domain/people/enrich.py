@@ -28,14 +28,14 @@ FEW_ENTITIES = 2
 
 async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enriched:
     """
-    Look again at facts that name at most two entities, 50 a run, oldest first, each once.
+    Look again at facts that name at most two entities, 50 a run, oldest first, each once; how many wait is told.
 
     A finder runs in a thread; the owner is locked only while what it found is written.
     """
     finders = [*ports.finders, *ports.accurate_finders]
     if not any(finder.accurate for finder in finders):
         return Enriched(skipped="no finder beside regex is loaded; see entities.strategies.accurate", dry_run=dry_run)
-    examined = linked = 0
+    examined = linked = denied = 0
     for memory in await ports.store.unenriched(limit=MOST_A_RUN):
         few = len({mention.entity_id for mention in memory.mentions}) <= FEW_ENTITIES
         examined += few
@@ -46,31 +46,45 @@ async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enric
             try:
                 finds = await asyncio.to_thread(find_entities, memory.content, finders) if few else None
             except ModelRefused as refused:  # nothing is written: it is looked at when the model is there
-                return Enriched(examined - few, linked, skipped=str(refused), dry_run=dry_run)
-        linked += await _look_again(memory, finds, ports, now)
-    return Enriched(examined, linked, dry_run=dry_run)
+                examined -= few
+                return await _told(ports, examined, linked, denied, skipped=str(refused))
+        newly, no_more = await _look_again(memory, finds, ports, now)
+        linked, denied = linked + newly, denied + no_more
+    return await _told(ports, examined, linked, denied, dry_run=dry_run)
 
 
-async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports, now: datetime) -> int:
-    """Write down what was found in a memory, as it is now; return how many entities were newly linked."""
+async def _told(
+    ports: Ports, examined: int, linked: int, denied: int, *, skipped: str = "", dry_run: bool = False
+) -> Enriched:
+    remaining = await ports.store.unenriched_count()
+    return Enriched(examined, linked, skipped, dry_run, denied, remaining)
 
-    async def decide() -> Decision[int]:
+
+async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports, now: datetime) -> tuple[int, int]:
+    """Write down what was found in a memory, as it is now; return how many were newly linked, and taken back."""
+
+    async def decide() -> Decision[tuple[int, int]]:
         found = await ports.entries_of([memory])
         if not found or found[0].memory.state_at(now) is State.DELETED:
-            return Decision(None, answering(0))
+            return Decision(None, answering((0, 0)))
         known = found[0].memory
-        mentions = known.mentions
+        mentions, denied = known.mentions, 0
         if finds is not None:
             people = (await Scopes(ports).people(known.owner)).seen_by(known.narrator)
-            seen = mentions_among(finds, known.subjects, people, ports.new_id, weight=known.trust.weight)
+            more = mentions_among(finds, known.subjects, people, ports.new_id, weight=known.trust.weight)
             texts = {fold(mention.text) for mention in mentions}
+            as_found = [_as_found(one, finds, known, people) for one in mentions]
+            denied = sum(
+                one.type is EntityType.PERSON and seen.type is EntityType.OTHER
+                for one, seen in zip(mentions, as_found, strict=True)
+            )
             mentions = (
-                *(_as_found(one, finds, known, people) for one in mentions),
-                *(mention for mention in seen if fold(mention.text) not in texts),
+                *as_found,
+                *(mention for mention in more if fold(mention.text) not in texts),
             )
         update = Entry(replace(known, mentions=mentions, enrich_time=now), found[0].terms)
         linked = {mention.entity_id for mention in mentions} - {mention.entity_id for mention in known.mentions}
-        return Decision(ChangeSet(updates=(update,)), answering(len(linked)))
+        return Decision(ChangeSet(updates=(update,)), answering((len(linked), denied)))
 
     return await decide_and_commit([memory.owner], decide, ports, now=now, grant_id="")
 

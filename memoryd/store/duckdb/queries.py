@@ -12,9 +12,12 @@ from memoryd.model.scope import Owner, Visibility
 from memoryd.store.base import Cursor
 from memoryd.store.duckdb.rows import MEMORY_COLUMNS, filter_term_pattern, naive
 
-__all__ = ["admitted", "of_owner", "paged", "past", "select_memories", "union_of_owners"]
+__all__ = ["UNENRICHED", "admitted", "of_owner", "paged", "past", "select_memories", "union_of_owners"]
 
 Clause = tuple[str, list[Any]]
+UNENRICHED = (
+    "kind = 'fact' AND delete_time IS NULL AND supersede_time IS NULL AND NOT contains(details, '\"enrich_time\"')"
+)
 
 
 def select_memories(source: str, *more: str) -> str:

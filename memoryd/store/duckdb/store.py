@@ -303,11 +303,11 @@ class DuckDBStore(ConversationReads, WorkReads):
         return await self._memories(queries.select_memories(source) + " ORDER BY m.id", [fingerprint, after])
 
     async def unenriched(self, *, limit: int) -> list[Memory]:
-        source = (
-            "(SELECT * FROM memories WHERE kind = 'fact' AND delete_time IS NULL AND supersede_time IS NULL"
-            f" AND NOT contains(details, '\"enrich_time\"') ORDER BY create_time LIMIT {int(limit)})"
-        )
+        source = f"(SELECT * FROM memories WHERE {queries.UNENRICHED} ORDER BY create_time LIMIT {int(limit)})"
         return await self._memories(queries.select_memories(source) + " ORDER BY m.create_time", [])
+
+    async def unenriched_count(self) -> int:
+        return int((await self._query(f"SELECT count(*) FROM memories WHERE {queries.UNENRICHED}"))[0][0])
 
     async def jobs(self) -> dict[str, datetime]:
         return await self._readers.read(lambda: jobs_of(self._readers.cursor()))
