@@ -12,7 +12,7 @@ from memory_client import EntityType
 
 from memoryd.domain.people.enrich import enrich
 from memoryd.embedding.base import ModelRefused
-from memoryd.entities.finders import Find, FinderRefused, RegexFinder, load_finders
+from memoryd.entities.finders import Find, FinderRefused, RegexFinder, find_entities, load_finders
 from memoryd.model.entity import Form
 from tests.builders import Local, ports_over, ram_store
 
@@ -133,3 +133,12 @@ async def test_what_no_model_could_read_is_looked_at_when_it_is_there(clock):
         done = await enrich(replace(ports, accurate_finders=[Refusing()]), now=clock())
         assert "people.npz cannot be read" in done.skipped
         assert (1, 1) == _counts(await enrich(replace(ports, accurate_finders=[Oracle()]), now=clock()))
+
+
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [("My workshop is in the old mill", []), ("My livestock needs hay", []), ("Will and I went", ["Will"])],
+)
+def test_what_somebody_does_is_a_whole_word(text, people):
+    found = find_entities(text, [RegexFinder()])
+    assert people == [one.text for one in found if one.type is EntityType.PERSON]

@@ -79,7 +79,7 @@ _DOES = re.compile(
     r"| (?!you |i |we |is |was |has |had |are )[a-z]+ (?:her|his|their|up|out|me|us|him|my|our)\b"
     r"| (?:can't|cannot|can not|won't|will not|doesn't|does not|didn't|did not|isn't|is not) \w+"
     r"| (?:likes|loves|hates|lives|works|prefers|enjoys|wants|thinks|plays|speaks|studies|eats|drinks|knows|owns|owes"
-    r"|snores|smokes|teaches|married|and I\b|and my\b))"
+    r"|snores|smokes|teaches|married|and I|and my)\b)"
 )
 _WITH = re.compile(
     r"\b(?:with|told|tell|ask|asked|owe|give|gave|met|texted|emailed|called|invited|invite|remind|thank"
