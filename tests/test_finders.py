@@ -142,3 +142,18 @@ async def test_what_no_model_could_read_is_looked_at_when_it_is_there(clock):
 def test_what_somebody_does_is_a_whole_word(text, people):
     found = find_entities(text, [RegexFinder()])
     assert people == [one.text for one in found if one.type is EntityType.PERSON]
+
+
+def test_a_word_of_every_day_at_the_beginning_names_nobody_unless_something_personal_is_said():
+    texts = (
+        "Tea with milk",
+        "One of us is ill",
+        "Day off on Friday",
+        "Said no to the job",
+        "Left the keys",
+        "Life is good",
+    )
+    for text in texts:
+        assert not [one for one in find_entities(text, [RegexFinder()]) if one.type is EntityType.PERSON], text
+    (found,) = find_entities("Said called me", [RegexFinder()])
+    assert ("Said", EntityType.PERSON) == (found.text, found.type)

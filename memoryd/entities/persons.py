@@ -76,7 +76,7 @@ _DOES = re.compile(
     rf"| (?:(?:never|always|just|finally|still|also|only|already|recently|really|kindly) )?(?:{_PAST})\b"
     r"| (?:is|was) (?:\d|from |allergic|married|single|vegan|vegetarian|born|afraid|pregnant|ill|sick|turning"
     rf"|(?:an? |the |my |our )(?:\w+ )?(?:{PROFESSION_PATTERN}|{RELATION_PATTERN})\b)"
-    r"| (?!you |i |we |is |was |has |had |are )[a-z]+ (?:her|his|their|up|out|me|us|him|my|our)\b"
+    r"| (?!(?:you|i|we|is|was|has|had|are|of|for|with|to|and|or) )[a-z]+ (?:her|his|their|up|out|me|us|him|my|our)\b"
     r"| (?:can't|cannot|can not|won't|will not|doesn't|does not|didn't|did not|isn't|is not) \w+"
     r"| (?:likes|loves|hates|lives|works|prefers|enjoys|wants|thinks|plays|speaks|studies|eats|drinks|knows|owns|owes"
     r"|snores|smokes|teaches|married|and I|and my)\b)"
