@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
+import numpy as np
 import pytest
 from memory_client import Draft, EntityType
 
@@ -14,7 +15,7 @@ from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.readers.people import PeopleFinder
 from memoryd.embedding.readers.thresholds import NAMED
 from memoryd.entities.finders import FinderRefused, RegexFinder, find_entities
-from tests.readers.people.names import common_words, named_of
+from tests.readers.people.names import common_words, hard_names, named_of
 from tests.readers.voices import voices
 from tests.support import running, until
 
@@ -68,6 +69,45 @@ def test_a_long_or_hostile_text_is_read_at_its_beginning():
     words = reader.read("Karim came. " * 2000)
     assert 0 < len(words) <= 126
     assert all(0 <= word.named <= 1 for word in reader.read("\u202e\x00Ka\u0301rim \U0001f600 \ufdfa" * 40))
+
+
+FRAMES = ("I saw {}.", "saw {} last night", "We visited {}.", "I love {}.", "{} was great.", "It rained. {} was fine.")
+PLAIN = ("Tom", "Priya", "Karim", "Agnieszka", "Tunde", "Chen", "Lucia", "Deborah", "Kenji", "Oleg", "Zainab", "Heidi")
+THINGS = (
+    "Ghent",
+    "Dune",
+    "Ikea",
+    "Netflix",
+    "Kraków",
+    "Coldplay",
+    "Oppenheimer",
+    "Uber",
+    "Leeds",
+    "Zara",
+    "Aldi",
+    "Tetris",
+)
+
+
+def test_plain_names_stand_where_films_towns_and_shops_do():
+    reader = PeopleFinder()
+
+    def share(words):
+        texts = [(frame.format(word), word) for frame in FRAMES for word in words]
+        return np.mean([word in {find.text for find in reader.find(text)} for text, word in texts])
+
+    assert share(PLAIN) >= 0.95
+    assert share(THINGS) <= 0.2
+
+
+def test_what_it_is_tuned_with_marks_each_word_of_a_name_and_nothing_else():
+    named = {
+        one.text: {one.text[slice(*place)] for place, is_named in one.words.items() if is_named} for one in hard_names()
+    }
+    assert {"Rose"} == named["Rose next door is feeding the cats while we're in Cork."]
+    assert set() == named["The climbing rose by the back door needs tying in before the winter."]
+    assert {"Basil", "Onyango"} == named["The surgeon, Dr Basil Onyango, says dad's knee can wait until spring."]
+    assert not [text for text in named if "[" in text or "]" in text]
 
 
 def test_it_is_one_of_the_finders_of_the_background_unless_it_is_switched_off(tmp_path):

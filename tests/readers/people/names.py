@@ -2,10 +2,13 @@
 Which words of the voices' texts name people: by voice, from names.tsv, written by hand from what each voice says.
 
 A line is the voice's id, the words that are a person's or a part of it, and those of which some are and some are not.
+hard.txt has sentences with names that are once a person's and once something else's, and with plain names and other
+things in the same places; in [brackets] is each word of a person's name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -14,9 +17,10 @@ from pathlib import Path
 from memoryd.embedding.readers.texts import WORD
 from tests.readers.voices import Voice
 
-__all__ = ["Named", "common_words", "named_of"]
+__all__ = ["Named", "common_words", "hard_names", "named_of"]
 
-TABLE = Path(__file__).parent / "names.tsv"
+TABLE, HARD = Path(__file__).parent / "names.tsv", Path(__file__).parent / "hard.txt"
+_MARKED = re.compile(r"\[([^\]]+)\]")
 UNSURE_VOICES = 12  # a word that so many voices write in lower case is no name where it stands so
 
 
@@ -57,6 +61,18 @@ def named_of(some: Iterable[Voice], common: frozenset[str]) -> Iterator[Named]:
                 if not is_doubtful:
                     words[match.span()] = lower in people
             yield Named(text, words)
+
+
+def hard_names() -> Iterator[Named]:
+    """Yield the sentences of hard.txt."""
+    for line in HARD.read_text(encoding="utf-8").splitlines():
+        text, marked, end = "", set[int](), 0
+        for match in _MARKED.finditer(line):
+            text += line[end : match.start()]
+            marked |= set(range(len(text), len(text) + len(match[1])))
+            text, end = text + match[1], match.end()
+        text += line[end:]
+        yield Named(text, {word.span(): word.start() in marked for word in WORD.finditer(text)})
 
 
 def common_words(some: Iterable[Voice]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Training of the people reader: of each word of the voices that are not apart, whether it names a person."""
+"""Training of the people reader: of each word of voices that are not apart and of hard sentences, if it names one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from memoryd.embedding.readers.adapters import reader_tokenizer
 from memoryd.embedding.readers.people import CASES
 from memoryd.embedding.readers.texts import word_ids
-from tests.readers.people.names import Named, common_words, named_of
+from tests.readers.people.names import Named, common_words, hard_names, named_of
 from tests.readers.training.encoder import Arrays, beginning, frozen, read_file, states, write_file
 from tests.readers.training.fit import BATCH, Phase, descend, filled, in_batches
 from tests.readers.voices import voices
@@ -25,6 +25,7 @@ __all__ = ["train"]
 PHASE = Phase(2, 1e-3)
 MOST = 64  # tokens of a text
 PLAIN = 4  # of the texts without a name every so many is read, as most words are none anyway
+TWICE = 2  # each hard sentence, an epoch: there are few of them
 LEAST = (0.5, 0.7, 0.9)
 
 Row = tuple[list[int], dict[int, tuple[bool, int]]]
@@ -90,7 +91,9 @@ def train(out: Path, begun: Path | None = None) -> None:
     common = common_words(voices())
     every = _rows(list(named_of((voice for voice in voices() if not voice.is_apart), common)))
     apart = _rows(list(named_of((voice for voice in voices() if voice.is_apart), common)))
+    hard = _rows(list(hard_names()))
     rows = [row for n, row in enumerate(every) if any(named for named, _ in row[1].values()) or n % PLAIN == 0]
+    rows += hard * TWICE
     count = sum(named for _, words in rows for named, _ in words.values())
     print(f"{len(rows)} texts, {count} words of names; apart {len(apart)}", flush=True)
 
