@@ -176,7 +176,7 @@ class ReadersConfig:
     """The small models that read plain talk: builtin, none, or a directory with one of your own."""
 
     retrieval: str = reader_key("tunes the packaged model to find answers")
-    answer: str = reader_key("tells how well a memory answers a question, for contexts")
+    answer: str = reader_key("tells how well a memory answers a question")
     change: str = reader_key("tells that a newer statement makes an older one untrue")
     people: str = reader_key("tells which words name people")
     keeping: str = reader_key("tells what is worth keeping of what people say")

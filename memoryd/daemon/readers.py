@@ -29,13 +29,19 @@ def make_answer_reader(config: Config) -> AnswerReader | None:
     """
     Return what reads a question and a memory together, if anything does.
 
-    ModelRefused if a directory is none, or searches are to be read and nothing reads them.
+    It stands beside the packaged encoder alone, with whose vectors it was tuned. ModelRefused if a directory is none,
+    or searches are to be read and nothing reads them.
     """
-    if config.readers.answer == "none" and config.search.read_answers:
-        raise ModelRefused("search.read_answers is true, and readers.answer is none: set it to builtin or a directory")
-    if config.readers.answer == "none" or config.embedding.provider == "none" or not can_read():
+    is_off = config.readers.answer == "none" or config.embedding.provider not in {"builtin", "builtin-float"}
+    if is_off and config.search.read_answers:
+        raise ModelRefused(
+            "search.read_answers is true, and nothing reads answers: that takes readers.answer, and embedding.provider"
+            " builtin or builtin-float"
+        )
+    if is_off:
         return None
-    return answer.answer_reader(_directory_with_file(config, answer.NAME, outputs=1))
+    directory = _directory_with_file(config, answer.NAME, outputs=1)
+    return answer.answer_reader(directory) if can_read() else None
 
 
 def make_keeping_reader(config: Config) -> keeping.KeepingReader | None:
@@ -56,7 +62,7 @@ def reader_directory(config: Config, reader: str) -> Path | None:
 
 
 def _directory_with_file(config: Config, reader: str, *, outputs: int) -> Path | None:
-    """Return the same; ModelRefused also if its file does not fit: said at the start, not when it is first used."""
+    """Return the directory of a reader's file, or None; ModelRefused if the file does not fit, before it is used."""
     directory = reader_directory(config, reader)
     if directory is not None:
         checked_values(reader, directory, outputs=outputs)

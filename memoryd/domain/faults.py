@@ -1,4 +1,4 @@
-"""Faults in reading or judging a statement: told and counted, and never in the way of storing it."""
+"""Faults in reading or judging a text: told and counted, and never in the way of storing it or of an answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Faults:
             yield
         except MemorydError:
             raise
-        except Exception as error:  # noqa: BLE001  a statement is stored, whatever reading it has come to
+        except Exception as error:  # noqa: BLE001  a text is stored or answered, whatever reading it has come to
             self.count += 1
             self._tell(step, type(error).__name__, _place(error))
 

@@ -130,9 +130,8 @@ class Reranker(Protocol):
 class AnswerReader(Protocol):
     """What reads a question and a memory together; see `embedding.readers.answer`."""
 
-    @property
-    def is_behind(self) -> bool:
-        """Whether so much waits to be read that what comes last may wait for long."""
+    def is_behind(self, *, urgent: bool = False) -> bool:
+        """Whether so much waits to be read before what is asked now that it may wait for long."""
         ...
 
     async def read(self, texts: Sequence[tuple[str, str]], *, urgent: bool = False) -> list[float | None]:

@@ -13,7 +13,7 @@ from memoryd.domain.context.excerpt import excerpt, words_of_prompt
 from memoryd.domain.conversation.threads import ThreadKey, working_memory_of
 from memoryd.domain.policy import Policy
 from memoryd.domain.ports import Ports
-from memoryd.domain.reading.answers_read import near_ids, read_answers
+from memoryd.domain.reading.answers_read import Answers, near_ids, read_answers
 from memoryd.domain.reading.newer import newer_of
 from memoryd.domain.reading.places import first_places, for_higher_trust
 from memoryd.domain.reading.profile import profile_of
@@ -158,12 +158,11 @@ class Gatherer:
 
     async def memories(self, more: int) -> list[Memory]:
         """Return what is relevant, best first; `more` than are wanted, where some may be left out."""
-        found = await self._relevant(more)
-        if self._embedded is None or self._request.min_score is not None or not self._policy.floor:
-            return found
-        answers = await read_answers(self._embedded, found, self._near, self._caller, self._ports)
+        found, answers = await self._relevant(more), Answers()
+        if self._embedded is not None and self._request.min_score is None and self._policy.floor:
+            answers = await read_answers(self._embedded, found, self._near, self._caller, self._ports)
         self.legs |= dict.fromkeys(() if answers.is_whole else (Leg.READER,))
-        return [memory for memory in found if memory.id not in answers.hidden]
+        return [self._excerpted(memory) for memory in found if memory.id not in answers.hidden]
 
     async def _relevant(self, more: int) -> list[Memory]:
         wanted, excluded = self.most_memories, self._request.exclude_session_ids
@@ -180,7 +179,7 @@ class Gatherer:
         hits = await self._find(STATEMENTS, most, self._scopes, kept=for_higher_trust(most))
         self._note_newer({hit.memory.id: hit.newer for hit in hits if hit.newer is not None})
         self._near |= near_ids(hits)
-        return [self._excerpted(hit.memory) for hit in hits]
+        return [hit.memory for hit in hits]
 
     def _excerpted(self, memory: Memory) -> Memory:
         """Return a memory, of a long one the passages that answer."""

@@ -1,7 +1,8 @@
 """
 What the answer reader says of the statements that a search has found, and which of them are left out for it.
 
-Nobody's statements decide over another's: those of a user, of a chat's members and of sandboxes are judged apart.
+Nobody's statements decide over another's: those of a user, of a chat's members, of imports and of each sandbox are
+judged apart.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memoryd.domain.ports import Ports
@@ -22,20 +23,20 @@ from memoryd.model.memory import NO_STATEMENTS, Memory
 from memoryd.model.results import Hit
 from memoryd.model.trust import Trust
 
-__all__ = ["Answers", "near_ids", "read_answers"]
+__all__ = ["Answers", "near_ids", "read_answers", "stated_by"]
 
 MOST_READ = 12  # statements that are read with a question
 OF_EACH = 6  # of those that are judged together: twice as many tell no more (decision 0035)
 NEAR = 0.5  # cosine from which on a statement is shown, whatever is read of it
-MOST_CHARACTERS = 240  # of a question: of a longer one the reader would read a part
+MOST_CHARACTERS = 240  # of a question: a longer one has more pieces than are read
 PATIENCE_S = 0.5  # an answer goes without it when reading takes longer
 MOST_FOREIGN = 0.5  # of statements that are judged together, that show no word of English
 _WORD = re.compile(r"[^\W\d_]+")
-_STATED = ENGLISH_WORDS | {
-    *("i", "he", "she", "we", "it", "its", "they", "you", "his", "her", "their", "is", "are", "to", "of", "at", "by"),
-    *("from", "not", "never", "out", "that", "this", "every", "can", "after", "before", "because", "cos", "im"),
+_STATED = ENGLISH_WORDS - {"for"} | {
+    *("I", "she", "it", "its", "they", "you", "his", "their", "are", "by", "from", "never", "out", "that", "this"),
+    *("every", "after", "before", "because", "cos", "us", "was", "were", "been"),
 }
-"""Words of grammar in statements, but for those that other languages have too ("in", "a", "was")."""
+"""Words of grammar in statements, but for those that languages near to it have too ("is", "we", "of", "im", "at")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +71,12 @@ async def read_answers(
     Nothing is left out that the reader cannot judge: messages, what is long or not English, and what stands beside it;
     nor what stands beside a statement whose id is in `near`: that is read `for_scores` alone.
     """
-    reader, groups = ports.answer_reader, _groups(found)
-    if not for_scores:
-        groups = [group for group in groups if not _has_near(group, near)]
+    reader, groups = ports.answer_reader, _by_whom(found)
+    groups = _as_many([group for group in groups if for_scores or not _has_near(group, near)])
     if reader is None or not groups or not await _is_judged(prompt):
         return Answers()
     is_host = caller.trust is Trust.HOST
-    if reader.is_behind and not is_host:
+    if reader.is_behind(urgent=is_host):
         return Answers(is_whole=False)
     read = [one for group in groups for one in group[:OF_EACH]]
     pairs = [(prompt.text, embedded_text(one.source.speaker, one.content)) for one in read]
@@ -102,27 +102,37 @@ async def _is_judged(prompt: Prompt) -> bool:
     )
 
 
-def _groups(found: Sequence[Memory]) -> list[list[Memory]]:
-    """Return the statements of each who states them, the host's before sandboxes', as many as are read together."""
-    by_whom: dict[object, list[Memory]] = {}
+def stated_by(memory: Memory) -> Hashable:
+    """Return who states a memory: whose statements are judged together."""
+    return memory.trust, memory.owner, memory.author, memory.grant_id if memory.trust.is_sandbox else ""
+
+
+def _by_whom(found: Sequence[Memory]) -> list[list[Memory]]:
+    """Return the statements of each who states them, those of higher trust before."""
+    by_whom: dict[Hashable, list[Memory]] = {}
     for one in found:
         if one.kind not in NO_STATEMENTS:
-            by_whom.setdefault((one.trust.is_sandbox, one.owner, one.author), []).append(one)
-    groups, count = [], 0
-    for group in sorted(by_whom.values(), key=lambda some: some[0].trust.is_sandbox):
-        count += len(group[:OF_EACH])
-        if count <= MOST_READ:
-            groups.append(group)
-    return groups
+            by_whom.setdefault(stated_by(one), []).append(one)
+    return sorted(by_whom.values(), key=lambda some: -some[0].trust.weight)
+
+
+def _as_many(groups: Sequence[list[Memory]]) -> list[list[Memory]]:
+    """Return as many of them as are read at once."""
+    left, chosen = MOST_READ, []
+    for group in groups:
+        if (count := min(len(group), OF_EACH)) <= left:
+            chosen.append(group)
+            left -= count
+    return chosen
 
 
 def _has_near(group: Sequence[Memory], near: Collection[str]) -> bool:
-    return any(one.id in near for one in group[:OF_EACH])
+    return any(one.id in near for one in group)
 
 
 def _is_hidden(group: Sequence[Memory], known: Mapping[str, float], near: Collection[str]) -> bool:
     """Whether all that is judged of some statements was read, is mostly English, and does not answer."""
     first = group[:OF_EACH]
-    words = [{word.lower() for word in _WORD.findall(one.content)} for one in first]
+    words = [{word if word == "I" else word.lower() for word in _WORD.findall(one.content)} for one in first]
     is_foreign = sum(map(_STATED.isdisjoint, words)) > MOST_FOREIGN * len(first)
     return not is_foreign and not _has_near(group, near) and all(known.get(one.id, 1.0) < ANSWERING for one in first)

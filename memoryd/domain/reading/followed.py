@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from math import exp, log
 
-from memoryd.domain.reading.answers_read import Answers
+from memoryd.domain.reading.answers_read import Answers, stated_by
 from memoryd.domain.reading.search import falling
-from memoryd.model.results import Hit, Leg, LegScore, SearchResult
+from memoryd.model.memory import Kind
+from memoryd.model.results import Hit, Leg, LegScore, Miss, SearchResult
 
-__all__ = ["following"]
+__all__ = ["following", "log_odds"]
 
 READ_ODDS = (0.58, 0.42)
-"""What the answer reader says counts, and what the score says, in log odds (logistic fit on voices apart)."""
+"""What the answer reader says counts, and what the score says, in log odds (logistic fit: make eval SETS=odds)."""
 LEAST = 1e-6  # of a chance whose odds are taken
 DIGITS = 6
 
 
-def following(found: SearchResult, answers: Answers, *, explain: bool) -> SearchResult:
+def following(found: SearchResult, answers: Answers, *, explain: bool, is_reranked: bool = False) -> SearchResult:
     """
     Return hits without those that are hidden; of those that were read the score follows what the reader says.
 
-    Their order stays, and scores still fall, of statements and messages each. A sandbox's statement gains nothing, as
-    it may repeat the question. Where reading failed the leg counts as missing.
+    Scores still fall. The order of what one author states stays; one whose best is read to be worse loses places to
+    others, but none to lower trust, and a sandbox's statement gains no score, as it may repeat the question. Where a
+    reranker has ordered the hits, their order is its own. Where reading failed the leg counts as missing.
     """
     if not answers.is_whole:
         return replace(found, unavailable_legs=(*found.unavailable_legs, Leg.READER))
+    if not answers.read:
+        return found
     ranks = {one: n for n, one in enumerate(sorted(answers.read, key=lambda one: -answers.read[one]), 1)}
 
     def read(hit: Hit) -> Hit:
@@ -40,19 +45,47 @@ def following(found: SearchResult, answers: Answers, *, explain: bool) -> Search
             explanation=(*hit.explanation, leg) if explain else (),
         )
 
-    hits = falling(read(hit) for hit in found.hits if hit.memory.id not in answers.hidden)
+    shown = [read(hit) for hit in found.hits if hit.memory.id not in answers.hidden]
+    hits = shown if is_reranked else _ordered(shown)
+    return replace(found, hits=tuple(hits), miss=_missed(found, answers, hits))
+
+
+def _missed(found: SearchResult, answers: Answers, shown: Sequence[Hit]) -> Miss | None:
+    """Return why a memory is missing: also as it, or all that stands above it, is hidden."""
     miss = found.miss
-    if miss is not None and miss.id in answers.hidden:
-        miss = replace(miss, reasons=("reader",))
-    return replace(found, hits=tuple(hits), miss=miss)
+    if miss is None:
+        return None
+    same = {one for hit in found.hits if hit.memory.id in answers.hidden for one in (hit.memory.id, *hit.same_ids)}
+    if miss.id in same or (miss.reasons == ("limit",) and not shown):
+        return replace(miss, reasons=("reader",))
+    return replace(miss, score=next((hit.score for hit in shown if hit.memory.id == miss.id), miss.score))
+
+
+def _ordered(hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits whose scores fall: within what one author states, and from higher trust to lower."""
+    least: dict[tuple[bool, Hashable], Hit] = {}
+    capped = []
+    for hit in hits:
+        is_said, trust = hit.memory.kind is Kind.EPISODE, hit.memory.trust
+        own = is_said, stated_by(hit.memory)
+        above = [
+            one.score
+            for key, one in least.items()
+            if key[0] == is_said and (key == own or one.memory.trust.outranks(trust))
+        ]
+        least[own] = replace(hit, score=min((hit.score, *above)))
+        capped.append(least[own])
+    best = iter(sorted((one for one in capped if one.memory.kind is not Kind.EPISODE), key=lambda one: -one.score))
+    return falling(one if one.memory.kind is Kind.EPISODE else next(best) for one in capped)
 
 
 def _followed(score: float, value: float) -> float:
     by_reader, by_score = READ_ODDS
-    odds = by_reader * _log_odds(value) + by_score * _log_odds(score)
+    odds = by_reader * log_odds(value) + by_score * log_odds(score)
     return round(1 / (1 + exp(-odds)), DIGITS)
 
 
-def _log_odds(chance: float) -> float:
+def log_odds(chance: float) -> float:
+    """Return the log odds of a chance, which is never quite 0 or 1."""
     kept = min(max(chance, LEAST), 1 - LEAST)
     return log(kept / (1 - kept))

@@ -74,7 +74,7 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime) -
         if ports.reads_searches and query.min_score is None and ports.policy.of(caller.agent_id).floor:
             statements = [hit.memory for hit in found.hits]
             answers = await read_answers(asked, statements, near_ids(found.hits), caller, ports, for_scores=True)
-            found = following(found, answers, explain=query.explain)
+            found = following(found, answers, explain=query.explain, is_reranked=ports.reranker is not None)
     named = await _named_by_id(query, caller, ports, now)
     if named is not None:
         others = [hit for hit in found.hits if hit.memory.id != named.id]

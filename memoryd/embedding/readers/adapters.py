@@ -137,6 +137,11 @@ class Tuned:
         """Return the same as chances of 0–1, each output by itself."""
         return np.asarray(1 / (1 + np.exp(-self.logits(states))), np.float32)
 
+    def read(self, texts: Sequence[Sequence[int] | None]) -> list[float | None]:
+        """Return the chance that the one output tells of each text, by its first token; None of None."""
+        states = iter(self.graph.states([ids for ids in texts if ids is not None]))
+        return [None if ids is None else float(self.chances(next(states)[0])[0]) for ids in texts]
+
 
 def tuned_encoder(name: str, directory: Path | None, *, outputs: int) -> Tuned:
     """Return the packaged encoder as a reader's file tunes it; ModelRefused where it cannot be had, or does not fit."""

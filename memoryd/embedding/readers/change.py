@@ -41,9 +41,7 @@ def _tuned(directory: Path | None) -> Read[Pair, float]:
     tuned = tuned_encoder(NAME, directory, outputs=1)
 
     def read(pairs: Sequence[Pair]) -> list[float]:
-        ids = pair_ids(tuned.tokenizer, pairs)
-        states = iter(tuned.graph.states([one for one in ids if one is not None]))
-        return [0.0 if one is None else float(tuned.chances(next(states)[0])[0]) for one in ids]
+        return [chance or 0.0 for chance in tuned.read(pair_ids(tuned.tokenizer, pairs))]
 
     return read
 

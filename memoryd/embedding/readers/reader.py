@@ -18,7 +18,7 @@ __all__ = ["AT_ONCE", "Read", "Reader"]
 
 AT_ONCE = 8  # texts, between two rests
 MOST_WAITING = 8  # times so many texts wait for it: then it is behind
-LAST = 2  # rank of its end, after all that is asked
+NOW = -1  # rank of its end, before all that waits
 Text = TypeVar("Text")
 Found = TypeVar("Found")
 Read = Callable[[Sequence[Text]], list[Found]]
@@ -35,12 +35,12 @@ class Reader(Generic[Text, Found]):
         self._asked: queue.PriorityQueue[_Job[Text, Found]] = queue.PriorityQueue()
         self._count = itertools.count()
         self._thread: threading.Thread | None = None
-        self._is_closed = False
+        self._is_closed, self._putting = False, threading.Lock()
 
-    @property
-    def is_behind(self) -> bool:
-        """Whether so much waits to be read that what comes last may wait for long."""
-        return self._asked.qsize() > MOST_WAITING
+    def is_behind(self, *, urgent: bool = False) -> bool:
+        """Whether so much waits to be read before what is asked now that it may wait for long."""
+        waits = list(self._asked.queue)
+        return sum(rank <= (not urgent) for rank, *_ in waits) > MOST_WAITING
 
     async def read(self, texts: Sequence[Text], *, urgent: bool = False) -> list[Found]:
         """
@@ -49,9 +49,7 @@ class Reader(Generic[Text, Found]):
         In the background it rests as long as it works, so that calls have the processor. ModelRefused if it is closed
         or cannot be had.
         """
-        if self._is_closed:
-            raise ModelRefused(f"the {self._name} reader is closed")
-        if self._thread is None:  # one that ends with the process, whatever it reads then
+        if self._thread is None and not self._is_closed:  # one that ends with the process, whatever it reads then
             self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
             self._thread.start()
         found = list[Found]()
@@ -65,14 +63,27 @@ class Reader(Generic[Text, Found]):
         return found
 
     def close(self) -> None:
-        """End the thread after what it reads now; nothing is read any more."""
-        self._is_closed = True
-        self._put(LAST, None)
+        """End the thread after what it reads now; nothing is read any more, and whoever waits is told."""
+        with self._putting:
+            self._is_closed = True
+            self._asked.put((NOW, next(self._count), None))
 
-    def _put(self, rank: int, asked: tuple[Sequence[Text], _Answer[Found]] | None) -> None:
-        self._asked.put((rank, next(self._count), asked))
+    def _put(self, rank: int, asked: tuple[Sequence[Text], _Answer[Found]]) -> None:
+        with self._putting:
+            if self._is_closed:
+                raise self._closed()
+            self._asked.put((rank, next(self._count), asked))
+
+    def _closed(self) -> ModelRefused:
+        return ModelRefused(f"the {self._name} reader is closed")
 
     def _serve(self) -> None:
+        self._read_all()
+        while not self._asked.empty():  # nothing more comes once it is closed
+            if (asked := self._asked.get()[-1]) is not None:
+                self._answer(asked[1], self._closed())
+
+    def _read_all(self) -> None:
         while (asked := self._asked.get()[-1]) is not None:
             texts, answer = asked
             if answer.done():  # whoever asked has gone
@@ -81,11 +92,14 @@ class Reader(Generic[Text, Found]):
                 if self._read is None:
                     self._read = self._load()
                 began_s = time.monotonic()
-                told = functools.partial(_tell, answer, (self._read(texts), time.monotonic() - began_s))
+                self._answer(answer, (self._read(texts), time.monotonic() - began_s))
             except Exception as error:  # noqa: BLE001  it is the caller's
-                told = functools.partial(_tell, answer, error)
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
-                answer.get_loop().call_soon_threadsafe(told)
+                self._answer(answer, error)
+
+    @staticmethod
+    def _answer(answer: _Answer[Found], found: tuple[list[Found], float] | Exception) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+            answer.get_loop().call_soon_threadsafe(functools.partial(_tell, answer, found))
 
 
 _Answer = asyncio.Future[tuple[list[Found], float]]

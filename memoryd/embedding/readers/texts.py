@@ -70,19 +70,23 @@ def pair_ids(tokenizer: tokenizers.Tokenizer, pairs: Sequence[Pair]) -> list[lis
     ]
 
 
-def asked_ids(tokenizer: tokenizers.Tokenizer, pairs: Sequence[Pair]) -> list[list[int] | None]:
+def asked_ids(tokenizer: tokenizers.Tokenizer, pairs: Sequence[Pair], *, cut: bool = False) -> list[list[int] | None]:
     """
-    Return the token ids of questions with a text each; None where the text is too long.
+    Return the token ids of questions with a text each; None where the text or the question is too long.
 
-    Of a long question the end is read: what is asked stands there.
+    `cut`: of a long question the end, where what is asked stands as a rule.
     """
     begin, end = tokenizer.encode("").ids
     asked = [question[-CHARACTERS * MOST_ASKED :] for question, _ in pairs]
-    questions = [one.ids[-MOST_ASKED:] for one in tokenizer.encode_batch(asked, add_special_tokens=False)]
+    whole = [one.ids for one in tokenizer.encode_batch(asked, add_special_tokens=False)]
+    questions = [ids[-MOST_ASKED:] for ids in whole]
+    are_long = [
+        len(ids) > MOST_ASKED or part != question for ids, part, (question, _) in zip(whole, asked, pairs, strict=True)
+    ]
     pieces = pieces_of(tokenizer, [text for _, text in pairs], most=MOST_ANSWER)
     return [
-        None if ids is None or not question else [begin, *question, end, *ids, end]
-        for question, ids in zip(questions, pieces, strict=True)
+        None if ids is None or not question or (is_long and not cut) else [begin, *question, end, *ids, end]
+        for question, ids, is_long in zip(questions, pieces, are_long, strict=True)
     ]
 
 

@@ -1,8 +1,9 @@
 """
 Training of the answer reader: of each question to a store what answers it, and what is nearest to it and does not.
 
-It begins from the adapters of the change reader, which reads pairs already. A second phase adds what people type that
-is no question to the store, with the statements that help, and a third the notes of questions without an answer.
+It begins from the adapters of the change reader (of the one in the same folder, if any), which reads pairs already. A
+second phase adds what people type that is no question to the store, with the statements that help, and a third the
+notes of questions without an answer.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.readers.voices import voices
 
 __all__ = ["train"]
 
-QUESTIONS, ALL, NOTES = Phase(2, 5e-4), Phase(1, 5e-4), Phase(2, 5e-4)
+QUESTIONS, ALL, NOTES = Phase(1, 5e-4), Phase(1, 5e-4), Phase(4, 5e-4)
 CHANGE = files("memoryd.embedding") / "data" / "readers" / "change.npz"
 READ = 12  # of the nearest that are judged with …
 EVERY = 4  # … of every so many questions; of so many pairs one is enough to begin the head with
@@ -31,7 +32,7 @@ SHARES = (0.5, 0.7, 0.9)
 
 
 def _examples(pairs: list[Asked]) -> tuple[Examples, list[Asked]]:
-    found = asked_ids(reader_tokenizer(), [(pair.question, pair.statement) for pair in pairs])
+    found = asked_ids(reader_tokenizer(), [(pair.question, pair.statement) for pair in pairs], cut=True)
     read = [(ids, pair) for ids, pair in zip(found, pairs, strict=True) if ids is not None]
     wanted = np.array([[pair.answers] for _, pair in read], np.float32)
     return Examples([ids for ids, _ in read], [(0, 1)] * len(read), wanted), [pair for _, pair in read]
@@ -85,7 +86,8 @@ def train(out: Path, begun: Path | None = None) -> None:
             print(f"  {name}: {_report(logits_of(tuned, examples)[:, 0], pairs)}", flush=True)
 
     if begun is None:
-        adapters = read_file(Path(str(CHANGE)))
+        beside = out.with_name("change.npz")
+        adapters = read_file(beside if beside.is_file() else Path(str(CHANGE)))
         new = {**adapters, "head.weight": np.zeros((WIDTH, 1), np.float32), "head.bias": np.zeros(1, np.float32)}
         tuned = with_head(new, _examples(list(asked_of(tuned_with))[::EVERY])[0], _loss)
     else:
