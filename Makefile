@@ -98,7 +98,7 @@ graph-check: $(READY)
 bench: $(READY)  ## Measure latency, throughput, memory and start-up (minutes)
 	$(BIN)/python -m tests.bench $(ARGS)
 
-eval: $(READY)  ## Score plain talk [SETS=everyday,noted,answers,prompts,changes,worth,plain,people,curves], or retrieval: DATA=folder-with-eval_retrieval.py [SETS=locomo,…|all] [THROUGH=messages]
+eval: $(READY)  ## Score plain talk [SETS=everyday,noted,answers,prompts,changes,worth,plain,people,odds,curves], or retrieval: DATA=folder-with-eval_retrieval.py [SETS=locomo,…|all] [THROUGH=messages]
 	$(BIN)/python -m $(if $(DATA),tests.eval $(DATA) --sets "$(or $(SETS),locomo)" --through "$(or $(THROUGH),memories)",tests.readers $(if $(SETS),--sets $(SETS))) $(ARGS)
 
 ablate: $(READY)  ## What each leg of the ranking is worth: make ablate DATA=folder [ARGS="--charts docs"]

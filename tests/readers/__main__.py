@@ -5,8 +5,8 @@ Judged with the voices that nothing is tuned with. `everyday`: questions to a wh
 not answer, once what answers them is stored too. `answers`: contexts for questions, also of the store of somebody else.
 `prompts`: contexts for what people type that is no question. `changes`: what becomes of an older statement when a newer
 one comes, and of those of a whole store, all of which hold. `worth`: which sentences of a conversation are learnt.
-`plain`: the same of single sentences. `people`: who is found in sentences with hard names. `curves`: no daemon; draws
-what each reader finds by threshold.
+`plain`: the same of single sentences. `people`: who is found in sentences with hard names. `odds`: fits what scores
+say that the answer reader has read. `curves`: no daemon; draws what each reader finds by threshold.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from pathlib import Path
 from memory_client import Draft, Filter, MemoryClient, MessageDraft, Role
 
 from tests.readers.curves import draw
+from tests.readers.odds import odds
+from tests.readers.people.found import people
 from tests.readers.voices import Kept, Turn, Voice, voices
 from tests.support import Daemon, running
 
@@ -316,37 +318,6 @@ def plain(daemon: Daemon, _some: Sequence[Voice], _stores: Stores) -> None:
     print(f"plain, all that is worth keeping: learnt {_share(learnt, worth_keeping.total())}")
 
 
-def people(daemon: Daemon, _some: Sequence[Voice], _stores: Stores) -> None:
-    """Print how many of the people of some sentences are found, and how many of those found are people."""
-    lines = (FOLDER / "people" / "people.tsv").read_text(encoding="utf-8").splitlines()
-    told: Counter[str] = Counter()
-    for n, line in enumerate(lines):
-        with daemon.client(f"n-{n}") as memory:
-            memory.add(line.partition("\t")[0])
-    with daemon.client() as host:
-        while host.run_enrichment().examined_count:
-            pass
-    for n, line in enumerate(lines):
-        names = line.partition("\t")[2]
-        wanted = {name.casefold() for name in names.split(",") if name}
-        with daemon.client(f"n-{n}") as memory:
-            found = {one.name.casefold() for one in memory.people(page_size=50).people if one.name not in one.relations}
-        told["wanted"] += len(wanted)
-        told["found"] += len(found)
-        told["right"] += sum(any(_is_name(name, one) for one in wanted) for name in found)
-        told["met"] += sum(any(_is_name(name, one) for name in found) for one in wanted)
-    print(
-        f"people: of those named found {_share(told['met'], told['wanted'])};"
-        f" of those found people {_share(told['right'], told['found'])}"
-    )
-
-
-def _is_name(found: str, wanted: str) -> bool:
-    """Whether one name is the other, or a part of it."""
-    one, other = set(found.split()), set(wanted.split())
-    return one <= other or other <= one
-
-
 SETS = {
     "everyday": everyday,
     "noted": noted,
@@ -356,9 +327,10 @@ SETS = {
     "worth": worth,
     "plain": plain,
     "people": people,
+    "odds": odds,
 }
 CURVES = "curves"
-STORED = frozenset({"everyday", "answers", "prompts", "changes"})
+STORED = frozenset({"everyday", "answers", "prompts", "changes", "odds"})
 """The sets that ask of the stores of the voices."""
 
 
@@ -366,7 +338,9 @@ def main() -> int:
     """Print the figures of some sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     known = ", ".join((*SETS, CURVES))
-    parser.add_argument("--sets", default=",".join(SETS), help=f"comma-separated: {known}; all but {CURVES} by default")
+    parser.add_argument(
+        "--sets", default=",".join([*SETS][:-1]), help=f"comma-separated: {known}; all but the last two by default"
+    )
     parser.add_argument("--tuned", action="store_true", help="with the voices that the readers are tuned with, instead")
     parser.add_argument("--config", default="", help="lines for the daemon: $'[readers]\\nkeeping = \"none\"'")
     args = parser.parse_args()
@@ -378,7 +352,7 @@ def main() -> int:
     print(f"{len(some)} voices")
     if CURVES in names:
         names.remove(CURVES)
-        draw(some)
+        draw(some, to_docs=not args.tuned)
     if names:
         _judge(names, some, args.config)
     return 0

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.domain.reading.answers_read import OF_EACH
+from memoryd.domain.reading.answers_read import NEAR, OF_EACH
 from memoryd.embedding.readers.answer import answer_reader
 from memoryd.embedding.readers.change import builtin_reader
 from memoryd.embedding.readers.keeping import NONE, keeping_reader
@@ -30,7 +30,8 @@ from tests.readers.voices import Voice, voices
 __all__ = ["draw"]
 
 PICTURES = Path(__file__).parents[2] / "docs"
-FROM = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+IN_USE = {ANSWERING, CLEAR, CONTESTED, KEPT, NAMED}
+FROM = tuple(sorted({0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95} | IN_USE))
 EVERY = 4  # question with an answer is read
 
 Bools = NDArray[np.bool_]
@@ -89,7 +90,8 @@ def _best_answers(apart: Sequence[Voice]) -> dict[str, Scores]:
         for one, value in zip(some, read, strict=True):
             answered[kind, one.number] = answered.get((kind, one.number), False) or one.answers
             of = best.setdefault(kind, {})
-            of[one.number] = max(of.get(one.number, 0.0), value or 0.0)
+            is_shown = one.nearness >= NEAR or value is None  # whatever is read of it
+            of[one.number] = max(of.get(one.number, 0.0), 1.0 if is_shown else value)
     reader.close()
 
     def of(kind: str, *, is_answered: bool) -> Scores:
@@ -117,13 +119,12 @@ def _printed(title: str, lines: Mapping[str, Iterable[tuple[float, float]]]) -> 
         print(f"  {name}: " + " ".join(f"{x:.2f}/{y:.2f}" for x, y in points))
 
 
-def draw(some: Sequence[Voice]) -> None:
-    """Print and draw the curves of the readers that judge."""
+def draw(some: Sequence[Voice], *, to_docs: bool = True) -> None:
+    """Print the curves of the readers that judge, and draw them."""
     lines = {f"changes ({CONTESTED})": _changes(), **_keeping(some), f"words of names ({NAMED})": _people(some)}
     drawn = {name: _points(*one) for name, one in lines.items()}
     _printed("found/right", drawn)
-    picture = curves(drawn, x="of what there is, found", y="of what is found, right")
-    (PICTURES / "readers.svg").write_text(picture, encoding="utf-8")
+    pictures = {"readers.svg": curves(drawn, x="of what there is, found", y="of what is found, right")}
     best = _best_answers(some)
 
     def gate(shown: str, hidden: str) -> list[tuple[float, float]]:
@@ -136,6 +137,7 @@ def draw(some: Sequence[Voice]) -> None:
         "prompts": gate("prompts with help", "prompts without"),
     }
     _printed("shown/left empty", doors)
-    picture = curves(doors, x="with an answer: something shown", y="without: nothing shown")
-    (PICTURES / "answers.svg").write_text(picture, encoding="utf-8")
-    print(f"drawn in {PICTURES.name}/readers.svg and answers.svg", file=sys.stderr)
+    pictures["answers.svg"] = curves(doors, x="with an answer: something shown", y="without: nothing shown")
+    for name, picture in pictures.items() if to_docs else ():
+        (PICTURES / name).write_text(picture, encoding="utf-8")
+        print(f"drawn in {PICTURES.name}/{name}", file=sys.stderr)

@@ -14,8 +14,8 @@ from tests.readers.training import answer, change, keeping, people, retrieval
 
 FILES = Path(__file__).parents[3] / "memoryd" / "embedding" / "data" / "readers"
 READERS = {
-    "answer": answer.train,
     "change": change.train,
+    "answer": answer.train,  # begins from the change reader's file
     "keeping": keeping.train,
     "people": people.train,
     "retrieval": retrieval.train,
