@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -21,7 +23,7 @@ from memoryd.model.query import Query
 from memoryd.model.results import Hit, Miss, SearchResult
 from memoryd.model.trust import Trust
 from tests.builders import Local, memory, ports_over, ram_store
-from tests.support import running, until
+from tests.support import BIN, running, until
 from tests.test_answer_reader import ANSWER, ASKED, NEAR, OTHER
 
 
@@ -113,6 +115,8 @@ async def test_where_it_says_that_nothing_answers_nothing_is_shown_and_else_all_
     alice = await stated(Reader(lambda _: value), clock, ports, CATS, NUTS)
     assert ({CATS, NUTS} if is_shown else set()) == set(await found(alice, ASKED))
     assert is_shown is (CATS in await shown(alice, ASKED))
+    left_out = (await alice.context(ASKED)).left_out_ids
+    assert (set() if is_shown else {CATS, NUTS}) == {(await alice.get(one)).content for one in left_out}
     assert {CATS, NUTS} == set(await found(alice, ASKED, min_score=0.0))
     assert CATS in await shown(alice, ASKED, min_score=0.0)
 
@@ -337,3 +341,10 @@ def test_a_context_of_a_daemon_leaves_out_what_does_not_answer(folder):
         assert "Volvo" in alice.context("Do I own a car?", sections=("relevant_memory",)).text
         assert alice.search(unanswered).hits  # the search itself leaves something
         until(lambda: "- " not in alice.context(unanswered, sections=("relevant_memory",)).text)  # a busy one shows all
+        command = [BIN / "memory", "context", "--endpoint", daemon.endpoint, unanswered]
+        env = {**os.environ, "MEMORY_USER_ID": "alice"}
+
+        def told():
+            return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stderr
+
+        until(lambda: "1 found and left out, as none answers: " in told())

@@ -143,3 +143,5 @@ class BuiltContext(ShortRepr):
     unavailable_legs: tuple[Leg, ...] = ()
     embedding_s: float = field(default=0.0, compare=False, metadata=_OWN)
     """Seconds that the prompt waited for its embedding."""
+    left_out_ids: tuple[str, ...] = ()
+    """What was found and is left out, as the answer reader finds that none of its author's answers."""

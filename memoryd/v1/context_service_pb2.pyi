@@ -205,6 +205,7 @@ class BuildContextResponse(google.protobuf.message.Message):
     TOKEN_COUNT_FIELD_NUMBER: builtins.int
     SKIPPED_COUNT_FIELD_NUMBER: builtins.int
     UNAVAILABLE_LEGS_FIELD_NUMBER: builtins.int
+    LEFT_OUT_IDS_FIELD_NUMBER: builtins.int
     text: builtins.str
     """The whole text, Markdown, between <!-- memoryd:context --> and <!-- /memoryd:context -->: it is known again by
     these where it comes back in a message. Empty: there is nothing to say.
@@ -221,6 +222,10 @@ class BuildContextResponse(google.protobuf.message.Message):
     def unavailable_legs(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[memoryd.v1.memory_pb2.SearchLeg.ValueType]:
         """The legs of the search that could not take part."""
 
+    @property
+    def left_out_ids(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The memories that were found and are left out, as the answer reader finds that none of their author's answers."""
+
     def __init__(
         self,
         *,
@@ -229,8 +234,9 @@ class BuildContextResponse(google.protobuf.message.Message):
         token_count: builtins.int = ...,
         skipped_count: builtins.int = ...,
         unavailable_legs: collections.abc.Iterable[memoryd.v1.memory_pb2.SearchLeg.ValueType] | None = ...,
+        left_out_ids: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["sections", b"sections", "skipped_count", b"skipped_count", "text", b"text", "token_count", b"token_count", "unavailable_legs", b"unavailable_legs"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["left_out_ids", b"left_out_ids", "sections", b"sections", "skipped_count", b"skipped_count", "text", b"text", "token_count", b"token_count", "unavailable_legs", b"unavailable_legs"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
 
 Global___BuildContextResponse: typing_extensions.TypeAlias = BuildContextResponse

@@ -66,6 +66,7 @@ def context_to_pb(built: BuiltContext) -> pb.BuildContextResponse:
         token_count=built.token_count,
         skipped_count=built.skipped_count,
         unavailable_legs=legs_to_pb(built.unavailable_legs),
+        left_out_ids=built.left_out_ids,
     )
 
 
@@ -80,4 +81,5 @@ def context_from_pb(message: pb.BuildContextResponse) -> BuiltContext:
         message.token_count,
         message.skipped_count,
         legs_from_pb(message.unavailable_legs),
+        left_out_ids=tuple(message.left_out_ids),
     )

@@ -381,6 +381,9 @@ def context(client: Any, args: argparse.Namespace) -> None:
         tokenizer=args.tokenizer,
     )
     _missing(built.unavailable_legs)
+    if built.left_out_ids:
+        count, ids = len(built.left_out_ids), " ".join(one[:8] for one in built.left_out_ids)
+        print(f"memory: {count} found and left out, as none answers: {ids}; --min-score 0 shows all", file=sys.stderr)
     if args.json:
         print(as_json(built))
     else:

@@ -113,7 +113,8 @@ async def build_context(
     known = {memory.id: memory for memory in gathered.memories}
     ids = [item.id for section in sections if section.name == RELEVANT_MEMORY for item in section.items]
     ports.recalls.note([known[one] for one in ids], now, trusted=caller.trust is Trust.HOST)
-    return BuiltContext(text, tuple(sections), count, skipped, tuple(gatherer.legs), gatherer.embedding_s)
+    legs, hidden_ids = tuple(gatherer.legs), gatherer.left_out_ids
+    return BuiltContext(text, tuple(sections), count, skipped, legs, gatherer.embedding_s, hidden_ids)
 
 
 def _wanted(policy: Policy) -> Sequence[str]:

@@ -113,6 +113,7 @@ class Gatherer:
         """
         self._most_characters = most_characters
         self.legs: dict[Leg, None] = {}
+        self.left_out_ids: tuple[str, ...] = ()
         self.newer: dict[str, Memory] = {}
         """By the id of a relevant memory: the newer statement that contests it."""
         self.embedding_s = 0.0
@@ -162,6 +163,7 @@ class Gatherer:
         if self._embedded is not None and self._request.min_score is None and self._policy.floor:
             answers = await read_answers(self._embedded, found, self._near, self._caller, self._ports)
         self.legs |= dict.fromkeys(() if answers.is_whole else (Leg.READER,))
+        self.left_out_ids = tuple(memory.id for memory in found if memory.id in answers.hidden)
         return [self._excerpted(memory) for memory in found if memory.id not in answers.hidden]
 
     async def _relevant(self, more: int) -> list[Memory]:
