@@ -214,6 +214,7 @@ async def test_why_a_memory_is_missing_says_that_it_was_read(ports, clock):
     memory = (await alice.add(CATS)).memory
     result = await alice.search(ASKED, why_not=memory.id)
     assert ((), ("reader",)) == (result.hits, result.miss.reasons)
+    assert [0.0] == [leg.score for leg in result.miss.explanation if leg.leg.value == "reader"]
 
 
 async def test_nothing_is_hidden_beside_what_is_too_long_or_not_english(ports, clock):

@@ -31,14 +31,14 @@ def following(found: SearchResult, answers: Answers, *, explain: bool, is_rerank
         return replace(found, unavailable_legs=(*found.unavailable_legs, Leg.READER))
     if not answers.read:
         return found
-    ranks = {one: n for n, one in enumerate(sorted(answers.read, key=lambda one: -answers.read[one]), 1)}
+    ranked = sorted(answers.read, key=lambda one: -answers.read[one])
+    legs = {one: LegScore(Leg.READER, n, answers.read[one], 0.0) for n, one in enumerate(ranked, 1)}
 
     def read(hit: Hit) -> Hit:
-        value = answers.read.get(hit.memory.id)
-        if value is None:
+        leg = legs.get(hit.memory.id)
+        if leg is None:
             return hit
-        score = _followed(hit.score, value)
-        leg = LegScore(Leg.READER, ranks[hit.memory.id], value, 0.0)
+        score = _followed(hit.score, leg.score)
         return replace(
             hit,
             score=min(score, hit.score) if hit.memory.trust.is_sandbox else score,
@@ -47,7 +47,10 @@ def following(found: SearchResult, answers: Answers, *, explain: bool, is_rerank
 
     shown = [read(hit) for hit in found.hits if hit.memory.id not in answers.hidden]
     hits = shown if is_reranked else _ordered(shown)
-    return replace(found, hits=tuple(hits), miss=_missed(found, answers, hits))
+    miss = _missed(found, answers, hits)
+    if miss is not None and miss.id in legs:
+        miss = replace(miss, explanation=(*miss.explanation, legs[miss.id]))
+    return replace(found, hits=tuple(hits), miss=miss)
 
 
 def _missed(found: SearchResult, answers: Answers, shown: Sequence[Hit]) -> Miss | None:
