@@ -6,7 +6,7 @@ PAIRS = "tests/knowledge/test_compare.py"
 PEOPLE = "tests/conformance/test_people.py tests/conformance/test_forgetting_people.py"
 DAYS = "tests/test_ranking.py"
 READER = "tests/test_answer_reader.py"
-LONG, ANSWERS = "tests/test_long_texts.py", "tests/test_answers_read.py"
+LONG, ANSWERS = "tests/test_long_texts.py", "tests/test_answers_read.py tests/test_answers_followed.py"
 NAMED = "tests/knowledge/test_persons.py tests/test_named_people.py tests/test_trust_of_newer.py tests/conformance/test_people.py"
 
 ALONE = "tests/knowledge/test_alone.py"
@@ -117,8 +117,8 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/index/windows.py", "np.argsort(-most", "np.argsort(most", LONG),
     ("memoryd/index/windows.py", '], kind="stable")', "])", LONG),
     ("memoryd/domain/reading/answers_read.py", "setdefault(stated_by(one), [])", "setdefault(0, [])", ANSWERS),
-    ("memoryd/domain/reading/answers_read.py", "memory.owner, memory.author, ", "memory.owner, ", ANSWERS),
-    ("memoryd/domain/reading/answers_read.py", "memory.grant_id if memory.trust.is_sandbox", "1 if True", ANSWERS),
+    ("memoryd/domain/reading/answers_read.py", "else memory.narrator", 'else ""', ANSWERS),
+    ("memoryd/domain/reading/answers_read.py", "(memory.author, memory.grant_id)", "memory.author", ANSWERS),
     ("memoryd/domain/reading/answers_read.py", "return memory.trust, ", "return memory.trust.is_sandbox, ", ANSWERS),
     ("memoryd/domain/reading/answers_read.py", "in near for one in group)", "in near for one in group[:OF_EACH])", ANSWERS),
     ("memoryd/domain/reading/answers_read.py", ' - {"for"}', ' | {"is", "of"}', ANSWERS),
@@ -130,11 +130,17 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/domain/reading/answers_read.py", "reader.is_behind(urgent=is_host)", "reader.is_behind()", ANSWERS),
     ("memoryd/domain/reading/followed.py", "if hit.memory.trust.is_sandbox else score", "if False else score", ANSWERS),
     ("memoryd/domain/reading/followed.py", "min((hit.score, *above))", "hit.score", ANSWERS),
-    ("memoryd/domain/reading/followed.py", "or one.memory.trust.outranks(trust)", "", ANSWERS),
-    ("memoryd/domain/reading/followed.py", "(key == own or", "(True or", ANSWERS),
+    ("memoryd/domain/reading/followed.py", "or one.memory.trust.outranks(memory.trust)", "", ANSWERS),
+    ("memoryd/domain/reading/followed.py", "and not memory.trust.outranks(one.memory.trust)", "", ANSWERS),
     ("memoryd/domain/reading/followed.py", "shown if is_reranked else", "", ANSWERS),
     ("memoryd/domain/reading/followed.py", "hit.memory.id, *hit.same_ids", "hit.memory.id,", ANSWERS),
-    ("memoryd/embedding/readers/reader.py", "self._put(not urgent,", "self._put(1,", READER),
+    ("memoryd/domain/reading/followed.py", "or (memory.id not in read and one.memory.id in read)", "", ANSWERS),
+    ("memoryd/domain/reading/answers_read.py", "len(found) >= limit", "False", ANSWERS),
+    ("memoryd/domain/reading/answers_read.py", "and length <= letters", "", ANSWERS),
+    ("memoryd/domain/context/gather.py", "return first_places(left,", "return (lambda a, b, _: a[:b])(left,", ANSWERS),
+    ("memoryd/embedding/readers/reader.py", "and not asked[1].done()", "", READER),
+    ("memoryd/embedding/readers/reader.py", "AT_ONCE if urgent else FEW", "AT_ONCE", READER),
+    ("memoryd/embedding/readers/reader.py", "self._put(not urgent, texts[n", "self._put(1, texts[n", READER),
     ("memoryd/embedding/readers/reader.py", "rank <= (not urgent)", "True", READER),
     ("memoryd/embedding/readers/reader.py", "            if self._is_closed:\n", "            if False:\n", READER),
     ("memoryd/embedding/readers/texts.py", "or (is_long and not cut)", "", READER),

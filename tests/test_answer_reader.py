@@ -14,7 +14,7 @@ from memoryd.domain.reading.answers_read import OF_EACH
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.packaged import data_file
 from memoryd.embedding.readers.answer import answer_reader
-from memoryd.embedding.readers.reader import AT_ONCE, MOST_WAITING
+from memoryd.embedding.readers.reader import AT_ONCE, FEW, MOST_WAITING
 from memoryd.embedding.readers.reader import Reader as BackgroundReader
 from memoryd.embedding.readers.retrieval import retrieval_encoder
 from memoryd.embedding.readers.texts import MOST_ANSWER, MOST_ASKED
@@ -171,7 +171,29 @@ async def test_who_waits_when_it_is_closed_is_told_and_nothing_more_is_read():
     for one in (first, second, asyncio.ensure_future(reader.read(["c"]))):
         with pytest.raises(ModelRefused, match="the test reader is closed"):
             await asyncio.wait_for(one, PATIENCE_S)
-    assert ["a"] * AT_ONCE == order
+    assert ["a"] * FEW == order
+
+
+async def test_all_of_what_is_urgent_is_read_before_the_rest_of_what_is_not():
+    order: list[str] = []
+    loop, started, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def read(texts):
+        loop.call_soon_threadsafe(started.set)
+        goes_on.wait(PATIENCE_S)
+        order.append("".join(texts))
+        return list(texts)
+
+    reader = BackgroundReader("test", lambda: read, rests=False)
+    tasks = [asyncio.ensure_future(reader.read(["a"] * 3))]
+    await started.wait()
+    tasks.append(asyncio.ensure_future(reader.read(["u"] * (AT_ONCE + 1), urgent=True)))
+    await asyncio.sleep(0)
+    goes_on.set()
+    found = await asyncio.gather(*tasks)
+    assert ["aa", "u" * AT_ONCE, "u", "a"] == order
+    assert [["a"] * 3, ["u"] * (AT_ONCE + 1)] == found
+    reader.close()
 
 
 async def test_it_is_behind_for_the_host_only_where_much_of_the_host_s_waits():
@@ -186,8 +208,14 @@ async def test_it_is_behind_for_the_host_only_where_much_of_the_host_s_waits():
     reader = BackgroundReader("test", lambda: read, rests=False)
     tasks = [asyncio.ensure_future(reader.read(["a"]))]
     await started.wait()
+    gone = asyncio.ensure_future(reader.read(["gone"] * (MOST_WAITING + 1)))
+    await asyncio.sleep(0)
+    assert reader.is_behind()
+    gone.cancel()
+    await asyncio.gather(gone, return_exceptions=True)
+    assert not reader.is_behind()
     for urgent, told in ((False, (True, False)), (True, (True, True))):
-        tasks += [asyncio.ensure_future(reader.read(["b"], urgent=urgent)) for _ in range(MOST_WAITING + 1)]
+        tasks.append(asyncio.ensure_future(reader.read(["b"] * (MOST_WAITING + 1), urgent=urgent)))
         await asyncio.sleep(0)
         assert told == (reader.is_behind(), reader.is_behind(urgent=True))
     goes_on.set()

@@ -11,16 +11,14 @@ import pytest
 from memory_client import Draft, Source
 
 from memoryd.domain.reading.answers_read import MOST_CHARACTERS, OF_EACH, Answers, read_answers
-from memoryd.domain.reading.followed import following
 from memoryd.domain.reading.prompt import Prompt
 from memoryd.domain.reading.recall import recall
 from memoryd.domain.writing import add
 from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.readers.thresholds import ANSWERING
 from memoryd.model.caller import Caller
-from memoryd.model.memory import Kind
+from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Query
-from memoryd.model.results import Hit, Miss, SearchResult
 from memoryd.model.trust import Trust
 from tests.builders import Local, memory, ports_over, ram_store
 from tests.support import BIN, running, until
@@ -66,12 +64,18 @@ async def by_sandbox(alice: Local, *texts: str, trust: Trust = Trust.SANDBOX, gr
         await add.add(Draft(content=text), sandbox, alice.ports, now=alice.clock())
 
 
-async def read_of(alice: Local, asked: str, *texts: str, near=(), kind: Kind = Kind.FACT) -> Answers:
+async def read_of(alice: Local, asked: str, *found: str | Memory, near=(), limit: int = 100) -> Answers:
     """What is read of some statements, whatever a search would find."""
     caller = Caller(user_id="alice")
-    memories = [replace(memory(text), id=text, kind=kind) for text in texts]
+    memories = [replace(memory(one), id=one) if isinstance(one, str) else one for one in found]
     with Prompt(asked, caller, alice.ports) as prompt:
-        return await read_answers(prompt, memories, near, caller, alice.ports, for_scores=True)
+        return await read_answers(prompt, memories, near, caller, alice.ports, limit=limit, for_scores=True)
+
+
+def by(trust: Trust, *texts: str, grant_id: str = "g1", speaker: str = "", **more) -> list[Memory]:
+    source = Source(speaker=speaker)
+    made = (replace(memory(one, **more), id=one, trust=trust, grant_id=grant_id, source=source) for one in texts)
+    return list(made)
 
 
 async def found(alice: Local, text: str, **asked) -> list[str]:
@@ -172,43 +176,6 @@ async def test_a_sandbox_lowers_no_score_of_the_host_s_and_loses_its_place(ports
     assert sorted((hit.score for hit in hits), reverse=True) == [hit.score for hit in hits]
 
 
-def hit_of(n: int, score: float, *, trust: Trust = Trust.HOST, author: str = "", grant_id: str = "") -> Hit:
-    made = replace(memory(f"text {n}"), id=f"m{n}", trust=trust, author=author, grant_id=grant_id)
-    return Hit(made, score)
-
-
-def test_lower_trust_is_bounded_by_what_stands_above_it_and_a_member_by_none():
-    hits = (
-        hit_of(0, 0.9, author="bob"),
-        hit_of(1, 0.8, trust=Trust.SANDBOX, grant_id="g1"),
-        hit_of(2, 0.7, author="carol"),
-        hit_of(3, 0.6, author="bob"),
-    )
-    read = Answers({"m0": 0.01, "m1": 0.99, "m2": 0.99, "m3": 0.99})
-    followed = following(SearchResult(hits), read, explain=False).hits
-    assert ["m2", "m0", "m1", "m3"] == [hit.memory.id for hit in followed]
-    assert followed[1].score == followed[2].score == followed[3].score < 0.7 < followed[0].score
-    reranked = following(SearchResult(hits), read, explain=False, is_reranked=True).hits
-    assert ["m0", "m1", "m2", "m3"] == [hit.memory.id for hit in reranked]
-    assert reranked[0].score < reranked[3].score
-    assert hits == following(SearchResult(hits), Answers(), explain=False).hits
-
-
-@pytest.mark.parametrize(
-    ("reasons", "missing", "told"),
-    [
-        (("same",), "m8", ("reader",)),
-        (("limit",), "m9", ("reader",)),
-        (("deleted",), "m9", ("deleted",)),
-    ],
-)
-def test_what_stands_behind_the_hidden_is_missing_for_the_same_reason(reasons, missing, told):
-    hit = replace(hit_of(0, 0.5), same_ids=("m8",))
-    result = SearchResult((hit,), miss=Miss(missing, 2, 0.4, reasons))
-    followed = following(result, Answers({"m0": 0.0}, frozenset({"m0"})), explain=False)
-    assert ((), told) == (followed.hits, followed.miss.reasons)
-
-
 async def test_why_a_memory_is_missing_says_that_it_was_read(ports, clock):
     alice = await stated(Reader(lambda _: 0.0), clock, ports)
     memory = (await alice.add(CATS)).memory
@@ -301,6 +268,45 @@ async def test_neither_sandboxes_nor_imports_hide_anything_of_each_other(ports, 
     assert ["I get hives, allergic to peaches"] == await found(alice, ASKED)
 
 
+NOISE = [f"I am allergic to nothing, part {n}" for n in range(OF_EACH)]
+
+
+@pytest.mark.parametrize(("limit", "hidden"), [(100, {CATS, *NOISE}), (OF_EACH + 1, {*NOISE})])
+async def test_of_whom_others_may_have_crowded_out_nothing_is_hidden(ports, clock, limit, hidden):
+    alice = await stated(Reader(lambda _: 0.0), clock, ports)
+    read = await read_of(alice, ASKED, CATS, *by(Trust.SANDBOX, *NOISE), limit=limit)
+    assert hidden == read.hidden
+
+
+async def test_speakers_of_a_chat_are_judged_apart_and_a_sandbox_is_one_whomever_it_names(ports, clock):
+    alice = await stated(Reader(lambda text: 0.9 if "hives" in text else 0.01), clock, ports)
+    answer = "I get hives, allergic to peaches"
+    for trust, hidden in ((Trust.HOST, {*NOISE}), (Trust.SANDBOX, set())):
+        said = [*by(trust, *NOISE[:5], speaker="Mallory"), *by(trust, answer, speaker="Alice")]
+        read = await read_of(alice, ASKED, *said)
+        assert hidden - set(NOISE[5:]) == read.hidden
+
+
+async def test_of_sandboxes_no_more_is_read_than_takes_a_moment(ports, clock):
+    reader = Reader(lambda _: 0.9)
+    alice = await stated(reader, clock, ports)
+    long = [f"Of nuts and cats somebody said this and much more, part {n}, " + "and so on " * 9 for n in range(5)]
+    await read_of(alice, ASKED, CATS, *by(Trust.SANDBOX, *long))
+    assert [CATS] == [text for _, text in reader.asked]
+    await read_of(alice, ASKED, *by(Trust.SANDBOX, *NOISE))
+    assert NOISE == [text for _, text in reader.asked[1:]]
+
+
+async def test_a_session_that_is_left_out_gives_a_sandbox_no_place_of_the_host_s(ports, clock):
+    alice = await stated(None, clock, ports, "I am allergic to nuts and rain")
+    await by_sandbox(alice, *(f"What am I allergic to, and {n}" for n in range(20)))
+    sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g1")
+    draft = Draft(content="What am I allergic to, and what not?", source=Source(session_id="s1"))
+    await add.add(draft, sandbox, alice.ports, now=clock())
+    for excluded in ((), ("s1",)):
+        assert "nuts and rain" in await shown(alice, "What am I allergic to, and what?", exclude_session_ids=excluded)
+
+
 async def test_members_of_a_chat_hide_nothing_of_each_other(ports, clock):
     reading = replace(ports, answer_reader=Reader(lambda text: 0.9 if "hives" in text else 0.01), reads_searches=True)
     members = {name: Local(reading, clock, user_id=name, chat_id="kitchen") for name in ("alice", "bob")}
@@ -321,7 +327,8 @@ async def test_a_session_that_is_left_out_decides_nothing(ports, clock):
 async def test_messages_are_not_read(ports, clock):
     reader = Reader(lambda _: 0.0)
     alice = await stated(reader, clock, ports)
-    assert not (await read_of(alice, ASKED, CATS, NUTS, kind=Kind.EPISODE)).hidden
+    said = (replace(memory(one), id=one, kind=Kind.EPISODE) for one in (CATS, NUTS))
+    assert not (await read_of(alice, ASKED, *said)).hidden
     assert not reader.asked
 
 

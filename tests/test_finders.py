@@ -8,13 +8,16 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 
 import pytest
-from memory_client import EntityType
+from memory_client import Draft, EntityType
 
 from memoryd.domain.people.enrich import enrich
+from memoryd.domain.writing import add
 from memoryd.embedding.base import ModelRefused
 from memoryd.entities.finders import Find, FinderRefused, RegexFinder, find_entities, load_finders
+from memoryd.model.caller import Caller
 from memoryd.model.entity import Form
-from tests.builders import Local, ports_over, ram_store
+from memoryd.model.trust import Trust
+from tests.builders import Local, open_duckdb, ports_over, ram_store
 
 
 class Oracle:
@@ -117,6 +120,23 @@ async def test_whom_a_relation_names_stays_a_person_whatever_a_finder_says(clock
         made = (await alice.add("We saw Henry and the band")).memory
         await enrich(replace(ports, accurate_finders=[Doubter()]), now=clock())
         assert EntityType.PERSON in {one.type for one in (await alice.get(made.id)).mentions if one.text == "Henry"}
+
+
+@pytest.mark.parametrize("kind", ["ram", "duckdb"])
+async def test_nobody_s_flood_keeps_the_names_of_others_waiting(clock, folder, kind):
+    made = ram_store() if kind == "ram" else open_duckdb(folder)
+    async with ports_over(made) as ports:
+        bob, alice = (Local(ports, clock, user_id=name) for name in ("bob", "alice"))
+        sandbox = Caller(user_id="carol", trust=Trust.SANDBOX, grant_id="g1")
+        await add.add(Draft(content="the sandbox was here first"), sandbox, ports, now=clock())
+        for n in range(5):
+            await bob.add(f"the tea stands on shelf {n}")
+        await alice.add("met sarah at the gym")
+        first = {memory.content for memory in await ports.store.unenriched(limit=3)}
+        assert {"the tea stands on shelf 0", "the tea stands on shelf 1", "met sarah at the gym"} == first
+        last = {memory.content for memory in await ports.store.unenriched(limit=6)}
+        assert "the sandbox was here first" not in last
+        assert 7 == await ports.store.unenriched_count()
 
 
 class Refusing(Oracle):

@@ -21,6 +21,7 @@ __all__ = ["add_upkeep_commands"]
 Client = Callable[[argparse.Namespace], Any]
 TICK_S = 0.5
 BAR = 40  # characters
+A_RUN = 50  # facts that one call of enrichment looks at
 NEVER_WAS = 3  # exit code: no memory ever had that id
 
 
@@ -112,16 +113,18 @@ def _decay(client: Client, args: argparse.Namespace) -> int:
 
 def _enrich(client: Client, args: argparse.Namespace) -> int:
     with client(args) as memory:
-        done, before = memory.run_enrichment(dry_run=args.dry_run), math.inf
-        while not args.dry_run and not done.skipped and 0 < done.remaining_count < before:
-            before = done.remaining_count
+        done = memory.run_enrichment(dry_run=args.dry_run)
+        runs = 0 if args.dry_run else math.ceil(done.remaining_count / A_RUN)
+        for _ in range(runs):  # what comes meanwhile is left to the next night
+            if done.skipped or not done.remaining_count:
+                break
             _draw(done.examined_count, done.examined_count + done.remaining_count)
-            known = memory.run_enrichment()
+            more = memory.run_enrichment()
             done = replace(
-                known,
-                examined_count=done.examined_count + known.examined_count,
-                linked_count=done.linked_count + known.linked_count,
-                denied_count=done.denied_count + known.denied_count,
+                more,
+                examined_count=done.examined_count + more.examined_count,
+                linked_count=done.linked_count + more.linked_count,
+                denied_count=done.denied_count + more.denied_count,
             )
     _end_drawing()
     if args.json:
@@ -133,6 +136,7 @@ def _enrich(client: Client, args: argparse.Namespace) -> int:
     else:
         print(
             f"looked at {done.examined_count} facts, linked {done.linked_count} entities, took back {done.denied_count}"
+            + (f"; {done.remaining_count} more came" if done.remaining_count else "")
         )
     return 0
 

@@ -43,6 +43,7 @@ __all__ = [
     "StoreInfo",
     "check_jobs",
     "check_owners",
+    "in_turns_of_owners",
 ]
 
 T = TypeVar("T")
@@ -104,6 +105,16 @@ def check_jobs(change: ChangeSet, noted: Mapping[str, datetime]) -> None:
     """Raise Contended where jobs are not noted as they were when a change was decided."""
     if any(noted.get(name) != before for name, before in change.jobs_before.items()):
         raise Contended("somebody else has run or leased the job; nothing was written")
+
+
+def in_turns_of_owners(memories: Iterable[Memory]) -> list[Memory]:
+    """Return memories in the order of `unenriched`."""
+    counts: dict[Owner, int] = {}
+    placed = []
+    for one in sorted(memories, key=lambda memory: memory.create_time):
+        counts[one.owner] = counts.get(one.owner, 0) + 1
+        placed.append((one.trust.is_sandbox, counts[one.owner], one))
+    return [one for *_, one in sorted(placed, key=lambda three: three[:2])]
 
 
 class CommitLog(Protocol):
@@ -280,7 +291,11 @@ class MaintenanceStore(CommitLog, Protocol):
         ...
 
     async def unenriched(self, *, limit: int) -> list[Memory]:
-        """Return at most limit live facts without enrich_time, of all owners, oldest first."""
+        """
+        Return at most limit live facts without enrich_time, of all owners.
+
+        Those of sandboxes come last, then each owner has a turn after the other, with the oldest first.
+        """
         ...
 
     async def unenriched_count(self) -> int:

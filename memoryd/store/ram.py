@@ -25,7 +25,7 @@ from memoryd.model.reports import Compaction, GcReport
 from memoryd.model.results import MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import text_digest
-from memoryd.store.base import Cursor, Graces, StoreInfo, check_jobs, check_owners
+from memoryd.store.base import Cursor, Graces, StoreInfo, check_jobs, check_owners, in_turns_of_owners
 from memoryd.store.ram_conversations import RamConversations, erased_messages, names_erased_thread
 from memoryd.store.ram_work import RamWork
 from memoryd.store.recent import RecentChanges
@@ -296,7 +296,7 @@ class RamStore(RamConversations, RamWork):
         return ["memories.content"] if found else []
 
     async def unenriched(self, *, limit: int) -> list[Memory]:
-        return sorted(self._unenriched(), key=lambda memory: memory.create_time)[:limit]
+        return in_turns_of_owners(self._unenriched())[:limit]
 
     async def unenriched_count(self) -> int:
         return len(self._unenriched())

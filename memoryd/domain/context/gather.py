@@ -159,9 +159,9 @@ class Gatherer:
 
     async def memories(self, more: int) -> list[Memory]:
         """Return what is relevant, best first; `more` than are wanted, where some may be left out."""
-        found, answers = await self._relevant(more), Answers()
-        if self._embedded is not None and self._request.min_score is None and self._policy.floor:
-            answers = await read_answers(self._embedded, found, self._near, self._caller, self._ports)
+        found, answers, prompt = await self._relevant(more), Answers(), self._embedded
+        if prompt is not None and self._request.min_score is None and self._policy.floor:
+            answers = await read_answers(prompt, found, self._near, self._caller, self._ports, limit=self.most_memories)
         self.legs |= dict.fromkeys(() if answers.is_whole else (Leg.READER,))
         self.left_out_ids = tuple(memory.id for memory in found if memory.id in answers.hidden)
         return [self._excerpted(memory) for memory in found if memory.id not in answers.hidden]
@@ -171,9 +171,9 @@ class Gatherer:
         found = await self._memories(wanted)
         if any(memory.source.session_id in excluded for memory in found):
             found = await self._memories(limits.MAX_SEARCH_LIMIT)
-            return [memory for memory in found if memory.source.session_id not in excluded][: wanted + more]
-        may_be_told = (memory.source for memory in found if memory.source.message_ids)
-        if more and any(source.thread_id == self._request.thread_id for source in may_be_told):
+            left = [memory for memory in found if memory.source.session_id not in excluded]
+            return first_places(left, wanted + more, lambda one: one.trust)
+        if more and any(one.source.message_ids and one.source.thread_id == self._request.thread_id for one in found):
             return await self._memories(wanted + more)
         return found
 

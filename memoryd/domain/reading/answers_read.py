@@ -27,6 +27,7 @@ __all__ = ["Answers", "near_ids", "read_answers", "stated_by"]
 
 MOST_READ = 12  # statements that are read with a question
 OF_EACH = 6  # of those that are judged together: twice as many tell no more (decision 0035)
+MOST_OF_SANDBOXES = 600  # characters of statements of sandboxes: six long ones take as long as all else
 NEAR = 0.5  # cosine from which on a statement is shown, whatever is read of it
 MOST_CHARACTERS = 240  # of a question: a longer one has more pieces than are read
 PATIENCE_S = 0.5  # an answer goes without it when reading takes longer
@@ -63,15 +64,18 @@ async def read_answers(
     caller: Caller,
     ports: Ports,
     *,
+    limit: int,
     for_scores: bool = False,
 ) -> Answers:
     """
-    Return what is read of the best of some statements, best first.
+    Return what is read of the best of some statements, best first, of which at most so many as `limit` were wanted.
 
     Nothing is left out that the reader cannot judge: messages, what is long or not English, and what stands beside it;
-    nor what stands beside a statement whose id is in `near`: that is read `for_scores` alone.
+    nor what stands beside a statement whose id is in `near`, nor the rest of what others may have crowded out: those
+    are read `for_scores` alone.
     """
     reader, groups = ports.answer_reader, _by_whom(found)
+    near = {*near, *(_crowded(groups) if len(found) >= limit else ())}
     groups = _as_many([group for group in groups if for_scores or not _has_near(group, near)])
     if reader is None or not groups or not await _is_judged(prompt):
         return Answers()
@@ -103,8 +107,9 @@ async def _is_judged(prompt: Prompt) -> bool:
 
 
 def stated_by(memory: Memory) -> Hashable:
-    """Return who states a memory: whose statements are judged together."""
-    return memory.trust, memory.owner, memory.author, memory.grant_id if memory.trust.is_sandbox else ""
+    """Return who states a memory: whose statements are judged together. A sandbox is one, whomever it says it is."""
+    whom = (memory.author, memory.grant_id) if memory.trust.is_sandbox else memory.narrator
+    return memory.trust, memory.owner, whom
 
 
 def _by_whom(found: Sequence[Memory]) -> list[list[Memory]]:
@@ -116,13 +121,20 @@ def _by_whom(found: Sequence[Memory]) -> list[list[Memory]]:
     return sorted(by_whom.values(), key=lambda some: -some[0].trust.weight)
 
 
+def _crowded(groups: Sequence[list[Memory]]) -> Iterable[str]:
+    """Yield an id of each group beside whose statements better ones may have found no place in a full list."""
+    return (group[0].id for group in groups if len(groups) > 1 and len(group) < OF_EACH)
+
+
 def _as_many(groups: Sequence[list[Memory]]) -> list[list[Memory]]:
-    """Return as many of them as are read at once."""
-    left, chosen = MOST_READ, []
+    """Return as many of them as are read at once; of sandboxes, that nobody waits long for them, but few letters."""
+    left, letters, chosen = MOST_READ, MOST_OF_SANDBOXES, []
     for group in groups:
-        if (count := min(len(group), OF_EACH)) <= left:
+        first = group[:OF_EACH]
+        length = sum(len(one.content) for one in first) if group[0].trust.is_sandbox else 0
+        if len(first) <= left and length <= letters:
             chosen.append(group)
-            left -= count
+            left, letters = left - len(first), letters - length
     return chosen
 
 

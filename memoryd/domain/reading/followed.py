@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import exp, log
 
@@ -46,7 +46,7 @@ def following(found: SearchResult, answers: Answers, *, explain: bool, is_rerank
         )
 
     shown = [read(hit) for hit in found.hits if hit.memory.id not in answers.hidden]
-    hits = shown if is_reranked else _ordered(shown)
+    hits = shown if is_reranked else _ordered(shown, answers.read)
     miss = _missed(found, answers, hits)
     if miss is not None and miss.id in legs:
         miss = replace(miss, explanation=(*miss.explanation, legs[miss.id]))
@@ -64,20 +64,27 @@ def _missed(found: SearchResult, answers: Answers, shown: Sequence[Hit]) -> Miss
     return replace(miss, score=next((hit.score for hit in shown if hit.memory.id == miss.id), miss.score))
 
 
-def _ordered(hits: Sequence[Hit]) -> list[Hit]:
-    """Return hits whose scores fall: within what one author states, and from higher trust to lower."""
-    least: dict[tuple[bool, Hashable], Hit] = {}
-    capped = []
+def _ordered(hits: Sequence[Hit], read: Collection[str]) -> list[Hit]:
+    """
+    Return hits whose scores fall: within what one author states, and from higher trust to lower.
+
+    What was not read passes nothing that was, as it only seems to be better.
+    """
+    capped: list[Hit] = []
     for hit in hits:
-        is_said, trust = hit.memory.kind is Kind.EPISODE, hit.memory.trust
-        own = is_said, stated_by(hit.memory)
+        memory = hit.memory
         above = [
             one.score
-            for key, one in least.items()
-            if key[0] == is_said and (key == own or one.memory.trust.outranks(trust))
+            for one in capped
+            if (one.memory.kind is Kind.EPISODE) == (memory.kind is Kind.EPISODE)
+            and not memory.trust.outranks(one.memory.trust)
+            and (
+                stated_by(one.memory) == stated_by(memory)
+                or one.memory.trust.outranks(memory.trust)
+                or (memory.id not in read and one.memory.id in read)
+            )
         ]
-        least[own] = replace(hit, score=min((hit.score, *above)))
-        capped.append(least[own])
+        capped.append(replace(hit, score=min((hit.score, *above))))
     best = iter(sorted((one for one in capped if one.memory.kind is not Kind.EPISODE), key=lambda one: -one.score))
     return falling(one if one.memory.kind is Kind.EPISODE else next(best) for one in capped)
 

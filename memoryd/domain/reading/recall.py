@@ -73,7 +73,8 @@ async def recall(query: Query, caller: Caller, ports: Ports, *, now: datetime) -
         found = await find(query, asked, caller, Scopes(ports), now=now)
         if ports.reads_searches and query.min_score is None and ports.policy.of(caller.agent_id).floor:
             statements = [hit.memory for hit in found.hits]
-            answers = await read_answers(asked, statements, near_ids(found.hits), caller, ports, for_scores=True)
+            near, limit = near_ids(found.hits), query.limit
+            answers = await read_answers(asked, statements, near, caller, ports, limit=limit, for_scores=True)
             found = following(found, answers, explain=query.explain, is_reranked=ports.reranker is not None)
     named = await _named_by_id(query, caller, ports, now)
     if named is not None:

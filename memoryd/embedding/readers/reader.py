@@ -17,7 +17,8 @@ from memoryd.embedding.base import ModelRefused
 __all__ = ["AT_ONCE", "Read", "Reader"]
 
 AT_ONCE = 8  # texts, between two rests
-MOST_WAITING = 8  # times so many texts wait for it: then it is behind
+FEW = 2  # texts of what is not urgent that are read before what is urgent has its turn
+MOST_WAITING = 64  # texts that wait for it: then it is behind
 NOW = -1  # rank of its end, before all that waits
 Text = TypeVar("Text")
 Found = TypeVar("Found")
@@ -39,27 +40,34 @@ class Reader(Generic[Text, Found]):
 
     def is_behind(self, *, urgent: bool = False) -> bool:
         """Whether so much waits to be read before what is asked now that it may wait for long."""
-        waits = list(self._asked.queue)
-        return sum(rank <= (not urgent) for rank, *_ in waits) > MOST_WAITING
+        return (
+            sum(
+                len(asked[0])
+                for rank, _, asked in list(self._asked.queue)
+                if asked is not None and rank <= (not urgent) and not asked[1].done()
+            )
+            > MOST_WAITING
+        )
 
     async def read(self, texts: Sequence[Text], *, urgent: bool = False) -> list[Found]:
         """
         Return what the model finds in each text; what is urgent is read before all that is not.
 
-        In the background it rests as long as it works, so that calls have the processor. ModelRefused if it is closed
-        or cannot be had.
+        In the background it rests as long as it works, so that calls have the processor. Without rests all of it waits
+        at once, so that what is not urgent is never read in between. ModelRefused if it is closed or cannot be had.
         """
         if self._thread is None and not self._is_closed:  # one that ends with the process, whatever it reads then
             self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
             self._thread.start()
+        if not self._rests:
+            size = AT_ONCE if urgent else FEW
+            answers = [self._put(not urgent, texts[n : n + size]) for n in range(0, len(texts), size)]
+            return [one for some, _ in await asyncio.gather(*answers) for one in some]
         found = list[Found]()
         for first in range(0, len(texts), AT_ONCE):
-            answer: _Answer[Found] = asyncio.get_running_loop().create_future()
-            self._put(not urgent, (texts[first : first + AT_ONCE], answer))
-            some, took_s = await answer
+            some, took_s = await self._put(not urgent, texts[first : first + AT_ONCE])
             found += some
-            if self._rests:
-                await asyncio.sleep(took_s)
+            await asyncio.sleep(took_s)
         return found
 
     def close(self) -> None:
@@ -68,11 +76,13 @@ class Reader(Generic[Text, Found]):
             self._is_closed = True
             self._asked.put((NOW, next(self._count), None))
 
-    def _put(self, rank: int, asked: tuple[Sequence[Text], _Answer[Found]]) -> None:
+    def _put(self, rank: int, texts: Sequence[Text]) -> _Answer[Found]:
+        answer: _Answer[Found] = asyncio.get_running_loop().create_future()
         with self._putting:
             if self._is_closed:
                 raise self._closed()
-            self._asked.put((rank, next(self._count), asked))
+            self._asked.put((rank, next(self._count), (texts, answer)))
+        return answer
 
     def _closed(self) -> ModelRefused:
         return ModelRefused(f"the {self._name} reader is closed")

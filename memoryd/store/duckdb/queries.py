@@ -12,12 +12,27 @@ from memoryd.model.scope import Owner, Visibility
 from memoryd.store.base import Cursor
 from memoryd.store.duckdb.rows import MEMORY_COLUMNS, filter_term_pattern, naive
 
-__all__ = ["UNENRICHED", "admitted", "of_owner", "paged", "past", "select_memories", "union_of_owners"]
+__all__ = [
+    "UNENRICHED",
+    "UNENRICHED_IN_TURNS",
+    "admitted",
+    "of_owner",
+    "paged",
+    "past",
+    "select_memories",
+    "union_of_owners",
+]
 
 Clause = tuple[str, list[Any]]
 UNENRICHED = (
     "kind = 'fact' AND delete_time IS NULL AND supersede_time IS NULL AND NOT contains(details, '\"enrich_time\"')"
 )
+
+UNENRICHED_IN_TURNS = (
+    f'(SELECT * FROM memories WHERE {UNENRICHED} ORDER BY contains(details, \'"trust": "sandbox"\'),'
+    " row_number() OVER (PARTITION BY agent_id, user_id, chat_id ORDER BY create_time), create_time LIMIT {})"
+)
+"""Those of sandboxes last, and of each owner one at a time, so that nobody's flood keeps the others waiting."""
 
 
 def select_memories(source: str, *more: str) -> str:

@@ -303,7 +303,7 @@ class DuckDBStore(ConversationReads, WorkReads):
         return await self._memories(queries.select_memories(source) + " ORDER BY m.id", [fingerprint, after])
 
     async def unenriched(self, *, limit: int) -> list[Memory]:
-        source = f"(SELECT * FROM memories WHERE {queries.UNENRICHED} ORDER BY create_time LIMIT {int(limit)})"
+        source = queries.UNENRICHED_IN_TURNS.format(int(limit))
         return await self._memories(queries.select_memories(source) + " ORDER BY m.create_time", [])
 
     async def unenriched_count(self) -> int:
