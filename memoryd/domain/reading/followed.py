@@ -13,7 +13,7 @@ from memoryd.model.results import Hit, Leg, LegScore, Miss, SearchResult
 
 __all__ = ["following", "log_odds"]
 
-READ_ODDS = (0.58, 0.42)
+READ_ODDS = (0.43, 0.45)
 """What the answer reader says counts, and what the score says, in log odds (logistic fit: make eval SETS=odds)."""
 LEAST = 1e-6  # of a chance whose odds are taken
 DIGITS = 6

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 __all__ = ["ANSWERING", "CLEAR", "CONTESTED", "KEPT", "LEAST_NEAR", "NAMED", "UNNAMED"]
 
-ANSWERING = 0.08
+ANSWERING = 0.1
 """
 Of the answer reader: where it says less of each of the best statements, none of them is shown.
 
-Contexts of which everything is left out, of questions that nothing answers / that something shown answers / that a
-note answers which was stored for them, told plainly / in passing; without what is near the question, which is shown in
-any case:
+What would be left out of the best six by their vectors, but for what is near the question: of questions that nothing
+answers / that something answers / that a note answers which was stored for them; of prompts with which nothing helps /
+something does:
 
     from on      left out
-    .03          .18 / .00 / .005 / .00
-    .05          .26 / .004 / .009 / .005
-    .08          .33 / .009 / .020 / .014
-    .12          .39 / .020 / .032 / .023
-    .20          .47 / .071 / .066 / .043
-    .30          .60 / .16 / .11 / .09
+    .03          .17 / .002 / .003; .08 / 0
+    .05          .18 / .005 / .005; .12 / 0
+    .08          .20 / .010 / .013; .12 / .002
+    .10          .21 / .011 / .014; .15 / .002
+    .15          .25 / .035 / .021; .21 / .005
+    .20          .27 / .061 / .027; .26 / .010
+    .30          .35 / .13 / .04; .39 / .025
 """
 LEAST_NEAR = 0.3
 """Cosine of two statements from which on the change reader reads them; from .2 on 3 of 100 more, of twice the pairs."""
