@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import replace
 from math import exp, log
 
@@ -70,23 +70,24 @@ def _ordered(hits: Sequence[Hit], read: Collection[str]) -> list[Hit]:
 
     What was not read passes nothing that was, as it only seems to be better.
     """
-    capped: list[Hit] = []
+    capped: list[tuple[Hit, Hashable]] = []
     for hit in hits:
-        memory = hit.memory
+        memory, whom = hit.memory, stated_by(hit.memory)
         above = [
             one.score
-            for one in capped
+            for one, by in capped
             if (one.memory.kind is Kind.EPISODE) == (memory.kind is Kind.EPISODE)
             and not memory.trust.outranks(one.memory.trust)
             and (
-                stated_by(one.memory) == stated_by(memory)
+                by == whom
                 or one.memory.trust.outranks(memory.trust)
                 or (memory.id not in read and one.memory.id in read)
             )
         ]
-        capped.append(replace(hit, score=min((hit.score, *above))))
-    best = iter(sorted((one for one in capped if one.memory.kind is not Kind.EPISODE), key=lambda one: -one.score))
-    return falling(one if one.memory.kind is Kind.EPISODE else next(best) for one in capped)
+        capped.append((replace(hit, score=min((hit.score, *above))), whom))
+    bounded = [hit for hit, _ in capped]
+    best = iter(sorted((one for one in bounded if one.memory.kind is not Kind.EPISODE), key=lambda one: -one.score))
+    return falling(one if one.memory.kind is Kind.EPISODE else next(best) for one in bounded)
 
 
 def _followed(score: float, value: float) -> float:
