@@ -136,6 +136,7 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/domain/reading/followed.py", "hit.memory.id, *hit.same_ids", "hit.memory.id,", ANSWERS),
     ("memoryd/domain/reading/followed.py", "or (memory.id not in read and one.memory.id in read)", "", ANSWERS),
     ("memoryd/domain/reading/answers_read.py", "len(found) >= limit", "False", ANSWERS),
+    ("memoryd/domain/reading/answers_read.py", "nullcontext() if is_host", "nullcontext() if True", ANSWERS),
     ("memoryd/domain/reading/answers_read.py", "and length <= letters", "", ANSWERS),
     ("memoryd/domain/context/gather.py", "return first_places(left,", "return (lambda a, b, _: a[:b])(left,", ANSWERS),
     ("memoryd/embedding/readers/reader.py", "and not asked[1].done()", "", READER),

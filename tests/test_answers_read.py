@@ -297,6 +297,29 @@ async def test_of_sandboxes_no_more_is_read_than_takes_a_moment(ports, clock):
     assert NOISE == [text for _, text in reader.asked[1:]]
 
 
+class Counting(Reader):
+    """One that counts how many calls are read at once."""
+
+    most = now = 0
+
+    async def read(self, texts, *, urgent: bool = False):
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.02)
+        self.now -= 1
+        return [0.9 for _ in texts]
+
+
+@pytest.mark.parametrize(("trust", "most"), [(Trust.SANDBOX, 1), (Trust.HOST, 3)])
+async def test_of_one_sandbox_one_call_is_read_at_a_time(ports, clock, trust, most):
+    reader = Counting()
+    alice = await stated(reader, clock, ports, CATS)
+    caller = Caller(user_id="alice", trust=trust, grant_id="g1" if trust is Trust.SANDBOX else "")
+    queries = [Query(text=f"{ASKED} Or {n}?", limit=5) for n in range(3)]
+    await asyncio.gather(*(recall(query, caller, alice.ports, now=clock()) for query in queries))
+    assert most == reader.most
+
+
 async def test_a_session_that_is_left_out_gives_a_sandbox_no_place_of_the_host_s(ports, clock):
     alice = await stated(None, clock, ports, "I am allergic to nuts and rain")
     await by_sandbox(alice, *(f"What am I allergic to, and {n}" for n in range(20)))
