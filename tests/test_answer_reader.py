@@ -80,9 +80,12 @@ def test_it_is_switched_off_alone_and_with_the_vectors_and_a_directory_without_i
     assert make_answer_reader(Config()) is not None
     assert make_answer_reader(Config(readers=ReadersConfig(answer="none"))) is None
     assert make_answer_reader(Config(embedding=EmbeddingConfig(provider="none"))) is None
-    with pytest.raises(ModelRefused, match=r"readers.answer is '/no/such'"):
-        make_answer_reader(Config(readers=ReadersConfig(answer="/no/such")))
-    with pytest.raises(ModelRefused, match="make train-readers READER=answer"):
+    for wrong in ("/no/such", ""):
+        with pytest.raises(
+            ModelRefused, match=rf"readers.answer is '{wrong}'; it must be builtin, none, or a directory"
+        ):
+            make_answer_reader(Config(readers=ReadersConfig(answer=wrong)))
+    with pytest.raises(ModelRefused, match="answer.npz is not there; make it by: make train-readers READER=answer"):
         asyncio.run(answer_reader(tmp_path).read([(ASKED, ANSWER)]))
     with pytest.raises(ModelRefused, match=r"search.read_answers is true, and nothing reads answers"):
         make_answer_reader(Config(readers=ReadersConfig(answer="none"), search=SearchConfig(read_answers=True)))
@@ -116,7 +119,7 @@ def test_a_file_of_your_own_that_does_not_fit_is_refused_at_the_start(tmp_path, 
         with pytest.raises(ModelRefused, match=said):
             make(config)
     path.write_bytes(b"PK\x03\x04")
-    with pytest.raises(ModelRefused, match="cannot be read: it is no .npz file; make it by"):
+    with pytest.raises(ModelRefused, match="cannot be read: it is no whole .npz file; make it by"):
         make(config)
 
 

@@ -115,7 +115,9 @@ class SearchConfig:
         meaning="leave out what is no answer, of searches and contexts that name no min_score; measured in English",
         per_agent=True,
     )
-    read_answers: bool = key_of(default=False, unit="", meaning="read answers in searches too, not in contexts alone")
+    read_answers: bool = key_of(
+        default=False, unit="", meaning="read answers in searches too, not in contexts alone; takes search.floor"
+    )
     rerank: str = key_of("", "path", "a cross-encoder that orders the best hits: a directory with ONNX; empty: none")
     rerank_budget_s: float = key_of(0.2, "seconds", "that it may take for a search", least=0.01, most=60)
 

@@ -56,7 +56,7 @@ def reader_directory(config: Config, reader: str) -> Path | None:
     wanted: str = getattr(config.readers, reader)
     if wanted == "builtin":
         return None
-    if not (directory := Path(wanted)).is_dir():
+    if not wanted or not (directory := Path(wanted)).is_dir():
         raise ModelRefused(f"readers.{reader} is {wanted!r}; it must be builtin, none, or a directory")
     return directory
 

@@ -130,3 +130,22 @@ def test_a_category_is_known_in_any_spelling():
 def test_what_is_no_statement_is_in_no_profile(text):
     assert standing_of(text) is None
     assert standing_of("I am allergic to bees") is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "is_of_user"),
+    [
+        ("had lunch with aoife and she told me she's pregnant", False),
+        ("my mate says he's coeliac", False),
+        ("I learnt that he has type 1 diabetes", False),
+        ("I told you they're both vegetarian", False),
+        ("talked to Ruth and she thinks I'm vegan", False),
+        ("I dreamt that I'm blind", False),
+        ("I told her that I'm pregnant", True),
+        ("she knows I'm vegetarian", True),
+        ("He drives, as I'm blind", True),
+        ("they diagnosed me with epilepsy", True),
+    ],
+)
+def test_of_whom_something_is_told_decides_whoever_else_is_there(text, is_of_user):
+    assert is_of_user is standing_of(text).of_user

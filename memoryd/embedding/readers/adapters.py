@@ -197,7 +197,7 @@ def values_of(name: str, directory: Path | None) -> tuple[Values, str]:
 def _arrays_of(file: bytes) -> dict[str, NDArray[Any]]:
     """Return the arrays of an .npz file; ValueError where it is none, or holds other things than numbers."""
     if not zipfile.is_zipfile(io.BytesIO(file)):
-        raise ValueError("it is no .npz file")
+        raise ValueError("it is no whole .npz file")
     with np.load(io.BytesIO(file), allow_pickle=False) as loaded:
         try:
             return dict(loaded)
@@ -214,14 +214,19 @@ def _path(name: str, directory: Path | None) -> str:
     return f"data/readers/{name}.npz" if directory is None else str(directory / f"{name}.npz")
 
 
+def _way(name: str, directory: Path | None) -> str:
+    return "install memoryd again" if directory is None else f"make it by: make train-readers READER={name}"
+
+
 @contextlib.contextmanager
 def _read_as(name: str, directory: Path | None) -> Iterator[None]:
     """Say of a file that does not fit how to get one that does."""
     try:
         yield
+    except FileNotFoundError:
+        raise ModelRefused(f"{_path(name, directory)} is not there; {_way(name, directory)}") from None
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        way = "install memoryd again" if directory is None else f"make it by: make train-readers READER={name}"
-        raise ModelRefused(f"{_path(name, directory)} cannot be read: {error}; {way}") from None
+        raise ModelRefused(f"{_path(name, directory)} cannot be read: {error}; {_way(name, directory)}") from None
 
 
 @functools.cache

@@ -115,6 +115,15 @@ _REPORTED_AFTER = re.compile(
     r"|^[^.!?]*\bis (?:the title|the name|the motto|the slogan|a quote|what \w+ (?:says|said))\b",
     re.IGNORECASE,
 )
+# who is told of stands right before: "… told me she's", "… and he is severely"; or it is not so: "she thinks I'm"
+_OF_ANOTHER = re.compile(
+    r"\b(?:s?he|they)(?:['’](?:s|re|ve|d)|(?: (?:might|may|could))? (?:is|are|was|were|be|has|have|had|got))?"
+    r"(?: (?:also|now|been|both|just|an?|diagnosed|with|(?:type|stage) \d|\w+ly))*\s*$"
+    r"|\b(?:i (?:dream(?:t|ed)|imagined?|pretend(?:ed)?|joked?)|(?:s?he|they|everyone|everybody|people)"
+    r" (?:thinks?|thought|believes?|assumes?|claims?))(?: that)? i(?:['’]m| am| was| have|['’]ve)"
+    r"(?: (?:also|now|an?|\w+ly))*\s*$",
+    re.IGNORECASE,
+)
 _OPENING = "\"'\N{LEFT SINGLE QUOTATION MARK}\N{LEFT DOUBLE QUOTATION MARK}„«»\u2039\u203a「『〈《([{`*\uff02|>"
 _SENTENCE = re.compile(r"(?<=[.!;。！])\s+|\n+|(?<=[。！])")
 _ASKED_FOR = re.compile(
@@ -214,6 +223,8 @@ def _is_of_user(sentence: str, match: re.Match[str]) -> bool:
         return PATTERNS[name].search(text) is not None
 
     before = sentence[: match.start()]
+    if _OF_ANOTHER.search(before):
+        return False
     if stands("USER", match.group()[:LEAD]):
         return not stands("RELATIVE", before)
     if stands("USER", before):
