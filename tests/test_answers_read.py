@@ -287,6 +287,11 @@ async def test_speakers_of_a_chat_are_judged_apart_and_a_sandbox_is_one_whomever
         assert hidden - set(NOISE[5:]) == read.hidden
 
 
+async def test_an_answer_of_the_host_s_opens_no_door_for_what_was_imported(ports, clock):
+    alice = await stated(Reader(lambda text: 0.9 if text == CATS else 0.01), clock, ports)
+    assert {*NOISE} == (await read_of(alice, ASKED, CATS, *by(Trust.IMPORTED, *NOISE, grant_id=""))).hidden
+
+
 async def test_of_sandboxes_no_more_is_read_than_takes_a_moment(ports, clock):
     reader = Reader(lambda _: 0.9)
     alice = await stated(reader, clock, ports)
