@@ -134,83 +134,70 @@ async def test_a_question_with_more_pieces_than_are_read_is_not_judged():
     reader.close()
 
 
-async def test_what_is_urgent_is_read_first():
-    order: list[str] = []
-    loop, started, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+class Held:
+    """A reader in the background that reads nothing until it is let go, and keeps what it has read."""
 
-    def read(texts):
-        loop.call_soon_threadsafe(started.set)
-        goes_on.wait(PATIENCE_S)
-        order.extend(texts)
+    def __init__(self) -> None:
+        self.order: list[list[str]] = []
+        self.started = asyncio.Event()
+        self._loop, self._goes_on = asyncio.get_running_loop(), threading.Event()
+        self.let_go = self._goes_on.set
+        self.reader = BackgroundReader("test", lambda: self._read, rests=False)
+
+    def _read(self, texts):
+        self._loop.call_soon_threadsafe(self.started.set)
+        self._goes_on.wait(PATIENCE_S)
+        self.order.append(list(texts))
         return list(texts)
 
-    reader = BackgroundReader("test", lambda: read, rests=False)
+
+async def test_what_is_urgent_is_read_first():
+    held = Held()
+    reader = held.reader
     tasks = [asyncio.ensure_future(reader.read(["a"]))]
-    await started.wait()
+    await held.started.wait()
     tasks += [asyncio.ensure_future(reader.read([one], urgent=one == "urgent")) for one in ("b", "c", "urgent")]
     await asyncio.sleep(0)
-    goes_on.set()
+    held.let_go()
     await asyncio.gather(*tasks)
-    assert ["a", "urgent", "b", "c"] == order
+    assert ["a", "urgent", "b", "c"] == [one for some in held.order for one in some]
     reader.close()
 
 
 async def test_who_waits_when_it_is_closed_is_told_and_nothing_more_is_read():
-    loop, started, goes_on, order = asyncio.get_running_loop(), asyncio.Event(), threading.Event(), list[str]()
-
-    def read(texts):
-        loop.call_soon_threadsafe(started.set)
-        goes_on.wait(PATIENCE_S)
-        order.extend(texts)
-        return list(texts)
-
-    reader = BackgroundReader("test", lambda: read, rests=False)
+    held = Held()
+    reader = held.reader
     first = asyncio.ensure_future(reader.read(["a"] * (AT_ONCE + 1)))
-    await started.wait()
+    await held.started.wait()
     second = asyncio.ensure_future(reader.read(["b"]))
     await asyncio.sleep(0)
     reader.close()
-    goes_on.set()
+    held.let_go()
     for one in (first, second, asyncio.ensure_future(reader.read(["c"]))):
         with pytest.raises(ModelRefused, match="the test reader is closed"):
             await asyncio.wait_for(one, PATIENCE_S)
-    assert ["a"] * FEW == order
+    assert [["a"] * FEW] == held.order
 
 
 async def test_all_of_what_is_urgent_is_read_before_the_rest_of_what_is_not():
-    order: list[str] = []
-    loop, started, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
-
-    def read(texts):
-        loop.call_soon_threadsafe(started.set)
-        goes_on.wait(PATIENCE_S)
-        order.append("".join(texts))
-        return list(texts)
-
-    reader = BackgroundReader("test", lambda: read, rests=False)
+    held = Held()
+    reader = held.reader
     tasks = [asyncio.ensure_future(reader.read(["a"] * 3))]
-    await started.wait()
+    await held.started.wait()
     tasks.append(asyncio.ensure_future(reader.read(["u"] * (AT_ONCE + 1), urgent=True)))
     await asyncio.sleep(0)
-    goes_on.set()
+    held.let_go()
     found = await asyncio.gather(*tasks)
-    assert ["aa", "u" * AT_ONCE, "u", "a"] == order
+    assert ["aa", "u" * AT_ONCE, "u", "a"] == ["".join(some) for some in held.order]
     assert [["a"] * 3, ["u"] * (AT_ONCE + 1)] == found
     reader.close()
 
 
 async def test_it_is_behind_for_the_host_only_where_much_of_the_host_s_waits():
-    started, goes_on = asyncio.Event(), threading.Event()
-    loop = asyncio.get_running_loop()
-
-    def read(texts):
-        loop.call_soon_threadsafe(started.set)
-        goes_on.wait(PATIENCE_S)
-        return list(texts)
-
-    reader = BackgroundReader("test", lambda: read, rests=False)
+    held = Held()
+    reader = held.reader
     tasks = [asyncio.ensure_future(reader.read(["a"]))]
-    await started.wait()
+    await held.started.wait()
     gone = asyncio.ensure_future(reader.read(["gone"] * (MOST_WAITING + 1)))
     await asyncio.sleep(0)
     assert reader.is_behind()
@@ -221,7 +208,7 @@ async def test_it_is_behind_for_the_host_only_where_much_of_the_host_s_waits():
         tasks.append(asyncio.ensure_future(reader.read(["b"] * (MOST_WAITING + 1), urgent=urgent)))
         await asyncio.sleep(0)
         assert told == (reader.is_behind(), reader.is_behind(urgent=True))
-    goes_on.set()
+    held.let_go()
     await asyncio.gather(*tasks)
     assert (False, False) == (reader.is_behind(), reader.is_behind(urgent=True))
     reader.close()
