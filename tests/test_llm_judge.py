@@ -120,7 +120,7 @@ async def test_it_writes_the_digest_or_the_rules_do(ports, clock, chat, reply, b
 
 def test_a_daemon_asks_it_tells_of_its_faults_and_answers_meanwhile(folder, chat):
     config = f"""[embedding]\nprovider = "none"\n[learning]\nwait_s = 0\nextractor = "openai"\njudge = "openai"
-writer = "openai"\n[llm]\nurl = "{chat.url}"\nmodel = "m"\ntimeout_s = 2\n"""
+writer = "openai"\n[readers]\nkeeping = "none"\n[llm]\nurl = "{chat.url}"\nmodel = "m"\ntimeout_s = 2\n"""
     chat.answer = facts(("My evenings belong to the violin", 1))
     with running(folder, config=config) as daemon, daemon.client() as memory:
         memory.append("t", MessageDraft(content="My evenings belong to the violin"))
