@@ -326,13 +326,14 @@ async def test_of_one_sandbox_one_call_is_read_at_a_time(ports, clock, trust, mo
 
 
 async def test_a_session_that_is_left_out_gives_a_sandbox_no_place_of_the_host_s(ports, clock):
-    alice = await stated(None, clock, ports, "I am allergic to nuts and rain")
-    await by_sandbox(alice, *(f"What am I allergic to, and {n}" for n in range(20)))
+    alice, asked = await stated(None, clock, ports, "I am allergic to nuts and rain"), "What am I allergic to, and what?"
     sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g1")
-    draft = Draft(content="What am I allergic to, and what not?", source=Source(session_id="s1"))
-    await add.add(draft, sandbox, alice.ports, now=clock())
-    for excluded in ((), ("s1",)):
-        assert "nuts and rain" in await shown(alice, "What am I allergic to, and what?", exclude_session_ids=excluded)
+    await add.add(Draft(content=asked, source=Source(session_id="s1")), sandbox, alice.ports, now=clock())
+    await by_sandbox(alice, *(f"What am I allergic to, and what {one}?" for one in ("later", "before", "then")))
+    for excluded, first in ((), asked), (("s1",), "what later?"):
+        text = await shown(alice, asked, exclude_session_ids=excluded, max_memories=2)
+        assert first in text
+        assert "nuts and rain" in text
 
 
 async def test_members_of_a_chat_hide_nothing_of_each_other(ports, clock):
