@@ -213,6 +213,9 @@ class Local(LocalConversations):
     async def rename_entity(self, name, new_name):
         return await decide.rename(name, new_name, self._caller, self.ports, now=self.clock())
 
+    async def set_entity_type(self, name, given):
+        return await decide.set_type(name, given, self._caller, self.ports, now=self.clock())
+
     async def merge_entities(self, name, into):
         return await decide.merge(name, into, self._caller, self.ports, now=self.clock())
 

@@ -326,7 +326,10 @@ async def test_of_one_sandbox_one_call_is_read_at_a_time(ports, clock, trust, mo
 
 
 async def test_a_session_that_is_left_out_gives_a_sandbox_no_place_of_the_host_s(ports, clock):
-    alice, asked = await stated(None, clock, ports, "I am allergic to nuts and rain"), "What am I allergic to, and what?"
+    alice, asked = (
+        await stated(None, clock, ports, "I am allergic to nuts and rain"),
+        "What am I allergic to, and what?",
+    )
     sandbox = Caller(user_id="alice", trust=Trust.SANDBOX, grant_id="g1")
     await add.add(Draft(content=asked, source=Source(session_id="s1")), sandbox, alice.ports, now=clock())
     await by_sandbox(alice, *(f"What am I allergic to, and what {one}?" for one in ("later", "before", "then")))

@@ -44,6 +44,12 @@ def test_people_are_listed_shown_renamed_merged_and_forgotten(memory):
         "renamed: Sarah Miller (wife; also Sara; 1 memory)"
         in memory("person", "my wife", "--rename", "Sarah Miller")[1]
     )
+    assert "is other from now on: Sally (1 memory)" in memory("person", "Sally", "--type", "other")[1]
+    assert "Sally" not in memory("people")[1]
+    assert "other, id " in memory("person", "Sally")[1]
+    assert "person" == json.loads(memory("person", "Sally", "--type", "person", "--json")[1])["type"]
+    code, _, err = memory("person", "Sally", "--type", "email")
+    assert (2, True) == (code, "person, organization" in err.replace("'", ""))
     _, out, _ = memory("person", "Sally", "--merge-into", "Sara")
     undo = out.split("--unmerge ")[1].strip()
     assert "(about Sarah Miller)" in memory("search", "--about", "Sally", "chess")[1]

@@ -37,7 +37,7 @@ from memoryd.model.results import (
 
 if TYPE_CHECKING:
     from memory_client import admin_calls, grant_calls, knowledge_calls
-    from memoryd.model.entity import Profile
+    from memoryd.model.entity import EntityType, Profile
     from memoryd.model.reports import (
         EntityMemories,
         ErasedUser,
@@ -309,6 +309,10 @@ class MemoryClient(Conversations, Operations):
     def rename_entity(self, name: str, new_name: str) -> Profile:
         """Give an entity another name."""
         return self._send(knowledge_calls.rename_entity(self.identity, name, new_name))
+
+    def set_entity_type(self, name: str, type: EntityType) -> Profile:  # noqa: A002  as in the contract
+        """Say that an entity is a person, or that it is none, whatever memories say."""
+        return self._send(knowledge_calls.set_entity_type(self.identity, name, type))
 
     def merge_entities(self, name: str, into: str) -> Merged:
         """Say that two entities are one."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from memory_client.calls import Call, build, count, filter_of, memory_call, request_id_of
 from memory_client.endpoint import Identity
-from memoryd.model.entity import Profile
+from memoryd.model.entity import EntityType, Profile
 from memoryd.model.memory import Source
 from memoryd.model.query import Filter
 from memoryd.model.reports import (
@@ -19,7 +19,7 @@ from memoryd.model.reports import (
 from memoryd.model.results import AddResult, Confirmed, DeletedMany, History
 from memoryd.v1 import entity_service_pb2, memory_service_pb2
 from memoryd.wire.conversation import message_from_pb
-from memoryd.wire.entity import profile_from_pb
+from memoryd.wire.entity import profile_from_pb, type_to_pb
 from memoryd.wire.erased import erased_from_pb
 from memoryd.wire.memory import filter_to_pb, memory_from_pb, result_from_pb, source_to_pb, time_from_pb
 
@@ -128,6 +128,16 @@ def rename_entity(identity: Identity, name: str, new_name: str) -> Call[Profile]
     request = build(lambda: pb.RenameEntityRequest(name=name, new_name=new_name), identity)
     return Call(
         "EntityService", "RenameEntity", request, pb.RenameEntityResponse,
+        lambda answer: profile_from_pb(answer.entity), retryable=False,
+    )  # fmt: skip
+
+
+def set_entity_type(identity: Identity, name: str, given: EntityType) -> Call[Profile]:
+    """SetEntityType."""
+    pb = entity_service_pb2
+    request = build(lambda: pb.SetEntityTypeRequest(name=name, type=type_to_pb(given)), identity)
+    return Call(
+        "EntityService", "SetEntityType", request, pb.SetEntityTypeResponse,
         lambda answer: profile_from_pb(answer.entity), retryable=False,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
 from copy import copy
 
-from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within, relations_of
+from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within, relations_of, type_said
 from memoryd.knowledge.language.names import fullest
 from memoryd.knowledge.language.relations import ONE_AT_A_TIME
 from memoryd.model.entity import Entity, EntityType, Form
@@ -220,10 +220,15 @@ class Directory:
         """Return what was decided of an entity by hand."""
         return self._rows.get(entity_id)
 
+    def _decided(self, entity_id: str) -> Entity | None:
+        """Return what was decided of an id by hand; None once higher trust than that names the entity."""
+        row = self._rows.get(entity_id)
+        return row if row is not None and row.trust.weight >= self.weight(entity_id) else None
+
     def given_name(self, entity_id: str) -> str:
         """Return the name that an id was given by hand; empty once higher trust than that names the entity."""
-        row = self._rows.get(entity_id)
-        return row.name if row is not None and row.trust.weight >= self.weight(entity_id) else ""
+        row = self._decided(entity_id)
+        return row.name if row is not None else ""
 
     @property
     def rows(self) -> list[Entity]:
@@ -252,8 +257,7 @@ class Directory:
         """
         folded = fold(name)
         found = {self.root(one) for one, weight in self._called.get(folded, ()) if weight >= self.weight(one)}
-        given = self._given.get(folded, ())
-        return found | {self.root(one) for one in given if fold(self.given_name(one)) == folded != ""}
+        return found | {self.root(one) for one in self._given.get(folded, ()) if fold(self.given_name(one)) == folded}
 
     @property
     def called_names(self) -> Iterable[str]:
@@ -264,7 +268,7 @@ class Directory:
         """Return the roots of which a name begins with one of these words."""
         wanted = {*first_names}
         found = {self.root(one) for first in wanted for one in self._first_names.get(first, ())}
-        given = {one for first in wanted for one in self._given.get(first, ())}
+        given = [one for first in wanted for one in self._given.get(first, ())]
         return found | {self.root(one) for one in given if fold(self.given_name(one)).partition(" ")[0] in wanted}
 
     def related(self, relation: str) -> set[str]:
@@ -370,19 +374,15 @@ class Directory:
 
     def type(self, entity_id: str) -> EntityType:
         """
-        Return what sort of thing it is: a person if any memory says so, else what most say.
+        Return what sort of thing it is: what was decided by hand, else as memories say (`type_said`).
 
-        What sandboxes say counts only where nobody else names it.
+        Of those that are one, the decision of the one that stands for them counts first; what was merged brings none.
         """
-        said: Counter[tuple[EntityType, bool]] = Counter()
-        for one in self.members(entity_id):
-            if one in self._known:
-                said.update(self._known[one].types)
-        vouched = any(is_vouched for _, is_vouched in said)
-        counts = Counter({kind: count for (kind, is_vouched), count in said.items() if is_vouched == vouched})
-        if counts[EntityType.PERSON]:
-            return EntityType.PERSON
-        return max(counts, key=lambda kind: counts[kind]) if counts else EntityType.OTHER
+        root, members = self.root(entity_id), self.members(entity_id)
+        for one, row in ((one, self._decided(one)) for one in (root, *sorted(members - {root}))):
+            if row is not None and row.type is not None and (one == root or not row.merged_into):
+                return row.type
+        return type_said(self._known[one].types for one in members if one in self._known)
 
     def live(self, entity_id: str) -> Mapping[str, int]:
         """Return the memories that can be recalled and name an entity, with the microsecond of which they tell."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 from memoryd.knowledge.language.relations import introduced
 from memoryd.model.entity import EntityType, Form
 from memoryd.model.memory import Memory
 
-__all__ = ["KnownEntity", "Said", "drop", "drop_within", "relations_of"]
+__all__ = ["KnownEntity", "Said", "drop", "drop_within", "relations_of", "type_said"]
 
 REPLACED = frozenset({"same_key", "corrected"})  # why a statement was superseded as a whole: `Judgement.rule`
 T = TypeVar("T")
@@ -72,6 +73,22 @@ def relations_of(memory: Memory) -> set[str]:
         return told
     is_replaced = memory.judgement is not None and memory.judgement.rule in REPLACED
     return set() if is_replaced else told - introduced(memory.content)
+
+
+def type_said(types: Iterable[Counter[tuple[EntityType, bool]]]) -> EntityType:
+    """
+    Return what sort of thing some ids are that are one: a person if any memory says so, else what most say.
+
+    What sandboxes say counts only where nobody else names it.
+    """
+    said: Counter[tuple[EntityType, bool]] = Counter()
+    for one in types:
+        said.update(one)
+    vouched = any(is_vouched for _, is_vouched in said)
+    counts = Counter({kind: count for (kind, is_vouched), count in said.items() if is_vouched == vouched})
+    if counts[EntityType.PERSON]:
+        return EntityType.PERSON
+    return max(counts, key=lambda kind: counts[kind]) if counts else EntityType.OTHER
 
 
 def drop(counter: Counter[T], key: T) -> None:

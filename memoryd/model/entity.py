@@ -4,7 +4,7 @@ Who and what memories name.
 What an entity is called and how it is related is never stored with it: each memory notes which entity it names by which
 words (`Mention`), and the directory of a scope is read off the memories that are there. So whatever is deleted takes
 its names along, and a judgement that is undone is undone here too. Only what somebody decided by hand is a row
-(`Entity`): a name that was given, a merge, a separation.
+(`Entity`): a name or a type that was given, a merge, a separation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memoryd.model.scope import Owner
     from memoryd.model.trust import Trust
 
-__all__ = ["Entity", "EntityRef", "EntityType", "Form", "Mention", "Profile"]
+__all__ = ["GIVEN_TYPES", "Entity", "EntityRef", "EntityType", "Form", "Mention", "Profile"]
 
 
 class EntityType(OpenEnum):
@@ -33,6 +33,16 @@ class EntityType(OpenEnum):
     EMAIL = "email"
     URL = "url"
     OTHER = "other"
+
+
+GIVEN_TYPES = (
+    EntityType.PERSON,
+    EntityType.ORGANIZATION,
+    EntityType.PROJECT,
+    EntityType.LOCATION,
+    EntityType.OTHER,
+)
+"""What somebody may say that an entity is; an address is one by its form."""
 
 
 class Form(Enum):
@@ -75,6 +85,8 @@ class Entity:
     merged_into: str = ""
     apart: tuple[str, ...] = ()
     """Entities that it is not, whatever memories say."""
+    type: EntityType | None = None
+    """What it is, whatever memories say; None: as they say."""
 
 
 @dataclass(frozen=True, slots=True)

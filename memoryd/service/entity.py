@@ -15,7 +15,7 @@ from memoryd.service.shown import memory_for, profile_for
 from memoryd.turns import in_turns
 from memoryd.v1 import entity_service_pb2 as pb
 from memoryd.wire.conversation import message_to_pb
-from memoryd.wire.entity import profile_to_pb
+from memoryd.wire.entity import profile_to_pb, type_from_pb
 from memoryd.wire.memory import memory_to_pb, set_time
 
 __all__ = ["EntityService"]
@@ -51,6 +51,13 @@ class EntityService:
         profile = await decide.rename(request.name, request.new_name, call.caller, self._ports, now=call.now)
         call.touched([profile.id])
         return pb.RenameEntityResponse(entity=profile_to_pb(profile))
+
+    async def SetEntityType(self, request: pb.SetEntityTypeRequest, call: Call) -> pb.SetEntityTypeResponse:
+        profile = await decide.set_type(
+            request.name, type_from_pb(request.type), call.caller, self._ports, now=call.now
+        )
+        call.touched([profile.id])
+        return pb.SetEntityTypeResponse(entity=profile_to_pb(profile))
 
     async def MergeEntities(self, request: pb.MergeEntitiesRequest, call: Call) -> pb.MergeEntitiesResponse:
         merged = await decide.merge(request.name, request.into, call.caller, self._ports, now=call.now)

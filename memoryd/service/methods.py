@@ -68,6 +68,7 @@ RULES: Mapping[str, Rule] = {
     "EntityService/ListPeople": Rule(Permission.LIST),
     "EntityService/GetEntity": Rule(Permission.GET),
     "EntityService/RenameEntity": Rule(Permission.CORRECT, writes=True),
+    "EntityService/SetEntityType": Rule(Permission.CORRECT, writes=True),
     "EntityService/MergeEntities": Rule(Permission.CORRECT, writes=True),
     "EntityService/UnmergeEntity": Rule(Permission.CORRECT, writes=True),
     "EntityService/ForgetPerson": Rule(Permission.DELETE, writes=True),

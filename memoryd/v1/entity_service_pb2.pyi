@@ -205,6 +205,64 @@ class RenameEntityResponse(google.protobuf.message.Message):
 Global___RenameEntityResponse: typing_extensions.TypeAlias = RenameEntityResponse
 
 @typing.final
+class SetEntityTypeRequest(google.protobuf.message.Message):
+    """What to call a person, a place or another thing."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: builtins.int
+    USER_ID_FIELD_NUMBER: builtins.int
+    CHAT_ID_FIELD_NUMBER: builtins.int
+    NAME_FIELD_NUMBER: builtins.int
+    TYPE_FIELD_NUMBER: builtins.int
+    agent_id: builtins.str
+    """The agent whose memory is asked. Empty: "default"."""
+    user_id: builtins.str
+    """The user who asks."""
+    chat_id: builtins.str
+    """The chat in which is asked."""
+    name: builtins.str
+    """Who or what: as in RenameEntityRequest. Required."""
+    type: memoryd.v1.entity_pb2.EntityType.ValueType
+    """PERSON, ORGANIZATION, PROJECT, LOCATION or OTHER. Required."""
+    def __init__(
+        self,
+        *,
+        agent_id: builtins.str = ...,
+        user_id: builtins.str = ...,
+        chat_id: builtins.str = ...,
+        name: builtins.str = ...,
+        type: memoryd.v1.entity_pb2.EntityType.ValueType = ...,
+    ) -> None: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["agent_id", b"agent_id", "chat_id", b"chat_id", "name", b"name", "type", b"type", "user_id", b"user_id"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___SetEntityTypeRequest: typing_extensions.TypeAlias = SetEntityTypeRequest
+
+@typing.final
+class SetEntityTypeResponse(google.protobuf.message.Message):
+    """What it is now."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    ENTITY_FIELD_NUMBER: builtins.int
+    @property
+    def entity(self) -> memoryd.v1.entity_pb2.Entity:
+        """The entity as it is now."""
+
+    def __init__(
+        self,
+        *,
+        entity: memoryd.v1.entity_pb2.Entity | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["entity", b"entity"]
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["entity", b"entity"]
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+
+Global___SetEntityTypeResponse: typing_extensions.TypeAlias = SetEntityTypeResponse
+
+@typing.final
 class MergeEntitiesRequest(google.protobuf.message.Message):
     """Who are one."""
 

@@ -55,6 +55,11 @@ class EntityServiceStub(object):
                 request_serializer=memoryd_dot_v1_dot_entity__service__pb2.RenameEntityRequest.SerializeToString,
                 response_deserializer=memoryd_dot_v1_dot_entity__service__pb2.RenameEntityResponse.FromString,
                 _registered_method=True)
+        self.SetEntityType = channel.unary_unary(
+                '/memoryd.v1.EntityService/SetEntityType',
+                request_serializer=memoryd_dot_v1_dot_entity__service__pb2.SetEntityTypeRequest.SerializeToString,
+                response_deserializer=memoryd_dot_v1_dot_entity__service__pb2.SetEntityTypeResponse.FromString,
+                _registered_method=True)
         self.MergeEntities = channel.unary_unary(
                 '/memoryd.v1.EntityService/MergeEntities',
                 request_serializer=memoryd_dot_v1_dot_entity__service__pb2.MergeEntitiesRequest.SerializeToString,
@@ -107,6 +112,16 @@ class EntityServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetEntityType(self, request, context):
+        """Says what sort of thing an entity is, whatever memories say: a pet or a town that was taken for a person, or a person
+        who was overlooked. It holds for what is stored later, too. Idempotent. The caller must hold "correct".
+        Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): no type, or that of an address, which no one decides.
+        PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def MergeEntities(self, request, context):
         """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. The caller must
         hold "correct". Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): they are one already, as after a retry, or
@@ -154,6 +169,11 @@ def add_EntityServiceServicer_to_server(servicer, server):
                     servicer.RenameEntity,
                     request_deserializer=memoryd_dot_v1_dot_entity__service__pb2.RenameEntityRequest.FromString,
                     response_serializer=memoryd_dot_v1_dot_entity__service__pb2.RenameEntityResponse.SerializeToString,
+            ),
+            'SetEntityType': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetEntityType,
+                    request_deserializer=memoryd_dot_v1_dot_entity__service__pb2.SetEntityTypeRequest.FromString,
+                    response_serializer=memoryd_dot_v1_dot_entity__service__pb2.SetEntityTypeResponse.SerializeToString,
             ),
             'MergeEntities': grpc.unary_unary_rpc_method_handler(
                     servicer.MergeEntities,
@@ -258,6 +278,33 @@ class EntityService(object):
             '/memoryd.v1.EntityService/RenameEntity',
             memoryd_dot_v1_dot_entity__service__pb2.RenameEntityRequest.SerializeToString,
             memoryd_dot_v1_dot_entity__service__pb2.RenameEntityResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetEntityType(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/memoryd.v1.EntityService/SetEntityType',
+            memoryd_dot_v1_dot_entity__service__pb2.SetEntityTypeRequest.SerializeToString,
+            memoryd_dot_v1_dot_entity__service__pb2.SetEntityTypeResponse.FromString,
             options,
             channel_credentials,
             insecure,

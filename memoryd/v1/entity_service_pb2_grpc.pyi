@@ -47,6 +47,12 @@ class EntityServiceStub:
     Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
     INVALID_ARGUMENT: another person has that name; merge the two, or take a fuller name.
     """
+    SetEntityType: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.SetEntityTypeRequest, memoryd.v1.entity_service_pb2.SetEntityTypeResponse]
+    """Says what sort of thing an entity is, whatever memories say: a pet or a town that was taken for a person, or a person
+    who was overlooked. It holds for what is stored later, too. Idempotent. The caller must hold "correct".
+    Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): no type, or that of an address, which no one decides.
+    PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
+    """
     MergeEntities: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.MergeEntitiesRequest, memoryd.v1.entity_service_pb2.MergeEntitiesResponse]
     """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. The caller must
     hold "correct". Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): they are one already, as after a retry, or
@@ -90,6 +96,12 @@ class EntityServiceAsyncStub(EntityServiceStub):
     """Gives an entity another name; what memories call it stays an alias. Idempotent. The caller must hold "correct".
     Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
     INVALID_ARGUMENT: another person has that name; merge the two, or take a fuller name.
+    """
+    SetEntityType: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.SetEntityTypeRequest, memoryd.v1.entity_service_pb2.SetEntityTypeResponse]  # type: ignore[assignment]
+    """Says what sort of thing an entity is, whatever memories say: a pet or a town that was taken for a person, or a person
+    who was overlooked. It holds for what is stored later, too. Idempotent. The caller must hold "correct".
+    Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): no type, or that of an address, which no one decides.
+    PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
     """
     MergeEntities: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.MergeEntitiesRequest, memoryd.v1.entity_service_pb2.MergeEntitiesResponse]  # type: ignore[assignment]
     """Says that two entities are one: the first becomes part of the second. UnmergeEntity undoes it. The caller must
@@ -149,6 +161,18 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         """Gives an entity another name; what memories call it stays an alias. Idempotent. The caller must hold "correct".
         Errors: as GetEntity. PERMISSION_DENIED (TRUST_TOO_LOW): somebody of higher trust named it; stop.
         INVALID_ARGUMENT: another person has that name; merge the two, or take a fuller name.
+        """
+
+    @abc.abstractmethod
+    def SetEntityType(
+        self,
+        request: memoryd.v1.entity_service_pb2.SetEntityTypeRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[memoryd.v1.entity_service_pb2.SetEntityTypeResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.SetEntityTypeResponse]]:
+        """Says what sort of thing an entity is, whatever memories say: a pet or a town that was taken for a person, or a person
+        who was overlooked. It holds for what is stored later, too. Idempotent. The caller must hold "correct".
+        Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): no type, or that of an address, which no one decides.
+        PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
         """
 
     @abc.abstractmethod

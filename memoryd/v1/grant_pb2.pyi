@@ -43,7 +43,7 @@ class _PermissionEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enu
     PERMISSION_DELETE: _Permission.ValueType  # 7
     """DeleteMemory, DeleteMemories, RestoreMemory, ForgetPerson and DeleteThread."""
     PERMISSION_CORRECT: _Permission.ValueType  # 8
-    """CorrectMemory, ConfirmMemory, RenameEntity, MergeEntities and UnmergeEntity."""
+    """CorrectMemory, ConfirmMemory, RenameEntity, SetEntityType, MergeEntities and UnmergeEntity."""
     PERMISSION_APPEND: _Permission.ValueType  # 9
     """AppendMessages."""
     PERMISSION_READ_MESSAGES: _Permission.ValueType  # 10
@@ -75,7 +75,7 @@ PERMISSION_ADD: Permission.ValueType  # 6
 PERMISSION_DELETE: Permission.ValueType  # 7
 """DeleteMemory, DeleteMemories, RestoreMemory, ForgetPerson and DeleteThread."""
 PERMISSION_CORRECT: Permission.ValueType  # 8
-"""CorrectMemory, ConfirmMemory, RenameEntity, MergeEntities and UnmergeEntity."""
+"""CorrectMemory, ConfirmMemory, RenameEntity, SetEntityType, MergeEntities and UnmergeEntity."""
 PERMISSION_APPEND: Permission.ValueType  # 9
 """AppendMessages."""
 PERMISSION_READ_MESSAGES: Permission.ValueType  # 10

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from memoryd.model.entity import EntityType, Profile
 from memoryd.model.scope import Owner, Scope
 from memoryd.v1 import entity_pb2, memory_pb2
 from memoryd.wire.memory import EnumCodes, set_time, time_from_pb
 
-__all__ = ["profile_from_pb", "profile_to_pb"]
+__all__ = ["profile_from_pb", "profile_to_pb", "type_from_pb", "type_to_pb"]
 
 TYPE = EnumCodes(EntityType, entity_pb2, "ENTITY_TYPE")
+
+
+def type_to_pb(given: EntityType) -> Any:
+    """Return a type as its code."""
+    return TYPE.to_pb(given)
+
+
+def type_from_pb(code: int) -> EntityType:
+    """Return the type of a code; of one that is none, or a later version's, a stranger."""
+    return TYPE.from_pb(code)
 
 
 def profile_to_pb(profile: Profile) -> entity_pb2.Entity:

@@ -14,6 +14,7 @@ from memory_cli.parser_talk import add_talking
 __all__ = ["DURATION_DAYS", "make_parser", "parse_expiry", "parse_past", "parse_time"]
 
 DURATION_DAYS = {"s": 1 / 86_400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.0}
+ENTITY_TYPES = ("person", "organization", "project", "location", "other")
 KINDS = ("fact", "preference", "event", "procedure", "reflection", "episode")
 
 LANGUAGES = """\
@@ -296,6 +297,7 @@ def _add_people(command: Command) -> None:
         "person",
         "show what is known of somebody or something",
         '  memory person Sarah\n  memory person "my wife"\n  memory person Sara --rename Sarah\n'
+        "  memory person Luna --type other\n"
         "  memory person Sally --merge-into Sarah\n  memory person --unmerge k3j5x2abcdefghijklmnopqrst\n"
         "  memory person --unmerge Christina\n",
     )
@@ -303,6 +305,7 @@ def _add_people(command: Command) -> None:
     person.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many memories (20)")
     change = person.add_mutually_exclusive_group()
     change.add_argument("--rename", metavar="NAME", help="call them so from now on")
+    change.add_argument("--type", choices=ENTITY_TYPES, help="what it is: a pet, for one, is other, and no person")
     change.add_argument("--merge-into", metavar="NAME", help="say that the two are one")
     change.add_argument("--unmerge", action="store_true", help="split this entity id, or alias, off again")
     forget = command(

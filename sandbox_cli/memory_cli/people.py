@@ -46,12 +46,17 @@ def _entity_line(entity: Any) -> str:
 
 def person(client: Any, args: argparse.Namespace) -> None:
     """Show somebody, or decide who they are."""
-    changes = args.rename is not None or args.merge_into is not None or args.unmerge
+    changes = args.unmerge or any(one is not None for one in (args.rename, args.type, args.merge_into))
     if changes and len(args.name) > 1:
         raise Usage(f"name one, in quotes if it has several words: '{' '.join(args.name)}'")
     name = " ".join(args.name)
     if args.rename is not None:
         _changed(client.rename_entity(name, args.rename), args, "renamed")
+    elif args.type is not None:
+        from memory_client import EntityType
+
+        changed = client.set_entity_type(name, EntityType(args.type))
+        _changed(changed, args, f"is {changed.type.value} from now on")
     elif args.merge_into is not None:
         merged = client.merge_entities(name, args.merge_into)
         if args.json:

@@ -138,6 +138,37 @@ async def test_a_merge_can_be_undone(memory):
     assert {"Sally", "Zoe"} == set(await names(memory))
 
 
+async def test_what_was_taken_for_a_person_is_none_once_somebody_says_so_and_stays_none(memory):
+    await told(memory, "Luna slept on my keyboard", "my friend Zoe likes jam")
+    assert {"Luna", "Zoe"} == set(await names(memory))
+    changed = await memory.set_entity_type("Luna", EntityType.OTHER)
+    assert ("Luna", EntityType.OTHER, 1) == (changed.name, changed.type, changed.mention_count)
+    await told(memory, "Luna said hello to Zoe")
+    assert ["Zoe"] == await names(memory)
+    known = await memory.entity("Luna")
+    assert (EntityType.OTHER, 2) == (known.entity.type, len(known.memories))
+    assert 2 == len((await memory.page(filter=Filter(subjects=frozenset({"Luna"})))).memories)
+    assert EntityType.PERSON == (await memory.set_entity_type("Luna", EntityType.PERSON)).type
+    assert {"Luna", "Zoe"} == set(await names(memory))
+
+
+async def test_a_type_stays_with_its_own_where_two_are_made_one(memory):
+    await told(memory, "Luna slept on my keyboard", "my friend Zoe likes jam")
+    await memory.set_entity_type("Luna", EntityType.OTHER)
+    merged = await memory.merge_entities("Luna", "Zoe")
+    assert EntityType.PERSON == merged.entity.type
+    assert EntityType.OTHER == (await memory.unmerge_entity(merged.merged_id)).type
+
+
+@pytest.mark.parametrize("given", [EntityType.EMAIL, EntityType.URL, EntityType.stranger(17)])
+async def test_a_type_that_nobody_can_give_is_refused(memory, given):
+    await told(memory, "Luna slept on my keyboard")
+    with pytest.raises(InvalidArgument) as refused:
+        await memory.set_entity_type("Luna", given)
+    assert "type" == refused.value.field
+    assert ["Luna"] == await names(memory)
+
+
 async def test_what_a_memory_showed_to_be_one_can_be_kept_apart(memory):
     first, _, _ = await told(memory, "my wife likes tulips", "Sarah plays chess", "My wife's name is Sarah")
     assert 3 == (await memory.entity("Sarah")).entity.mention_count
@@ -250,7 +281,14 @@ async def test_nobody_else_sees_whom_one_knows(memory):
     with pytest.raises(EntityNotFound):
         await bob.entity("Sarah")
     mine = (await memory.entity("Sarah")).entity.id
-    for call in (bob.entity(mine), bob.rename_entity(mine, "x"), bob.unmerge_entity(mine), bob.forget_person(mine)):
+    retyped = bob.set_entity_type(mine, EntityType.OTHER)
+    for call in (
+        bob.entity(mine),
+        bob.rename_entity(mine, "x"),
+        retyped,
+        bob.unmerge_entity(mine),
+        bob.forget_person(mine),
+    ):
         with pytest.raises(EntityNotFound):
             await call
 

@@ -1,4 +1,4 @@
-"""Deciding by hand who is who: rename, merge, unmerge."""
+"""Deciding by hand who is who: rename, retype, merge, unmerge."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from memoryd.knowledge.language.relations import RELATIONS
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
-from memoryd.model.entity import Entity, EntityType, Form, Mention, Profile
+from memoryd.model.entity import GIVEN_TYPES, Entity, EntityType, Form, Mention, Profile
 from memoryd.model.memory import Memory
 from memoryd.model.reports import Merged
 from memoryd.model.scope import Owner
 from memoryd.model.validation import check_text, fold
 
-__all__ = ["merge", "rename", "unmerge"]
+__all__ = ["merge", "rename", "set_type", "unmerge"]
 
 
 async def rename(name: str, new_name: str, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
@@ -60,6 +60,21 @@ def _check_new_name(name: str, ports: Ports) -> None:
         raise InvalidArgument("new_name holds a credential, which is not stored", field="new_name")
     if fold(name) in RELATIONS:
         raise InvalidArgument(f"new_name {name!r} is a relation, not a name", field="new_name")
+
+
+async def set_type(name: str, given: EntityType, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
+    """Say what an entity is, whatever memories say; see SetEntityType in the contract."""
+    if given not in GIVEN_TYPES:
+        names = ", ".join(one.name for one in GIVEN_TYPES)
+        raise InvalidArgument(f"type must be one of {names}", field="type")
+
+    async def decide() -> Decision[Profile]:
+        owner, root, people = await find_entity(name, caller, ports, named_by)
+        await _check_trust(owner, people.members(root), caller, ports, people)
+        row = replace(_row(people, root, owner, caller, now), type=given)
+        return Decision(_written([row], caller), lambda: _profile(owner, root, caller, ports, now))
+
+    return await decide_and_commit(caller.visibility.owners, decide, ports, now=now, grant_id=caller.grant_id)
 
 
 async def merge(name: str, into: str, caller: Caller, ports: Ports, *, now: datetime) -> Merged:

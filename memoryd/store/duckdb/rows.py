@@ -288,6 +288,7 @@ def entity_row(entity: Entity) -> dict[str, Any]:
         "name": entity.name,
         "merged_into": entity.merged_into,
         "apart": entity.apart,
+        "type": entity.type and entity.type.value,
         "trust": entity.trust.value,
     }
     return {
@@ -306,6 +307,7 @@ def entity_of(owner: Owner, entity_id: str, details: str, create_time: datetime)
     return Entity(
         entity_id, owner, create_time.replace(tzinfo=UTC), Trust(held["trust"]), held.get("name", ""),
         held.get("merged_into", ""), tuple(held.get("apart", ())),
+        EntityType(held["type"]) if "type" in held else None,
     )  # fmt: skip
 
 

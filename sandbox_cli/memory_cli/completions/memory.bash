@@ -18,7 +18,7 @@ _shtab_memory_confirm_option_strings=(-h --help --user --no-user --chat --agent 
 _shtab_memory_why_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json)
 _shtab_memory_history_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json)
 _shtab_memory_people_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --all)
-_shtab_memory_person_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --rename --merge-into --unmerge)
+_shtab_memory_person_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --rename --type --merge-into --unmerge)
 _shtab_memory_forget_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --with-messages --everything --dry-run --yes)
 _shtab_memory_threads_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json -n --limit --all --prefix --delete --with-memories --dry-run --yes --shared)
 _shtab_memory_log_option_strings=(-h --help --user --no-user --chat --agent --endpoint --timeout --json --search -n --limit --all --session --min-score --before --after --shared --full --follow)
@@ -35,6 +35,7 @@ _shtab_memory_add___kind_choices=(fact preference event procedure reflection epi
 _shtab_memory_search___kind_choices=(fact preference event procedure reflection episode)
 _shtab_memory_list___kind_choices=(fact preference event procedure reflection episode)
 _shtab_memory_delete___kind_choices=(fact preference event procedure reflection episode)
+_shtab_memory_person___type_choices=(person organization project location other)
 _shtab_memory_completion_pos_0_choices=(bash zsh fish)
 _shtab_memory_pos_0_choices=(add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context profile stats whoami completion)
 

@@ -50,7 +50,7 @@ function _shtab_memory_using
 end
 
 set -g _shtab_memory_commands add search list get undelete delete correct confirm why history people person forget threads log working-memory summary context profile stats whoami completion
-set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --category --channel --chat --confidence --delete --endpoint --exclude-session --exclude-thread --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --recalled --recent --rename --request-id --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --until --user --why-not -n
+set -g _shtab_memory_opts_with_value --about --after --agent --as-of --at --before --category --channel --chat --confidence --delete --endpoint --exclude-session --exclude-thread --expires --grant --key --kind --limit --matching --max-memories --max-tokens --merge-into --meta --min-score --prefix --recalled --recent --rename --request-id --search --section --session --set --since --speaker --tag --thread --timeout --tokenizer --type --until --user --why-not -n
 
 complete -c memory -e
 complete -c memory -f
@@ -225,6 +225,7 @@ complete -c memory -n '_shtab_memory_using person' -l timeout -x -d 'give up aft
 complete -c memory -n '_shtab_memory_using person' -l json -d 'print JSON with the field names of the contract'
 complete -c memory -n '_shtab_memory_using person' -s n -l limit -x -d 'how many memories (20)'
 complete -c memory -n '_shtab_memory_using person' -l rename -x -d 'call them so from now on'
+complete -c memory -n '_shtab_memory_using person' -l type -xka "person organization project location other" -d 'what it is: a pet, for one, is other, and no person'
 complete -c memory -n '_shtab_memory_using person' -l merge-into -x -d 'say that the two are one'
 complete -c memory -n '_shtab_memory_using person' -l unmerge -d 'split this entity id, or alias, off again'
 complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a forget -d 'Erase all that is known about a person, or about the user, for good.'
