@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from memory_client import EntityType, InvalidArgument, Kind, MemoryClient, Source, State, Trust, TrustTooLow
+from memory_client import InvalidArgument, Kind, MemoryClient, Source, State, Trust, TrustTooLow
 
 from memoryd.daemon.config import Config, MemoryConfig
 from memoryd.domain.reading.browse import page
@@ -87,19 +87,6 @@ def test_a_merge_and_a_separation_of_a_sandbox_lapse_too(daemon, user):
         assert {"Ann sings", "Ann plays chess"} == {m.content for m in host.entity("Ann").memories}
         host.add("Mallory lives in Oslo")
         assert {"Ann", "Mallory"} == {person.name for person in host.people().people}
-
-
-def test_what_a_sandbox_says_somebody_is_lapses_once_the_host_names_them(daemon, user):
-    with both(daemon, user) as (host, inside):
-        inside.add("Bob likes fishing")
-        assert EntityType.OTHER is inside.set_entity_type("Bob", EntityType.OTHER).type
-        assert () == host.people().people
-        host.add("Bob plays chess")
-        assert ["Bob"] == [person.name for person in host.people().people]
-        with pytest.raises(TrustTooLow):
-            inside.set_entity_type("Bob", EntityType.OTHER)
-        host.set_entity_type("Bob", EntityType.OTHER)
-        assert () == host.people().people
 
 
 def test_what_a_sandbox_decided_does_not_become_the_host_s_decision(daemon, user):

@@ -10,7 +10,8 @@ from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
 from copy import copy
 
-from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within, relations_of, type_said
+from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within, given_words, relations_of, type_said
+from memoryd.entities.spellings import Spellings
 from memoryd.knowledge.language.names import fullest
 from memoryd.knowledge.language.relations import ONE_AT_A_TIME
 from memoryd.model.entity import Entity, EntityType, Form
@@ -32,6 +33,7 @@ class Directory:
         self._known: dict[str, KnownEntity] = {}
         self._called: dict[str, Counter[tuple[str, int]]] = {}
         """Folded name, handle or address → the ids that memories call so, with how much their trust weighs."""
+        self._spelt = Spellings()
         self._first_names: dict[str, Counter[str]] = {}
         self._related: dict[str, Counter[str]] = {}
         self._same: Counter[tuple[str, str, int]] = Counter()
@@ -76,16 +78,17 @@ class Directory:
         """Take in what was decided of an entity."""
         self.forget([row.id])
         self._rows[row.id] = row
-        for name in _names_of(row):
+        self._spelt.add(fold(row.name))
+        for name in given_words(row):
             self._given.setdefault(name, set()).add(row.id)
         self._changed()
 
     def forget(self, entity_ids: Iterable[str]) -> None:
         """Drop what was decided of entities."""
-        for entity_id in entity_ids:
-            row = self._rows.pop(entity_id, None)
-            for name in _names_of(row) if row is not None else ():
-                self._given[name].discard(entity_id)
+        for row in filter(None, [self._rows.pop(one, None) for one in entity_ids]):
+            self._spelt.drop(fold(row.name))
+            for name in given_words(row):
+                self._given[name].discard(row.id)
                 if not self._given[name]:
                     del self._given[name]
         self._changed()
@@ -112,6 +115,7 @@ class Directory:
             else:
                 known.forms[mention.form, mention.text, weight] += 1
                 self._called.setdefault(fold(mention.text), Counter())[mention.entity_id, weight] += 1
+                self._spelt.add(fold(mention.text))
                 if mention.form is Form.NAME:
                     first = fold(mention.text).split()[0]
                     self._first_names.setdefault(first, Counter())[mention.entity_id] += 1
@@ -142,6 +146,7 @@ class Directory:
             else:
                 drop(known.forms, (mention.form, mention.text, weight))
                 drop_within(self._called, fold(mention.text), (mention.entity_id, weight))
+                self._spelt.drop(fold(mention.text))
                 if mention.form is Form.NAME:
                     drop_within(self._first_names, fold(mention.text).split()[0], mention.entity_id)
             if mention.same_as:
@@ -259,6 +264,10 @@ class Directory:
         found = {self.root(one) for one, weight in self._called.get(folded, ()) if weight >= self.weight(one)}
         return found | {self.root(one) for one in self._given.get(folded, ()) if fold(self.given_name(one)) == folded}
 
+    def spelt(self, name: str) -> set[str]:
+        """Return the roots that are called so but for accents, apostrophes, hyphens and titles."""
+        return {root for one in self._spelt.of(name) for root in self.called(one)}
+
     @property
     def called_names(self) -> Iterable[str]:
         """All names, handles and addresses, as they are compared."""
@@ -353,7 +362,7 @@ class Directory:
         if given:
             return given
         known = self._known.get(root)
-        forms = sorted(known.forms, key=_weight) if known else ()
+        forms = sorted(known.forms, key=lambda form: form[2]) if known else ()
         own = {text: weight for form, text, weight in forms if form is Form.NAME}
         best = {text for text, weight in own.items() if weight == max(own.values())}
         names = [name for name in self.names(root) if not best or name in best]
@@ -388,13 +397,3 @@ class Directory:
         """Return the memories that can be recalled and name an entity, with the microsecond of which they tell."""
         known = [self._known[one].live for one in self.members(entity_id) if one in self._known]
         return known[0] if len(known) == 1 else dict(ChainMap(*known))
-
-
-def _names_of(row: Entity) -> set[str]:
-    """Return what a given name is looked up by: all of it, and its first word."""
-    folded = fold(row.name)
-    return {folded, folded.partition(" ")[0]} - {""}
-
-
-def _weight(form: tuple[Form, str, int]) -> int:
-    return form[2]

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Find, Finder, find_entities
 from memoryd.entities.known_names import KnownNames
-from memoryd.knowledge.language.names import is_formal, is_plain, may_be_one, short_forms
+from memoryd.knowledge.language.names import is_formal, is_plain, may_be_one, short_forms, straight
 from memoryd.knowledge.language.relations import KIN, RELATIONS, relation_of
 from memoryd.model import limits
 from memoryd.model.entity import Entity, EntityType, Form, Mention
@@ -117,7 +117,7 @@ def _groups(finds: Sequence[Find], subjects: Iterable[str]) -> list[_Group]:
         if not is_plain(subject):
             continue  # it labels the memory and names nobody
         find = _of_subject(subject)
-        known = next((g for g in groups if any(fold(f.text) == fold(find.text) for f in g.finds)), None)
+        known = next((g for g in groups if any(straight(f.text) == straight(find.text) for f in g.finds)), None)
         if known is None:
             groups.append(_Group([find]))
         else:
@@ -391,7 +391,7 @@ def meant_by(name: str, directory: Directory) -> set[str]:
         related = directory.related(relation_of(words))
         if related:
             return related
-    exact = directory.called(name) or directory.called(f"@{name}")
+    exact = directory.called(name) or directory.called(f"@{name}") or directory.spelt(name)
     if exact:
         return exact
     alike = directory.first_named(short_forms(words.split()[0])) if words else set()

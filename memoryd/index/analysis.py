@@ -16,6 +16,7 @@ from datetime import datetime
 
 from memoryd.knowledge.language.function_words import CLUSTERED, content_of, is_clustered, is_function_word
 from memoryd.knowledge.language.stems import stem_by_script
+from memoryd.knowledge.language.unaccented import unaccented
 from memoryd.model.memory import Memory
 
 __all__ = ["analyse", "analyse_query", "embedded_text", "indexed_memory", "indexed_text", "token_terms"]
@@ -32,10 +33,6 @@ MONTHS = (
     "August", "September", "October", "November", "December",
 )  # fmt: skip
 
-_STROKES = str.maketrans(
-    {"ł": "l", "đ": "d", "ø": "o", "ß": "ss", "æ": "ae", "œ": "oe", "\u0131": "i", "ð": "d", "þ": "th", "ħ": "h"}
-)
-"""Letters that are no letter with a mark."""
 _MARKS = "".join(chr(code) for code in range(0x300, 0xAC00) if unicodedata.category(chr(code)) in {"Mn", "Mc"})
 """Vowels and tones of Indic and other scripts, which belong to their letter: `\\w` has none of them."""
 _WORD = re.compile(rf"\w[\w{_MARKS}]*")
@@ -107,13 +104,7 @@ def analyse(text: str) -> list[str]:
 
 def _bare(words: Iterable[str]) -> list[str]:
     """Return what words with accents are without them, so that "lodz" finds "Łódź"."""
-    return [bare for word in words if not word.isascii() and (bare := _plain(word)) != word and bare.isascii()]
-
-
-def _plain(word: str) -> str:
-    return "".join(
-        one for one in unicodedata.normalize("NFKD", word.translate(_STROKES)) if not unicodedata.combining(one)
-    )
+    return [bare for word in words if not word.isascii() and (bare := unaccented(word)) != word and bare.isascii()]
 
 
 def analyse_query(text: str, *, is_english: bool = True) -> list[str]:

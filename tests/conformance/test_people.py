@@ -138,6 +138,46 @@ async def test_a_merge_can_be_undone(memory):
     assert {"Sally", "Zoe"} == set(await names(memory))
 
 
+@pytest.mark.parametrize(
+    ("told_as", "typed"),
+    [
+        ("Conceição", "conceicao"),
+        ("Siobhán O'Sullivan", "siobhan osullivan"),
+        ("Dr O’Sullivan", "O'Sullivan"),
+        ("Anne-Marie", "anne marie"),
+        ("Łukasz Żółw", "Lukasz Zolw"),
+        ("Jørgen", "Jørgen"),
+        ("José", "Jose\u0301"),
+    ],
+)
+async def test_a_name_is_found_however_its_accents_and_apostrophes_are_typed(memory, told_as, typed):
+    await memory.add(f"{told_as} plays chess", subjects=(told_as,))
+    await memory.add("Bob plays tennis", subjects=("Bob",))
+    assert told_as.replace("’", "'") == (await memory.entity(typed)).entity.name
+    assert 1 == len((await memory.search("chess", filter=Filter(subjects=(typed,)))).hits)
+
+
+async def test_an_accent_tells_two_people_apart_where_both_are_known(memory):
+    for name in ("José", "Jose"):
+        await memory.add(f"{name} plays chess", subjects=(name,))
+        assert name == (await memory.entity(name)).entity.name
+    for name in ("Ümit", "Úmit"):
+        await memory.add(f"{name} plays chess", subjects=(name,))
+    with pytest.raises(AmbiguousName):
+        await memory.entity("umit")
+
+
+async def test_what_erases_takes_no_other_spelling(memory):
+    await memory.add("Conceição plays chess", subjects=("Conceição",))
+    with pytest.raises(EntityNotFound, match="Conceição"):
+        await memory.forget_person("Conceicao")
+    deleted = await memory.rename_entity("Conceição", "Zoë")
+    assert deleted.name == (await memory.entity("zoe")).entity.name
+    await memory.forget_person("Zoë")
+    with pytest.raises(EntityNotFound):
+        await memory.entity("zoe")
+
+
 async def test_what_was_taken_for_a_person_is_none_once_somebody_says_so_and_stays_none(memory):
     await told(memory, "Luna slept on my keyboard", "my friend Zoe likes jam")
     assert {"Luna", "Zoe"} == set(await names(memory))

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from nicknames import NickNamer
 
 from memoryd.knowledge.language.stems import word_set
+from memoryd.knowledge.language.unaccented import unaccented
 from memoryd.model.validation import fold
 
 __all__ = [
@@ -27,7 +28,9 @@ __all__ = [
     "longest_word",
     "may_be_one",
     "short_forms",
+    "spelling",
     "stands_in",
+    "straight",
 ]
 
 MOST_NAME_CHARACTERS = 64
@@ -45,7 +48,7 @@ def stands_in(name: str, text: str) -> bool:
 
     A part of a longer name or word is none: not "max" in Math.max, nor "Li" in Li-ion or "Anna" in Anna-Lena.
     """
-    wanted, told = (fold(one).translate(_APOSTROPHES) for one in (name, text))
+    wanted, told = straight(name), straight(text)
     begin = r"(?<!\w)(?<!\w-)" if _has_case(wanted[0]) else ""
     end = r"(?!\w)(?!-\w)" if _has_case(wanted[-1]) else ""
     pattern = f"{begin}{re.escape(wanted)}{end}"
@@ -65,6 +68,13 @@ _MEMBER = re.compile(r"\w\.$")
 
 
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u02bc\uff07", "'"))
+
+
+def straight(name: str) -> str:
+    """Return a name as it is compared, with the apostrophe of a keyboard, whichever it was typed with."""
+    return fold(name).translate(_APOSTROPHES)
+
+
 _RUN = re.compile(r"[^\W_]+")
 
 
@@ -85,6 +95,13 @@ def _table() -> NickNamer:
 def _parts(name: str) -> tuple[str, ...]:
     words = [word for word in fold(name).replace(".", " ").split() if word not in _TITLES]
     return tuple(words) or tuple(fold(name).split())
+
+
+def spelling(name: str) -> str:
+    """Return a name as it may be typed: folded, without accents, apostrophes, hyphens, full stops and titles."""
+    typed = unaccented(straight(name)).replace("'", "")
+    words = typed.replace("-", " ").replace(".", " ").split()
+    return " ".join([word for word in words if word not in _TITLES] or words)
 
 
 @lru_cache(maxsize=8192)
