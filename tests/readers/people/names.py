@@ -1,7 +1,8 @@
 """
 Which words of the voices' texts name people: by voice, from names.tsv, written by hand from what each voice says.
 
-A line is the voice's id, the words that are a person's or a part of it, and those of which some are and some are not.
+A line is the voice's id, the words that are a person's or a part of it, those of which some are and some are not, and
+of how many later statements and turns of talk the names were written down: what was added since is not read.
 hard.txt has sentences with names that are once a person's and once something else's, and with plain names and other
 things in the same places; in [brackets] is each word of a person's name.
 """
@@ -32,10 +33,21 @@ class Named:
     words: dict[tuple[int, int], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    people: frozenset[str]
+    both: frozenset[str]
+    later_count: int
+    turn_count: int
+
+
 @cache
-def _table() -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+def _table() -> dict[str, _Row]:
     rows = (line.split("\t") for line in TABLE.read_text(encoding="utf-8").splitlines())
-    return {name: (_parts(people), _parts(both)) for name, people, both in rows}
+    return {
+        name: _Row(_parts(people), _parts(both), int(later_count), int(turn_count))
+        for name, people, both, later_count, turn_count in rows
+    }
 
 
 def _parts(words: str) -> frozenset[str]:
@@ -43,23 +55,24 @@ def _parts(words: str) -> frozenset[str]:
 
 
 def _texts(voice: Voice) -> Iterator[str]:
+    row = _table()[voice.id]
     yield from (one.text for one in voice.store)
     yield from (one.text for one in voice.questions)
-    yield from (one.text for one in voice.later)
-    yield from (line for turn in voice.dialogue for line in turn.text.splitlines() if line.strip())
+    yield from (one.text for one in voice.later[: row.later_count])
+    yield from (line for turn in voice.dialogue[: row.turn_count] for line in turn.text.splitlines() if line.strip())
 
 
 def named_of(some: Iterable[Voice], common: frozenset[str]) -> Iterator[Named]:
     """Yield the texts of voices; of a word in `common` nobody can tell what it is where it stands in lower case."""
     for voice in some:
-        people, both = _table()[voice.id]
+        row = _table()[voice.id]
         for text in _texts(voice):
             words = {}
             for match in WORD.finditer(text):
                 lower = match.group().lower()
-                is_doubtful = lower in both or (lower in people and lower in common and match.group() == lower)
+                is_doubtful = lower in row.both or (lower in row.people and lower in common and match.group() == lower)
                 if not is_doubtful:
-                    words[match.span()] = lower in people
+                    words[match.span()] = lower in row.people
             yield Named(text, words)
 
 
