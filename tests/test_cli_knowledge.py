@@ -140,3 +140,22 @@ def test_every_new_command_has_examples_in_its_help():
     for words in (*(["memory", name] for name in commands.split()), *(["memoryd", name] for name in upkeep.split())):
         done = subprocess.run([BIN / words[0], words[1], "--help"], capture_output=True, text=True, check=True)
         assert "examples:" in done.stdout
+
+
+def test_where_a_filter_leaves_nothing_it_is_said_what_no_memory_has(memory):
+    memory("add", "Conceição is allergic to nuts", "--category", "allergy", "--tag", "food", "--about", "Conceição")
+    for asked, said in (
+        (("--category", "alergy"), "nothing found: no memory has the category 'alergy'"),
+        (("--category", "allergy", "--tag", "foot"), "nothing found: no memory has the tag 'foot'"),
+        (("--meta", "a=b"), "nothing found: no memory has the metadata 'a=b'"),
+        (("--about", "Conceicaa"), "nobody and nothing is known as 'Conceicaa'; near are Conceição ("),
+        (
+            ("--about", "Conceição", "--since", "2090-01-01"),
+            "nothing found; --min-score 0 shows also what is no answer",
+        ),
+    ):
+        code, out, err = memory("search", "nuts", *asked)
+        assert (0, "") == (code, out)
+        assert said in err
+    assert "nothing like that is remembered: no memory has the tag 'foot'" in memory("list", "--tag", "foot")[2]
+    assert "Conceição" in memory("search", "--about", "conceicao", "nuts")[1]

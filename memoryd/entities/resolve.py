@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Find, Finder, find_entities
 from memoryd.entities.known_names import KnownNames
-from memoryd.knowledge.language.names import is_formal, is_plain, may_be_one, short_forms, straight
+from memoryd.knowledge.language.names import is_formal, is_plain, may_be_one, short_forms, spelling, straight
 from memoryd.knowledge.language.relations import KIN, RELATIONS, relation_of
 from memoryd.model import limits
 from memoryd.model.entity import Entity, EntityType, Form, Mention
@@ -354,13 +354,14 @@ def _called(mention: Mention) -> str:
 
 def near(name: str, directory: Directory) -> list[str]:
     """Return the roots that somebody may have meant by a name that nobody has, most likely first."""
-    folded = fold(name)
+    folded, typed = fold(name), spelling(name)
     words = re.findall(r"\w+", folded)
     called = directory.called_names
     holding = [one for one in called if words and all(word in one for word in words)]
     fuller = sorted(one for one in holding if {*words} <= {*re.findall(r"\w+", one)})  # "Connor", "Connor, Sarah"
-    begun = [one for one in called if one[:1] == folded[:1]][:MOST_COMPARED]
-    alike = get_close_matches(folded, begun, MOST_NEAR, 0.7)
+    begun = [one for one in called if one[:1] in {folded[:1], typed[:1]}][:MOST_COMPARED]
+    by_spelling = {spelling(one): one for one in begun}
+    alike = [by_spelling[one] for one in get_close_matches(typed, [*by_spelling], MOST_NEAR, 0.7)]
     roots = (root for one in (*fuller[:MOST_NEAR], *alike) for root in sorted(directory.called(one)))
     return list(dict.fromkeys((*sorted(meant_by(name, directory)), *roots)))[:MOST_NEAR]
 

@@ -22,6 +22,7 @@ from memory_cli.output import (
     one_line,
     shortest_ids,
 )
+from memory_cli.unmatched import unmatched
 
 __all__ = ["add", "confirm", "context", "correct", "delete", "get", "list_memories", "search", "undelete"]
 
@@ -136,7 +137,8 @@ def search(client: Any, args: argparse.Namespace) -> None:
         by_words = any(leg.value == "vector" for leg in found.unavailable_legs)
         hint = "" if args.min_score is not None else "; --min-score 0 shows also what is no answer"
         hint = "; ask in the words that were stored" if by_words else hint
-        print(f"nothing found{hint}", file=sys.stderr)
+        fault = unmatched(client, args)
+        print(f"nothing found{f': {fault}' if fault else hint}", file=sys.stderr)
 
 
 def list_memories(client: Any, args: argparse.Namespace) -> None:
@@ -159,7 +161,9 @@ def list_memories(client: Any, args: argparse.Namespace) -> None:
     for memory in memories:
         print(memory_line(memory, known[memory.id]))
     if not memories:
-        print("nothing like that is remembered" if _is_filtered(args) else "nothing is remembered yet", file=sys.stderr)
+        fault = unmatched(client, args)
+        nothing = "nothing like that is remembered" if _is_filtered(args) else "nothing is remembered yet"
+        print(f"{nothing}: {fault}" if fault else nothing, file=sys.stderr)
     if token:
         print(f"… more: the same with --limit {2 * args.limit}, or with --all", file=sys.stderr)
 
