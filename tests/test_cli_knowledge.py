@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 
+from memory_cli.output import leg_lines
+from memory_client import Leg, LegScore
+
 from tests.support import BIN
 
 
@@ -159,3 +162,9 @@ def test_where_a_filter_leaves_nothing_it_is_said_what_no_memory_has(memory):
         assert said in err
     assert "nothing like that is remembered: no memory has the tag 'foot'" in memory("list", "--tag", "foot")[2]
     assert "Conceição" in memory("search", "--about", "conceicao", "nuts")[1]
+
+
+def test_a_leg_that_moves_nothing_says_so():
+    read, found = leg_lines([LegScore(Leg.VECTOR, 2, 0.5, 0.52), LegScore(Leg.READER, 1, 0.731, 0.0)])
+    assert read.endswith("0.500 × 0.52, rank 2")
+    assert found.endswith("0.731, moves no place, rank 1")

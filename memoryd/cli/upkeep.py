@@ -14,6 +14,7 @@ from typing import Any
 
 from memory_cli.output import as_json, moment, size
 
+from memoryd.model import limits
 from memoryd.model.reports import Reembedding
 
 __all__ = ["add_upkeep_commands"]
@@ -21,7 +22,6 @@ __all__ = ["add_upkeep_commands"]
 Client = Callable[[argparse.Namespace], Any]
 TICK_S = 0.5
 BAR = 40  # characters
-A_RUN = 50  # facts that one call of enrichment looks at
 NEVER_WAS = 3  # exit code: no memory ever had that id
 
 
@@ -114,7 +114,7 @@ def _decay(client: Client, args: argparse.Namespace) -> int:
 def _enrich(client: Client, args: argparse.Namespace) -> int:
     with client(args) as memory:
         done = memory.run_enrichment(dry_run=args.dry_run)
-        runs = 0 if args.dry_run else math.ceil(done.remaining_count / A_RUN)
+        runs = 0 if args.dry_run else math.ceil(done.remaining_count / limits.MAX_ENRICHED)
         for _ in range(runs):  # what comes meanwhile is left to the next night
             if done.skipped or not done.remaining_count:
                 break

@@ -37,6 +37,7 @@ MAX_CONTESTED = 5  # memories that one contests; what would contest more says to
 MOST_ALIKE = 16  # memories of one text that a repetition is held against; there are more only under as many keys
 MAX_EXPIRES_DAYS = 36_525  # a century
 MAX_DECAY_RATE = 100.0  # per day: gone within the hour
+MAX_ENRICHED = 50  # memories that one call of RunEnrichment looks at: it is over in a second or two
 MAX_MENTIONS = 24  # entities that one memory names; what comes after them is only text
 MIN_MATCH_CHARACTERS = 3  # of a text by which memories are deleted: less would match nearly all
 MAX_NAMED_IDS = 1000  # ids that an answer lists; beyond it the count

@@ -229,7 +229,8 @@ def leg_lines(legs: Sequence[LegScore], indent: str = "  ") -> list[str]:
         bar = ("█" if share >= 0 else "░") * round(_BAR * abs(share) / most)
         place = f"rank {leg.rank}" if leg.rank else "not found"
         name = _MEANINGS.get(leg.leg.value, leg.leg.value)
-        lines.append(f"{indent}{name:25} {share:+.3f} {bar:{_BAR}} {leg.score:.3f} × {leg.weight:.3g}, {place}")
+        weighed = f"{leg.score:.3f} × {leg.weight:.3g}" if leg.weight else f"{leg.score:.3f}, moves no place"
+        lines.append(f"{indent}{name:25} {share:+.3f} {bar:{_BAR}} {weighed}, {place}")
     return lines
 
 

@@ -14,6 +14,7 @@ from memoryd.embedding.base import ModelRefused
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Find, find_entities
 from memoryd.entities.resolve import mentions_among
+from memoryd.model import limits
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.memory import Memory, State
@@ -22,7 +23,6 @@ from memoryd.model.validation import fold
 
 __all__ = ["enrich"]
 
-MOST_A_RUN = 50  # so that a call is over in a second or two
 FEW_ENTITIES = 2
 
 
@@ -36,7 +36,7 @@ async def enrich(ports: Ports, *, now: datetime, dry_run: bool = False) -> Enric
     if not any(finder.accurate for finder in finders):
         return Enriched(skipped="no finder beside regex is loaded; see entities.strategies.accurate", dry_run=dry_run)
     examined = linked = denied = 0
-    for memory in await ports.store.unenriched(limit=MOST_A_RUN):
+    for memory in await ports.store.unenriched(limit=limits.MAX_ENRICHED):
         few = len({mention.entity_id for mention in memory.mentions}) <= FEW_ENTITIES
         examined += few
         if dry_run:
