@@ -114,7 +114,19 @@ class AmbiguousId(InvalidArgument):
     reason = "ID_AMBIGUOUS"
 
 
-class AmbiguousName(InvalidArgument):
+class _NamesPeople(MemorydError):
+    """A failure whose message names people of the scope, which not every caller may read."""
+
+    def __init__(self, message: str, *, names: str = "", field: str = "", limit: str = "") -> None:
+        super().__init__(message + names, field=field, limit=limit)
+        self.unnamed = message
+
+    def without_names(self) -> MemorydError:
+        """Return the same error for who may not read names."""
+        return type(self)(self.unnamed, field=self.field, limit=self.limit)
+
+
+class AmbiguousName(_NamesPeople, InvalidArgument):
     """Several entities are called so."""
 
     reason = "NAME_AMBIGUOUS"
@@ -127,7 +139,7 @@ class NotFound(MemorydError):
     reason = "MEMORY_NOT_FOUND"
 
 
-class EntityNotFound(NotFound):
+class EntityNotFound(_NamesPeople, NotFound):
     """Nobody and nothing is known by that name."""
 
     reason = "ENTITY_NOT_FOUND"

@@ -105,7 +105,7 @@ MUTANTS = [
     ("memoryd/store/duckdb/rows.py", '"traits", "event_time", "expire_time"', '"traits", "expire_time"', BEHAVIOUR),
     ("memoryd/model/caller.py", 'one.scope.user_id is not None or one.author == (self.user_id or "")', "True",
      "tests/test_trust_of_grants.py"),
-    ("memoryd/service/shown.py", "    if _may_read(call):\n        return memory\n", "    return memory\n",
+    ("memoryd/service/shown.py", "    if call.may_read:\n        return memory\n", "    return memory\n",
      "tests/test_trust_of_grants.py"),
     ("memoryd/domain/reading/newer.py", "or memory.trust.outranks(newer.trust)", "or False", "tests/test_trust_of_newer.py"),
     ("memoryd/domain/reading/newer.py", "and wanted.admits(newer, now)", "and True", "tests/conformance/test_newer.py"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 PAIRS = "tests/knowledge/test_compare.py"
 PEOPLE = "tests/conformance/test_people.py tests/conformance/test_forgetting_people.py"
+TYPED = "tests/conformance/test_typed_names.py tests/conformance/test_entity_types.py tests/test_trust_of_names.py"
 DAYS = "tests/test_ranking.py"
 READER = "tests/test_answer_reader.py"
 LONG, ANSWERS = "tests/test_long_texts.py", "tests/test_answers_read.py tests/test_answers_followed.py"
@@ -55,8 +56,8 @@ MUTANTS_OF_TEXTS = [
      "if row is not None else", "tests/test_trust.py"),
     ("memoryd/knowledge/secrets/detector.py", "(?<![^\\W_])(?<![.,-])", "(?<![.,-])",
      "tests/knowledge/test_secrets.py"),
-    ("memoryd/entities/resolve.py", "for memory in memories if memory.trust.weight >= least)", "for memory in memories)", "tests/test_trust.py"),
-    ("memoryd/entities/resolve.py", "in self._members and row.trust.weight >= least]", "in self._members]",
+    ("memoryd/entities/lookup.py", "for memory in memories if memory.trust.weight >= least)", "for memory in memories)", "tests/test_trust.py"),
+    ("memoryd/entities/lookup.py", "in self._members and row.trust.weight >= least]", "in self._members]",
      "tests/test_trust.py"),
     ("memoryd/entities/directory.py", 'fold(said.whose) in {"", self._reader}]', "True]",
      "tests/conformance/test_showing.py"),
@@ -145,4 +146,23 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/embedding/readers/reader.py", "rank <= (not urgent)", "True", READER),
     ("memoryd/embedding/readers/reader.py", "            if self._is_closed:\n", "            if False:\n", READER),
     ("memoryd/embedding/readers/texts.py", "or (is_long and not cut)", "", READER),
+    ("memoryd/entities/lookup.py", "{one for one in way if directory.weight(one) == most}", "way", TYPED),
+    ("memoryd/entities/lookup.py", "key=lambda one: -directory.weight(one)", "key=lambda one: 0", TYPED),
+    ("memoryd/entities/lookup.py", " or row.id in self._theirs", "", TYPED),
+    ("memoryd/entities/lookup.py", "if not self.means(mention)}", "if False}", TYPED),
+    ("memoryd/entities/spellings.py", "nlargest(MOST, self._names.get(typed, ()))", "self._names.get(typed, ())", TYPED),
+    ("memoryd/entities/spellings.py", "spelling(name, titles=False)", "spelling(name)", TYPED),
+    ("memoryd/knowledge/language/letters.py", "return bare if bare.isascii() else word", "return bare", TYPED),
+    ("memoryd/entities/name_table.py", "        if mention.form is Form.NAME:\n            self.spellings.add",
+     "        if True:\n            self.spellings.add", TYPED),
+    ("memoryd/entities/resolve.py", "subject = subject.translate(APOSTROPHES)", "pass", TYPED),
+    ("memoryd/entities/resolve.py", "not in {None, EntityType.PERSON}", "is ...", TYPED),
+    ("memoryd/entities/directory.py", "row.id == root or not row.merged_into", "True", TYPED),
+    ("memoryd/entities/directory.py", "(row.trust.weight, row.id == root)", "(row.id == root, row.trust.weight)", TYPED),
+    ("memoryd/store/duckdb/rows.py", '        "type": entity.type and entity.type.value,\n', "", TYPED),
+    ("memoryd/store/duckdb/rows.py", 'EntityType(held["type"]) if "type" in held else None', "None", TYPED),
+    ("memoryd/domain/people/decide.py", "if people.said_type(root) in ADDRESSES:", "if False:", TYPED),
+    ("memoryd/service/gate.py", "error if call.may_read else error.without_names()", "error", TYPED),
+    ("memoryd/service/entity.py", "RenameEntityResponse(entity=profile_to_pb(profile_for(profile, request.name, call)))",
+     "RenameEntityResponse(entity=profile_to_pb(profile))", TYPED),
 ]  # fmt: skip

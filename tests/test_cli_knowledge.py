@@ -6,8 +6,10 @@ import json
 import subprocess
 
 from memory_cli.output import leg_lines
+from memory_cli.parser import ENTITY_TYPES
 from memory_client import Leg, LegScore
 
+from memoryd.model.entity import GIVEN_TYPES
 from tests.support import BIN
 
 
@@ -47,7 +49,7 @@ def test_people_are_listed_shown_renamed_merged_and_forgotten(memory):
         "renamed: Sarah Miller (wife; also Sara; 1 memory)"
         in memory("person", "my wife", "--rename", "Sarah Miller")[1]
     )
-    assert "is other from now on: Sally (1 memory)" in memory("person", "Sally", "--type", "other")[1]
+    assert "set to other: Sally (1 memory)" in memory("person", "Sally", "--type", "other")[1]
     assert "Sally" not in memory("people")[1]
     assert "other, id " in memory("person", "Sally")[1]
     assert "person" == json.loads(memory("person", "Sally", "--type", "person", "--json")[1])["type"]
@@ -161,7 +163,17 @@ def test_where_a_filter_leaves_nothing_it_is_said_what_no_memory_has(memory):
         assert (0, "") == (code, out)
         assert said in err
     assert "nothing like that is remembered: no memory has the tag 'foot'" in memory("list", "--tag", "foot")[2]
+    memory("add", "--kind", "episode", "--tag", "chat", "hello")
+    for states in ((), ("--kind", "episode")):
+        listed = memory("list", "--tag", "chat", "--until", "2001-01-01", *states)
+        assert "nothing like that is remembered\n" == listed[2]
+    memory("add", "see www.a.example.org/\x1b[2Jgone/walter for jam")
+    assert "\x1b" not in "".join(memory("search", "--about", "walter", "jam")[1:])
     assert "Conceição" in memory("search", "--about", "conceicao", "nuts")[1]
+
+
+def test_the_types_that_the_command_offers_are_those_that_can_be_given():
+    assert {one.value for one in GIVEN_TYPES} == {*ENTITY_TYPES}
 
 
 def test_a_leg_that_moves_nothing_says_so():

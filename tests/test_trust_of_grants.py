@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from memory_client import (
     Draft,
-    EntityType,
     MessageDraft,
     Outcome,
     Source,
@@ -305,17 +304,3 @@ def test_among_users_of_a_chat_a_sandbox_deletes_and_only_the_host_purges(world)
         assert [own] == list(mine.delete(own, purge=True).deleted_ids)
         theirs.delete_thread("boats", shared=True)
         assert [said] == list(host.delete(said, purge=True).deleted_ids)
-
-
-def test_what_a_sandbox_says_somebody_is_lapses_once_the_host_names_them(world):
-    box = world.sandbox(user_id="wilma", chat_ids=())
-    with world.admin("wilma") as host, world.inside(box) as inside:
-        inside.add("Bob likes fishing")
-        assert EntityType.OTHER is inside.set_entity_type("Bob", EntityType.OTHER).type
-        assert () == host.people().people
-        host.add("Bob plays chess")
-        assert ["Bob"] == [person.name for person in host.people().people]
-        with pytest.raises(TrustTooLow):
-            inside.set_entity_type("Bob", EntityType.OTHER)
-        host.set_entity_type("Bob", EntityType.OTHER)
-        assert () == host.people().people

@@ -9,7 +9,7 @@ from datetime import datetime
 from memoryd.domain.ports import Ports
 from memoryd.domain.scopes import Scopes
 from memoryd.entities.directory import Directory
-from memoryd.entities.resolve import MOST_NEAR, Naming, is_relation, known_as, meant_by, near
+from memoryd.entities.lookup import MOST_NEAR, Naming, is_relation, known_as, meant_by, near
 from memoryd.errors import AmbiguousName, EntityNotFound
 from memoryd.model import limits
 from memoryd.model.caller import Caller
@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 EVERY_KIND = frozenset(Kind)
+MOST_LISTED = 8  # of those who share a name, in an error
 Meaning = Callable[[str, Directory], set[str]]
 """How a name is resolved: `meant_by` where something is read, `named_by` to change, `known_as` to erase."""
 
@@ -68,8 +69,7 @@ async def resolve_subjects_exactly(wanted: Filter, caller: Caller, ports: Ports,
         for n, people in enumerate(places):
             several = [root for place, root in named if place == n]
             if len(several) > 1:
-                listed = ", ".join(f"{people.name(root)} ({root})" for root in several[:8])
-                raise AmbiguousName(f"{subject!r} may be several: {listed}; name one by its id", field="subjects")
+                raise _ambiguous(subject, [(people, root) for root in several], "subjects")
         literally = Filter(kinds=EVERY_KIND, subjects=(subject,), include_expired=True, include_superseded=True)
         may_be_label = not is_relation(subject)  # "my wife" may be others too than those who are labelled so
         if not named and not (may_be_label and await ports.store.page(caller.visibility, literally, now=now, limit=1)):
@@ -88,8 +88,9 @@ def check_no_guess(name: str, people: Directory, root: str, found: Sequence[Memo
     if guessed:
         apart = guessed[0] if fold(name) == fold(people.name(root)) else name
         raise AmbiguousName(
-            f"{name!r} may be another than {', '.join(map(repr, guessed))}: nobody has said that they are one. Take"
-            f" them apart (memory person --unmerge {apart!r}), or name all of them by their id, {root}",
+            f"{name!r} may be another than others who are called alike",
+            names=f": {', '.join(map(repr, guessed))}; nobody has said that they are one. Take them apart (memory"
+            f" person --unmerge {apart!r}), or name all of them by their id, {root}",
             field=field,
         )
 
@@ -111,16 +112,22 @@ async def find_entity(
     if not found:
         raise unknown_name(name, [people for _, people in places], field)
     if len(found) > 1:
-        several = ", ".join(f"{people.name(root)} ({root})" for _, root, people in found[:8])
-        raise AmbiguousName(f"{name!r} may be several: {several}; name one by its id", field=field)
+        raise _ambiguous(name, [(people, root) for _, root, people in found], field)
     return found[0]
+
+
+def _ambiguous(name: str, found: Iterable[tuple[Directory, str]], field: str) -> AmbiguousName:
+    """Return the error for a name that several have, those first that the highest trust has named."""
+    listed = sorted(found, key=lambda one: -one[0].weight(one[1]))[:MOST_LISTED]
+    names = ", ".join(f"{people.name(root)} ({root})" for people, root in listed)
+    return AmbiguousName(f"{name!r} may be several; name one by its id", names=f": {names}", field=field)
 
 
 def unknown_name(name: str, places: Iterable[Directory], field: str) -> EntityNotFound:
     """Return the error for a name that nobody has, with those who may have been meant."""
     alike = [f"{people.name(root)} ({root})" for people in places for root in near(name, people)]
     way = f"; near are {', '.join(alike[:MOST_NEAR])}: give the exact name or the id" if alike else ""
-    return EntityNotFound(f"nobody and nothing is known as {name!r}{way}", field=field)
+    return EntityNotFound(f"nobody and nothing is known as {name!r}", names=way, field=field)
 
 
 async def known_people(caller: Caller, scopes: Scopes) -> list[tuple[Owner, str, Directory]]:

@@ -10,9 +10,9 @@ from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
 from copy import copy
 
-from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within, given_words, relations_of, type_said
-from memoryd.entities.spellings import Spellings
-from memoryd.knowledge.language.names import fullest
+from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within, relations_of, type_said
+from memoryd.entities.name_table import NameTable
+from memoryd.knowledge.language.names import fullest, straight
 from memoryd.knowledge.language.relations import ONE_AT_A_TIME
 from memoryd.model.entity import Entity, EntityType, Form
 from memoryd.model.memory import Memory
@@ -22,6 +22,7 @@ from memoryd.model.validation import fold
 __all__ = ["Directory"]
 
 BYTES_AN_ENTITY = 2000  # measured: 36,000 entities that one memory each names took 71 MiB
+BYTES_A_SPELLING = 450  # 36,000 names with accents took 13.7 MiB more than as many without
 BYTES_A_MENTION = 70  # 60,000 mentions of 20 entities took 3.8 MiB
 
 
@@ -31,15 +32,10 @@ class Directory:
     def __init__(self, rows: Iterable[Entity] = ()) -> None:
         self._mentions = 0
         self._known: dict[str, KnownEntity] = {}
-        self._called: dict[str, Counter[tuple[str, int]]] = {}
-        """Folded name, handle or address → the ids that memories call so, with how much their trust weighs."""
-        self._spelt = Spellings()
-        self._first_names: dict[str, Counter[str]] = {}
+        self._names = NameTable()
         self._related: dict[str, Counter[str]] = {}
         self._same: Counter[tuple[str, str, int]] = Counter()
         self._rows: dict[str, Entity] = {}
-        self._given: dict[str, set[str]] = {}
-        """Folded name that was given by hand, and its first word → ids."""
         self._reader: str | None = None
         self._roots: dict[str, str] | None = None
         self._groups: dict[str, frozenset[str]] = {}
@@ -59,7 +55,11 @@ class Directory:
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies, estimated."""
-        return len(self._known) * BYTES_AN_ENTITY + self._mentions * BYTES_A_MENTION
+        return (
+            len(self._known) * BYTES_AN_ENTITY
+            + self._mentions * BYTES_A_MENTION
+            + len(self._names.spellings) * BYTES_A_SPELLING
+        )
 
     def __len__(self) -> int:
         """How many ids memories name."""
@@ -78,19 +78,13 @@ class Directory:
         """Take in what was decided of an entity."""
         self.forget([row.id])
         self._rows[row.id] = row
-        self._spelt.add(fold(row.name))
-        for name in given_words(row):
-            self._given.setdefault(name, set()).add(row.id)
+        self._names.give(row)
         self._changed()
 
     def forget(self, entity_ids: Iterable[str]) -> None:
         """Drop what was decided of entities."""
         for row in filter(None, [self._rows.pop(one, None) for one in entity_ids]):
-            self._spelt.drop(fold(row.name))
-            for name in given_words(row):
-                self._given[name].discard(row.id)
-                if not self._given[name]:
-                    del self._given[name]
+            self._names.take(row)
         self._changed()
 
     def add(self, memory: Memory) -> None:
@@ -114,11 +108,7 @@ class Directory:
                     self._related.setdefault(mention.text, Counter())[mention.entity_id] += 1
             else:
                 known.forms[mention.form, mention.text, weight] += 1
-                self._called.setdefault(fold(mention.text), Counter())[mention.entity_id, weight] += 1
-                self._spelt.add(fold(mention.text))
-                if mention.form is Form.NAME:
-                    first = fold(mention.text).split()[0]
-                    self._first_names.setdefault(first, Counter())[mention.entity_id] += 1
+                self._names.add(mention, weight)
             if mention.same_as:
                 self._same[mention.same_as, mention.entity_id, weight] += 1
 
@@ -145,10 +135,7 @@ class Directory:
                     drop_within(self._related, mention.text, mention.entity_id)
             else:
                 drop(known.forms, (mention.form, mention.text, weight))
-                drop_within(self._called, fold(mention.text), (mention.entity_id, weight))
-                self._spelt.drop(fold(mention.text))
-                if mention.form is Form.NAME:
-                    drop_within(self._first_names, fold(mention.text).split()[0], mention.entity_id)
+                self._names.drop(mention, weight)
             if mention.same_as:
                 drop(self._same, (mention.same_as, mention.entity_id, weight))
             if not known.types:
@@ -260,25 +247,30 @@ class Directory:
 
         Lower trust cannot name an entity that the host knows.
         """
-        folded = fold(name)
-        found = {self.root(one) for one, weight in self._called.get(folded, ()) if weight >= self.weight(one)}
-        return found | {self.root(one) for one in self._given.get(folded, ()) if fold(self.given_name(one)) == folded}
+        found = {self.root(one) for one, weight in self._names.called(name) if weight >= self.weight(one)}
+        given = [one for one in self._names.given(name) if straight(self.given_name(one)) == straight(name)]
+        return found | {self.root(one) for one in given}
 
     def spelt(self, name: str) -> set[str]:
         """Return the roots that are called so but for accents, apostrophes, hyphens and titles."""
-        return {root for one in self._spelt.of(name) for root in self.called(one)}
+        return {root for one in self._names.spellings.of(name) for root in self.called(one)}
+
+    @property
+    def spellings(self) -> Iterable[str]:
+        """All ways to type a name that is written otherwise."""
+        return self._names.spellings
 
     @property
     def called_names(self) -> Iterable[str]:
         """All names, handles and addresses, as they are compared."""
-        return [*self._called, *(fold(row.name) for row in self._rows.values() if row.name)]
+        return [*self._names, *(straight(row.name) for row in self._rows.values() if row.name)]
 
     def first_named(self, first_names: Iterable[str]) -> set[str]:
         """Return the roots of which a name begins with one of these words."""
         wanted = {*first_names}
-        found = {self.root(one) for first in wanted for one in self._first_names.get(first, ())}
-        given = [one for first in wanted for one in self._given.get(first, ())]
-        return found | {self.root(one) for one in given if fold(self.given_name(one)).partition(" ")[0] in wanted}
+        found = {self.root(one) for first in wanted for one in self._names.first_named(first)}
+        given = [one for first in wanted for one in self._names.given(first)]
+        return found | {self.root(one) for one in given if straight(self.given_name(one)).partition(" ")[0] in wanted}
 
     def related(self, relation: str) -> set[str]:
         """
@@ -382,16 +374,23 @@ class Directory:
         return [text for text in dict.fromkeys(called) if text != name]
 
     def type(self, entity_id: str) -> EntityType:
-        """
-        Return what sort of thing it is: what was decided by hand, else as memories say (`type_said`).
+        """Return what sort of thing it is: what was decided by hand, else as memories say."""
+        return self.given_type(entity_id) or self.said_type(entity_id)
 
-        Of those that are one, the decision of the one that stands for them counts first; what was merged brings none.
+    def given_type(self, entity_id: str) -> EntityType | None:
         """
-        root, members = self.root(entity_id), self.members(entity_id)
-        for one, row in ((one, self._decided(one)) for one in (root, *sorted(members - {root}))):
-            if row is not None and row.type is not None and (one == root or not row.merged_into):
-                return row.type
-        return type_said(self._known[one].types for one in members if one in self._known)
+        Return what was decided by hand that it is, by the highest trust, of itself before what is one with it.
+
+        What was merged into it brings no type along.
+        """
+        root = self.root(entity_id)
+        rows = [row for one in sorted(self.members(root)) if (row := self._decided(one)) is not None and row.type]
+        rows = [row for row in rows if row.id == root or not row.merged_into]
+        return max(rows, key=lambda row: (row.trust.weight, row.id == root)).type if rows else None
+
+    def said_type(self, entity_id: str) -> EntityType:
+        """Return what sort of thing memories say that it is; see `type_said`."""
+        return type_said(self._known[one].types for one in self.members(entity_id) if one in self._known)
 
     def live(self, entity_id: str) -> Mapping[str, int]:
         """Return the memories that can be recalled and name an entity, with the microsecond of which they tell."""

@@ -21,7 +21,6 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from memoryd.entities.persons import (
     GREETINGS,
     MONTH_NAMES,
-    TITLES,
     Person,
     are_person,
     begins_foreign,
@@ -33,6 +32,7 @@ from memoryd.entities.persons import (
 )  # fmt: skip
 from memoryd.errors import StartupError
 from memoryd.knowledge.language.given_names import is_given_name
+from memoryd.knowledge.language.names import TITLES
 from memoryd.knowledge.language.relations import RELATION_PATTERN, RELATIONS, relation_of
 from memoryd.knowledge.language.stems import word_set
 from memoryd.knowledge.language.words import DAYS, NO_NAMES, UPPER, Name, plain, words_of

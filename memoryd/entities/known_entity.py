@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 from memoryd.knowledge.language.relations import introduced
-from memoryd.model.entity import Entity, EntityType, Form
+from memoryd.model.entity import EntityType, Form
 from memoryd.model.memory import Memory
-from memoryd.model.validation import fold
 
-__all__ = ["KnownEntity", "Said", "drop", "drop_within", "given_words", "relations_of", "type_said"]
+__all__ = ["KnownEntity", "Said", "drop", "drop_within", "relations_of", "type_said"]
 
 REPLACED = frozenset({"same_key", "corrected"})  # why a statement was superseded as a whole: `Judgement.rule`
 T = TypeVar("T")
@@ -90,12 +89,6 @@ def type_said(types: Iterable[Counter[tuple[EntityType, bool]]]) -> EntityType:
     if counts[EntityType.PERSON]:
         return EntityType.PERSON
     return max(counts, key=lambda kind: counts[kind]) if counts else EntityType.OTHER
-
-
-def given_words(row: Entity) -> set[str]:
-    """Return what a given name is looked up by: all of it, and its first word."""
-    folded = fold(row.name)
-    return {folded, folded.partition(" ")[0]} - {""}
 
 
 def drop(counter: Counter[T], key: T) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from memoryd.knowledge.claims.attributes import PROFESSION_PATTERN
 from memoryd.knowledge.language.function_words import is_function_word
 from memoryd.knowledge.language.given_names import is_doubtful_name, is_given_name
+from memoryd.knowledge.language.names import TITLES
 from memoryd.knowledge.language.relations import FOREIGN_RELATIONS, RELATION_PATTERN, RELATIONS, relation_of
 from memoryd.knowledge.language.stems import word_set
 from memoryd.knowledge.language.words import DAYS, GRAMMAR, NO_NAMES, UPPER
@@ -21,7 +22,6 @@ from memoryd.knowledge.language.words import DAYS, GRAMMAR, NO_NAMES, UPPER
 __all__ = [
     "GREETINGS",
     "MONTH_NAMES",
-    "TITLES",
     "Person",
     "are_person",
     "begins_foreign",
@@ -36,10 +36,6 @@ _PARTICLES = "de|van|von|der|den|ten|la|le|al|bin|di|da|dos|du|el"
 _RUN = re.compile(rf"{_WORD}(?:(?: (?:{_PARTICLES}))* {_WORD})*")
 MONTH_NAMES = word_set("may april june august")
 """Months that are given names too; said after a relation without more they are the month."""
-TITLES = word_set("""
-    dr mr mrs ms miss mx prof professor sir dame rev herr monsieur mme señor señora sr sra signor signora pan pani
-    mevrouw meneer senhor senhora dott
-""")
 GREETINGS = word_set("""
     hi hello hey heya hiya dear thanks thank cheers greetings morning ok okay please bonjour salut merci hallo hoi dag
     danke hola gracias ciao grazie olá oi obrigado obrigada cześć dzięki ugh wow yo

@@ -7,26 +7,19 @@ two, a new entity is made: a duplicate is better than a wrong merge, and can be 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Find, Finder, find_entities
 from memoryd.entities.known_names import KnownNames
-from memoryd.knowledge.language.names import is_formal, is_plain, may_be_one, short_forms, spelling, straight
+from memoryd.knowledge.language.letters import APOSTROPHES
+from memoryd.knowledge.language.names import is_formal, is_plain, may_be_one, short_forms, straight
 from memoryd.knowledge.language.relations import KIN, RELATIONS, relation_of
 from memoryd.model import limits
-from memoryd.model.entity import Entity, EntityType, Form, Mention
-from memoryd.model.memory import Memory
-from memoryd.model.validation import fold
+from memoryd.model.entity import EntityType, Form, Mention
 
-__all__ = ["Naming", "is_relation", "known_as", "meant_by", "mentions_among", "mentions_of", "named_by", "near"]
-
-
-MOST_NEAR = 5  # names that an error offers
-MOST_COMPARED = 1000  # names whose likeness is measured: 10 ms
+__all__ = ["mentions_among", "mentions_of"]
 
 
 def mentions_of(
@@ -104,7 +97,7 @@ def _groups(finds: Sequence[Find], subjects: Iterable[str]) -> list[_Group]:
     numbered: dict[int, _Group] = {}
     groups: list[_Group] = []
     for find in finds:
-        if not fold(find.text):
+        if not straight(find.text):
             continue  # a finder's find of nothing but spaces or marks
         if find.group and find.group in numbered:
             numbered[find.group].finds.append(find)
@@ -129,7 +122,8 @@ def _groups(finds: Sequence[Find], subjects: Iterable[str]) -> list[_Group]:
 
 def _of_subject(subject: str) -> Find:
     """Return a subject that the caller names as if it stood in the text."""
-    words = fold(subject).removeprefix("my ").removeprefix("the user's ")
+    subject = subject.translate(APOSTROPHES)
+    words = straight(subject).removeprefix("my ").removeprefix("the user's ")
     if words in RELATIONS:
         return Find(0, 0, relation_of(words), Form.RELATION, EntityType.PERSON, 1.0, about=True)
     if subject.startswith("@"):
@@ -142,8 +136,8 @@ def _of_subject(subject: str) -> Find:
 
 def _of_this_text(group: _Group, mentions: Sequence[Mention]) -> str:
     """Return the entity that the same statement has named by the same name already."""
-    names = {fold(name) for name in group.of(Form.NAME, Form.HANDLE, Form.EMAIL)}
-    return next((m.entity_id for m in mentions if m.form is not Form.RELATION and fold(m.text) in names), "")
+    names = {straight(name) for name in group.of(Form.NAME, Form.HANDLE, Form.EMAIL)}
+    return next((m.entity_id for m in mentions if m.form is not Form.RELATION and straight(m.text) in names), "")
 
 
 def _resolve(group: _Group, directory: Directory, taken: set[str], weight: int) -> tuple[str, str] | None:
@@ -184,7 +178,7 @@ def _by_names(names: Sequence[str], directory: Directory, taken: set[str], weigh
     if exact:
         unrelated = {one for one in exact if not directory.ever_related(one)}
         return _only(exact) or _only(unrelated)
-    firsts = {first for name in names for first in short_forms(fold(name).split()[0])}
+    firsts = {first for name in names for first in short_forms(straight(name).split()[0])}
     alike = {
         one
         for one in directory.first_named(firsts) - taken
@@ -232,7 +226,7 @@ def _related(
 
 def _holders_called(names: Sequence[str], directory: Directory, holders: set[str]) -> set[str]:
     """Return those of some who may be called by all of these names."""
-    firsts = {first for name in names for first in short_forms(fold(name).split()[0])}
+    firsts = {first for name in names for first in short_forms(straight(name).split()[0])}
     return {
         one
         for one in directory.first_named(firsts) & holders
@@ -245,13 +239,15 @@ def _holders_called(names: Sequence[str], directory: Directory, holders: set[str
 
 def _casual(name: str, known: str) -> bool:
     """Whether one of two names is a nickname and no full name: two brothers may be Ron and Aaron."""
-    return fold(name) == fold(known) or not (is_formal(name) and is_formal(known))
+    return straight(name) == straight(known) or not (is_formal(name) and is_formal(known))
 
 
 def _may_have(relation: str, directory: Directory, entity_id: str) -> bool:
-    """Whether an entity may have a relation beside those that it has: no sister is a wife."""
+    """Whether an entity may have a relation beside those that it has: no sister is a wife, nor what is no person."""
     if not relation:
         return True
+    if directory.given_type(entity_id) not in {None, EntityType.PERSON}:
+        return False
     known = directory.ever_related(entity_id) - {relation}
     if relation in KIN:
         return not known
@@ -265,135 +261,3 @@ def _all(sets: Iterable[set[str]]) -> set[str]:
 def _only(ids: set[str]) -> str:
     """Return the one id, or "" where there are none or several."""
     return next(iter(ids)) if len(ids) == 1 else ""
-
-
-def known_as(name: str, directory: Directory) -> set[str]:
-    """
-    Return the roots that a name, an alias or an id names exactly: so is decided what is erased.
-
-    Never by a nickname, a first name, a relation or the beginning of an id.
-    """
-    if directory.has(name):
-        return {directory.root(name)}
-    exact = directory.called(name) | directory.called(f"@{name}")
-    if exact:
-        return exact
-    related = directory.related(relation_of(_unowned(name)))  # who has no other name is shown as "wife"
-    return {root for root in related if fold(directory.name(root)) == _unowned(name)}
-
-
-def named_by(name: str, directory: Directory) -> set[str]:
-    """
-    Return the roots that a name names: exactly, by a relation ("my wife"), or as the first name of a full one.
-
-    So is decided what is changed and can be undone: never by a nickname or a part of what was said.
-    """
-    exact = known_as(name, directory)
-    if exact:
-        return exact
-    if is_relation(name):
-        return directory.related(relation_of(_unowned(name)))
-    return directory.first_named([fold(name)])
-
-
-class Naming:
-    """
-    The names, relations and ids that are stated to be one entity with a name.
-
-    An entity may have got further names by likeness: Bob, as there was one Robert. Likeness states nothing. A statement
-    with both names does, statements that show two entities to be one do, a decision by hand does; each with at least
-    the trust of the entity.
-    """
-
-    def __init__(self, name: str, people: Directory, root: str, memories: Sequence[Memory]) -> None:
-        """Take a name that `known_as` has found the root for, and the memories that name the entity; an id is all."""
-        self._members = people.members(root)
-        self._all = people.has(name)
-        least = people.weight(root)
-        rows = [row for row in people.rows if row.id in self._members and row.trust.weight >= least]
-        decided = {one for row in rows for one in (row.id, row.merged_into) if row.merged_into or row.name} - {""}
-        given = {fold(people.given_name(one)) for one in self._members} - {""}
-        # sets of names and ids; those of one set were said to be one
-        told = [decided, *(self._told(memory, decided) for memory in memories if memory.trust.weight >= least)]
-        known = {fold(name), f"my {relation_of(_unowned(name))}", *given, *(decided if fold(name) in given else ())}
-        while more := [some for some in told if some & known and not some <= known]:
-            known = known.union(*more)
-        self._known = known
-
-    def _told(self, memory: Memory, decided: set[str]) -> set[str]:
-        """Return the names and ids that a memory says are one."""
-        theirs = [mention for mention in memory.mentions if mention.entity_id in self._members]
-        by_hand = {mention.entity_id for mention in theirs} & decided
-        shown = {one for mention in theirs if mention.same_as for one in (mention.same_as, mention.entity_id)}
-        return {*map(_called, theirs), *by_hand, *shown}
-
-    def has(self, text: str) -> bool:
-        """Whether a name, as it stands, is one of theirs."""
-        return self._all or fold(text) in self._known
-
-    def decided(self, row: Entity) -> bool:
-        """Whether what was decided by hand was decided of them."""
-        return self._all or row.id in self._known or self.has(row.name)
-
-    def means(self, mention: Mention) -> bool:
-        """Whether a mention means this entity by more than likeness."""
-        if mention.entity_id not in self._members:
-            return False
-        return self._all or _called(mention) in self._known or mention.entity_id in self._known
-
-    def guessed(self, memories: Sequence[Memory]) -> list[str]:
-        """Return the names that the entity has by likeness alone."""
-        mentions = [mention for memory in memories for mention in memory.mentions if mention.entity_id in self._members]
-        return sorted({m.text for m in mentions if m.form is not Form.RELATION and not self.means(m)})
-
-
-def _called(mention: Mention) -> str:
-    """Return what a mention calls somebody; a relation so that it is no name."""
-    return f"my {mention.text}" if mention.form is Form.RELATION else fold(mention.text)
-
-
-def near(name: str, directory: Directory) -> list[str]:
-    """Return the roots that somebody may have meant by a name that nobody has, most likely first."""
-    folded, typed = fold(name), spelling(name)
-    words = re.findall(r"\w+", folded)
-    called = directory.called_names
-    holding = [one for one in called if words and all(word in one for word in words)]
-    fuller = sorted(one for one in holding if {*words} <= {*re.findall(r"\w+", one)})  # "Connor", "Connor, Sarah"
-    begun = [one for one in called if one[:1] in {folded[:1], typed[:1]}][:MOST_COMPARED]
-    by_spelling = {spelling(one): one for one in begun}
-    alike = [by_spelling[one] for one in get_close_matches(typed, [*by_spelling], MOST_NEAR, 0.7)]
-    roots = (root for one in (*fuller[:MOST_NEAR], *alike) for root in sorted(directory.called(one)))
-    return list(dict.fromkeys((*sorted(meant_by(name, directory)), *roots)))[:MOST_NEAR]
-
-
-def _unowned(name: str) -> str:
-    """Return a name as it is compared, without the word for whose it is: "my wife"."""
-    words = fold(name)
-    for owner in ("my ", "our ", "the user's ", "user's "):
-        words = words.removeprefix(owner)
-    return words
-
-
-def is_relation(name: str) -> bool:
-    """Whether a text names somebody by a relation: "my wife"."""
-    return _unowned(name) in RELATIONS
-
-
-def meant_by(name: str, directory: Directory) -> set[str]:
-    """Return the roots that somebody may mean by an id, a name, a nickname, a handle, an address or a relation."""
-    if directory.has(name):
-        return {directory.root(name)}
-    if len(name) >= limits.MIN_ID_PREFIX:
-        begun = directory.beginning(name)
-        if begun:
-            return begun
-    words = _unowned(name)
-    if is_relation(name):
-        related = directory.related(relation_of(words))
-        if related:
-            return related
-    exact = directory.called(name) or directory.called(f"@{name}") or directory.spelt(name)
-    if exact:
-        return exact
-    alike = directory.first_named(short_forms(words.split()[0])) if words else set()
-    return {one for one in alike if any(may_be_one(name, known) for known in directory.names(one))}

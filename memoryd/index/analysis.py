@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from memoryd.knowledge.language.function_words import CLUSTERED, content_of, is_clustered, is_function_word
+from memoryd.knowledge.language.letters import APOSTROPHES, unaccented
 from memoryd.knowledge.language.stems import stem_by_script
-from memoryd.knowledge.language.unaccented import unaccented
 from memoryd.model.memory import Memory
 
 __all__ = ["analyse", "analyse_query", "embedded_text", "indexed_memory", "indexed_text", "token_terms"]
@@ -38,8 +38,6 @@ _MARKS = "".join(chr(code) for code in range(0x300, 0xAC00) if unicodedata.categ
 _WORD = re.compile(rf"\w[\w{_MARKS}]*")
 _CJK = rf"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff{CLUSTERED}]"
 _CJK_RUN = re.compile(f"({_CJK}+)")
-_APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u00b4\u02bc\uff07\u2032", "'"))
-"""What people type for an apostrophe."""
 _CONTRACTED = re.compile(
     r"(?<![a-z])(?:do|does|did|is|are|was|were|has|have|had|ca|could|wo|would|should|must|need|ai|might|sha)n't\b"
     r"|(?<=[a-z])'(?:m|re|ve|ll|d)\b",
@@ -104,7 +102,7 @@ def analyse(text: str) -> list[str]:
 
 def _bare(words: Iterable[str]) -> list[str]:
     """Return what words with accents are without them, so that "lodz" finds "Łódź"."""
-    return [bare for word in words if not word.isascii() and (bare := unaccented(word)) != word and bare.isascii()]
+    return [bare for word in words if not word.isascii() and (bare := unaccented(word)) != word]
 
 
 def analyse_query(text: str, *, is_english: bool = True) -> list[str]:
@@ -113,7 +111,7 @@ def analyse_query(text: str, *, is_english: bool = True) -> list[str]:
 
     Of a query that is not English what other languages in Latin letters have for grammar is left out too.
     """
-    text = text.translate(_APOSTROPHES)
+    text = text.translate(APOSTROPHES)
     asked = (_CONTRACTED if is_english else _ELIDED).sub(" ", text)
     return _terms_asked(asked, is_english=is_english) or _terms_asked(text, is_english=is_english)
 

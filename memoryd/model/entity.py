@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memoryd.model.scope import Owner
     from memoryd.model.trust import Trust
 
-__all__ = ["GIVEN_TYPES", "Entity", "EntityRef", "EntityType", "Form", "Mention", "Profile"]
+__all__ = ["ADDRESSES", "GIVEN_TYPES", "Entity", "EntityRef", "EntityType", "Form", "Mention", "Profile"]
 
 
 class EntityType(OpenEnum):
@@ -42,7 +42,9 @@ GIVEN_TYPES = (
     EntityType.LOCATION,
     EntityType.OTHER,
 )
-"""What somebody may say that an entity is; an address is one by its form."""
+"""What somebody may say that an entity is."""
+ADDRESSES = frozenset({EntityType.EMAIL, EntityType.URL})
+"""What an entity is by its form; nobody says otherwise."""
 
 
 class Form(Enum):

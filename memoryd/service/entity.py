@@ -50,24 +50,25 @@ class EntityService:
     async def RenameEntity(self, request: pb.RenameEntityRequest, call: Call) -> pb.RenameEntityResponse:
         profile = await decide.rename(request.name, request.new_name, call.caller, self._ports, now=call.now)
         call.touched([profile.id])
-        return pb.RenameEntityResponse(entity=profile_to_pb(profile))
+        return pb.RenameEntityResponse(entity=profile_to_pb(profile_for(profile, request.name, call)))
 
     async def SetEntityType(self, request: pb.SetEntityTypeRequest, call: Call) -> pb.SetEntityTypeResponse:
         profile = await decide.set_type(
             request.name, type_from_pb(request.type), call.caller, self._ports, now=call.now
         )
         call.touched([profile.id])
-        return pb.SetEntityTypeResponse(entity=profile_to_pb(profile))
+        return pb.SetEntityTypeResponse(entity=profile_to_pb(profile_for(profile, request.name, call)))
 
     async def MergeEntities(self, request: pb.MergeEntitiesRequest, call: Call) -> pb.MergeEntitiesResponse:
         merged = await decide.merge(request.name, request.into, call.caller, self._ports, now=call.now)
         call.touched([merged.entity.id, merged.merged_id])
-        return pb.MergeEntitiesResponse(entity=profile_to_pb(merged.entity), merged_id=merged.merged_id)
+        entity = profile_for(merged.entity, request.into, call)
+        return pb.MergeEntitiesResponse(entity=profile_to_pb(entity), merged_id=merged.merged_id)
 
     async def UnmergeEntity(self, request: pb.UnmergeEntityRequest, call: Call) -> pb.UnmergeEntityResponse:
         profile = await decide.unmerge(request.id, call.caller, self._ports, now=call.now)
         call.touched([profile.id])
-        return pb.UnmergeEntityResponse(entity=profile_to_pb(profile))
+        return pb.UnmergeEntityResponse(entity=profile_to_pb(profile_for(profile, request.id, call)))
 
     async def ForgetPerson(self, request: pb.ForgetPersonRequest, call: Call) -> pb.ForgetPersonResponse:
         receipt = await forget_person(

@@ -21,6 +21,8 @@ import structlog
 from memoryd.audit.log import AuditLog
 from memoryd.domain.completion import run_to_completion
 from memoryd.errors import (
+    AmbiguousName,
+    EntityNotFound,
     InternalError,
     InvalidArgument,
     LimitExceeded,
@@ -63,6 +65,11 @@ class Call:
         """Who asks; IdentityMissing if nobody is named."""
         return self.session.caller(*self.identity)
 
+    @property
+    def may_read(self) -> bool:
+        """Whether the caller may read memories, and whom they name."""
+        return not _READ.isdisjoint(self.session.permissions)
+
     def touched(self, ids: Sequence[str]) -> None:
         """Have the audit log name these memories or grants."""
         self.call_context.ids.extend(ids)
@@ -71,6 +78,9 @@ class Call:
         """Tell the host how long the call waited for its embedding; a sandbox could learn from it what was asked."""
         if self.session.door is Door.ADMIN:
             self.context.set_trailing_metadata(((EMBEDDING_KEY, str(round(seconds * 1e6))),))
+
+
+_READ = frozenset({Permission.LIST, Permission.GET})
 
 
 class Gate(grpc.GenericRpcHandler):
@@ -232,9 +242,11 @@ class Gate(grpc.GenericRpcHandler):
         if method.rule.writes and self._audit is not None:
             self._audit.check_writable()
         call = Call(session, identity, call_context.time, call_context, context)
-        if not method.rule.writes:
-            return await method.run(request, call)
-        return await run_to_completion(method.run(request, call))
+        try:
+            work = method.run(request, call)
+            return await (run_to_completion(work) if method.rule.writes else work)
+        except (EntityNotFound, AmbiguousName) as error:
+            raise (error if call.may_read else error.without_names()) from None
 
     def _trail(self, rpc: str) -> CallContext:
         authenticator = self._authenticator

@@ -12,17 +12,12 @@ from memoryd.service.gate import Call
 
 __all__ = ["memory_for", "profile_for", "result_for"]
 
-_READ = frozenset({Permission.LIST, Permission.GET})
 _SEARCHED = frozenset({Permission.SEARCH})
-
-
-def _may_read(call: Call) -> bool:
-    return not _READ.isdisjoint(call.session.permissions)
 
 
 def memory_for(memory: Memory, call: Call) -> Memory:
     """Return a memory as the caller may see it: without "list" and "get" only what it is and when."""
-    if _may_read(call):
+    if call.may_read:
         return memory
     return Memory(
         id=memory.id,
@@ -39,7 +34,7 @@ def memory_for(memory: Memory, call: Call) -> Memory:
 
 def profile_for(profile: Profile, name: str, call: Call) -> Profile:
     """Return somebody as the caller may see them: without "list" and "get" under the name that was asked for alone."""
-    if _may_read(call):
+    if call.may_read:
         return profile
     return replace(profile, name=name, aliases=(), relations=(), summary="", merged_ids=())
 
@@ -47,7 +42,7 @@ def profile_for(profile: Profile, name: str, call: Call) -> Profile:
 def result_for(result: AddResult, call: Call) -> AddResult:
     """Return what became of a statement: who only adds sees no text that came another way, and no names of others."""
     known = result.memory
-    if known is None or _may_read(call) or call.session.permissions & _SEARCHED:
+    if known is None or call.may_read or call.session.permissions & _SEARCHED:
         return result
     if known.grant_id != call.caller.grant_id:
         return replace(result, memory=memory_for(known, call))

@@ -100,7 +100,9 @@ class GetEntityRequest(google.protobuf.message.Message):
     chat_id: builtins.str
     """The chat in which is asked."""
     name: builtins.str
-    """Who: an id, a name, a nickname, a handle, an address or a relation. Required."""
+    """Who: an id, a name, a nickname, a handle, an address or a relation; of a name also without its accents,
+    apostrophes and title. Required.
+    """
     limit: builtins.int
     """How many memories at the most, 1 to 1,000. Zero: 20."""
     def __init__(
@@ -206,7 +208,7 @@ Global___RenameEntityResponse: typing_extensions.TypeAlias = RenameEntityRespons
 
 @typing.final
 class SetEntityTypeRequest(google.protobuf.message.Message):
-    """What to call a person, a place or another thing."""
+    """Whose type to set."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 

@@ -114,8 +114,8 @@ class EntityServiceServicer(object):
 
     def SetEntityType(self, request, context):
         """Says what sort of thing an entity is, whatever memories say: a pet or a town that was taken for a person, or a person
-        who was overlooked. It holds for what is stored later, too. Idempotent. The caller must hold "correct".
-        Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): no type, or that of an address, which no one decides.
+        who was overlooked. It holds as long as a memory names that entity. Idempotent. The caller must hold "correct".
+        Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): no type that can be given, or the entity is an address.
         PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

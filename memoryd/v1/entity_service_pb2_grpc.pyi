@@ -49,8 +49,8 @@ class EntityServiceStub:
     """
     SetEntityType: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.SetEntityTypeRequest, memoryd.v1.entity_service_pb2.SetEntityTypeResponse]
     """Says what sort of thing an entity is, whatever memories say: a pet or a town that was taken for a person, or a person
-    who was overlooked. It holds for what is stored later, too. Idempotent. The caller must hold "correct".
-    Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): no type, or that of an address, which no one decides.
+    who was overlooked. It holds as long as a memory names that entity. Idempotent. The caller must hold "correct".
+    Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): no type that can be given, or the entity is an address.
     PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
     """
     MergeEntities: grpc.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.MergeEntitiesRequest, memoryd.v1.entity_service_pb2.MergeEntitiesResponse]
@@ -99,8 +99,8 @@ class EntityServiceAsyncStub(EntityServiceStub):
     """
     SetEntityType: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.SetEntityTypeRequest, memoryd.v1.entity_service_pb2.SetEntityTypeResponse]  # type: ignore[assignment]
     """Says what sort of thing an entity is, whatever memories say: a pet or a town that was taken for a person, or a person
-    who was overlooked. It holds for what is stored later, too. Idempotent. The caller must hold "correct".
-    Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): no type, or that of an address, which no one decides.
+    who was overlooked. It holds as long as a memory names that entity. Idempotent. The caller must hold "correct".
+    Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): no type that can be given, or the entity is an address.
     PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
     """
     MergeEntities: grpc.aio.UnaryUnaryMultiCallable[memoryd.v1.entity_service_pb2.MergeEntitiesRequest, memoryd.v1.entity_service_pb2.MergeEntitiesResponse]  # type: ignore[assignment]
@@ -170,8 +170,8 @@ class EntityServiceServicer(metaclass=abc.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[memoryd.v1.entity_service_pb2.SetEntityTypeResponse, collections.abc.Awaitable[memoryd.v1.entity_service_pb2.SetEntityTypeResponse]]:
         """Says what sort of thing an entity is, whatever memories say: a pet or a town that was taken for a person, or a person
-        who was overlooked. It holds for what is stored later, too. Idempotent. The caller must hold "correct".
-        Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): no type, or that of an address, which no one decides.
+        who was overlooked. It holds as long as a memory names that entity. Idempotent. The caller must hold "correct".
+        Errors: as GetEntity. INVALID_ARGUMENT (INVALID_FIELD): no type that can be given, or the entity is an address.
         PERMISSION_DENIED (TRUST_TOO_LOW): as RenameEntity.
         """
 

@@ -590,7 +590,7 @@ class MemoryFilter(google.protobuf.message.Message):
     @property
     def subjects(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Subjects, any of these: as the caller wrote them (without regard to case), or who is known by that name,
-        nickname, relation ("my wife") or entity id.
+        nickname, relation ("my wife") or entity id; a name also without its accents, apostrophes and title.
         """
 
     @property

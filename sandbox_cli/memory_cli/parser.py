@@ -305,7 +305,7 @@ def _add_people(command: Command) -> None:
     person.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many memories (20)")
     change = person.add_mutually_exclusive_group()
     change.add_argument("--rename", metavar="NAME", help="call them so from now on")
-    change.add_argument("--type", choices=ENTITY_TYPES, help="what it is: a pet, for one, is other, and no person")
+    change.add_argument("--type", choices=ENTITY_TYPES, help='what it is; a pet is "other"')
     change.add_argument("--merge-into", metavar="NAME", help="say that the two are one")
     change.add_argument("--unmerge", action="store_true", help="split this entity id, or alias, off again")
     forget = command(

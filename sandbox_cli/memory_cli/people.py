@@ -56,7 +56,7 @@ def person(client: Any, args: argparse.Namespace) -> None:
         from memory_client import EntityType
 
         changed = client.set_entity_type(name, EntityType(args.type))
-        _changed(changed, args, f"is {changed.type.value} from now on")
+        _changed(changed, args, f"set to {changed.type.value}")
     elif args.merge_into is not None:
         merged = client.merge_entities(name, args.merge_into)
         if args.json:

@@ -11,7 +11,8 @@ from nicknames import NickNamer
 
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Find, RegexFinder, find_entities
-from memoryd.entities.resolve import meant_by, mentions_of
+from memoryd.entities.lookup import meant_by
+from memoryd.entities.resolve import mentions_of
 from memoryd.knowledge.language.names import fullest, may_be_one
 from memoryd.knowledge.language.relations import introduced
 from memoryd.model import limits

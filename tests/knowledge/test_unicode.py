@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from memoryd.domain.context.render import memory_line
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import RegexFinder, find_entities
-from memoryd.entities.resolve import meant_by, mentions_of, near
+from memoryd.entities.lookup import meant_by, near
+from memoryd.entities.resolve import mentions_of
 from memoryd.index.analysis import analyse, analyse_query
 from memoryd.knowledge.claims.statement import statement_of
 from memoryd.knowledge.compare.comparison import compare, speaks_of_itself

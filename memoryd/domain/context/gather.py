@@ -24,7 +24,7 @@ from memoryd.domain.subjects import known_people, people_of
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import find_entities
 from memoryd.entities.known_names import KnownNames
-from memoryd.entities.resolve import meant_by
+from memoryd.entities.lookup import meant_by
 from memoryd.errors import Unavailable
 from memoryd.index.newest import newest
 from memoryd.knowledge.language.fillers import is_filler
@@ -38,7 +38,7 @@ from memoryd.model.query import STATEMENTS, Filter, Query
 from memoryd.model.recalled_text import without_recalled
 from memoryd.model.results import Hit, Leg, SearchResult
 from memoryd.model.scope import Owner, Scope
-from memoryd.turns import let_others
+from memoryd.turns import in_turns, let_others
 
 __all__ = ["Gatherer", "Recalled"]
 
@@ -248,8 +248,8 @@ class Gatherer:
                     *self._ports.finders,
                     KnownNames([people for _, people in places], weight=self._caller.trust.weight),
                 ]
-                for found in (one for part in parts for one in find_entities(part, finders)):
-                    named |= {(owner, root) for owner, people in places for root in meant_by(found.text, people)}
+                async for name in in_turns({one.text for part in parts for one in find_entities(part, finders)}):
+                    named |= {(owner, root) for owner, people in places for root in meant_by(name, people)}
             self._names = frozenset(named)
         return self._names
 

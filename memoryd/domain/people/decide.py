@@ -12,14 +12,14 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import find_entity, people_of
 from memoryd.entities.directory import Directory
-from memoryd.entities.resolve import known_as, named_by
+from memoryd.entities.lookup import known_as, named_by
 from memoryd.errors import InvalidArgument, TrustTooLow
 from memoryd.knowledge.language.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS, is_plain
 from memoryd.knowledge.language.relations import RELATIONS
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry
-from memoryd.model.entity import GIVEN_TYPES, Entity, EntityType, Form, Mention, Profile
+from memoryd.model.entity import ADDRESSES, GIVEN_TYPES, Entity, EntityType, Form, Mention, Profile
 from memoryd.model.memory import Memory
 from memoryd.model.reports import Merged
 from memoryd.model.scope import Owner
@@ -65,12 +65,14 @@ def _check_new_name(name: str, ports: Ports) -> None:
 async def set_type(name: str, given: EntityType, caller: Caller, ports: Ports, *, now: datetime) -> Profile:
     """Say what an entity is, whatever memories say; see SetEntityType in the contract."""
     if given not in GIVEN_TYPES:
-        names = ", ".join(one.name for one in GIVEN_TYPES)
+        names = ", ".join(one.value for one in GIVEN_TYPES)
         raise InvalidArgument(f"type must be one of {names}", field="type")
 
     async def decide() -> Decision[Profile]:
         owner, root, people = await find_entity(name, caller, ports, named_by)
         await _check_trust(owner, people.members(root), caller, ports, people)
+        if people.said_type(root) in ADDRESSES:
+            raise InvalidArgument(f"{name!r} is an address, and nothing else", field="name")
         row = replace(_row(people, root, owner, caller, now), type=given)
         return Decision(_written([row], caller), lambda: _profile(owner, root, caller, ports, now))
 

@@ -14,12 +14,12 @@ from memoryd.embedding.base import ModelRefused
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Find, find_entities
 from memoryd.entities.resolve import mentions_among
+from memoryd.knowledge.language.names import straight
 from memoryd.model import limits
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.memory import Memory, State
 from memoryd.model.reports import Enriched
-from memoryd.model.validation import fold
 
 __all__ = ["enrich"]
 
@@ -72,7 +72,7 @@ async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports
         if finds is not None:
             people = (await Scopes(ports).people(known.owner)).seen_by(known.narrator)
             more = mentions_among(finds, known.subjects, people, ports.new_id, weight=known.trust.weight)
-            texts = {fold(mention.text) for mention in mentions}
+            texts = {straight(mention.text) for mention in mentions}
             as_found = [_as_found(one, finds, known, people) for one in mentions]
             denied = sum(
                 one.type is EntityType.PERSON and seen.type is EntityType.OTHER
@@ -80,7 +80,7 @@ async def _look_again(memory: Memory, finds: Sequence[Find] | None, ports: Ports
             )
             mentions = (
                 *as_found,
-                *(mention for mention in more if fold(mention.text) not in texts),
+                *(mention for mention in more if straight(mention.text) not in texts),
             )
         update = Entry(replace(known, mentions=mentions, enrich_time=now), found[0].terms)
         linked = {mention.entity_id for mention in mentions} - {mention.entity_id for mention in known.mentions}
@@ -95,12 +95,12 @@ def _as_found(mention: Mention, finds: Sequence[Find], memory: Memory, people: D
 
     Whom the caller names, or of whom a relation is known, stays a person.
     """
-    named = [find for find in finds if fold(find.text) == fold(mention.text) and find.form is Form.NAME]
+    named = [find for find in finds if straight(find.text) == straight(mention.text) and find.form is Form.NAME]
     if mention.form is not Form.NAME or not named:
         return mention
     if mention.type is EntityType.OTHER and any(find.type is EntityType.PERSON for find in named):
         return replace(mention, type=EntityType.PERSON)
-    is_told = fold(mention.text) in map(fold, memory.subjects) or people.ever_related(mention.entity_id)
+    is_told = straight(mention.text) in map(straight, memory.subjects) or people.ever_related(mention.entity_id)
     if mention.type is EntityType.PERSON and all(find.denied for find in named) and not is_told:
         return replace(mention, type=EntityType.OTHER)
     return mention

@@ -16,7 +16,7 @@ from memoryd.domain.reading.presentation import present
 from memoryd.domain.subjects import find_entity
 from memoryd.domain.tombstones import tombstones_for
 from memoryd.entities.directory import Directory
-from memoryd.entities.resolve import Naming, known_as
+from memoryd.entities.lookup import Naming, known_as
 from memoryd.errors import EntityNotFound, TrustTooLow
 from memoryd.index.analysis import analyse
 from memoryd.knowledge.language.names import stands_in

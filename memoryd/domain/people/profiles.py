@@ -15,7 +15,7 @@ from memoryd.domain.reading.presentation import present
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import EVERY_KIND, find_entity, known_people
 from memoryd.entities.directory import Directory
-from memoryd.entities.resolve import meant_by
+from memoryd.entities.lookup import meant_by
 from memoryd.index.columns import Facts
 from memoryd.model import limits
 from memoryd.model.caller import Caller

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from memoryd.domain.ports import Ports
 from memoryd.domain.scopes import Scopes
 from memoryd.entities.directory import Directory
+from memoryd.knowledge.language.names import straight
 from memoryd.knowledge.language.relative_times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.entity import EntityRef
@@ -68,8 +69,8 @@ def _with_entity_names(memory: Memory, names: _Names) -> Memory:
         about = mention.about or (known is not None and known.about)
         name = names[root]
         refs[root] = EntityRef(root, mention.text if name == root else name, about)
-    meant = {fold(m.text): names.root(m.entity_id) for m in memory.mentions} if memory.subjects else {}
-    called = [refs[meant[fold(said)]].name if fold(said) in meant else said for said in memory.subjects]
+    meant = {straight(m.text): names.root(m.entity_id) for m in memory.mentions} if memory.subjects else {}
+    called = [refs[meant[straight(said)]].name if straight(said) in meant else said for said in memory.subjects]
     called += [ref.name for ref in refs.values() if ref.about]
     return replace(memory, subjects=tuple(dict.fromkeys(called)), entities=tuple(refs.values()))
 

@@ -29,7 +29,7 @@ from memoryd.domain.scopes import Scopes
 from memoryd.domain.subjects import resolve_subjects
 from memoryd.entities.finders import find_entities
 from memoryd.entities.known_names import KnownNames
-from memoryd.entities.resolve import meant_by
+from memoryd.entities.lookup import meant_by
 from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.index.analysis import analyse_query
 from memoryd.index.question import Question
@@ -228,8 +228,8 @@ async def _names(text: str, caller: Caller, scopes: Scopes) -> frozenset[str]:
         seen = [(await scopes.people(owner)).seen_by(caller.reads_as(owner)) for owner in scopes.seen_by(caller)]
         finds = find_entities(text[:MOST_READ], [*scopes.ports.finders, KnownNames(seen, weight=caller.trust.weight)])
         for people in seen if finds else ():
-            for root in {root for find in finds for root in meant_by(find.text, people)}:
-                named |= people.members(root)
+            async for name in in_turns({find.text for find in finds}):
+                named = named.union(*map(people.members, meant_by(name, people)))
     return frozenset(named)
 
 

@@ -13,13 +13,14 @@ from functools import cache, lru_cache
 
 from nicknames import NickNamer
 
+from memoryd.knowledge.language.letters import APOSTROPHES, unaccented
 from memoryd.knowledge.language.stems import word_set
-from memoryd.knowledge.language.unaccented import unaccented
 from memoryd.model.validation import fold
 
 __all__ = [
     "MOST_NAME_CHARACTERS",
     "MOST_NAME_WORDS",
+    "TITLES",
     "forget_names",
     "fullest",
     "is_first_name",
@@ -39,7 +40,13 @@ _PLAIN = re.compile(r"@?[^\W_](?:[\w '’&+#@/.-]|, (?=(?i:jr|sr|inc|ltd|md|phd)
 _SENTENCE = re.compile(r"(?<!\b\w)(?<!\b(?i:dr|mr|ms|st|jr|sr|co))(?<!\b(?i:mrs|rev|inc|ltd))(?<!\b(?i:prof))\. ")
 """A full stop that ends a sentence: not one after an initial or a title."""
 
+TITLES = word_set("""
+    dr mr mrs ms miss mx prof professor sir dame rev herr monsieur mme señor señora sr sra signor signora pan pani
+    mevrouw meneer senhor senhora dott
+""")
+"""What stands before a name."""
 _TITLES = word_set("dr mr mrs ms miss prof professor sir dame rev md phd")
+"""What tells no two names apart: before one or behind it."""
 
 
 def stands_in(name: str, text: str) -> bool:
@@ -59,7 +66,7 @@ def _is_member(name: str, text: str, pattern: str) -> bool:
     """Whether a name stands in a text only as a part of code is called: "Math.max", not "Dr.Max"."""
     if not name[:1].isupper() or "." not in text:
         return False
-    plain = " ".join(unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).split())
+    plain = " ".join(unicodedata.normalize("NFKC", text).translate(APOSTROPHES).split())
     found = list(re.finditer(pattern, plain, re.IGNORECASE))
     return bool(found) and all(one.group()[0].islower() and _MEMBER.search(plain, 0, one.start()) for one in found)
 
@@ -67,12 +74,9 @@ def _is_member(name: str, text: str, pattern: str) -> bool:
 _MEMBER = re.compile(r"\w\.$")
 
 
-_APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u02bc\uff07", "'"))
-
-
 def straight(name: str) -> str:
     """Return a name as it is compared, with the apostrophe of a keyboard, whichever it was typed with."""
-    return fold(name).translate(_APOSTROPHES)
+    return fold(name).translate(APOSTROPHES)
 
 
 _RUN = re.compile(r"[^\W_]+")
@@ -97,11 +101,11 @@ def _parts(name: str) -> tuple[str, ...]:
     return tuple(words) or tuple(fold(name).split())
 
 
-def spelling(name: str) -> str:
-    """Return a name as it may be typed: folded, without accents, apostrophes, hyphens, full stops and titles."""
-    typed = unaccented(straight(name)).replace("'", "")
-    words = typed.replace("-", " ").replace(".", " ").split()
-    return " ".join([word for word in words if word not in _TITLES] or words)
+def spelling(name: str, *, titles: bool = True) -> str:
+    """Return a name as it may be typed: folded, without accents, apostrophes, hyphens and full stops, and titles."""
+    words = straight(name).replace("'", "").replace("-", " ").replace(".", " ").split()
+    named = words if titles else [word for word in words if word not in TITLES]
+    return " ".join(map(unaccented, named or words))
 
 
 @lru_cache(maxsize=8192)

@@ -225,7 +225,7 @@ complete -c memory -n '_shtab_memory_using person' -l timeout -x -d 'give up aft
 complete -c memory -n '_shtab_memory_using person' -l json -d 'print JSON with the field names of the contract'
 complete -c memory -n '_shtab_memory_using person' -s n -l limit -x -d 'how many memories (20)'
 complete -c memory -n '_shtab_memory_using person' -l rename -x -d 'call them so from now on'
-complete -c memory -n '_shtab_memory_using person' -l type -xka "person organization project location other" -d 'what it is: a pet, for one, is other, and no person'
+complete -c memory -n '_shtab_memory_using person' -l type -xka "person organization project location other" -d 'what it is; a pet is "other"'
 complete -c memory -n '_shtab_memory_using person' -l merge-into -x -d 'say that the two are one'
 complete -c memory -n '_shtab_memory_using person' -l unmerge -d 'split this entity id, or alias, off again'
 complete -c memory -n '_shtab_memory_using; and test $_shtab_memory_npos -eq 0' -a forget -d 'Erase all that is known about a person, or about the user, for good.'

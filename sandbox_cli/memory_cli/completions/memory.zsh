@@ -295,7 +295,7 @@ _shtab_memory_person_options=(
   "--json[print JSON with the field names of the contract]"
   {-n,--limit}"[how many memories (20)]:N:"
   "--rename[call them so from now on]:NAME:"
-  "--type[what it is\: a pet, for one, is other, and no person]:type:(person organization project location other)"
+  "--type[what it is\; a pet is \"other\"]:type:(person organization project location other)"
   "--merge-into[say that the two are one]:NAME:"
   "--unmerge[split this entity id, or alias, off again]"
   "(*):a name, nickname, handle, relation, or entity id:"

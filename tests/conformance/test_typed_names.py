@@ -1,0 +1,89 @@
+"""Names as people type them: without accents, apostrophes, hyphens and titles."""
+
+from __future__ import annotations
+
+import pytest
+from memory_client import AmbiguousName, EntityNotFound, Filter
+
+from tests.conformance.people_helpers import told
+
+
+@pytest.mark.parametrize(
+    ("known", "typed"),
+    [
+        ("Conceição", "conceicao"),
+        ("Siobhán O'Sullivan", "siobhan osullivan"),
+        ("Dr O'Sullivan", "O'Sullivan"),
+        ("Dr O'Sullivan", "dr osullivan"),
+        ("Señora Núñez", "nunez"),
+        ("Anne-Marie", "anne marie"),
+        ("Łukasz Żółw", "Lukasz Zolw"),
+        ("Jørgen", "jorgen"),
+        ("Þór", "thor"),
+        ("J.R. Ewing", "j r ewing"),
+    ],
+)
+async def test_a_name_is_found_however_it_is_typed(memory, known, typed):
+    await memory.add(f"{known} plays chess", subjects=(known,))
+    await memory.add("Bob plays tennis", subjects=("Bob",))
+    assert known == (await memory.entity(typed)).entity.name
+    assert 1 == len((await memory.search("chess", filter=Filter(subjects=(typed,)))).hits)
+
+
+@pytest.mark.parametrize(
+    ("known", "other"),
+    [
+        ("Mrs Smith", "Mr Smith"),
+        ("ダン", "タン"),
+        ("धर्म", "धरम"),
+        ("jo.smith@example.com", "jo-smith@example.com"),
+        ("www.my-site.example.com", "www.my.site.example.com"),
+        ("Joanna", "Anna"),
+    ],
+)
+async def test_what_only_looks_alike_is_another(memory, known, other):
+    await memory.add(f"{known} plays chess", subjects=(known,))
+    assert known == (await memory.entity(known)).entity.name
+    with pytest.raises(EntityNotFound):
+        await memory.entity(other)
+
+
+async def test_an_accent_tells_two_people_apart_where_both_are_known(memory):
+    for name in ("José", "Jose"):
+        await memory.add(f"{name} plays chess", subjects=(name,))
+        assert name == (await memory.entity(name)).entity.name
+    for name in ("Ümit", "Úmit"):
+        await memory.add(f"{name} plays chess", subjects=(name,))
+    with pytest.raises(AmbiguousName, match="Ümit"):
+        await memory.entity("umit")
+    with pytest.raises(EntityNotFound) as unknown:
+        await memory.entity("Josee")
+    assert "José (" in str(unknown.value)
+    assert "Jose (" in str(unknown.value)
+
+
+@pytest.mark.parametrize(("known", "typed"), [("Élodie", "Elodi"), ("Dr O'Sullivan", "osulivan"), ("Łódź", "Lodzz")])
+async def test_a_slip_in_a_name_with_accents_is_answered_with_the_name(memory, known, typed):
+    await memory.add(f"{known} plays chess", subjects=(known,))
+    with pytest.raises(EntityNotFound, match=known):
+        await memory.entity(typed)
+
+
+async def test_what_erases_takes_no_other_spelling(memory):
+    await memory.add("Conceição plays chess", subjects=("Conceição",))
+    with pytest.raises(EntityNotFound, match="Conceição"):
+        await memory.forget_person("Conceicao")
+    await memory.rename_entity("Conceição", "Zoë")
+    assert "Zoë" == (await memory.entity("zoe")).entity.name
+    await memory.forget_person("Zoë")
+    with pytest.raises(EntityNotFound):
+        await memory.entity("zoe")
+
+
+async def test_an_apostrophe_is_one_whichever_it_is_typed_with(memory):
+    curly = "O\u2019Brien"
+    first = (await memory.add("likes tea", subjects=(curly,))).memory
+    await told(memory, f"{curly} plays chess", "O'Brien plays golf")
+    assert 3 == (await memory.entity("O'Brien")).entity.mention_count
+    assert 3 == (await memory.entity(curly)).entity.mention_count
+    assert ("O'Brien",) == (await memory.get(first.id)).subjects
