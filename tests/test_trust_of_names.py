@@ -51,12 +51,12 @@ def test_a_lookalike_of_a_sandbox_is_not_taken_for_whom_the_host_knows(world, kn
 
 def test_a_crowd_of_lookalikes_hides_nobody_in_hints():
     people = Directory()
-    people.add(memory("h", mentions=(named("host", "José"),), trust=Trust.HOST))
+    people.add(memory("h", mentions=(named("zz", "José"),), trust=Trust.HOST))
     for n in range(200):
         accents = "".join(chr(0x300 + (n >> bit & 1)) for bit in range(8))
         people.add(memory(f"s{n}", mentions=(named(f"s{n}", f"Jose{accents}"),), trust=Trust.SANDBOX))
-    assert {"host"} == meant_by("jose", people)
-    assert "host" == near("josee", people)[0]
+    assert {"zz"} == meant_by("jose", people)
+    assert "zz" == near("josee", people)[0]
     assert MOST >= len(people.spelt("jose"))
 
 
