@@ -64,6 +64,15 @@ def test_what_a_pattern_took_for_a_person_is_taken_back_and_what_relations_say_s
     assert {"Windows"} <= people_in("Grandma Windows is visiting", both)
 
 
+def test_a_text_is_read_once_and_not_kept(monkeypatch):
+    finder, texts = PeopleFinder(), []
+    monkeypatch.setattr(finder, "read", lambda text: texts.append(text) or PeopleFinder.read(finder, text))
+    for text in ("Chelsea lost at home again", "had lunch with mai"):
+        find_entities(text, [RegexFinder(), finder])
+    assert ["Chelsea lost at home again", "had lunch with mai"] == texts
+    assert not any(texts[-1] in str(kept) for kept in vars(finder).values())
+
+
 def test_a_long_or_hostile_text_is_read_at_its_beginning():
     reader = PeopleFinder()
     words = reader.read("Karim came. " * 2000)

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from memory_client import Draft, Filter, MemoryClient, MessageDraft, Role
 
+from memoryd.model import limits
 from tests.readers.curves import draw
 from tests.readers.odds import odds
 from tests.readers.people.found import people
@@ -260,8 +261,13 @@ def worth(daemon: Daemon, some: Sequence[Voice], stores: Stores) -> None:
     appended: dict[str, dict[str, Turn]] = {}
     for voice in some:
         with daemon.client(f"w-{voice.id}") as memory:
-            done = memory.append("talk", _drafts(voice.dialogue))
-            appended[voice.id] = {one.id: turn for one, turn in zip(done.messages, voice.dialogue, strict=True)}
+            drafts = _drafts(voice.dialogue)
+            said = [
+                one
+                for first in range(0, len(drafts), limits.MAX_BATCH)
+                for one in memory.append("talk", drafts[first : first + limits.MAX_BATCH]).messages
+            ]
+            appended[voice.id] = {one.id: turn for one, turn in zip(said, voice.dialogue, strict=True)}
     with daemon.client() as host:
         _run(host, "extraction")
     for voice in some:

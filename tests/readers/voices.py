@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "ADDED",
     "EFFECTS",
     "KINDS",
     "LABELS",
@@ -37,6 +38,7 @@ EFFECTS = {"replaces", "contests", "both_hold"}
 LABELS = {"fact", "preference", "plan", "event", "instruction", "remember", "temporary"}
 NOTES = 2  # of a question without an answer
 APART = 5  # every fifth voice is judged with
+ADDED = 7  # the last of what comes later: told otherwise than the rest, and nothing is tuned with it (voices.md)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,8 @@ class PeopleFinder:
         self._directory = directory
         self._tuned: Tuned | None = None
         self._loading = threading.Lock()
+        self._found_in: tuple[str, Sequence[Word]] = ("", ())
+        """The text that is reviewed next, as it was read; nothing of it is kept then."""
 
     def read(self, text: str) -> Sequence[Word]:
         """Return the words of a text, of a long one those at its beginning; ModelRefused if the model cannot be had."""
@@ -67,16 +69,20 @@ class PeopleFinder:
 
     def find(self, text: str) -> Iterable[Find]:
         """Return the names of people."""
-        return (
+        words = self.read(text)
+        self._found_in = text, words
+        return [
             Find(start, end, text[start:end], Form.NAME, EntityType.PERSON, CONFIDENCE)
-            for start, end in _names(text, self.read(text))
-        )
+            for start, end in _names(text, words)
+        ]
 
     def review(self, text: str, found: Sequence[Find]) -> list[Find]:
         """Return what was found in a text; what is no person's name, though it looked like one, is of type OTHER."""
+        (read, words), self._found_in = self._found_in, ("", ())
         if not any(_is_guess(find) for find in found):
             return list(found)
-        words = self.read(text)
+        if read != text:
+            words = self.read(text)
         return [
             replace(find, type=EntityType.OTHER, denied=True) if _is_guess(find) and _is_none(find, words) else find
             for find in found

@@ -22,6 +22,7 @@ from memoryd.knowledge.compare.finding import Relation
 from memoryd.knowledge.reading import Reader
 from tests.readers.change.pairs import (
     Pair,
+    added_pairs,
     encoded,
     groups_apart,
     held_apart,
@@ -60,6 +61,7 @@ def main() -> int:
         "unread": unread_pairs(),
         **{f"strangers, {name}": pairs for name, pairs in strangers_pairs().items()},
         **voices_apart(encoded),
+        "added to those tuned with": added_pairs(),
     }
     print(f"{'set':24} {'pairs':>6}  {'':8}" + "  ".join(f"{name:>14}" for name in ("rules", "model", "both")))
     for name, pairs in sets.items():

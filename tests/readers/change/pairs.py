@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.readers.thresholds import LEAST_NEAR
-from tests.readers.voices import Voice, voices
+from tests.readers.voices import ADDED, Later, Voice, voices
 
 __all__ = [
     "Pair",
     "Statement",
+    "added_pairs",
     "encoded",
     "groups_apart",
     "held_apart",
@@ -176,9 +177,15 @@ def voices_apart(encode: Encode) -> dict[str, list[Pair]]:
     """Return the pairs of the voices that nothing is tuned with: of what comes later, and of whole stores."""
     known = [voice for voice in voices() if voice.is_apart]
     return {
-        "voices, later": [pair for voice in known for pair in _later_pairs(voice)],
+        "voices, later": [pair for voice in known for pair in _later_pairs(voice, voice.later)],
+        "voices, added": [pair for voice in known for pair in _later_pairs(voice, voice.later[-ADDED:])],
         "voices, stores": [pair for voice in known for pair in _older_pairs(voice, encode)],
     }
+
+
+def added_pairs() -> list[Pair]:
+    """Return the pairs of what was added to the voices that are tuned with; nothing is tuned with these pairs."""
+    return [pair for voice in voices() if not voice.is_apart for pair in _later_pairs(voice, voice.later[-ADDED:])]
 
 
 Score = Callable[[list[Pair]], NDArray[np.float32]]
@@ -188,7 +195,7 @@ def voices_pairs(encode: Encode, score: Score) -> list[Pair]:
     """Return what it is tuned with of voices: what comes later, what else is near that, and what is near in stores."""
     chance = random.Random(SEED)
     known = [voice for voice in voices() if not voice.is_apart]
-    found = [pair for voice in known for pair in _later_pairs(voice)]
+    found = [pair for voice in known for pair in _later_pairs(voice, voice.later[:-ADDED])]
     found += [pair for voice in known for pair in _beside_later(voice, encode)]
     stored = [pair for voice in known for pair in _older_pairs(voice, encode)]
     order = np.argsort(-score(stored), kind="stable").tolist()
@@ -197,17 +204,17 @@ def voices_pairs(encode: Encode, score: Score) -> list[Pair]:
     return [*found, *(stored[n] for n in chosen), *chance.sample(training_pairs(), OLD)]
 
 
-def _later_pairs(voice: Voice) -> Iterator[Pair]:
-    for later in voice.later:
+def _later_pairs(voice: Voice, said: Iterable[Later]) -> Iterator[Pair]:
+    for later in said:
         for place in later.old:
             wanted = PERHAPS if later.effect == "contests" else 1.0
             yield Pair(voice.store[place].text, later.text, later.effect != "both_hold", wanted)
 
 
 def _beside_later(voice: Voice, encode: Encode) -> Iterator[Pair]:
-    """Yield what comes later with what is nearest to it and holds as before."""
-    stored = encode([one.text for one in voice.store])
-    for later, vector in zip(voice.later, encode([one.text for one in voice.later]), strict=True):
+    """Yield what comes later, but for what was added, with what is nearest to it and holds as before."""
+    stored, said = encode([one.text for one in voice.store]), voice.later[:-ADDED]
+    for later, vector in zip(said, encode([one.text for one in said]), strict=True):
         near = stored @ vector
         places = [int(n) for n in np.argsort(-near) if near[n] >= LEAST_NEAR and n not in later.old]
         yield from (Pair(voice.store[n].text, later.text, is_change=False) for n in places[:BESIDE_LATER])

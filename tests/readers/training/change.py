@@ -17,6 +17,7 @@ from memoryd.embedding.readers.adapters import reader_tokenizer
 from memoryd.embedding.readers.texts import pair_ids
 from tests.readers.change.pairs import (
     Pair,
+    added_pairs,
     encoded,
     groups_apart,
     held_apart,
@@ -70,6 +71,7 @@ def train(out: Path, begun: Path | None = None) -> None:
         "all true together": [*groups_apart(), *near_pairs(stores(apart=True), encoded, most=4)],
         "unread": unread_pairs(),
         **voices_apart(encoded),
+        "added to the voices tuned with": added_pairs(),
     }
     tried = {name: _examples(some) for name, some in sets.items()}
 
