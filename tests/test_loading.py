@@ -137,7 +137,7 @@ def assert_same(index: ScopeIndex, other: ScopeIndex) -> None:
     assert other.listings.keys == index.listings.keys
     assert other.listings.claims == index.listings.claims
     assert other._contested == index._contested
-    assert vars(other.people)["_called"] == vars(index.people)["_called"]
+    assert vars(vars(other.people)["_names"])["_called"] == vars(vars(index.people)["_names"])["_called"]
     terms = ["tea", "pari", "mint", "nowhere"]
     assert other.corpus(terms) == index.corpus(terms)
     stats = other.corpus(terms)
