@@ -251,9 +251,9 @@ class Directory:
         given = [one for one in self._names.given(name) if straight(self.given_name(one)) == straight(name)]
         return found | {self.root(one) for one in given}
 
-    def spelt(self, name: str) -> set[str]:
-        """Return the roots that are called so but for accents, apostrophes, hyphens and titles."""
-        return {root for one in self._names.spellings.of(name) for root in self.called(one)}
+    def spelt(self, name: str, *, titles: bool = True) -> set[str]:
+        """Return the roots that are called so but for accents, apostrophes and hyphens, or but for their title too."""
+        return {root for one in self._names.spellings.of(name, titles=titles) for root in self.called(one)}
 
     @property
     def spellings(self) -> Iterable[str]:

@@ -14,6 +14,7 @@ __all__ = ["KnownEntity", "Said", "drop", "drop_within", "relations_of", "type_s
 
 REPLACED = frozenset({"same_key", "corrected"})  # why a statement was superseded as a whole: `Judgement.rule`
 T = TypeVar("T")
+N = TypeVar("N")
 
 
 class Said(NamedTuple):
@@ -98,7 +99,7 @@ def drop(counter: Counter[T], key: T) -> None:
         del counter[key]
 
 
-def drop_within(counters: dict[str, Counter[T]], name: str, key: T) -> None:
+def drop_within(counters: dict[N, Counter[T]], name: N, key: T) -> None:
     """Do so in the counter of a name, and drop the name with its last key."""
     drop(counters[name], key)
     if not counters[name]:

@@ -134,7 +134,11 @@ def near(name: str, directory: Directory) -> list[str]:
     some = [one for _, one in zip(range(MOST_COMPARED), ways, strict=False)]
     alike = get_close_matches(typed, some, max(1, len(some)), LIKE)
     roots = [root for one in fuller for root in sorted(directory.called(one))]
-    roots += [root for one in alike for root in sorted(directory.called(one) | directory.spelt(one))]
+    roots += [
+        root
+        for one in alike
+        for root in sorted(directory.called(one) | directory.spelt(one) | directory.spelt(one, titles=False))
+    ]
     return by_weight([*sorted(meant_by(name, directory)), *roots], directory)[:MOST_NEAR]
 
 
@@ -174,6 +178,7 @@ def meant_by(name: str, directory: Directory) -> set[str]:
         return exact
     firsts = directory.first_named(short_forms(words.split()[0])) if words else set()
     alike = {one for one in firsts if any(may_be_one(name, known) for known in directory.names(one))}
+    alike |= directory.spelt(name, titles=False)  # Bob may be Dr Bob and Bob Miller
     spelt = directory.spelt(name)
     most = max(map(directory.weight, spelt | alike), default=0)  # no sandbox's "Dr Bob" before the host's Bob Miller
     return next(filter(None, ({one for one in way if directory.weight(one) == most} for way in (spelt, alike))), set())

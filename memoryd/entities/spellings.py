@@ -15,11 +15,12 @@ MOST = 32  # names of one spelling that are looked at: a sandbox may store thous
 
 
 class Spellings:
-    """Names by how they may be typed; of a name that is typed as it is written nothing is kept."""
+    """Names by how they may be typed, with their title and without; of one that is typed as written nothing is kept."""
 
     def __init__(self) -> None:
         """Know no names yet."""
-        self._names: dict[str, Counter[tuple[int, str]]] = {}
+        self._names: dict[tuple[str, bool], Counter[tuple[int, str]]] = {}
+        """What is typed, and whether with the title → how much the trust weighs that gave a name, and the name."""
 
     def __len__(self) -> int:
         """How many ways to type a name are kept."""
@@ -27,25 +28,28 @@ class Spellings:
 
     def __iter__(self) -> Iterator[str]:
         """Yield the ways to type a name."""
-        return iter(self._names)
+        return (typed for typed, _ in self._names)
 
     def add(self, name: str, weight: int) -> None:
         """Take in a name, and how much the trust weighs that gave it; once more if it is there."""
-        for typed in _ways(name):
-            self._names.setdefault(typed, Counter())[weight, straight(name)] += 1
+        for way in _ways(name):
+            self._names.setdefault(way, Counter())[weight, straight(name)] += 1
 
     def drop(self, name: str, weight: int) -> None:
         """Forget a name that was added, once."""
-        for typed in _ways(name):
-            drop_within(self._names, typed, (weight, straight(name)))
+        for way in _ways(name):
+            drop_within(self._names, way, (weight, straight(name)))
 
-    def of(self, name: str) -> set[str]:
-        """Return names that may be typed so, at most MOST, of the highest trust; a title that is typed is theirs."""
+    def of(self, name: str, *, titles: bool) -> set[str]:
+        """Return names that may be typed so, with their title or without; at most MOST, of the highest trust."""
         typed = spelling(name)
-        return {typed, *(one for _, one in nlargest(MOST, self._names.get(typed, ())))} - {""}
+        return {typed, *(one for _, one in nlargest(MOST, self._names.get((typed, titles), ())))} - {""}
 
 
-def _ways(name: str) -> Iterator[str]:
-    """Yield the ways to type a name but the one in which it is written: with its title and without."""
-    ways = {spelling(name), spelling(name, titles=False)}
-    yield from ways - {straight(name), ""}
+def _ways(name: str) -> Iterator[tuple[str, bool]]:
+    """Yield the ways to type a name but the one in which it is written."""
+    whole, bare = spelling(name), spelling(name, titles=False)
+    if whole not in {straight(name), ""}:
+        yield whole, True
+    if bare not in {whole, straight(name), ""}:
+        yield bare, False

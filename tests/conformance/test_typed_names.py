@@ -62,6 +62,15 @@ async def test_an_accent_tells_two_people_apart_where_both_are_known(memory):
     assert "Jose (" in str(unknown.value)
 
 
+async def test_without_a_title_somebody_of_the_same_first_name_may_be_meant(memory):
+    for name in ("Dr Bob", "Bob Miller", "Anne", "Anne-Marie"):
+        await memory.add(f"{name} plays chess", subjects=(name,))
+    with pytest.raises(AmbiguousName, match=r"Bob Miller .*Dr Bob|Dr Bob .*Bob Miller"):
+        await memory.entity("Bob")
+    assert "Dr Bob" == (await memory.entity("dr. bob")).entity.name
+    assert "Anne-Marie" == (await memory.entity("anne marie")).entity.name
+
+
 @pytest.mark.parametrize(("known", "typed"), [("Élodie", "Elodi"), ("Dr O'Sullivan", "osulivan"), ("Łódź", "Lodzz")])
 async def test_a_slip_in_a_name_with_accents_is_answered_with_the_name(memory, known, typed):
     await memory.add(f"{known} plays chess", subjects=(known,))
