@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from heapq import nlargest
 
 from memoryd.entities.known_entity import drop_within
-from memoryd.knowledge.language.names import spelling, straight
+from memoryd.knowledge.language.names import TITLES, spelling, straight
 
 __all__ = ["Spellings"]
 
+_AS_TYPED = re.compile(r"[a-z0-9 ]*")
 MOST = 32  # names of one spelling that are looked at: a sandbox may store thousands
 
 
@@ -48,8 +50,11 @@ class Spellings:
 
 def _ways(name: str) -> Iterator[tuple[str, bool]]:
     """Yield the ways to type a name but the one in which it is written."""
+    written = straight(name)
+    if _AS_TYPED.fullmatch(written) and TITLES.isdisjoint(written.split()):
+        return  # most names
     whole, bare = spelling(name), spelling(name, titles=False)
-    if whole not in {straight(name), ""}:
+    if whole not in {written, ""}:
         yield whole, True
-    if bare not in {whole, straight(name), ""}:
+    if bare not in {whole, written, ""}:
         yield bare, False
