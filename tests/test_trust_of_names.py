@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from memory_client import EntityNotFound, EntityType, Filter, TrustTooLow
+from memory_client import EntityNotFound, EntityType, Filter, InvalidArgument, TrustTooLow
 
 from memoryd.entities.directory import Directory
 from memoryd.entities.lookup import meant_by, near
@@ -35,6 +35,10 @@ def test_what_a_sandbox_says_somebody_is_lapses_once_the_host_names_them(world):
         ("Bob Miller", "Bob", "Bób"),
         ("Robert", "Bob", "Bob."),
         ("Conceição", "conceicao", "Conçeicao"),
+        ("Conceição", "conceicao", "Conceicao"),
+        ("José", "jose", "@jose"),
+        ("Bob Miller", "Bob", "@Bob"),
+        ("Dr O'Sullivan", "O'Sullivan", "O'Sullivan"),
     ],
 )
 def test_a_lookalike_of_a_sandbox_is_not_taken_for_whom_the_host_knows(world, known, asked, lookalike):
@@ -58,6 +62,10 @@ def test_a_crowd_of_lookalikes_hides_nobody_in_hints():
     assert {"zz"} == meant_by("jose", people)
     assert "zz" == near("josee", people)[0]
     assert MOST >= len(people.spelt("jose"))
+    for n in range(3000):
+        people.add(memory(f"j{n}", mentions=(named(f"j{n}", f"Jx{n}"),), trust=Trust.SANDBOX))
+    people.add(memory("h2", mentions=(named("zzz", "Jxyz"),), trust=Trust.HOST))
+    assert "zzz" == near("jxy", people)[0]
 
 
 def named(entity_id: str, name: str) -> Mention:
@@ -77,9 +85,30 @@ def test_a_sandbox_does_not_override_what_the_host_says_something_is(world):
             inside.forget_person("Grumio")
 
 
+def test_a_sandbox_makes_no_two_one_of_which_the_host_says_different_things(world):
+    box = world.sandbox(user_id="yves", chat_ids=())
+    with world.admin("yves") as host, world.inside(box) as inside:
+        inside.add("Walter cooks")
+        inside.add("@luna sings")
+        host.set_entity_type("Walter", EntityType.PERSON)
+        host.set_entity_type("@luna", EntityType.OTHER)
+        inside.add("Walter (@luna) sings")
+        assert ["Walter"] == [person.name for person in host.people().people]
+
+
+def test_of_two_scopes_the_host_s_person_is_named_and_shown(world):
+    with world.admin("yara", "c1") as host, world.inside(world.sandbox("add", user_id="yara")) as inside:
+        host.add("Walter Hill plays chess", subjects=["Walter Hill"], shared=True)
+        inside.add("they sing", subjects=[f"Walter Hil{letter}" for letter in "abcdx"])
+        with pytest.raises(EntityNotFound, match="Walter Hill "):
+            host.entity("walter hilz")
+        inside.add("it sings", subjects=["Walter Hill"])
+        assert ["Walter Hill plays chess"] == [one.content for one in host.entity("Walter Hill").memories]
+
+
 def test_who_only_corrects_or_deletes_reads_no_names(world):
     with world.admin("zora") as host:
-        host.add("My brother Walter Hill has a debt", subjects=["Walter Hill"])
+        host.add("Walter Hill (@walt) has a debt", subjects=["Walter Hill"])
         for name in ("Ümit", "Úmit"):
             host.add(f"{name} plays chess", subjects=[name])
     with world.admin("zora") as host, world.inside(world.sandbox("add", user_id="zora", chat_ids=())) as inside:
@@ -91,6 +120,9 @@ def test_who_only_corrects_or_deletes_reads_no_names(world):
             with pytest.raises(EntityNotFound) as unknown:
                 corrects.rename_entity("walter hil", "x")
             assert "Walter" not in str(unknown.value)
+            with pytest.raises(InvalidArgument) as refused:
+                corrects.unmerge_entity("walt")
+            assert "Walter" not in str(refused.value)
         with world.inside(world.sandbox("delete", user_id="zora", chat_ids=())) as deletes:
             with pytest.raises(EntityNotFound) as unknown:
                 deletes.forget_person("umit")

@@ -109,6 +109,9 @@ async def find_entity(
     found = [(owner, root, people) for owner, people in places for root in sorted(meaning(name, people))]
     if len(found) > 1:
         found = [one for one in found if one[1] != but]
+    if len(found) > 1 and meaning is meant_by:  # what is shown is of the highest trust, in whichever scope
+        most = max(people.weight(root) for _, root, people in found)
+        found = [one for one in found if one[2].weight(one[1]) == most]
     if not found:
         raise unknown_name(name, [people for _, people in places], field)
     if len(found) > 1:
@@ -119,14 +122,22 @@ async def find_entity(
 def _ambiguous(name: str, found: Iterable[tuple[Directory, str]], field: str) -> AmbiguousName:
     """Return the error for a name that several have, those first that the highest trust has named."""
     listed = sorted(found, key=lambda one: -one[0].weight(one[1]))[:MOST_LISTED]
-    names = ", ".join(f"{people.name(root)} ({root})" for people, root in listed)
+    names = ", ".join(f"{people.name(root)} ({_what(people, root)}, {root})" for people, root in listed)
     return AmbiguousName(f"{name!r} may be several; name one by its id", names=f": {names}", field=field)
+
+
+def _what(people: Directory, root: str) -> str:
+    """Return by what somebody can be told from a namesake: a relation, else of which sort they are."""
+    return next(iter(people.relations(root)), people.type(root).value)
 
 
 def unknown_name(name: str, places: Iterable[Directory], field: str) -> EntityNotFound:
     """Return the error for a name that nobody has, with those who may have been meant."""
-    alike = [f"{people.name(root)} ({root})" for people in places for root in near(name, people)]
-    way = f"; near are {', '.join(alike[:MOST_NEAR])}: give the exact name or the id" if alike else ""
+    alike = sorted(
+        ((people, root) for people in places for root in near(name, people)), key=lambda one: -one[0].weight(one[1])
+    )
+    named = ", ".join(f"{people.name(root)} ({root})" for people, root in alike[:MOST_NEAR])
+    way = f"; near are {named}: give the exact name or the id" if alike else ""
     return EntityNotFound(f"nobody and nothing is known as {name!r}", names=way, field=field)
 
 

@@ -58,7 +58,7 @@ class Directory:
         return (
             len(self._known) * BYTES_AN_ENTITY
             + self._mentions * BYTES_A_MENTION
-            + len(self._names.spellings) * BYTES_A_SPELLING
+            + (len(self._names.spellings) + len(self._names.first_spellings)) * BYTES_A_SPELLING
         )
 
     def __len__(self) -> int:
@@ -159,8 +159,12 @@ class Directory:
             return one
 
         def may_decide(weight: int, one: str, other: str) -> bool:
-            """Whether trust of this weight decides about both: not if higher trust knows one of them."""
-            return weight >= max(self._weight(one), self._weight(other))
+            """Whether trust of this weight decides about both: not if higher trust knows one, or says what both are."""
+            known = max(self._weight(one), self._weight(other))
+            typed = [row for row in (self._rows.get(one), self._rows.get(other)) if row is not None and row.type]
+            if len({row.type for row in typed}) > 1:
+                known = max(known, min(row.trust.weight for row in typed))
+            return weight >= known
 
         rows = self._rows.values()
         apart = {
@@ -256,18 +260,14 @@ class Directory:
         return {root for one in self._names.spellings.of(name, titles=titles) for root in self.called(one)}
 
     @property
-    def spellings(self) -> Iterable[str]:
-        """All ways to type a name that is written otherwise."""
-        return self._names.spellings
-
-    @property
-    def called_names(self) -> Iterable[str]:
-        """All names, handles and addresses, as they are compared."""
-        return [*self._names, *(straight(row.name) for row in self._rows.values() if row.name)]
+    def ways_to_name(self) -> list[str]:
+        """All names, handles and addresses, as they may be typed, those first that the highest trust has given."""
+        given = [straight(row.name) for row in self._rows.values() if row.name]
+        return list(dict.fromkeys((*given, *self._names.ways)))
 
     def first_named(self, first_names: Iterable[str]) -> set[str]:
         """Return the roots of which a name begins with one of these words."""
-        wanted = {*first_names}
+        wanted = {way for first in first_names for way in (first, *self._names.first_spellings.of(first, titles=True))}
         found = {self.root(one) for first in wanted for one in self._names.first_named(first)}
         given = [one for first in wanted for one in self._names.given(first)]
         return found | {self.root(one) for one in given if straight(self.given_name(one)).partition(" ")[0] in wanted}

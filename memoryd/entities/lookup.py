@@ -20,7 +20,8 @@ from memoryd.model.memory import Memory
 __all__ = ["MOST_NEAR", "Naming", "by_weight", "is_relation", "known_as", "meant_by", "named_by", "near"]
 
 MOST_NEAR = 5  # names that an error offers
-MOST_COMPARED = 1000  # names whose likeness is measured: 10 ms
+MOST_ALIKE = 32  # names that are like one
+MOST_COMPARED = 400_000  # pairs of letters of names whose likeness is measured: 40 ms
 LIKE = 0.7  # of two names, of difflib's ratio
 
 
@@ -122,24 +123,27 @@ def _called(mention: Mention) -> str:
 
 def near(name: str, directory: Directory) -> list[str]:
     """Return the roots that somebody may have meant by a name that nobody has, of the highest trust, the likeliest."""
-    typed = spelling(name)
-    words = re.findall(r"\w+", straight(name))
-    holding = [one for one in directory.called_names if words and all(word in one for word in words)]
-    fuller = sorted(one for one in holding if {*words} <= {*re.findall(r"\w+", one)})  # "Connor", "Connor, Sarah"
-    ways = (
-        one
-        for one in (*directory.spellings, *directory.called_names)
-        if one[:1] == typed[:1] and 2 * min(len(one), len(typed)) >= LIKE * (len(one) + len(typed))
-    )
-    some = [one for _, one in zip(range(MOST_COMPARED), ways, strict=False)]
-    alike = get_close_matches(typed, some, max(1, len(some)), LIKE)
-    roots = [root for one in fuller for root in sorted(directory.called(one))]
-    roots += [
-        root
-        for one in alike
-        for root in sorted(directory.called(one) | directory.spelt(one) | directory.spelt(one, titles=False))
-    ]
+    typed, words = spelling(name), re.findall(r"\w+", spelling(name, titles=False))
+    known = directory.ways_to_name
+    holding = [one for one in known if words and all(word in one for word in words)]
+    fuller = sorted(one for one in holding if {*words} <= {*re.findall(r"\w+", one)})[
+        :MOST_ALIKE
+    ]  # "Connor", "Connor, Sarah"
+    some, room = list[str](), MOST_COMPARED
+    for one in known:
+        if one[:1] == typed[:1] and 2 * min(len(one), len(typed)) >= LIKE * (len(one) + len(typed)):
+            room -= len(one) * len(typed)
+            if room < 0:
+                break
+            some.append(one)
+    alike = get_close_matches(typed, some, MOST_ALIKE, LIKE)
+    roots = [root for one in (*fuller, *alike) for root in sorted(_typed_so(one, directory))]
+    roots += [root for one in alike for root in sorted(directory.first_named([one]))]
     return by_weight([*sorted(meant_by(name, directory)), *roots], directory)[:MOST_NEAR]
+
+
+def _typed_so(name: str, directory: Directory) -> set[str]:
+    return directory.called(name) | directory.spelt(name) | directory.spelt(name, titles=False)
 
 
 def by_weight(roots: Sequence[str], directory: Directory) -> list[str]:
@@ -152,7 +156,8 @@ def _unowned(name: str) -> str:
     words = straight(name)
     for owner in ("my ", "our ", "the user's ", "user's "):
         words = words.removeprefix(owner)
-    return words
+    joined = words.replace(" ", "-")  # "mother in law"
+    return joined if joined in RELATIONS else words
 
 
 def is_relation(name: str) -> bool:
@@ -173,12 +178,23 @@ def meant_by(name: str, directory: Directory) -> set[str]:
         related = directory.related(relation_of(words))
         if related:
             return related
-    exact = directory.called(name) or directory.called(f"@{name}")
-    if exact:
-        return exact
     firsts = directory.first_named(short_forms(words.split()[0])) if words else set()
-    alike = {one for one in firsts if any(may_be_one(name, known) for known in directory.names(one))}
+    alike = {one for one in firsts if _may_be(name, directory.names(one))}
     alike |= directory.spelt(name, titles=False)  # Bob may be Dr Bob and Bob Miller
-    spelt = directory.spelt(name)
-    most = max(map(directory.weight, spelt | alike), default=0)  # no sandbox's "Dr Bob" before the host's Bob Miller
-    return next(filter(None, ({one for one in way if directory.weight(one) == most} for way in (spelt, alike))), set())
+    ways = (directory.called(name), directory.called(f"@{name}"), directory.spelt(name), alike)
+    most = max((directory.weight(one) for way in ways for one in way), default=0)  # no sandbox's before the host's
+    of_most = ({one for one in way if directory.weight(one) == most} for way in ways)
+    return next(filter(None, of_most), set()) or _related_so(words, directory)
+
+
+def _may_be(name: str, known: Sequence[str]) -> bool:
+    """Whether somebody may be called so: as one of the known names, and against none of their full ones."""
+    typed, names = spelling(name), [spelling(one) for one in known]
+    full = [one for one in names if " " in one]
+    return any(may_be_one(typed, one) for one in names) and all(may_be_one(typed, one) for one in full)
+
+
+def _related_so(words: str, directory: Directory) -> set[str]:
+    """Return whom a relation and a name mean together: "grandma Rosa"."""
+    first, _, rest = words.partition(" ")
+    return directory.related(relation_of(first)) & meant_by(rest, directory) if first in RELATIONS and rest else set()

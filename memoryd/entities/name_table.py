@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from memoryd.entities.known_entity import drop_within
 from memoryd.entities.spellings import Spellings
@@ -18,16 +18,12 @@ class NameTable:
 
     def __init__(self) -> None:
         """Know no names yet."""
-        self.spellings = Spellings()
+        self.spellings, self.first_spellings = Spellings(), Spellings()
         self._called: dict[str, Counter[tuple[str, int]]] = {}
         """Name, handle or address → the ids that memories call so, with how much their trust weighs."""
         self._first_names: dict[str, Counter[str]] = {}
         self._given: dict[str, set[str]] = {}
         """Name that was given by hand, and its first word → ids."""
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield all that memories call anybody."""
-        return iter(self._called)
 
     def add(self, mention: Mention, weight: int) -> None:
         """Take in how a memory of so much trust calls an entity."""
@@ -35,6 +31,7 @@ class NameTable:
         self._called.setdefault(name, Counter())[mention.entity_id, weight] += 1
         if mention.form is Form.NAME:
             self.spellings.add(mention.text, weight)
+            self.first_spellings.add(name.split()[0], weight)
             self._first_names.setdefault(name.split()[0], Counter())[mention.entity_id] += 1
 
     def drop(self, mention: Mention, weight: int) -> None:
@@ -43,6 +40,7 @@ class NameTable:
         drop_within(self._called, name, (mention.entity_id, weight))
         if mention.form is Form.NAME:
             self.spellings.drop(mention.text, weight)
+            self.first_spellings.drop(name.split()[0], weight)
             drop_within(self._first_names, name.split()[0], mention.entity_id)
 
     def give(self, row: Entity) -> None:
@@ -66,6 +64,14 @@ class NameTable:
     def given(self, name: str) -> Iterable[str]:
         """Return the ids to which a name was given by hand that is this one, or begins with it."""
         return self._given.get(straight(name), ())
+
+    @property
+    def ways(self) -> list[str]:
+        """All ways to type a name, or the first word of one, those first that the highest trust has given."""
+        weights = {name: max(weight for _, weight in ids) for name, ids in self._called.items()}
+        for some in (self.spellings.weights(), self.first_spellings.weights(), dict.fromkeys(self._first_names, 0)):
+            weights |= {way: max(weight, weights.get(way, 0)) for way, weight in some.items()}
+        return sorted(weights, key=lambda way: -weights[way])
 
     def first_named(self, first: str) -> Iterable[str]:
         """Return the ids of which a name in a memory begins with a word."""

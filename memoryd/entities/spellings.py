@@ -28,9 +28,9 @@ class Spellings:
         """How many ways to type a name are kept."""
         return len(self._names)
 
-    def __iter__(self) -> Iterator[str]:
-        """Yield the ways to type a name."""
-        return (typed for typed, _ in self._names)
+    def weights(self) -> dict[str, int]:
+        """Return the ways to type a name, with the weight of the highest trust that gave one."""
+        return {typed: max(weight for weight, _ in names) for (typed, _), names in self._names.items()}
 
     def add(self, name: str, weight: int) -> None:
         """Take in a name, and how much the trust weighs that gave it; once more if it is there."""

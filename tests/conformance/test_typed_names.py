@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from memory_client import AmbiguousName, EntityNotFound, Filter
+from memory_client import AmbiguousName, EntityNotFound, EntityType, Filter
 
 from tests.conformance.people_helpers import told
 
@@ -60,6 +62,51 @@ async def test_an_accent_tells_two_people_apart_where_both_are_known(memory):
         await memory.entity("Josee")
     assert "José (" in str(unknown.value)
     assert "Jose (" in str(unknown.value)
+
+
+async def test_a_first_name_is_found_without_its_accent_and_a_slip_in_it_is_answered(memory):
+    for text in ("Siobhán O'Connor is kind", "my friend Renée Dubois likes jam", "Małgorzata Wójcik sings"):
+        await told(memory, text)
+    assert "Siobhán O'Connor" == (await memory.entity("siobhan")).entity.name
+    assert "Renée Dubois" == (await memory.entity("renee")).entity.name
+    for typed, known in (
+        ("Sibhan", "Siobhán"),
+        ("wojcik", "Wójcik"),
+        ("Mrs O'Connor", "Siobhán"),
+        ("oconnor", "O'Connor"),
+    ):
+        with pytest.raises(EntityNotFound, match=known):
+            await memory.entity(typed)
+
+
+async def test_another_surname_is_another_person(memory):
+    await told(memory, "Katarzyna Nowak sings", "Katarzyna likes jam")
+    assert "Katarzyna Nowak" == (await memory.entity("Katarzyna")).entity.name
+    with pytest.raises(EntityNotFound, match="Katarzyna Nowak"):
+        await memory.entity("Katarzyna Smith")
+
+
+async def test_a_relation_may_stand_before_the_name(memory):
+    await told(memory, "my grandma Rosa bakes", "my mother-in-law Maeve paints", "Bob paints")
+    assert "Rosa" == (await memory.entity("grandma Rosa")).entity.name
+    assert "Maeve" == (await memory.entity("my mother in law")).entity.name
+    with pytest.raises(EntityNotFound):
+        await memory.entity("grandma Bob")
+
+
+async def test_namesakes_are_told_apart_by_what_they_are(memory):
+    await told(memory, "Luna slept on my keyboard")
+    await memory.set_entity_type("Luna", EntityType.OTHER)
+    await told(memory, "my sister Luna is allergic to nuts")
+    with pytest.raises(AmbiguousName) as several:
+        await memory.entity("Luna")
+    assert {"Luna (sister", "Luna (other"} <= {*re.findall(r"Luna \(\w+", str(several.value))}
+
+
+@pytest.mark.parametrize("apostrophe", ["\u2019", "\u2018", "\u00b4", "\u02bc", "\uff07", "\u2032"])
+async def test_every_apostrophe_is_the_one_of_a_keyboard(memory, apostrophe):
+    await memory.add("O'Brien plays chess", subjects=("O'Brien",))
+    assert "O'Brien" == (await memory.entity(f"O{apostrophe}Brien")).entity.name
 
 
 async def test_without_a_title_somebody_of_the_same_first_name_may_be_meant(memory):

@@ -136,7 +136,7 @@ async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime
     known = people.members(root)
     called = fold(alias)
     if called not in {fold(one) for one in people.aliases(root)}:
-        raise InvalidArgument(f"{alias!r} is no alias of {people.name(root)!r}; give one, or a merged id", field="id")
+        raise InvalidArgument(f"{alias!r} is no alias; give one, or a merged id", field="id")
     await _check_trust(owner, known, caller, ports, people)
     new_id = ports.new_id()
     found = {memory.id: _renumbered(memory, known, called, new_id) for memory in await ports.store.naming(owner, known)}

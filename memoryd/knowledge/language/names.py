@@ -76,7 +76,7 @@ _MEMBER = re.compile(r"\w\.$")
 
 def straight(name: str) -> str:
     """Return a name as it is compared, with the apostrophe of a keyboard, whichever it was typed with."""
-    return fold(name).translate(APOSTROPHES)
+    return fold(name.translate(APOSTROPHES)).translate(APOSTROPHES)  # folding takes an acute apart
 
 
 _RUN = re.compile(r"[^\W_]+")
