@@ -153,7 +153,7 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/entities/spellings.py", "nlargest(MOST, self._names.get((typed, titles), ()))",
      "self._names.get((typed, titles), ())", TYPED),
     ("memoryd/entities/spellings.py", "spelling(name, titles=False)", "spelling(name)", TYPED),
-    ("memoryd/entities/lookup.py", "    alike |= directory.spelt(name, titles=False)", "    alike |= set()", TYPED),
+    ("memoryd/entities/lookup.py", "    yield from directory.spelt(name, titles=False)", "    yield from ()", TYPED),
     ("memoryd/knowledge/language/letters.py", "return bare if bare.isascii() else word", "return bare", TYPED),
     ("memoryd/entities/name_table.py", "        if mention.form is Form.NAME:\n            self.spellings.add",
      "        if True:\n            self.spellings.add", TYPED),

@@ -7,7 +7,7 @@ Names are compared as wholes; see `resolve` for what statements name.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from memoryd.entities.directory import Directory
@@ -126,9 +126,7 @@ def near(name: str, directory: Directory) -> list[str]:
     typed, words = spelling(name), re.findall(r"\w+", spelling(name, titles=False))
     known = directory.ways_to_name
     holding = [one for one in known if words and all(word in one for word in words)]
-    fuller = sorted(one for one in holding if {*words} <= {*re.findall(r"\w+", one)})[
-        :MOST_ALIKE
-    ]  # "Connor", "Connor, Sarah"
+    fuller = sorted(one for one in holding if {*words} <= {*re.findall(r"\w+", one)})  # "Connor", "Connor, Sarah"
     some, room = list[str](), MOST_COMPARED
     for one in known:
         if one[:1] == typed[:1] and 2 * min(len(one), len(typed)) >= LIKE * (len(one) + len(typed)):
@@ -137,7 +135,7 @@ def near(name: str, directory: Directory) -> list[str]:
                 break
             some.append(one)
     alike = get_close_matches(typed, some, MOST_ALIKE, LIKE)
-    roots = [root for one in (*fuller, *alike) for root in sorted(_typed_so(one, directory))]
+    roots = [root for one in (*fuller[:MOST_ALIKE], *alike) for root in sorted(_typed_so(one, directory))]
     roots += [root for one in alike for root in sorted(directory.first_named([one]))]
     return by_weight([*sorted(meant_by(name, directory)), *roots], directory)[:MOST_NEAR]
 
@@ -178,17 +176,23 @@ def meant_by(name: str, directory: Directory) -> set[str]:
         related = directory.related(relation_of(words))
         if related:
             return related
-    firsts = directory.first_named(short_forms(words.split()[0])) if words else set()
-    alike = {one for one in firsts if _may_be(name, directory.names(one))}
-    alike |= directory.spelt(name, titles=False)  # Bob may be Dr Bob and Bob Miller
-    ways = (directory.called(name), directory.called(f"@{name}"), directory.spelt(name), alike)
+    ways = [directory.called(name), directory.called(f"@{name}"), directory.spelt(name)]
+    called = max((directory.weight(one) for way in ways for one in way), default=-1)
+    ways.append({one for one in _alike(name, words, directory) if directory.weight(one) > called})
     most = max((directory.weight(one) for way in ways for one in way), default=0)  # no sandbox's before the host's
     of_most = ({one for one in way if directory.weight(one) == most} for way in ways)
     return next(filter(None, of_most), set()) or _related_so(words, directory)
 
 
+def _alike(name: str, words: str, directory: Directory) -> Iterator[str]:
+    """Yield the roots that may be called so by a nickname, a first name, or without their title."""
+    yield from directory.spelt(name, titles=False)  # Bob may be Dr Bob and Bob Miller
+    firsts = directory.first_named(short_forms(words.split(maxsplit=1)[0])) if words else ()
+    yield from (one for one in firsts if " " not in words or _may_be(name, directory.names(one)))
+
+
 def _may_be(name: str, known: Sequence[str]) -> bool:
-    """Whether somebody may be called so: as one of the known names, and against none of their full ones."""
+    """Whether somebody may be called so by several words: as one of the names, and against none of the full ones."""
     typed, names = spelling(name), [spelling(one) for one in known]
     full = [one for one in names if " " in one]
     return any(may_be_one(typed, one) for one in names) and all(may_be_one(typed, one) for one in full)

@@ -79,6 +79,16 @@ async def test_a_first_name_is_found_without_its_accent_and_a_slip_in_it_is_answ
             await memory.entity(typed)
 
 
+async def test_a_first_name_is_enough_whatever_else_somebody_is_called(memory):
+    await told(memory, "Katarzyna Nowak sings", "Kasia Nowak paints")
+    await memory.merge_entities("Kasia Nowak", "Katarzyna Nowak")
+    assert (
+        2
+        == (await memory.entity("Katarzyna")).entity.mention_count
+        == (await memory.entity("kasia")).entity.mention_count
+    )
+
+
 async def test_another_surname_is_another_person(memory):
     await told(memory, "Katarzyna Nowak sings", "Katarzyna likes jam")
     assert "Katarzyna Nowak" == (await memory.entity("Katarzyna")).entity.name
