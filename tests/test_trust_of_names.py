@@ -8,10 +8,13 @@ from memory_client import EntityNotFound, EntityType, Filter, InvalidArgument, T
 from memoryd.entities.directory import Directory
 from memoryd.entities.lookup import meant_by, near
 from memoryd.entities.spellings import MOST
+from memoryd.model.entity import Entity, Form, Mention
 from memoryd.model.entity import EntityType as StoredType
-from memoryd.model.entity import Form, Mention
+from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
-from tests.builders import Local, memory, open_duckdb, ports_over
+from tests.builders import ALICE, NOW, Local, memory, open_duckdb, ports_over
+
+ALICE_S = Owner("default", ALICE)
 
 
 def test_what_a_sandbox_says_somebody_is_lapses_once_the_host_names_them(world):
@@ -63,6 +66,7 @@ def test_a_crowd_of_lookalikes_hides_nobody_in_hints():
     assert "zz" == near("josee", people)[0]
     assert MOST >= len(people.spelt("jose"))
     for n in range(400):
+        people.put(Entity(f"r{n}", ALICE_S, NOW, Trust.SANDBOX, name=f"Jx{'a' * 38}{n}x"))
         people.add(memory(f"j{n}", mentions=(named(f"j{n}", f"Jx{'a' * 38}{n}"),), trust=Trust.SANDBOX))
     people.add(memory("h2", mentions=(named("zzz", f"Jx{'b' * 40}"),), trust=Trust.HOST))
     assert "zzz" == near(f"jx{'b' * 39}", people)[0]

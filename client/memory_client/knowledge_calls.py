@@ -122,24 +122,23 @@ def entity(identity: Identity, name: str, *, limit: int) -> Call[EntityMemories]
     return Call("EntityService", "GetEntity", request, pb.GetEntityResponse, parse)
 
 
+def _decision(rpc: str, request: Any, response: Any) -> Call[Profile]:
+    """Return the call of what is decided of an entity: it answers with the entity as it is then."""
+    return Call("EntityService", rpc, request, response, lambda answer: profile_from_pb(answer.entity), retryable=False)
+
+
 def rename_entity(identity: Identity, name: str, new_name: str) -> Call[Profile]:
     """RenameEntity."""
     pb = entity_service_pb2
     request = build(lambda: pb.RenameEntityRequest(name=name, new_name=new_name), identity)
-    return Call(
-        "EntityService", "RenameEntity", request, pb.RenameEntityResponse,
-        lambda answer: profile_from_pb(answer.entity), retryable=False,
-    )  # fmt: skip
+    return _decision("RenameEntity", request, pb.RenameEntityResponse)
 
 
 def set_entity_type(identity: Identity, name: str, given: EntityType) -> Call[Profile]:
     """SetEntityType."""
     pb = entity_service_pb2
     request = build(lambda: pb.SetEntityTypeRequest(name=name, type=type_to_pb(given)), identity)
-    return Call(
-        "EntityService", "SetEntityType", request, pb.SetEntityTypeResponse,
-        lambda answer: profile_from_pb(answer.entity), retryable=False,
-    )  # fmt: skip
+    return _decision("SetEntityType", request, pb.SetEntityTypeResponse)
 
 
 def merge_entities(identity: Identity, name: str, into: str) -> Call[Merged]:
@@ -157,10 +156,7 @@ def unmerge_entity(identity: Identity, entity_id: str) -> Call[Profile]:
     """UnmergeEntity."""
     pb = entity_service_pb2
     request = build(lambda: pb.UnmergeEntityRequest(id=entity_id), identity)
-    return Call(
-        "EntityService", "UnmergeEntity", request, pb.UnmergeEntityResponse,
-        lambda answer: profile_from_pb(answer.entity), retryable=False,
-    )  # fmt: skip
+    return _decision("UnmergeEntity", request, pb.UnmergeEntityResponse)
 
 
 def forget_person(identity: Identity, name: str, *, with_messages: bool, dry_run: bool) -> Call[ForgottenPerson]:

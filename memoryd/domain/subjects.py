@@ -88,7 +88,7 @@ def check_no_guess(name: str, people: Directory, root: str, found: Sequence[Memo
     if guessed:
         apart = guessed[0] if fold(name) == fold(people.name(root)) else name
         raise AmbiguousName(
-            f"{name!r} may be another than others who are called alike",
+            f"{name!r} may be somebody else than the people with a like name",
             names=f": {', '.join(map(repr, guessed))}; nobody has said that they are one. Take them apart (memory"
             f" person --unmerge {apart!r}), or name all of them by their id, {root}",
             field=field,

@@ -262,8 +262,7 @@ class Directory:
     @property
     def ways_to_name(self) -> list[str]:
         """All names, handles and addresses, as they may be typed, those first that the highest trust has given."""
-        given = [straight(row.name) for row in self._rows.values() if row.name]
-        return list(dict.fromkeys((*given, *self._names.ways)))
+        return self._names.ways(self._rows.values())
 
     def first_named(self, first_names: Iterable[str]) -> set[str]:
         """Return the roots of which a name begins with one of these words."""

@@ -65,11 +65,12 @@ class NameTable:
         """Return the ids to which a name was given by hand that is this one, or begins with it."""
         return self._given.get(straight(name), ())
 
-    @property
-    def ways(self) -> list[str]:
-        """All ways to type a name, or the first word of one, those first that the highest trust has given."""
+    def ways(self, rows: Iterable[Entity]) -> list[str]:
+        """Return all ways to type a name, or the first word of one, those first that the highest trust has given."""
         weights = {name: max(weight for _, weight in ids) for name, ids in self._called.items()}
-        for some in (self.spellings.weights(), self.first_spellings.weights(), dict.fromkeys(self._first_names, 0)):
+        given = {straight(row.name): row.trust.weight for row in rows if row.name}
+        spelt = self.spellings.weights(), self.first_spellings.weights()
+        for some in (given, *spelt, dict.fromkeys(self._first_names, 0)):
             weights |= {way: max(weight, weights.get(way, 0)) for way, weight in some.items()}
         return sorted(weights, key=lambda way: -weights[way])
 

@@ -154,3 +154,5 @@ async def test_an_apostrophe_is_one_whichever_it_is_typed_with(memory):
     known = (await memory.entity(curly)).entity
     assert (3, ()) == (known.mention_count, known.aliases)
     assert ("O'Brien",) == (await memory.get(first.id)).subjects
+    await memory.rename_entity("O'Brien", "Sam Miller")
+    assert "O'Brien" == (await memory.unmerge_entity(curly)).name

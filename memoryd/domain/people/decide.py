@@ -14,7 +14,7 @@ from memoryd.domain.subjects import find_entity, people_of
 from memoryd.entities.directory import Directory
 from memoryd.entities.lookup import known_as, named_by
 from memoryd.errors import InvalidArgument, TrustTooLow
-from memoryd.knowledge.language.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS, is_plain
+from memoryd.knowledge.language.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS, is_plain, straight
 from memoryd.knowledge.language.relations import RELATIONS
 from memoryd.model import limits
 from memoryd.model.caller import Caller
@@ -134,8 +134,8 @@ async def _without_alias(alias: str, caller: Caller, ports: Ports, now: datetime
     """Split an alias off: the memories that use it name a new entity."""
     owner, root, people = await find_entity(alias, caller, ports, known_as, field="id")
     known = people.members(root)
-    called = fold(alias)
-    if called not in {fold(one) for one in people.aliases(root)}:
+    called = straight(alias)
+    if called not in {straight(one) for one in people.aliases(root)}:
         raise InvalidArgument(f"{alias!r} is no alias; give one, or a merged id", field="id")
     await _check_trust(owner, known, caller, ports, people)
     new_id = ports.new_id()
@@ -159,14 +159,14 @@ def _renumbered(memory: Memory, known: Collection[str], called: str, new_id: str
     An address follows the only name in its memory; a relation stays with the old entity.
     """
     theirs = [mention for mention in memory.mentions if mention.entity_id in known]
-    if not any(fold(mention.text) == called for mention in theirs):
+    if not any(straight(mention.text) == called for mention in theirs):
         return memory.mentions
-    alone = all(fold(m.text) == called for m in theirs if m.form is Form.NAME)
+    alone = all(straight(m.text) == called for m in theirs if m.form is Form.NAME)
     return tuple(
         replace(mention, entity_id=new_id, same_as="")
         if mention in theirs
         and mention.form is not Form.RELATION
-        and (fold(mention.text) == called or (alone and mention.form is not Form.NAME))
+        and (straight(mention.text) == called or (alone and mention.form is not Form.NAME))
         else mention
         for mention in memory.mentions
     )
