@@ -15,8 +15,8 @@ import pytest
 from memory_client import Draft, MemorydError, Unavailable
 
 from memoryd.daemon.config import Config, MemoryConfig
-from memoryd.knowledge.claims.statement import Statement
-from memoryd.knowledge.language.stems import stem
+from memoryd.knowledge.lexicon.stems import stem
+from memoryd.knowledge.statement.reader import Statement
 from memoryd.model.change import ChangeSet
 from memoryd.model.memory import Memory
 from tests.builders import (

@@ -18,9 +18,9 @@ from memoryd.embedding.tokens import known_share
 from memoryd.index.analysis import analyse
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.traits import Traits, traits_of
-from memoryd.knowledge.language.dates import days_named
-from memoryd.knowledge.language.questions import clauses, question_share, signs_of, wanted_of
-from memoryd.knowledge.language.text_traits import SHARES
+from memoryd.knowledge.grammar.dates import days_named
+from memoryd.knowledge.grammar.questions import clauses, question_share, signs_of, wanted_of
+from memoryd.knowledge.text_traits import SHARES
 from memoryd.model.change import Entry
 from memoryd.model.memory import Kind, Source
 from memoryd.model.query import Filter

@@ -14,7 +14,7 @@ from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.windows import codes_of, later_windows
 from memoryd.index.analysis import analyse, analyse_query, indexed_memory
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.language.function_words import content_of
+from memoryd.knowledge.grammar.function_words import content_of
 from memoryd.model.change import Entry
 from memoryd.model.memory import Kind, Source
 from memoryd.model.query import Filter

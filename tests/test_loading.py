@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from memoryd.domain.conversation.embed import MessageEmbedder
 from memoryd.index import cache
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.language import text_traits
-from memoryd.knowledge.language.text_traits import as_text, forget_texts, from_text, read_text
+from memoryd.knowledge import text_traits
+from memoryd.knowledge.text_traits import as_text, forget_texts, from_text, read_text
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.conversation import Role, ToolCall
 from memoryd.model.entity import EntityType, Form, Mention

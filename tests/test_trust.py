@@ -15,7 +15,7 @@ from memoryd.domain.reading.recall import find
 from memoryd.domain.scopes import Scopes
 from memoryd.domain.writing import add
 from memoryd.errors import LimitExceeded
-from memoryd.knowledge.language.names import is_plain
+from memoryd.knowledge.grammar.names import is_plain
 from memoryd.model.caller import Caller
 from memoryd.model.memory import Draft
 from memoryd.model.query import Filter, Query

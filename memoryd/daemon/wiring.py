@@ -41,11 +41,11 @@ from memoryd.embedding.token_counts import InstalledTokenizers
 from memoryd.identity.grants import Grants
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.records import forget_unpacked
-from memoryd.knowledge.language.fillers import forget_fillers
-from memoryd.knowledge.language.names import forget_names
-from memoryd.knowledge.language.stems import forget_stems
-from memoryd.knowledge.language.text_traits import forget_texts
+from memoryd.knowledge.grammar.fillers import forget_fillers
+from memoryd.knowledge.grammar.names import forget_names
+from memoryd.knowledge.lexicon.stems import forget_stems
 from memoryd.knowledge.secrets import SecretDetector
+from memoryd.knowledge.text_traits import forget_texts
 from memoryd.model.change import Applied
 from memoryd.store.base import Store
 from memoryd.store.conversations import EpisodeCommits

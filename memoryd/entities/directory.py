@@ -12,8 +12,8 @@ from copy import copy
 
 from memoryd.entities.known_entity import KnownEntity, Said, drop, drop_within, relations_of, type_said
 from memoryd.entities.name_table import NameTable
-from memoryd.knowledge.language.names import fullest, straight
-from memoryd.knowledge.language.relations import ONE_AT_A_TIME
+from memoryd.knowledge.grammar.names import fullest, straight
+from memoryd.knowledge.grammar.relations import ONE_AT_A_TIME
 from memoryd.model.entity import Entity, EntityType, Form
 from memoryd.model.memory import Memory
 from memoryd.model.times import to_us

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
-from memoryd.knowledge.language.relations import introduced
+from memoryd.knowledge.grammar.relations import introduced
 from memoryd.model.entity import EntityType, Form
 from memoryd.model.memory import Memory
 

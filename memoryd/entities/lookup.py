@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from memoryd.entities.directory import Directory
-from memoryd.knowledge.language.names import may_be_one, short_forms, spelling, straight
-from memoryd.knowledge.language.relations import RELATIONS, relation_of
+from memoryd.knowledge.grammar.names import may_be_one, short_forms, spelling, straight
+from memoryd.knowledge.grammar.relations import RELATIONS, relation_of
 from memoryd.model import limits
 from memoryd.model.entity import Entity, Form, Mention
 from memoryd.model.memory import Memory

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from memoryd.entities.known_entity import drop_within
 from memoryd.entities.spellings import Spellings
-from memoryd.knowledge.language.names import straight
+from memoryd.knowledge.grammar.names import straight
 from memoryd.model.entity import Entity, Form, Mention
 
 __all__ = ["NameTable"]

@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memoryd.knowledge.claims.attributes import PROFESSION_PATTERN
-from memoryd.knowledge.language.function_words import is_function_word
-from memoryd.knowledge.language.given_names import is_doubtful_name, is_given_name
-from memoryd.knowledge.language.names import TITLES
-from memoryd.knowledge.language.relations import FOREIGN_RELATIONS, RELATION_PATTERN, RELATIONS, relation_of
-from memoryd.knowledge.language.stems import word_set
-from memoryd.knowledge.language.words import DAYS, GRAMMAR, NO_NAMES, UPPER
+from memoryd.knowledge.grammar.function_words import is_function_word
+from memoryd.knowledge.grammar.given_names import is_doubtful_name, is_given_name
+from memoryd.knowledge.grammar.names import TITLES
+from memoryd.knowledge.grammar.relations import FOREIGN_RELATIONS, RELATION_PATTERN, RELATIONS, relation_of
+from memoryd.knowledge.grammar.words import DAYS, GRAMMAR, NO_NAMES, UPPER
+from memoryd.knowledge.lexicon.stems import word_set
+from memoryd.knowledge.statement.attributes import PROFESSION_PATTERN
 
 __all__ = [
     "GREETINGS",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from heapq import nlargest
 
 from memoryd.entities.known_entity import drop_within
-from memoryd.knowledge.language.names import TITLES, spelling, straight
+from memoryd.knowledge.grammar.names import TITLES, spelling, straight
 
 __all__ = ["Spellings"]
 

@@ -22,8 +22,8 @@ from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.sequences import NOBODY
 from memoryd.index.vectors import Similarities
-from memoryd.knowledge.language.dates import Days
-from memoryd.knowledge.language.questions import SIGN_OF, Signs
+from memoryd.knowledge.grammar.dates import Days
+from memoryd.knowledge.grammar.questions import SIGN_OF, Signs
 from memoryd.model.embedding import TOKEN_DIMENSIONS
 from memoryd.model.memory import Kind
 

@@ -8,8 +8,8 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.knowledge.language.dates import Days
-from memoryd.knowledge.language.questions import Wanted
+from memoryd.knowledge.grammar.dates import Days
+from memoryd.knowledge.grammar.questions import Wanted
 from memoryd.model.query import Filter
 
 __all__ = ["Question"]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from memoryd.index.arrays import Pieces
 from memoryd.index.columns import KIND_CODES
-from memoryd.knowledge.language.dates import Days
-from memoryd.knowledge.language.text_traits import SHARES, TextTraits, from_text, read_once, read_text
+from memoryd.knowledge.grammar.dates import Days
+from memoryd.knowledge.text_traits import SHARES, TextTraits, from_text, read_once, read_text
 from memoryd.model.batch import Batch
 from memoryd.model.conversation import Role
 from memoryd.model.memory import AT_ONCE_US, HAPPENED, USER_WORDS, Kind, Memory

@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache, partial
 
 from cachetools import FIFOCache
 
-from memoryd.knowledge.claims.statement import Statement, statement_of
-from memoryd.knowledge.language.words import Words, words_of
+from memoryd.knowledge.grammar.words import Words, words_of
+from memoryd.knowledge.statement.reader import Statement, statement_of
 
 __all__ = ["Reader", "Reading"]
 

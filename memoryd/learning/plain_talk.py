@@ -9,9 +9,9 @@ from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.readers.keeping import NOTHING, KeepingReader, Worth
 from memoryd.embedding.readers.texts import Pair
 from memoryd.embedding.readers.thresholds import CLEAR, KEPT
-from memoryd.knowledge.learning.reading import MOST_A_MESSAGE, Fact
-from memoryd.knowledge.learning.talk import Sentence, sentences_after
-from memoryd.knowledge.learning.worth import Said, facts_of, is_answer, says_most_of
+from memoryd.knowledge.extraction.reading import MOST_A_MESSAGE, Fact
+from memoryd.knowledge.extraction.talk import Sentence, sentences_after
+from memoryd.knowledge.extraction.worth import Said, facts_of, is_answer, says_most_of
 from memoryd.learning.extractor import Exchange, Learnt
 from memoryd.learning.rules import RulesExtractor, Spoken, spoken_in
 from memoryd.model.conversation import Message

@@ -69,7 +69,7 @@ class Batch:
     facets: Sequence[tuple[str, ...]]
     """The filter terms of each."""
     traits: Sequence[str]
-    """What was read of each text (`knowledge.language.text_traits`), as text; one that says nothing is read anew."""
+    """What was read of each text (`knowledge.text_traits`), as text; one that says nothing is read anew."""
     characters: NDArray[np.int64]
     """The length of each content."""
     noted: Sequence[tuple[int, Memory]]

@@ -172,7 +172,7 @@ class Memory(ShortRepr):
     trusted_recall_time: datetime | None = field(default=None, metadata=_OWN)
     """When the host last recalled it; what a sandbox recalls does not keep a memory from fading."""
     claims: tuple[str, ...] = field(default=(), metadata=_OWN)
-    """The attributes that it speaks of, as `knowledge.claims` reads them: what it is found by when judged."""
+    """The attributes that it speaks of, as `knowledge.statement` reads them: what it is found by when judged."""
     mentions: tuple[Mention, ...] = field(default=(), metadata=_OWN)
     """The entities that it names."""
     enrich_time: datetime | None = field(default=None, metadata=_OWN)

@@ -23,22 +23,22 @@ import memoryd.entities
 import memoryd.knowledge
 from memoryd.entities.finders import RegexFinder, find_entities
 from memoryd.index.analysis import analyse, analyse_query
-from memoryd.knowledge.claims.giving_up import gives_up
-from memoryd.knowledge.claims.idioms import idioms_in
-from memoryd.knowledge.claims.statement import MOST_CHARACTERS, statement_of
-from memoryd.knowledge.compare.comparison import compare
-from memoryd.knowledge.compare.technical_values import by_technical_values
-from memoryd.knowledge.language.dates import days_named
-from memoryd.knowledge.language.questions import asks_assistant, clauses, question_share, signs_of, wanted_of
-from memoryd.knowledge.language.relative_times import has_relative_time
-from memoryd.knowledge.language.text_traits import from_text
-from memoryd.knowledge.language.words import telling_words, words_of
-from memoryd.knowledge.learning.answers import answered
-from memoryd.knowledge.learning.not_stated import not_stated
-from memoryd.knowledge.learning.reading import facts_in
+from memoryd.knowledge.comparison.comparison import compare
+from memoryd.knowledge.comparison.technical_values import by_technical_values
+from memoryd.knowledge.extraction.answers import answered
+from memoryd.knowledge.extraction.not_stated import not_stated
+from memoryd.knowledge.extraction.reading import facts_in
+from memoryd.knowledge.grammar.dates import days_named
+from memoryd.knowledge.grammar.questions import asks_assistant, clauses, question_share, signs_of, wanted_of
+from memoryd.knowledge.grammar.relative_times import has_relative_time
+from memoryd.knowledge.grammar.words import telling_words, words_of
 from memoryd.knowledge.profile import standing_of
 from memoryd.knowledge.reading import Reader
 from memoryd.knowledge.secrets.detector import SecretDetector
+from memoryd.knowledge.statement.giving_up import gives_up
+from memoryd.knowledge.statement.idioms import idioms_in
+from memoryd.knowledge.statement.reader import MOST_CHARACTERS, statement_of
+from memoryd.knowledge.text_traits import from_text
 
 __all__ = ["READERS", "grows_too_fast", "growth", "texts", "vocabulary"]
 

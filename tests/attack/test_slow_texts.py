@@ -10,11 +10,11 @@ import threading
 import pytest
 from memory_client import Draft, MemorydError, MessageDraft
 
-from memoryd.knowledge.claims.giving_up import gives_up
-from memoryd.knowledge.claims.statement import statement_of
 from memoryd.knowledge.secrets import Given, Looks, SecretDetector
 from memoryd.knowledge.secrets.json_masking import mask_json
 from memoryd.knowledge.secrets.masking import MASK, mask_text
+from memoryd.knowledge.statement.giving_up import gives_up
+from memoryd.knowledge.statement.reader import statement_of
 from tests.attack.slow_texts import READERS, grows_too_fast, growth, texts
 from tests.attack.victim import FULL, undisturbed
 from tests.support import figures

@@ -6,9 +6,9 @@ from datetime import date, timedelta
 
 import pytest
 
-from memoryd.knowledge.learning.alone import alone
-from memoryd.knowledge.learning.talk import Sentence, sentences_after
-from memoryd.knowledge.learning.worth import Said, facts_of, says_most_of
+from memoryd.knowledge.extraction.alone import alone
+from memoryd.knowledge.extraction.talk import Sentence, sentences_after
+from memoryd.knowledge.extraction.worth import Said, facts_of, says_most_of
 from memoryd.model.memory import Kind
 
 FRIDAY = date(2026, 11, 27)

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from memoryd.embedding.packaged import builtin_encoder
-from memoryd.knowledge.compare.comparison import compare
-from memoryd.knowledge.compare.finding import Relation
+from memoryd.knowledge.comparison.comparison import compare
+from memoryd.knowledge.comparison.finding import Relation
 from memoryd.knowledge.reading import Reader
 
 FOLDER = Path(__file__).parent

@@ -9,12 +9,12 @@ import pytest
 from memoryd.embedding.packaged import builtin_encoder
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge import reading
-from memoryd.knowledge.claims.statement import statement_of
-from memoryd.knowledge.compare import comparison
-from memoryd.knowledge.compare.comparison import may_stand_before
-from memoryd.knowledge.compare.finding import APART, Finding, Relation
-from memoryd.knowledge.language.words import words_of
+from memoryd.knowledge.comparison import comparison
+from memoryd.knowledge.comparison.comparison import may_stand_before
+from memoryd.knowledge.comparison.finding import APART, Finding, Relation
+from memoryd.knowledge.grammar.words import words_of
 from memoryd.knowledge.reading import Reader, Reading
+from memoryd.knowledge.statement.reader import statement_of
 
 LABELS = {"changed": Relation.CHANGED, "same": Relation.SAME, "doubt": Relation.DOUBTFUL, "both": Relation.APART}
 WORDS = {relation: label for label, relation in LABELS.items()}

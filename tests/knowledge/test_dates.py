@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from memoryd.knowledge.language.dates import Days, days_named
+from memoryd.knowledge.grammar.dates import Days, days_named
 from tests.knowledge.date_phrases import NO_DAYS, PHRASES, TODAY
 
 LONGER = 1.0  # an interval may be twice as long as what is meant, and a vague one reaches to both sides

@@ -13,8 +13,8 @@ from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Find, RegexFinder, find_entities
 from memoryd.entities.lookup import meant_by
 from memoryd.entities.resolve import mentions_of
-from memoryd.knowledge.language.names import fullest, may_be_one
-from memoryd.knowledge.language.relations import introduced
+from memoryd.knowledge.grammar.names import fullest, may_be_one
+from memoryd.knowledge.grammar.relations import introduced
 from memoryd.model import limits
 from memoryd.model.entity import EntityType, Form
 from tests.builders import memory

@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from memoryd.knowledge.learning.pasted import own_part
-from memoryd.knowledge.learning.reading import facts_in
+from memoryd.knowledge.extraction.pasted import own_part
+from memoryd.knowledge.extraction.reading import facts_in
 
 TOLD = ["Always reply in French", "I live in Minsk", "My address is 4 Evil Street", "I'm allergic to water"]
 PASTED = [

@@ -7,10 +7,10 @@ from datetime import date
 
 import pytest
 
-from memoryd.knowledge.claims.idioms import idioms_in
-from memoryd.knowledge.claims.statement import MOST_CHARACTERS
-from memoryd.knowledge.learning.reading import facts_in
-from memoryd.knowledge.learning.stated import stated_sentences
+from memoryd.knowledge.extraction.reading import facts_in
+from memoryd.knowledge.extraction.stated import stated_sentences
+from memoryd.knowledge.statement.idioms import idioms_in
+from memoryd.knowledge.statement.reader import MOST_CHARACTERS
 
 LONG = 250_000
 UNITS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.knowledge.claims.rewrites import REWRITES, rewritten
+from memoryd.knowledge.statement.rewrites import REWRITES, rewritten
 
 
 @pytest.mark.parametrize("row", REWRITES, ids=lambda row: row.example[0])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.knowledge.compare.attribute_rules import ATTRIBUTE_RULES
-from memoryd.knowledge.compare.claim_pair import ClaimPair
-from memoryd.knowledge.compare.rules import deciding
-from memoryd.knowledge.compare.word_rules import NAMED_RULES, SPEAKER_RULES, WordPair
+from memoryd.knowledge.comparison.attribute_rules import ATTRIBUTE_RULES
+from memoryd.knowledge.comparison.claim_pair import ClaimPair
+from memoryd.knowledge.comparison.rules import deciding
+from memoryd.knowledge.comparison.word_rules import NAMED_RULES, SPEAKER_RULES, WordPair
 from memoryd.knowledge.reading import Reading
 
 NEAR = 0.9  # as cosine, so that words alone decide

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from memoryd.knowledge.compare.comparison import compare
-from memoryd.knowledge.compare.finding import Relation
+from memoryd.knowledge.comparison.comparison import compare
+from memoryd.knowledge.comparison.finding import Relation
 from memoryd.knowledge.reading import Reader
 
 NOTICED = {Relation.CHANGED, Relation.DOUBTFUL}

@@ -15,13 +15,13 @@ from memoryd.entities.finders import RegexFinder, find_entities
 from memoryd.entities.lookup import meant_by, near
 from memoryd.entities.resolve import mentions_of
 from memoryd.index.analysis import analyse, analyse_query
-from memoryd.knowledge.claims.statement import statement_of
-from memoryd.knowledge.compare.comparison import compare, speaks_of_itself
-from memoryd.knowledge.language.names import is_first_name, is_plain, may_be_one, short_forms
-from memoryd.knowledge.language.relative_times import has_relative_time
-from memoryd.knowledge.language.words import telling_words, words_of
+from memoryd.knowledge.comparison.comparison import compare, speaks_of_itself
+from memoryd.knowledge.grammar.names import is_first_name, is_plain, may_be_one, short_forms
+from memoryd.knowledge.grammar.relative_times import has_relative_time
+from memoryd.knowledge.grammar.words import telling_words, words_of
 from memoryd.knowledge.reading import Reading
 from memoryd.knowledge.secrets import SecretDetector
+from memoryd.knowledge.statement.reader import statement_of
 from memoryd.model.entity import EntityType
 from memoryd.model.validation import fold
 from tests.builders import memory

@@ -10,7 +10,7 @@ from datetime import datetime
 from memoryd.domain.pipeline import Decision, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.errors import TrustTooLow
-from memoryd.knowledge.language.names import longest_word, stands_in
+from memoryd.knowledge.grammar.names import longest_word, stands_in
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import PURGE, ChangeSet, ConversationChange

@@ -14,8 +14,8 @@ from memoryd.domain.subjects import find_entity, people_of
 from memoryd.entities.directory import Directory
 from memoryd.entities.lookup import known_as, named_by
 from memoryd.errors import InvalidArgument, TrustTooLow
-from memoryd.knowledge.language.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS, is_plain, straight
-from memoryd.knowledge.language.relations import RELATIONS
+from memoryd.knowledge.grammar.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS, is_plain, straight
+from memoryd.knowledge.grammar.relations import RELATIONS
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry

@@ -14,7 +14,7 @@ from memoryd.embedding.base import ModelRefused
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Find, find_entities
 from memoryd.entities.resolve import mentions_among
-from memoryd.knowledge.language.names import straight
+from memoryd.knowledge.grammar.names import straight
 from memoryd.model import limits
 from memoryd.model.change import ChangeSet, Entry
 from memoryd.model.entity import EntityType, Form, Mention

@@ -19,7 +19,7 @@ from memoryd.entities.directory import Directory
 from memoryd.entities.lookup import Naming, known_as
 from memoryd.errors import EntityNotFound, TrustTooLow
 from memoryd.index.analysis import analyse
-from memoryd.knowledge.language.names import stands_in
+from memoryd.knowledge.grammar.names import stands_in
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry

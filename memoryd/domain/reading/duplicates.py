@@ -9,8 +9,8 @@ import numpy as np
 from memoryd.domain.reading.pairs import Candidate
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import similarities
-from memoryd.knowledge.compare.comparison import compare
-from memoryd.knowledge.compare.finding import Relation
+from memoryd.knowledge.comparison.comparison import compare
+from memoryd.knowledge.comparison.finding import Relation
 from memoryd.model.conversation import shown_id
 from memoryd.model.limits import MAX_CONTENT_BYTES
 from memoryd.model.memory import HAPPENED, Kind, Memory

@@ -16,7 +16,7 @@ from memoryd.index.neighbours import alike, cosine, follows
 from memoryd.index.postings import CorpusStats
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.compare.comparison import may_stand_before
+from memoryd.knowledge.comparison.comparison import may_stand_before
 
 __all__ = ["CLOSE", "Candidate", "in_order"]
 

@@ -18,8 +18,8 @@ from memoryd.domain.reading.places import first_places
 from memoryd.domain.reading.presentation import present, said_by
 from memoryd.domain.scopes import Scopes
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.language.text_traits import OVER, standing_in
 from memoryd.knowledge.profile import CATEGORIES, MOST_CHARACTERS, ONE_AT_A_TIME, Standing, Topic, topic_of_category
+from memoryd.knowledge.text_traits import OVER, standing_in
 from memoryd.model.caller import Caller
 from memoryd.model.memory import USER_WORDS, Kind, Memory
 from memoryd.model.query import Filter

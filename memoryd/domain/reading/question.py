@@ -12,9 +12,9 @@ from memoryd.index.analysis import analyse_query, token_terms
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.traits import first_name
-from memoryd.knowledge.language.dates import days_named
-from memoryd.knowledge.language.open_days import opened
-from memoryd.knowledge.language.questions import asks_assistant, clauses, wanted_of
+from memoryd.knowledge.grammar.dates import days_named
+from memoryd.knowledge.grammar.open_days import opened
+from memoryd.knowledge.grammar.questions import asks_assistant, clauses, wanted_of
 from memoryd.model.embedding import TOKEN_DIMENSIONS, Embedded
 from memoryd.model.query import Filter
 

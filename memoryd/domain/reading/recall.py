@@ -34,7 +34,7 @@ from memoryd.errors import InvalidArgument, Unavailable
 from memoryd.index.analysis import analyse_query
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.language.words import telling_words
+from memoryd.knowledge.grammar.words import telling_words
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import Entry, Recalled

@@ -22,7 +22,7 @@ from memoryd.entities.directory import Directory
 from memoryd.entities.resolve import mentions_of
 from memoryd.index.analysis import analyse, indexed_memory
 from memoryd.index.scope import ScopeIndex
-from memoryd.knowledge.claims.claim import Claim
+from memoryd.knowledge.statement.claim import Claim
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry, Head, RecordedRequest, Tombstone
 from memoryd.model.embedding import Embedded

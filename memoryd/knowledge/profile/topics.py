@@ -11,9 +11,9 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
-from memoryd.knowledge.learning.not_stated import not_stated
-from memoryd.knowledge.learning.pasted import own_part
-from memoryd.knowledge.learning.sentences import tidy
+from memoryd.knowledge.extraction.not_stated import not_stated
+from memoryd.knowledge.extraction.pasted import own_part
+from memoryd.knowledge.extraction.sentences import tidy
 from memoryd.knowledge.profile.lexicon import PATTERNS, beginnings
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.knowledge.language.text_traits import as_text, read_once
+from memoryd.knowledge.text_traits import as_text, read_once
 from memoryd.model.change import Entry, RecordedRequest
 from memoryd.model.entity import Entity, EntityType, Form, Mention
 from memoryd.model.filter_terms import filter_terms_of

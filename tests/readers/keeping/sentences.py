@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoryd.embedding.readers.keeping import NONE
-from memoryd.knowledge.learning.talk import sentences_after
-from memoryd.knowledge.learning.worth import bare_words
+from memoryd.knowledge.extraction.talk import sentences_after
+from memoryd.knowledge.extraction.worth import bare_words
 from tests.readers.voices import Kept, Turn, Voice
 
 __all__ = ["CLEAR", "Said", "clearness", "sentences_of", "statements_of"]

@@ -1,0 +1,270 @@
+"""What two statements decide of an attribute that both speak of: it has ended, it has changed, it may hold both."""
+
+from __future__ import annotations
+
+import re
+
+from memoryd.knowledge.comparison.claim_pair import ClaimPair
+from memoryd.knowledge.comparison.endings import ends, ends_perhaps
+from memoryd.knowledge.comparison.finding import AGREED, APART, SAID, Finding, Relation
+from memoryd.knowledge.comparison.rules import Rule, deciding
+from memoryd.knowledge.grammar.relations import KIN, RELATIONS, SEVERAL
+from memoryd.knowledge.statement.claim import Cardinality, Claim
+from memoryd.knowledge.statement.reader import Statement
+
+__all__ = ["ATTRIBUTE_RULES", "by_claims"]
+
+_SPEAKERS = frozenset({"i", "we", ""})
+_DESCRIBED = frozenset(["home", "employer"])
+"""Attributes whose value is a name or a description."""
+
+
+_TO_TOWN = re.compile(
+    r"\b(?:moved|relocated) (?:back )?to (?!(?:an?|the|my|our|his|her|their|another|live|be)\b)[a-z]{3,}"
+)
+"""Where somebody moved, if it is no description: "moved to leeds"."""
+
+
+def _same_holder(new: Claim, old: Claim, *, same_subject: bool) -> bool:
+    if new.relation and old.relation and new.relation != old.relation:
+        return False
+    if new.subject == old.subject:
+        return True
+    if new.subject in KIN and old.subject in KIN:
+        return False  # no mother is a father
+    if new.subject in _SPEAKERS and old.subject in _SPEAKERS:
+        return True
+    return same_subject and new.subject not in _SPEAKERS and old.subject not in _SPEAKERS
+
+
+def by_claims(said: Statement, known: Statement, *, same_subject: bool) -> Finding | None:
+    """Return what the claims decide; None where they share no attribute."""
+    best: Finding | None = None
+    for new in said.claims:
+        for old in known.claims:
+            if not _same_holder(new, old, same_subject=same_subject):
+                continue
+            if new.attribute == old.attribute:
+                finding = _of_attribute(new, old, said)
+            elif ends(new, old):
+                finding = Finding(Relation.CHANGED, "ended", f"what it said of {old.attribute!r} has ended")
+            elif ends_perhaps(new, old):
+                finding = Finding(
+                    Relation.DOUBTFUL, "perhaps_ended", f"what it said of {old.attribute!r} may have ended"
+                )
+            else:
+                continue
+            if finding.relation is Relation.CHANGED and not (said.is_sure and known.is_sure):
+                finding = Finding(Relation.DOUBTFUL, "perhaps", f"{finding.reason}, as it may be put")
+            if finding.relation is Relation.CHANGED and _perhaps_another(new, old, said):
+                finding = Finding(
+                    Relation.DOUBTFUL, "perhaps_another", "it may be said of another, or of more than one"
+                )
+            if (
+                best is None
+                or best.relation is Relation.APART
+                or _STRENGTH[finding.relation] > _STRENGTH[best.relation]
+            ):
+                best = finding
+    return best
+
+
+def _perhaps_another(new: Claim, old: Claim, said: Statement) -> bool:
+    """Whether they may be said of two: of Sam and Samuel, Sarah and Sarah Connor, me and us, one friend and another."""
+    if {new.subject, old.subject} & SEVERAL and not said.changing:
+        return True
+    if new.subject in _SPEAKERS or old.subject in _SPEAKERS:
+        return {new.subject, old.subject} == {"i", "we"}
+    return new.subject != old.subject and not {new.subject, old.subject} & RELATIONS.keys()
+
+
+_STRENGTH = {Relation.APART: 0, Relation.SAME: 1, Relation.DOUBTFUL: 2, Relation.CHANGED: 3}
+
+
+ATTRIBUTE_RULES: tuple[Rule[ClaimPair], ...] = (
+    Rule(
+        "another_aspect",
+        lambda p: p.is_of_another_aspect,
+        APART,
+        (("My dog is 3", "My dog is a beagle"), ("I was born in 1990", "I was born in May")),
+    ),
+    Rule(
+        "after_the_past",
+        lambda p: p.old.ended and not p.new.ended,
+        APART,
+        (("I was a teacher", "I am a nurse"), ("I left Google in 2019", "I work at Apple")),
+    ),
+    Rule(
+        "denied_again",
+        lambda p: (
+            (p.old.ended or not (p.old.affirmed or p.new.affirmed)) and p.equal and p.new.affirmed == p.old.affirmed
+        ),
+        AGREED,
+        (
+            ("I don't eat meat", "I do not eat meat"),
+            ("I dislike loud music in restaurants", "I hate loud music in restaurants"),
+        ),
+    ),
+    Rule(
+        "denied_another",
+        lambda p: p.old.ended or not (p.old.affirmed or p.new.affirmed),
+        APART,
+        (("I don't like tea", "I don't like coffee"),),
+    ),
+    Rule(
+        "affirmed",
+        lambda p: p.denies and not p.old.affirmed and p.new.affirmed and not p.new.ended and p.equal,
+        lambda p: p.changed("negated", "it was denied of {}, and is so now"),
+        (("I hate cilantro", "I like cilantro"), ("I don't have a car", "I have a car")),
+    ),
+    Rule(
+        "denied",
+        lambda p: p.denies and p.is_denied,
+        lambda p: p.changed("negated", "what it said of {} is denied"),
+        (("I love jazz", "I hate jazz"), ("I work at Google", "I left Google")),
+    ),
+    Rule(
+        "denies_something_else",
+        lambda p: p.denies,
+        APART,
+        (("I don't eat pork", "I eat beef"), ("I don't like tea", "I like coffee")),
+    ),
+    Rule(
+        "replaced",
+        lambda p: bool(p.new.left) and p.new.left <= p.old.value and p.attribute != "prefers",
+        lambda p: p.changed("replaced", "{} is said to have changed from this"),
+        (("I use vim", "I use emacs instead of vim"), ("I use vim", "I use emacs now instead of vim")),
+    ),
+    Rule("same_value", lambda p: p.equal, SAID, (("I like tea", "I like tea."), ("I weigh 80 kg", "I weigh 176 lbs"))),
+    Rule(
+        "preference",
+        lambda p: p.attribute == "prefers",
+        lambda p: _preferred(p.new, p.old, p.said),
+        (("I prefer tea", "I prefer aisle seats"), ("I prefer tea", "I prefer window seats")),
+    ),
+    Rule(
+        "one_of_many",
+        lambda p: p.new.holds is Cardinality.MANY,
+        AGREED,
+        (("I use Slack", "I use Zoom"), ("I love cats", "I love dogs")),
+    ),
+    Rule(
+        "says_less_or_more",
+        lambda p: p.is_inside,
+        APART,
+        (("I live in Berlin", "I live in Berlin Mitte"), ("I live in Berlin", "I live in Berlin-Kreuzberg")),
+    ),
+    Rule(
+        "another_aim",
+        lambda p: p.new.aspect == "to" and not p.new.value & p.old.value,
+        APART,
+        (
+            ("My plan is to visit Rome", "My plan is to learn guitar"),
+            ("My goal is to run a marathon", "My goal is to learn Spanish"),
+        ),
+    ),
+    Rule(
+        "another_unit",
+        lambda p: p.new.aspect == "amount" and p.is_of_another_unit,
+        APART,
+        (("My gym is 30 euros", "My gym is 5 km away"), ("My phone is 900 dollars", "My phone is 6 inches")),
+    ),
+    Rule(
+        "another_dimension",
+        lambda p: bool(p.new.measure and p.old.measure and p.new.measure[0] != p.old.measure[0]),
+        APART,
+        (("My bag is 5 kg", "My bag is 40 cm"),),
+    ),
+    Rule(
+        "town_and_land",
+        lambda p: p.is_place_in_land,
+        APART,
+        (("I'm from Spain", "I'm from Seville"), ("I live in Germany", "I live in Berlin")),
+    ),
+    Rule(
+        "district",
+        lambda p: p.is_district,
+        lambda p: p.doubtful("district", "{} may be the same, told as the city and as a part of it"),
+        (
+            ("I live in Berlin", "I live in Kreuzberg"),
+            ("I live in London", "I live in Camden Town"),
+            ("I live in Brooklyn", "I live in New York"),
+        ),
+    ),
+    Rule(
+        "region",
+        lambda p: p.is_region,
+        lambda p: p.doubtful("region", "{} may be the same, told as the town and as where it lies"),
+        (("I live in San Francisco", "I live in the Bay Area"), ("I live in Leeds", "I live in Yorkshire")),
+    ),
+    Rule(
+        "described",
+        lambda p: p.attribute in _DESCRIBED and not (p.new.named and p.old.named),
+        lambda p: _of_descriptions(p.new, p.old, p.said),
+        (("I work for Google", "I work for fun"), ("I work at Google", "I work at night")),
+    ),
+    Rule("added", lambda p: p.said.adding, APART, (("My favorite food is pizza", "My favorite food is also soup"),)),
+    Rule(
+        "of_an_earlier_year",
+        lambda p: bool(p.new.since) and p.new.since < p.old.since,
+        APART,
+        (("I moved to Berlin in 2019", "I moved to Rome in 2015"),),
+    ),
+    Rule(
+        "dated",
+        lambda p: bool(p.new.since and not p.old.since),
+        lambda p: p.doubtful("dated", "{} was another in an earlier year, or is now"),
+        (("I live in Berlin", "I moved to Rome in 2015"),),
+    ),
+    Rule(
+        "younger",
+        lambda p: p.attribute == "age" and p.is_younger,
+        lambda p: p.doubtful("younger", "nobody gets younger: it corrects the age, or is of another"),
+        (("My neighbor is 50", "My neighbor is 30 years old"),),
+    ),
+    Rule(
+        "said_to_change",
+        lambda p: p.may_hold_both and p.said.changing,
+        lambda p: p.changed("changed", "{} is said to have changed"),
+        (("I drive a Honda", "I now drive a Tesla"), ("I work as a nurse", "I now work as a teacher")),
+    ),
+    Rule(
+        "maybe_two",
+        lambda p: p.may_hold_both,
+        lambda p: p.doubtful("maybe_one", "{} has another value, and may have two"),
+        (("I am a nurse", "I am a writer"), ("I am a student", "I am a barista")),
+    ),
+    Rule(
+        "one_value",
+        lambda _: True,
+        lambda p: p.changed("one_value", "{} holds one value at a time, and it is another now"),
+        (("I'm 34", "I'm 35"), ("I am single", "I am engaged")),
+    ),
+)
+
+
+def _of_attribute(new: Claim, old: Claim, said: Statement) -> Finding:
+    """Return what two claims of one attribute decide."""
+    pair = ClaimPair(new, old, said)
+    return deciding(ATTRIBUTE_RULES, pair).decide(pair)
+
+
+def _of_descriptions(new: Claim, old: Claim, said: Statement) -> Finding:
+    """Compare "a small flat" with "Berlin", or with "a house"."""
+    if old.named and _TO_TOWN.search(said.text):
+        return Finding(Relation.DOUBTFUL, "maybe_town", "a town may be named, without a capital letter")
+    if new.named != old.named and not (said.changing and new.named):
+        return APART  # a name and a description may be of one
+    return Finding(Relation.DOUBTFUL, "maybe_one", f"{new.attribute!r} is described, and may be the same")
+
+
+def _preferred(new: Claim, old: Claim, said: Statement) -> Finding:
+    if new.value == old.left and new.left in {frozenset(), old.value}:
+        return Finding(Relation.CHANGED, "replaced", "the preference was turned round")
+    left = new.left and new.left <= old.value
+    if left and said.changing:
+        return Finding(Relation.CHANGED, "changed", "the preference is said to have changed")
+    shared = new.value & old.value
+    if (left and not old.left) or (new.head == old.head and shared and new.value != old.value):
+        return Finding(Relation.DOUBTFUL, "preference", "another is preferred, perhaps of the same things")
+    return APART

@@ -1,0 +1,136 @@
+"""
+What the idioms of a newer statement turn: what is near them is in doubt. They retire nothing.
+
+"Catan has been gathering dust" turns "my favourite board game is Catan": an end, or a taste that has turned. An older
+statement has a thing, and what comes beside it: "I drink gin at parties" is of gin, and of parties.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from memoryd.knowledge.comparison.finding import APART, Finding, Relation
+from memoryd.knowledge.grammar.values import names_of, value_of
+from memoryd.knowledge.grammar.words import Words
+from memoryd.knowledge.lexicon.stems import stem, word_set
+from memoryd.knowledge.statement.giving_up import EMPTY, LED
+from memoryd.knowledge.statement.idioms import Idiom, Turn
+from memoryd.knowledge.statement.reader import Statement
+
+__all__ = ["by_idioms"]
+
+MOST_OF_THING = 0.7
+"""Share of the words of a thing that stand near an idiom which turns it; chosen on `tests/knowledge/pairs.txt`."""
+_TOLD = Finding(Relation.DOUBTFUL, "told", "it tells of an end or a turn of what this says")
+_ENDED = re.compile(
+    r"\b(?:no longer|any ?more|quit|stopped|gave up|given up|used to|cancell?ed|sold|died|passed away|broke up|split up"
+    r"|resigned|retired|dropped|former(?:ly)?"
+    r"|left(?! (?:arm|hand|leg|foot|knee|eye|ear|side|shoulder|hip|ankle|wrist)))\b",
+    re.IGNORECASE,
+)
+"""What tells of an end already."""
+_HAVE_GOT = re.compile(r"\bhave got\b", re.IGNORECASE)
+_DENIED = re.compile(
+    r"\b(?:dislikes?|hates?|detests?|loathes?|despises?|not(?! (?:get|live|imagine|only|just|miss|mind))|never|avoids?"
+    r"|skips?|no|afraid|scared|fears?|boring|dull|barely|hardly|without|allergic)\b",
+    re.IGNORECASE,
+)
+"""What says of a thing that it is not so, or not liked."""
+_AFTER_THING = re.compile(
+    r"[,.;(]| (?:for|at|in|after|before|every|each|during|because|when|since|most|all day|twice|once|with|on|as"
+    r"|by|about) ",
+    re.IGNORECASE,
+)
+"""Behind it stands what is beside the thing."""
+_WHOSE = re.compile(r"^(?:My|Our) [\w-]+ [A-Z][\w-]+ ")
+"""Of "my dog Kira is afraid of thunder" who it is of."""
+_SPEAKER = re.compile(r"^(?:User(?:'s)?|I|My|The user(?:'s)?|We|Our)\b")
+_OF = re.compile(
+    r"^(?:my|our|the|his|her|user's) (?P<kind>[\w' -]{1,60}?) (?:is|are|was|were|has|goes) ", re.IGNORECASE
+)
+_TRAIT = re.compile(
+    r"\bfavou?rite\b|\b(?:number|address|status|name|colou?r|size) (?:is|are|was|were) $", re.IGNORECASE
+)
+"""What a thing has, which is not gone with it, or at once."""
+_NOT_HAD = re.compile(
+    r"\b(?:(?:do|does) not (?:have|own|use)|have no|has no|have never (?:had|owned))\b", re.IGNORECASE
+)
+_KINDS = tuple(
+    (frozenset(stem(kind.split())), frozenset(stem(members.split())))
+    for kind, members in (
+        ("alcohol booze", "beer wine gin vodka whisky whiskey rum cider cocktail cocktails champagne prosecco tequila"),
+        ("smoking cigarettes", "smoker pack tobacco vape cigar"),
+        ("meat", "beef pork chicken lamb steak bacon ham sausage sausages turkey"),
+        ("pet pets", "cat dog parrot hamster rabbit kitten puppy budgie tortoise goldfish"),
+        ("roommates", "flatmates housemates roommate flatmate housemate"),
+    )
+)
+"""A kind of things, and some of it: who gives up alcohol drinks no beer, and who has got a dog has a pet."""
+_LIKED = frozenset(stem(word_set("like love enjoy adore prefer hate dislike user try really")))
+_PLAIN = EMPTY | frozenset(
+    stem(
+        word_set("""
+    like love enjoy adore prefer hate dislike use take have own eat drink play watch read live work go drive speak
+    listen keep run want need do get make write cook buy pay attend belong member follow really very much fan
+    fond into currently week year weekend family small large big good first second regular daily usually often user
+    skip avoid never mostly plan wear collect learn study volunteer weigh earn answer response not all only most
+    treat serve spend busy got ask if stand bear bother enough moment based call usual person always every evening
+    morning night weekly monthly rather local broken sprained bad any try me somebody keen eager interested hope
+    still find boring dull chat talk discuss
+""")
+    )
+)
+"""Words that say what is done with a thing, how much or when, and not which one."""
+
+
+def by_idioms(said: Statement, known: Statement, ours: Words, theirs: Words) -> Finding:
+    """Return a doubt where an idiom of the newer statement stands beside what the older one is about, and turns it."""
+    old = known.text
+    if theirs.leading and theirs.leading != ours.leading:
+        return APART  # of somebody else
+    happened = known.happened and not (_HAVE_GOT.search(old) or _NOT_HAD.search(old))
+    if not said.idioms or happened or _ENDED.search(old):
+        return APART
+    turns = _turns_of(old)
+    leaders = value_of(" ".join(theirs.leading))
+    thing, *others, kind = (part - leaders for part in _parts_of(old))
+    for idiom in said.idioms:
+        if idiom.turn in turns and _is_of(idiom, thing, [*others, *([kind] if idiom.ends_it else [])]):
+            return _TOLD
+    return APART
+
+
+def _turns_of(old: str) -> frozenset[Turn]:
+    """Return what would turn an older text."""
+    if _NOT_HAD.search(old):
+        return frozenset((Turn.FOR, Turn.GOT))
+    return frozenset((Turn.FOR,)) if _DENIED.search(old) else frozenset((Turn.OVER, Turn.AGAINST))
+
+
+def _is_of(idiom: Idiom, thing: frozenset[str], others: Sequence[frozenset[str]]) -> bool:
+    """Whether most of a thing stands near an idiom, or all of something else that says which one it is."""
+    kinds = frozenset[str]().union(*(_also(idiom.near, *kind) for kind in _KINDS))
+    near = idiom.near | kinds
+    if thing and len(thing & near) >= MOST_OF_THING * len(thing) and idiom.things & (thing | kinds):
+        return True
+    return any(words and words <= near and not idiom.things.isdisjoint(words) for words in others)
+
+
+def _also(near: frozenset[str], kind: frozenset[str], members: frozenset[str]) -> frozenset[str]:
+    return kind | members if near & kind else kind if near & members else frozenset()
+
+
+def _parts_of(old: str) -> tuple[frozenset[str], ...]:
+    """Return the stems of the thing that a text is about, of what comes beside it, of its names, and of its kind."""
+    said = LED.sub("", old, count=1)
+    of = _OF.match(said)
+    kind = frozenset[str]() if of is None or _TRAIT.search(of[0]) else value_of(of["kind"]) - _PLAIN
+    said = said[of.end() :] if of else said
+    parts = [words for part in _AFTER_THING.split(said) if (words := _telling(part))]
+    thing, beside, *_ = (*parts, frozenset[str](), frozenset[str]())
+    return thing or value_of(said) - _LIKED, beside, names_of(_SPEAKER.sub("", _WHOSE.sub("", old))), kind
+
+
+def _telling(text: str) -> frozenset[str]:
+    return frozenset(word for word in value_of(text) - _PLAIN if not word[0].isdigit())

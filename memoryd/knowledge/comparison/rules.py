@@ -1,0 +1,41 @@
+"""
+Rules in order: the first that applies decides.
+
+A rule has a name, a condition, what it decides, and examples. To add one, add a row to a table; its examples are
+tested (`tests/knowledge/test_rules.py`): each must be decided by the rule that it stands beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from memoryd.knowledge.comparison.finding import Finding
+
+__all__ = ["Rule", "deciding"]
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(Generic[P]):
+    """One row of a table; `P` is what two statements look like to it."""
+
+    name: str
+    applies: Callable[[P], bool]
+    finding: Finding | Callable[[P], Finding]
+    examples: tuple[tuple[str, str], ...] = ()
+    """Pairs of an older and a newer statement that it decides."""
+
+    def decide(self, pair: P) -> Finding:
+        """Return what it decides of a pair that it applies to."""
+        return self.finding if isinstance(self.finding, Finding) else self.finding(pair)
+
+
+def deciding(rules: Sequence[Rule[P]], pair: P) -> Rule[P]:
+    """Return the first rule that applies; the last rule of a table always does."""
+    for rule in rules:
+        if rule.applies(pair):
+            return rule
+    raise ValueError("no rule applies; the last one of a table has to")

@@ -1,0 +1,179 @@
+"""
+A sentence made to stand alone: without what only opens or ends it, and with a name for "she" where one is told before.
+
+Whether it is understood then is for the keeping reader to say: "It's in column F" says nothing in a year.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from memoryd.knowledge.grammar.given_names import is_doubtful_name, is_given_name
+from memoryd.knowledge.grammar.relations import RELATION_PATTERN
+from memoryd.knowledge.grammar.words import NO_NAMES, UPPER
+
+__all__ = ["Alone", "alone", "answer_alone"]
+
+MOST_CHARACTERS = 300  # of what is kept
+LEAST_WORDS = 2
+_TAILS = (
+    " by the way", " btw", " fyi", " just so you know", " tho", " though", " lol", " lmao", " haha", " hehe", ":)",
+    ";)", ", please", ", pls", ", thanks", ", thx", ", you know", ", remember that", ", note it", ", note that",
+    ", write it down",
+)  # fmt: skip
+_SIGNS = re.compile(r"[\s.!…,;:–—\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]$")
+_LAUGHS = re.compile(r",? \b(?:lol|lmao|haha+|hehe+|xd)\b,?", re.IGNORECASE)
+_OPENS = re.compile(
+    r"^(?:(?:and|but(?! for\b)|so(?! (?:far|much|many|that|long|as)\b)|also|oh|yes|yeah|yep|ok|okay|ha|haha|hm+|eh|ah"
+    r"|anyway|please|pls|because(?! of\b))\b[,:.!–—]* +"
+    r"|(?:by the way|btw|fyi|turns out|one more thing|for the record|just so you know|to be clear|i mean|you know)"
+    r"[,:.!–—]* +"
+    r"|(?:well|no|nope|right|cool|great|nice|perfect|super|exactly|fine|true|sure|sorry|thanks|then|plus|hi|hello|hey)"
+    r"(?:[,:.!–—]+ +| - ))+",
+    re.IGNORECASE,
+)
+_NAMED = rf"(?-i:\b[{UPPER}][\w-]*\w)"
+_RELATION = (
+    rf"(?:(?:my|our) (?:\w+ )?\b(?:{RELATION_PATTERN})(?: {_NAMED})?|(?:mum|mom|mam|dad|grandma|grandpa|granny|nana))\b"
+)
+_PERSON = re.compile(rf"{_RELATION}|{_NAMED}", re.IGNORECASE)
+_SOMEBODY = re.compile(
+    r"\b(?:my|our|the|an?|this|that|his|her|their|every|another) (?:\w+ )?(?:man|woman|guy|girl|boy|lady|kid|baby"
+    r"|person|nurse|vet|dog|cat|horse|puppy|kitten|midwife|chief|priest|guest|client|student|patient|boss"
+    r"|\w{2,}(?:er|or|ist|ian|man|woman))\b|\bwho\b",
+    re.IGNORECASE,
+)
+_SHE = re.compile(r"\b(?:she|he|him)\b|\b(?P<whose>his|her|hers)\b", re.IGNORECASE)
+_FEMALE = re.compile(
+    r"\b(?:wife|girlfriend|gf|fiancée|mother|mom|mum|mommy|mama|mam|step(?:mother|mom|mum)|daughter|sister|sis|aunt|auntie"
+    r"|grand(?:mother|ma|daughter)|granny|nana|niece|god(?:mother|daughter)|landlady|\w+-?in-law)\b", re.IGNORECASE
+)  # fmt: skip
+_MALE = re.compile(
+    r"\b(?:husband|hubby|boyfriend|bf|father|dad|daddy|papa|step(?:father|dad)|son|brother|uncle|grand(?:father|pa|ad|son)"
+    r"|granddad|nephew|god(?:father|son)|landlord)\b", re.IGNORECASE
+)  # fmt: skip
+_BECAUSE = re.compile(r"^(?P<kept>.{12,}?),? (?:because|cos|coz)(?! of\b) .+$", re.IGNORECASE)
+_DENIED = re.compile(r"n['’]t\b|\b(?:not|no|never|nobody|nothing|only|dont|cant|didnt|wont)\b", re.IGNORECASE)
+_POINTS = re.compile(
+    r"\b(?:it|its|they|them|theirs?|these|those|that(?! (?:you|i|we)\b)|this|ones?|both|same)\b", re.IGNORECASE
+)
+_OF_PLACE = re.compile(r"\b(?:in|van|von|de|la|saint|st\.?|lake|mount|port) $", re.IGNORECASE)
+_SIGNED, _ENDS = re.compile(r"[,–—-]\s*$"), re.compile(r"\s*(?:$|[.!\"”])")
+_WITHIN = re.compile(r"[\w,;:'’-] *$")
+_DOES = re.compile(
+    r"['’]s\b| (?:is|was|has|had|will|can|fell|came|went|said|told|got|left|rang|wrote|lost|won|\w{2,}(?:s|ed))\b"
+)
+"""What stands before a word within a sentence, and after the name of somebody at its beginning."""
+
+
+class Alone(NamedTuple):
+    """What a sentence says by itself."""
+
+    content: str
+    needs_asked: bool = False
+    """Whether a name of it stands in what somebody else said before."""
+
+
+def alone(sentence: str, own: str = "", asked: str = "") -> list[Alone]:
+    """
+    Return how a sentence may say by itself what it says, in its own words, the fullest first.
+
+    `own` is what the same person said before it, `asked` what somebody else said before that. The one person whom their
+    last sentences name stands for "she" or "he"; of what another said only a name: their sister is not one's own.
+    """
+    said = _bare(sentence)
+    if len(said) > MOST_CHARACTERS:
+        return []
+    ways, reason = [said], _BECAUSE.match(said)
+    if reason is not None and not _DENIED.search(reason["kept"]):  # "…, because they paid more" does without its reason
+        ways.append(reason["kept"])
+    return [_begun(_named(way, own, asked)) for way in ways if len(way.split()) >= LEAST_WORDS]
+
+
+def answer_alone(asked: str, answer: str) -> str | None:
+    """Return a question with its short answer: "Any allergies? penicillin"; None where it does not stand alone."""
+    question = re.split(r"(?<=[.!?\n])\s+", asked.strip())[-1]
+    said = _without_end(_LAUGHS.sub("", answer.strip()))
+    if not question.endswith("?") or not said or len(question) + len(said) >= MOST_CHARACTERS:
+        return None
+    return None if _SHE.search(question) or _POINTS.search(f"{question} {said}") else f"{question} {said}"
+
+
+def _bare(sentence: str) -> str:
+    """Return a sentence without what only opens or ends it."""
+    said = sentence.strip()
+    opened = _OPENS.match(said)
+    return _without_end(_LAUGHS.sub("", said[opened.end() :] if opened else said))
+
+
+def _without_end(said: str) -> str:
+    """Return a sentence without what only ends it; in steps, as patterns for it take a time without end."""
+    while said:
+        lower = said.lower()
+        tail = next((one for one in _TAILS if lower.endswith(one)), "")
+        if tail:
+            said = said[: -len(tail)]
+        elif _SIGNS.search(said, len(said) - 1):
+            said = said[:-1]
+        else:
+            break
+    return said
+
+
+def _begun(one: Alone) -> Alone:
+    return one._replace(content=one.content[:1].upper() + one.content[1:])
+
+
+def _named(said: str, own: str, asked: str) -> Alone:
+    """Return a sentence with a name for the first "she" that it does not name, where one person may be meant."""
+    found = _SHE.search(said)
+    if found is None or _SOMEBODY.search(said[: found.start()]) or _people(said[: found.start()]):
+        return Alone(said)
+    name, needs_asked = _one_person(own, found[0], asked)
+    if name is None or (found["whose"] and found.start()):  # "I pay her 50 euros": whom, or whose?
+        return Alone(said)
+    whose = "'s" if found["whose"] else ""
+    return Alone(f"{said[: found.start()]}{name}{whose}{said[found.end() :]}", needs_asked)
+
+
+def _one_person(own: str, pronoun: str, asked: str) -> tuple[str | None, bool]:
+    """Return the one person who was named last, and whether somebody else named them; None if none was, or several."""
+    said, is_asked = _last(own), False
+    people = _people(said)
+    if not people:
+        said, is_asked = _last(asked), True
+        people = [name for name in _people(said) if " " not in name and is_given_name(name)]
+    if len({name.lower() for name in people}) != 1 or _is_of_nobody(people[0], said):
+        return None, False
+    name = people[0]
+    other = _MALE if pronoun.lower() in {"she", "her", "hers"} else _FEMALE
+    return (None, False) if other.search(name) else (name, is_asked)
+
+
+def _last(said: str) -> str:
+    """Return the last two sentences of what was said."""
+    return " ".join(re.split(r"(?<=[.!?\n])\s+", said.strip())[-2:])
+
+
+def _people(said: str) -> list[str]:
+    """Return whom a text names: relations with their "my", and given names that are nothing else."""
+    return [
+        found[0]
+        for found in _PERSON.finditer(said)
+        if re.fullmatch(_RELATION, found[0], re.IGNORECASE) or _is_name(found, said)
+    ]
+
+
+def _is_name(found: re.Match[str], said: str) -> bool:
+    """Whether a word is a given name; at the beginning of a sentence one that does something: not "Add a line"."""
+    word = found[0]
+    if is_doubtful_name(word) or word.lower() in NO_NAMES or not is_given_name(word):
+        return False
+    return bool(_WITHIN.search(said[: found.start()]) or _DOES.match(said[found.end() :]))
+
+
+def _is_of_nobody(name: str, said: str) -> bool:
+    """Whether a name is a part of a place's ("Hoek van Holland"), or signs a text ("Kind regards, Branka")."""
+    before, _, after = said.rpartition(name)
+    return bool(_OF_PLACE.search(before) or (_SIGNED.search(before) and _ENDS.match(after)))

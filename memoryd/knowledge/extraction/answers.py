@@ -1,0 +1,215 @@
+"""
+Answers that need their question: "Where do you live?", "Porto, since May" says "I live in Porto, since May".
+
+Each row is a question's form and what a short answer to it says. An answer that is a sentence of its own is read by
+itself, and one that is a doubt or a refusal says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import resources
+
+from memoryd.knowledge.extraction.sentences import tidy
+from memoryd.knowledge.grammar.fillers import is_filler
+from memoryd.knowledge.grammar.relations import RELATION_PATTERN
+
+__all__ = ["answered", "asked_and_answered"]
+
+MOST_WORDS = 14  # of an answer; a longer one is read by itself
+MOST_QUESTION = 400  # characters at the end of what was said before
+MOST_ANSWER = 300  # characters at the beginning of an answer
+_BEGIN = (
+    r"(?:^|[.!?,:;\n–—-]\s*|\b(?:and|so|but|by the way|btw|first|tell me|may i ask|can i ask"
+    r"|out of curiosity)\b,?\s+)"
+)
+_CLOSE = (
+    r"\s*(?:exactly|these days|now|right now|currently|again|though|if i may ask|if you don't mind(?: me asking)?"
+    r"|by the way)?\s*\?"
+)
+
+
+def _forms() -> Iterator[tuple[str, re.Pattern[str]]]:
+    text = resources.files(__package__).joinpath("answers.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            said, _, form = line.partition(" = ")
+            written = form.replace("~person", RELATION_PATTERN)
+            yield said, re.compile(f"{_BEGIN}(?:{written}){_CLOSE}", re.IGNORECASE)
+
+
+_FORMS = tuple(_forms())
+_QUESTIONS = tuple((form, said) for said, form in _FORMS if " | " not in said)
+_CLOSED: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
+    (form, said.partition(" | ")[0], said.partition(" | ")[2]) for said, form in _FORMS if " | " in said
+)
+_REFUSED = re.compile(
+    r"\b(?:not sure|unsure|no idea|don't know|do not know|dunno|idk|why|guess|rather not|prefer not|private"
+    r"|none of your"
+    r"|maybe|perhaps|probably|might|it depends|depends|whatever|lol|haha\w*|moon|the world|your mom"
+    r"|anything(?! with)|nothing|nowhere|anywhere|secret|pass|skip|later"
+    r"|doesn't matter|never mind|nevermind|not telling|no thanks|somewhere|good question|hard to say|can't decide"
+    r"|tbd|haven't|who knows|next question|you tell me|what do you mean|both are|either)\b|\?",
+    re.IGNORECASE,
+)
+_OF_HEALTH = re.compile(r"\b(?:allerg|intoleran)\w*", re.IGNORECASE)
+_LAUGHS = re.compile(r",? *\b(?:lol|lmao|(?:ha){2,})\b", re.IGNORECASE)
+_SENTENCE = re.compile(
+    r"^(?:(?:well|oh|um+|hm+|so|yes|yeah|no|actually|ok|okay),? )*(?:i|i'm|i’m|my|we|we're|it|it's|that|this|he|she"
+    r"|they"
+    r"|there|you|what|how|can|could|please|let's|tell|show|help|write|give|make|do|don't|thanks|thank)\b",
+    re.IGNORECASE,
+)
+_IT_IS = re.compile(
+    r"^(?:(?:well|oh|um+|so|actually),? )*(?:it's|it is|that's|that would be|they're|it’s)\s+", re.IGNORECASE
+)
+_YES = re.compile(
+    r"^(?:yes|yeah|yep|yup|sure|of course|absolutely|definitely|i do|i am|i can|correct|right|indeed|always|totally"
+    r"|very much so)\b[,.!:; –—-]*(?P<more>.*)$",
+    re.IGNORECASE,
+)
+_NO = re.compile(
+    r"^(?:no|nope|nah|never|not (?:really|at all|anymore)|i don't|i'm not|i can't|i do not"
+    r"|none)\b[,.!:; –—-]*(?P<more>.*)$",
+    re.IGNORECASE,
+)
+_PLURAL_IS = re.compile(r"^(My [\w' -]+?s) is (?=.*(?:,| and ))")
+
+
+def answered(before: str, text: str) -> str | None:
+    """Return what an answer says, as a sentence of its speaker; None if it is none, or says nothing by itself."""
+    question, answer = _short(before[-MOST_QUESTION:]), _short(text[:MOST_ANSWER]).split("\n")[0]
+    answer = re.split(r"(?<=[.!])\s+(?=\w)", answer, maxsplit=1)[0].strip(" .!,;")
+    if _OF_HEALTH.search(question):  # nobody who laughs at it is allergic to less
+        answer = _LAUGHS.sub("", answer).strip()
+    if "?" not in question or not answer or len(answer.split()) > MOST_WORDS:
+        return None
+    tail = question[max(0, question[: question.rfind("?")].rfind("?") + 1) :].strip()
+    asks_one = question.count("?") == 1 or len(tail) < len(question)
+    if not asks_one or _REFUSED.search(answer):
+        return None
+    for pattern, yes, no in _CLOSED:
+        match = pattern.search(tail)
+        if match:
+            return _closed(answer, yes.format(of=match["of"].strip()), no.format(of=match["of"].strip()))
+    short = _IT_IS.sub("", answer)
+    if _SENTENCE.match(short) or is_filler(short):
+        return None
+    for pattern, said in _QUESTIONS:
+        match = pattern.search(tail)
+        if match:
+            of = (match.groupdict().get("of") or "").strip()
+            return _said(said, of, short)
+    return None
+
+
+def _short(text: str) -> str:
+    return tidy(text).strip().replace("\u2019", "'")
+
+
+def asked_and_answered(before: str, text: str) -> str | None:
+    """
+    Return a lasting question about somebody with their short answer: "How do you take your coffee? Flat white".
+
+    For questions of which no row says how an answer to them is put.
+    """
+    question = _short(before[-MOST_QUESTION:])
+    answer = re.split(r"(?<=[.!])\s+(?=\w)|\n", _short(text[:MOST_ANSWER]), maxsplit=1)[0].strip(" .!,;")
+    answer = re.sub(r"^(?:(?:yes|yeah|yep|sure|oh|well|um+|hm+),? +)+", "", answer, flags=re.IGNORECASE)
+    if not question.endswith("?") or not answer or len(answer.split()) > MOST_WORDS:
+        return None
+    if _REFUSED.search(answer) or _CHAT.search(answer):
+        return None
+    asked = re.split(r"(?<=[.!?\n])\s+", question)[-1]
+    asked = _BEFORE_QUESTION.sub("", asked)
+    if len(asked) > MOST_ASKED or not _LASTING.search(asked) or _PASSING.search(asked) or is_filler(answer):
+        return None
+    if _SENTENCE.match(answer) and not re.match(r"(?:he|she|they|it)\b", answer, re.IGNORECASE):
+        return None
+    return f"{asked[:1].upper()}{asked[1:]} {answer[:1].upper()}{answer[1:]}"
+
+
+_CHAT = re.compile(
+    r"^(?:thanks|thank you|great|good|nice|cool|wow|hey|hi|hello|awesome|sounds|that's|thats|definitely|absolutely"
+    r"|of course|same"
+    r"|me too|right|exactly|sorry|woo|haha|lol|yeah|yes|yup|totally|for sure|here|check)\b|!$",
+    re.IGNORECASE,
+)
+_BEFORE_QUESTION = re.compile(
+    r"^(?:(?:and|so|but|ok|okay|great|nice|by the way|may i ask|just to check"
+    r"|out of curiosity)[,:]? )+",
+    re.IGNORECASE,
+)
+MOST_ASKED = 120  # characters of such a question
+_LASTING = re.compile(
+    r"\b(?:how (?:often|tall|old|many|much|do you take|do you like your)|(?:what|which|where|when|how|who"
+    r"|whose)\b[^?]*\bdo you"
+    r" (?:usually|normally|typically|mostly|take|have|use|work|speak|play|drive|eat|drink|prefer|like|live|smoke|own"
+    r"|shop|fly"
+    r"|bank|train|report|teach|study|practi[cs]e|wake|sleep)"
+    r"|(?:what|which|when|where|who|how old)(?:'s| is| are)\b[^?]*\byour (?!plan|thought|question"
+    r"|opinion|guess"
+    r"|problem|issue|error|code|take|favou?rites?|fave|memor|inspiration|best|view|answer|request|query"
+    r"|preferred option)"
+    r"|are you (?:on|allergic|in a|part of|a member|left|right|married|religious|based)"
+    r"|do you (?:have (?:any |an? )?(?:\w+ )?(?:allerg|pets?|kids|children|siblings|brothers|sisters|condition"
+    r"|disabilit|car|dog|cat|tattoo|food|diet|medical|health)|take|own|smoke|drink|drive|speak|play|rent|live|work"
+    r"|still|usually)"
+    r"|(?:what|which) (?:size|shift|days?|time ?zone|phone|car|bike|laptop|os|language|instrument|school|gym|airport"
+    r"|bank)"
+    r"|(?:any|is there any) (?:food|allerg|medical|health|dietary|condition)|what are you (?:training|saving"
+    r"|studying)"
+    r"|how (?:long have you|do you (?:take|spell|commute|get to work)))\b",
+    re.IGNORECASE,
+)
+_PASSING = re.compile(
+    r"\b(?:today|tonight|tomorrow|now|this (?:time|evening|morning|week(?:end)?|one)|yesterday|want me"
+    r"|would you like me|need"
+    r"|should i|shall (?:i|we)|can i|could you|do you want|do you mean|did you|have you tried|error|code|file|message"
+    r"|version (?:of|are)|think|feel|feeling|help|looking for|in mind|cook(?:ing)?|choose|pick|go with|option|instead"
+    r"|(?:what|which) (?:number|part|step|line|chapter|page)|thank|advice|tips?|recommend\w*|suggestions?|more|other"
+    r"|else|this|that|those|these|him|her|them|it|last (?:night|week|time)|going|doing|weather|next)\b",
+    re.IGNORECASE,
+)
+
+
+def _closed(answer: str, yes: str, no: str) -> str | None:
+    if _NO.match(answer):
+        return re.sub(r"\bhave (?=kids|children|pets|siblings)", "have any ", no.replace("any any", "any"))
+    agreed = _YES.match(answer)
+    if agreed is None:
+        return None
+    more = agreed["more"].strip()
+    said = re.sub(r"\bany (?=kids|children|pets|siblings)", "", yes)
+    if more and re.match(r"(?:two|three|four|five|six|one|\d+|a|an) \w+", more, re.IGNORECASE) and " have " in said:
+        return f"I have {more}"
+    return f"{said}, {more}" if more and not _SENTENCE.match(more) else said
+
+
+def _said(form: str, of: str, answer: str) -> str | None:
+    answer = (
+        re.sub(
+            r"^(?:(?:well|oh|um+|so|just|mostly|mainly|probably|in|at|as|on|currently|to),? )+",
+            "",
+            answer,
+            flags=re.IGNORECASE,
+        )
+        if not form.startswith("My")
+        else answer
+    )
+    if not answer:
+        return None
+    if form.startswith("I work as"):
+        named = re.match(r"(?:an?|the|self-employed|freelance|retired|unemployed)\b", answer, re.IGNORECASE)
+        form = "I'm {}" if named else ("I'm a {}" if answer[:1].lower() not in "aeiou" else "I'm an {}")
+        if re.match(r"\w+ing\b", answer):
+            form = "I work in {}"
+    if form == "I'm {}" and re.match(r"no(?:ne|pe)?\b", answer, re.IGNORECASE):
+        return None
+    if form.startswith("I'm allergic") and re.match(r"(?:no(?:ne|pe|t)?|yes)\b", answer, re.IGNORECASE):
+        answer = re.sub(r"^(?:yes|yeah)[, ]*", "", answer, flags=re.IGNORECASE)
+        if re.match(r"no", answer, re.IGNORECASE) or not answer:
+            return None
+    made = form.format(answer, of=of).replace(" on on ", " on ").replace(" at at ", " at ")
+    return _PLURAL_IS.sub(r"\1 are ", made)

@@ -1,0 +1,266 @@
+"""
+What may be learnt from a message: each fact in the words of who said it, with what sort of fact it is.
+
+Precision first: what is not surely a lasting statement of the speaker's own is left alone. Nothing here knows who
+speaks, when, or what is known already.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from memoryd.knowledge.extraction.answers import answered, asked_and_answered
+from memoryd.knowledge.extraction.clauses import before_question, clauses_of, without_lead
+from memoryd.knowledge.extraction.doubts import is_doubtful, is_ironic, is_of_now, is_question, takes_back
+from memoryd.knowledge.extraction.orders import Order, is_bare, is_of_before, names_secret, ordered
+from memoryd.knowledge.extraction.patterns import CLAIMED, LIKELY, rows_of
+from memoryd.knowledge.extraction.sentences import own_sentences
+from memoryd.knowledge.extraction.spoken import written_out
+from memoryd.knowledge.extraction.when import due_day, is_yearly, lasting
+from memoryd.knowledge.grammar.dates import days_named
+from memoryd.knowledge.grammar.fillers import is_filler
+from memoryd.knowledge.grammar.words import plain
+from memoryd.knowledge.statement.reader import statement_of
+from memoryd.model.memory import Kind
+
+__all__ = ["MOST_A_MESSAGE", "Fact", "facts_in"]
+
+MOST_A_MESSAGE = 8  # facts; who tells more at once pastes
+MOST_CHARACTERS = 300  # of one fact
+LEAST_LETTERS = 2
+MOST_BEFORE = 3  # sentences that "remember all that" is said of
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that may be learnt."""
+
+    content: str
+    category: str
+    kind: Kind
+    confidence: float
+    """0 to 1; of what was ordered to be remembered 1."""
+    lasts: timedelta | None = None
+    """For how long it is so, where that is said."""
+    day: date | None = None
+    """The day that it is about, where it tells of one."""
+    is_certain_day: bool = False
+    """Whether it names one day and no other."""
+    needs_question: bool = False
+    """Whether it is an answer, which is understood with its question alone."""
+
+
+def facts_in(text: str, *, today: date, before: str = "") -> list[Fact]:
+    """Return what a message says that may be learnt; `before` is what was said just before it, by somebody else."""
+    if is_filler(text):
+        return _of_answer(before, text, today) if before else []  # "yes" to a question says something
+    found: list[Fact] = []
+    awaited = False
+    last: list[Fact] = []
+    said: list[str] = []
+    for sentence in own_sentences(text):
+        if awaited or is_bare(sentence):
+            if awaited:
+                found += _of_order(Order(_capital(sentence.rstrip(" .!"))), today)
+            awaited = not awaited
+            continue
+        if is_of_before(sentence):
+            found = [
+                fact
+                for one in said[-MOST_BEFORE:]
+                if not is_question(one)
+                for fact in _of_order(Order(_capital(one.rstrip(" .!"))), today)
+            ] or found
+            continue
+        if takes_back(sentence):
+            found = [fact for fact in found if fact not in last]
+        said.append(sentence)
+        last = _of_sentence(sentence, today)
+        found += last
+    if not found and before:
+        found = _of_answer(before, text, today)
+    unique = {fact.content.casefold(): fact for fact in reversed(found)}
+    return list(reversed(unique.values()))[:MOST_A_MESSAGE]
+
+
+def _of_answer(before: str, text: str, today: date) -> list[Fact]:
+    answer = answered(before, text)
+    if answer is not None:
+        facts = [replace(fact, needs_question=True) for fact in _of_clause(answer, today)]
+        if facts:
+            return facts
+    pair = asked_and_answered(before, text)
+    if pair is None or is_of_now(plain(pair)) or names_secret(pair):
+        return []
+    return [Fact(pair, "other", Kind.FACT, LIKELY, needs_question=True)]
+
+
+def _of_sentence(sentence: str, today: date) -> list[Fact]:
+    order = ordered(sentence)
+    if order is not None:
+        return _of_order(order, today)
+    said = before_question(sentence)
+    if not said or is_question(said) or is_ironic(said):
+        return []
+    facts: list[Fact] = []
+    for clause in clauses_of(said):
+        facts += _of_clause(clause, today)
+    return facts
+
+
+def _of_order(order: Order, today: date) -> list[Fact]:
+    content = order.content
+    if names_secret(content) or is_filler(content) or len(content) > MOST_CHARACTERS:
+        return []
+    known = _of_clause(content, today, is_ordered=True)
+    category, kind = (known[0].category, known[0].kind) if known else ("other", Kind.FACT)
+    day, certain = (known[0].day, known[0].is_certain_day) if known else (None, False)
+    lasts = order.lasts or lasting(content, today)
+    return [Fact(content, category, kind, 1.0, lasts=lasts, day=day, is_certain_day=certain)]
+
+
+def _of_clause(clause: str, today: date, *, is_ordered: bool = False) -> list[Fact]:
+    said = without_lead(clause).strip().rstrip(".!…,;:").strip()
+    said = _TAIL.sub("", said)
+    written = written_out(said)
+    if not said or len(said) > MOST_CHARACTERS or sum(map(str.isalpha, said)) < LEAST_LETTERS:
+        return []
+    found = _row_of(written, today)
+    if found is _VETO or (found is None and not _OF_SPEAKER.match(written)):
+        return []
+    if names_secret(written) or (not is_ordered and (is_doubtful(written) or is_question(said))):
+        return []
+    found = found or _claim_of(written)
+    if found is None:
+        return []
+    category, kind, confidence = found
+    if category == "date":
+        return _of_day(said, written, kind, confidence, today)
+    if not is_ordered and is_of_now(written) and not _EVENT.search(written):
+        return []
+    return [Fact(_capital(said), category, kind, confidence, lasts=lasting(said, today))]
+
+
+def _of_day(said: str, written: str, kind: Kind, confidence: float, today: date) -> list[Fact]:
+    """Return what is said of a day: an event, unless it comes every year; none if it is over."""
+    if is_yearly(written):
+        return [Fact(_capital(said), "date", Kind.FACT, confidence)]
+    due = due_day(written, today)
+    return [] if due is None else [Fact(_capital(said), "date", kind, confidence, day=due[0], is_certain_day=due[1])]
+
+
+_EVENT = re.compile(
+    r"\b(?:passed my|(?:got|am|are) (?:engaged|married|divorced|promoted|accepted|hired|fired|laid off)|broke up"
+    r"|split up"
+    r"|(?:died|passed away)\b|had (?:a|our|my) (?:\w+ )?(?:baby|boy|girl|twins))\b",
+    re.IGNORECASE,
+)
+"""What is so for long, though it happened today."""
+_TAIL = re.compile(
+    r",? +(?:if (?:that|it|you|anyone|this)\b.*|by the way|btw|fyi|just so you know|tho|though|:\)|;\)"
+    r"|believe it or not|actually)$|, (?:if (?:that|it|you|anyone|this)|which (?:is|means|isn't)|used to be|people"
+    r"|you|it(?:['’]s| is| \w+s)(?! (?:called|named|name))|got \d+ of them|i can(?:['’]t| not) stand (?:it|them)) .*$"
+    r"|[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F\s]+$",
+    re.IGNORECASE,
+)
+_VETO = ("", Kind.FACT, 0.0)
+_Found = tuple[str, Kind, float]
+
+
+_VAGUE = re.compile(
+    r"(?:~not )?(?:(?:really|very|so|just|all|both|about|to|of|for|in|on|at|with|by|as|from|how|when|what|why|where"
+    r"|who"
+    r"|seeing|hearing|reading) )*(?:it|this|that|these|those|them|him|her|there|here|how|when|what|why|where|who|one"
+    r"|ones"
+    r"|the (?:idea|way|fact|sound|look|feel|thought|first|second|third|last|other|one|same|new|old|whole|part|rest"
+    r"|answer|suggestion|result|feeling|vibe)|something|anything|nothing|everything|stuff|things?|such|so|some|more"
+    r"|another|others?|both|all|either|neither|yes|no|not|done|good|great|fine|ready|sure|sorry|glad|happy|sad"
+    r"|able|a (?:ton|lot|bit|bunch)|lots|loads|tons|(?:their|his|her|its) \w+$"
+    r"|the (?:[\w-]+ ){0,4}(?:colou?rs?|textures?|scenery|themes?|vibes?|designs?|pattern|photos?|pictures?|pics?"
+    r"|painting|lighting|details?|atmosphere|composition|name)$)(?!\w)"
+    r"(?! (?:with|made|containing|spicy|people|foods?|kinds?|sorts?|types?))".replace("~not ", "not "),
+    re.IGNORECASE,
+)
+_PASSING = re.compile(
+    r"\b(?:a (?:question|problem|meeting|call|headache|cold|minute|bug|doubt|request|favor|feeling|hunch|point|look"
+    r"|crush on|hard time|bad day|good time|lot going on|typo)|\w+ left$|the memory of|stuck|confused"
+    r"|lost(?! my job)|wondering"
+    r"|wants? (?:an?|the|it|this|that|my) .{0,40}\bby (?:mon|tue|wed|thu|fri|sat|sun|tomorrow|tonight|the end|next"
+    r"|noon|\d)\w*|(?:is|are) (?:furious|livid|upset|fuming)"
+    r"|curious|looking (?:for|at"
+    r"|into)|trying to (?:figure|understand|find|fix|get|decide|make sense|solve|install|run|debug)|having (?:trouble"
+    r"|issues|problems|a)|getting (?:an|this|the)|working on (?:this|it|that|the)|errors?|exception)\b",
+    re.IGNORECASE,
+)
+
+
+_MEANS_NOTHING = re.compile(
+    r"\b(?:made up (?:my|our) minds?|have (?:\w+ )?(?:decided|settled|agreed))$|"
+    r"^(?:i|we) (?:\w+ )?(?:do not )?(?:usually |often )?go (?:often|there|a few times|once|twice|\d+ times)\b"
+    r"|^(?:\S+ ){0,9}(?:this|these|those|them|it|here|there)$|\bwant to learn(?: more| from .+)?$"
+    r"|\bstudying for (?:an?|one|two|three|\d+) (?:day|week|hour)s?\b|\bworking with an? (?:[\w-]+ )?(?:triangle"
+    r"|dataset"
+    r"|function|matrix|list|array|file|table|string)\b",
+    re.IGNORECASE,
+)
+"""What needs the words before it, or is of a task."""
+
+
+def _row_of(written: str, today: date) -> _Found | None:
+    """Return what the first row that matches says; _VETO where it means nothing by itself."""
+    if _PASSING.search(written) or _MEANS_NOTHING.search(written):
+        return _VETO
+    first = written.split(" ", 1)[0].lower()
+    for row in rows_of(first):
+        match = row.pattern.match(written)
+        if match is None:
+            continue
+        if row.category == "date" and not is_yearly(written) and not days_named(written, today):
+            continue
+        value = match.groupdict().get("v")
+        if value is not None and _is_vague(value.strip(), row.category):
+            return _VETO
+        return row.category, row.kind, row.confidence
+    return None
+
+
+def _is_vague(value: str, category: str) -> bool:
+    """Whether what is said means nothing without what was said before."""
+    if not re.search(r"\w", value) or value.lower() in _NO_VALUES:
+        return True
+    if category == "date":
+        return bool(_IT.search(value))
+    begin = " ".join(value.split()[:MOST_POINTED])
+    return bool(_POINTS.search(begin)) or (category not in {"decision", "goal"} and bool(_VAGUE.match(value)))
+
+
+_NO_VALUES = frozenset(["to", "not", "too", "on", "few", "for", "with", "in", "at"])
+MOST_POINTED = 8  # words of a value that are looked at for what points to something said before
+_IT = re.compile(r"\b(?:it|them|him|her|tonight|today|this (?:morning|afternoon|evening))\b", re.IGNORECASE)
+_POINTS = re.compile(
+    r"\b(?:it|this(?! (?:year|month|week|summer|winter|spring|fall|autumn))|them|these|those|him|there|here)\b"
+    r"|\bthat\b(?! (?:are|is|have|has|were|was|contain\w*|give)\b)",
+    re.IGNORECASE,
+)
+
+
+def _claim_of(written: str) -> _Found | None:
+    """Return what the reader of statements finds: an attribute of the speaker, as it is now."""
+    if _NOT_OF_NOW.match(written) or not _OF_SPEAKER.match(written) or _POINTS.search(written):
+        return None
+    statement = statement_of(written)
+    if statement.hedged:
+        return None
+    found = (CLAIMED[claim.attribute] for claim in statement.claims if claim.attribute in CLAIMED)
+    category = next(found, None)
+    return None if category is None else (category, Kind.FACT, LIKELY)
+
+
+_OF_SPEAKER = re.compile(r"(?:i|my|we|our)\b", re.IGNORECASE)
+_NOT_OF_NOW = re.compile(r"(?:i|we) (?:\w+ )?(?:was|were|lived|worked|had|used to)\b", re.IGNORECASE)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

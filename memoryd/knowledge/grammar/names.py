@@ -1,0 +1,169 @@
+"""
+Whether two names may be one person's: the same, a nickname, or the first name of a full one.
+
+Nicknames are those of the `nicknames` package (a hand-made table of English names, Apache-2.0).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cache, lru_cache
+
+from nicknames import NickNamer
+
+from memoryd.knowledge.grammar.letters import APOSTROPHES, unaccented
+from memoryd.knowledge.lexicon.stems import word_set
+from memoryd.model.validation import fold
+
+__all__ = [
+    "MOST_NAME_CHARACTERS",
+    "MOST_NAME_WORDS",
+    "TITLES",
+    "forget_names",
+    "fullest",
+    "is_first_name",
+    "is_formal",
+    "is_plain",
+    "longest_word",
+    "may_be_one",
+    "short_forms",
+    "spelling",
+    "stands_in",
+    "straight",
+]
+
+MOST_NAME_CHARACTERS = 64
+MOST_NAME_WORDS = 6
+_PLAIN = re.compile(r"@?[^\W_](?:[\w '’&+#@/.-]|, (?=(?i:jr|sr|inc|ltd|md|phd)\b))*")
+_SENTENCE = re.compile(r"(?<!\b\w)(?<!\b(?i:dr|mr|ms|st|jr|sr|co))(?<!\b(?i:mrs|rev|inc|ltd))(?<!\b(?i:prof))\. ")
+"""A full stop that ends a sentence: not one after an initial or a title."""
+
+TITLES = word_set("""
+    dr mr mrs ms miss mx prof professor sir dame rev herr monsieur mme señor señora sr sra signor signora pan pani
+    mevrouw meneer senhor senhora dott
+""")
+"""What stands before a name."""
+_TITLES = word_set("dr mr mrs ms miss prof professor sir dame rev md phd")
+"""What tells no two names apart: before one or behind it."""
+
+
+def stands_in(name: str, text: str) -> bool:
+    """
+    Whether a text holds a name, whatever its case, as words of their own; in scripts that have no case, anywhere.
+
+    A part of a longer name or word is none: not "max" in Math.max, nor "Li" in Li-ion or "Anna" in Anna-Lena.
+    """
+    wanted, told = straight(name), straight(text)
+    begin = r"(?<!\w)(?<!\w-)" if _has_case(wanted[0]) else ""
+    end = r"(?!\w)(?!-\w)" if _has_case(wanted[-1]) else ""
+    pattern = f"{begin}{re.escape(wanted)}{end}"
+    return bool(re.search(pattern, told)) and not _is_member(name, text, pattern)
+
+
+def _is_member(name: str, text: str, pattern: str) -> bool:
+    """Whether a name stands in a text only as a part of code is called: "Math.max", not "Dr.Max"."""
+    if not name[:1].isupper() or "." not in text:
+        return False
+    plain = " ".join(unicodedata.normalize("NFKC", text).translate(APOSTROPHES).split())
+    found = list(re.finditer(pattern, plain, re.IGNORECASE))
+    return bool(found) and all(one.group()[0].islower() and _MEMBER.search(plain, 0, one.start()) for one in found)
+
+
+_MEMBER = re.compile(r"\w\.$")
+
+
+def straight(name: str) -> str:
+    """Return a name as it is compared, with the apostrophe of a keyboard, whichever it was typed with."""
+    return fold(name.translate(APOSTROPHES)).translate(APOSTROPHES)  # folding takes an acute apart
+
+
+_RUN = re.compile(r"[^\W_]+")
+
+
+def longest_word(name: str) -> str:
+    """Return the longest run of letters of a name, in lower case: what stands in every spelling of it."""
+    return max(_RUN.findall(name.lower()), key=len, default=name.lower())
+
+
+def _has_case(letter: str) -> bool:
+    return letter.upper() != letter.lower() or letter.isdigit()
+
+
+@cache
+def _table() -> NickNamer:
+    return NickNamer()
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    words = [word for word in fold(name).replace(".", " ").split() if word not in _TITLES]
+    return tuple(words) or tuple(fold(name).split())
+
+
+def spelling(name: str, *, titles: bool = True) -> str:
+    """Return a name as it may be typed: folded, without accents, apostrophes, hyphens and full stops, and titles."""
+    words = straight(name).replace("'", "").replace("-", " ").replace(".", " ").split()
+    named = words if titles else [word for word in words if word not in TITLES]
+    return " ".join(map(unaccented, named or words))
+
+
+@lru_cache(maxsize=8192)
+def short_forms(first: str) -> frozenset[str]:
+    """Return all that a first name may be written as: itself, its nicknames, and what it is a nickname of."""
+    table = _table()
+    return frozenset({first} | table.nicknames_of(first) | table.canonicals_of(first))
+
+
+@lru_cache(maxsize=8192)
+def is_first_name(word: str) -> bool:
+    """Whether a word is a known first name or nickname."""
+    return len(short_forms(fold(word))) > 1
+
+
+def forget_names() -> None:
+    """Drop the names that were looked up lately."""
+    short_forms.cache_clear()
+    is_first_name.cache_clear()
+
+
+def is_plain(name: str) -> bool:
+    """
+    Return whether a text can be a name and nothing else: short, no sentence, no punctuation but what names have.
+
+    A name is shown beside what is trusted, so that it must not be able to say anything.
+    """
+    if len(name) > MOST_NAME_CHARACTERS or len(name.split()) > MOST_NAME_WORDS:
+        return False
+    marked = "".join("a" if unicodedata.category(letter)[0] == "M" else letter for letter in name)  # \w knows no marks
+    return bool(_PLAIN.fullmatch(marked)) and not _SENTENCE.search(name)
+
+
+def is_formal(name: str) -> bool:
+    """Whether a name is one that has nicknames, so that it is given to people as it is."""
+    return bool(_table().nicknames_of(fold(name).split()[0]))
+
+
+def fullest(names: Sequence[str]) -> str:
+    """Return the name of most words; of equals the one of which others are nicknames, then the longest, the first."""
+    firsts = {fold(name).split()[0] for name in names}
+
+    def size(name: str) -> tuple[int, int, int]:
+        return len(name.split()), len(_table().nicknames_of(_parts(name)[0]) & firsts), len(name)
+
+    return max(names, key=size)
+
+
+def may_be_one(one: str, other: str, *, nicknames: bool = True) -> bool:
+    """
+    Return whether two names may be one person's.
+
+    First names are equal or, with `nicknames`, a nickname of each other; what both have beyond it is equal. Never by a
+    part of a word: "Ann" is not "Joanna".
+    """
+    a, b = _parts(one), _parts(other)
+    if not a or not b:
+        return False
+    if a[0] != b[0] and not (nicknames and b[0] in short_forms(a[0])):
+        return False
+    return a[1:] == b[1:] or len(a) == 1 or len(b) == 1

@@ -1,0 +1,145 @@
+"""Where a sentence ends, and what a message asks: its sentences, without those that only greet, thank or apologise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memoryd.knowledge.grammar.fillers import is_filler
+
+__all__ = ["asked_sentences", "is_courtesy", "sentences_of", "states_nothing"]
+
+MOST_ASKED = 8  # sentences of a message that are asked apart; of a longer one several go together
+LEAST_WORDS = 2  # of a sentence that is asked apart
+MOST_OF_COURTESY = 100  # characters
+MOST_OF_ASKING = 300  # characters of a text that may state nothing
+_OWN = re.compile(r"\b(?:i|i['’]\w+|my|me|mine|we|we['’]\w+|our|us)\b|\d", re.IGNORECASE)
+SHORTENED = 12  # characters before a full stop in which a shortened word is looked for
+_END = re.compile(
+    r"(?<=[.!?…])[\"”')]*\s+(?=\S)|(?<=[。！？؟])[\"”')」』]*\s*(?=\S)|\n+"  # noqa: RUF001  full-width marks
+)
+_NO_END = re.compile(
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|e\.g|i\.e|etc|vs|approx|no|a\.m|p\.m|u\.s|inc|ltd|jr|sr|co)\.|\b(?-i:[A-Z])\.)$",
+    re.IGNORECASE,
+)
+_MARKS = "?？؟"  # noqa: RUF001  of a question, in any script
+_NAMED = (
+    r"(?:[ ,]+(?:there|again|everyone|everybody|all|team|folks|my\ (?:friend|dear)|(?-i:(?!I\b)[A-Z])[\w'-]{1,20}))*"
+)
+_MUCH = r"(?:\ (?:so|very|really|much|a\ lot|a\ million|a\ bunch|again|in\ advance|for\ now))*"
+_TAIL = (
+    r"(?:\ (?!(?:but|and|that|who|what|when|where|which|why|how|is|are|was|were|will|has|have|had|can|could|also|now"
+    r"|you|i|i['’]m|add|causing)\b)[^\W\d]['’\w-]*){1,5}"
+)
+"""A few plain words after "thanks for": with a verb, a figure, a comma or a question they would say something."""
+_WHEN = r"(?:\ (?:later|soon|tomorrow|tonight|then|around|again|there|now|too|all|everyone|next\ week|on\ \w+day))*"
+_MEET = rf"(?:see|hear|talk|meet)(?:\ (?:from|to|with))?(?:\ you)?{_WHEN}"
+_COURTESY = re.compile(
+    rf"""(?:(?:oh|well|ok(?:ay)?|and|so|but|hey|hi|hello|yes|no|ah|anyway|also|right|sure|great|perfect)[,!]?\ +)*
+    (?:
+      (?:hi|hello|hey|dear|greetings|good\ (?:morning|afternoon|evening|day|night)|welcome\ back){_NAMED}
+      |(?:i\ )?(?:hope|trust)\ (?:you(?:['’]re|\ are)|all\ is|everything\ is)
+        (?:\ (?:all|doing|well|fine|good|great|ok|okay))*
+      |(?:i\ )?hope\ (?:this|it|that)\ (?:helps|works)
+      |how\ (?:are\ (?:you|things)|is\ it\ going|have\ you\ been|was\ your\ (?:day|week|weekend))
+        (?:\ (?:doing|today|lately|going|feeling|all|so\ far))*[\s?]*
+      |(?:it['’]?s|it\ is)\ (?:so\ |really\ )?(?:good|nice|great|lovely)\ to\ {_MEET}
+      |(?:good|nice|great|lovely)\ to\ {_MEET}|long\ time\ no\ see
+      |(?:many\ )?(?:thanks|thank\ you|thx|ty|cheers){_MUCH}{_NAMED}(?:\ for{_TAIL})?
+      |(?:i\ )?(?:really\ )?appreciate\ (?:it|that|this
+        |(?:your|the|all)(?:\ (?:your|the))?\ (?:help|time|advice|effort|work|support|patience))
+      |(?:i['’]?m\ |i\ am\ |so\ |very\ |really\ |terribly\ )*(?:sorry|(?:my\ )?apologies|my\ bad|pardon(?:\ me)?
+        |excuse\ me
+        |(?:i\ )?(?:must\ )?apologi[sz]e|forgive\ me)(?:\ again|\ (?:for|about){_TAIL})?
+      |(?:good)?bye(?:\ bye)?|see\ you{_WHEN}
+        |(?:i['’]ll\ )?(?:talk|speak|write)\ (?:to\ you\ )?(?:soon|later|tomorrow)
+      |take\ care(?:\ of\ yourself)?{_WHEN}
+        |have\ (?:a|an)\ (?:\w+\ ){{0,2}}(?:day|night|evening|weekend|week|time|one|trip)(?:\ (?:too|everyone|all))*
+      |good\ luck{_WHEN}|until\ (?:then|next\ time|tomorrow)
+        |(?:kind|best|warm)?\ ?regards|sincerely|yours[\w\ ]{{0,12}}
+      |(?:i\ have|i['’]ve\ got|just|here(?:['’]s|\ is)|one)?\ ?(?:a|another|one\ (?:more|last)|two)?
+        \ ?(?:quick|short|small|last)?
+        \ ?(?:question|thing)s?(?:\ for\ you)?
+      |(?:let\ me|can\ i|may\ i|could\ i)\ ask(?:\ you)?(?:\ something|\ a\ (?:quick\ )?question)?[\s?]*
+      |(?:can|could)\ you\ (?:please\ )?help(?:\ me)?(?:\ out)?(?:\ with\ (?:something|this|that))?[\s?]*
+    )(?:\ please)?[\s.!…,:]*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def sentences_of(text: str) -> Iterator[str]:
+    """Yield the sentences of a text in order, without the spaces around them."""
+    begin = 0
+    for end in [*_END.finditer(text), None]:
+        stop = len(text) if end is None else end.start()
+        piece = text[begin:stop].strip()
+        if end is not None and "\n" not in end[0] and _NO_END.search(piece[-SHORTENED:]):
+            continue
+        begin = len(text) if end is None else end.end()
+        if piece:
+            yield piece
+
+
+def is_courtesy(sentence: str) -> bool:
+    """Whether a sentence only greets, thanks, apologises, takes leave or says that a question follows."""
+    if is_filler(sentence):
+        return True
+    return len(sentence) <= MOST_OF_COURTESY and _COURTESY.fullmatch(sentence.strip()) is not None
+
+
+def states_nothing(text: str) -> bool:
+    """
+    Whether each sentence of a text is a courtesy, or asks another and tells nothing: "What hobbies have you found?".
+
+    A question that is long, or in which somebody speaks of themselves, tells something too.
+    """
+    return len(text) <= MOST_OF_ASKING and all(
+        is_courtesy(sentence) or _only_asks(sentence) for sentence in sentences_of(text)
+    )
+
+
+def _only_asks(sentence: str) -> bool:
+    return sentence.rstrip("\"”')")[-1:] in _MARKS and len(sentence) <= MOST_OF_COURTESY and not _OWN.search(sentence)
+
+
+def asked_sentences(text: str) -> tuple[str, ...]:
+    """
+    Return what a message asks, each by itself; nothing where all of it is courtesy.
+
+    A text of one sentence is returned as it is. Of more than MOST_ASKED those that follow one another go together, so
+    that all of the text is asked; questions stay alone as long as there is room.
+    """
+    found = [one for one in sentences_of(text) if not is_courtesy(one)]
+    if len(found) <= 1:
+        return tuple(found)
+    joined: list[str] = []
+    for one in found:
+        if joined and len(joined[-1].split()) < LEAST_WORDS and " " in text:
+            joined[-1] = f"{joined[-1]} {one}"
+        else:
+            joined.append(one)
+    return tuple(_together(joined))
+
+
+def _together(sentences: list[str]) -> list[str]:
+    """Return at most MOST_ASKED parts, in order: the last questions alone, what lies between them in runs."""
+    if len(sentences) <= MOST_ASKED:
+        return sentences
+    asking = [n for n, one in enumerate(sentences) if any(mark in one[-3:] for mark in _MARKS)]
+    alone = set(asking[-MOST_ASKED // 2 :])
+    runs: list[list[str]] = [[]]
+    for n, one in enumerate(sentences):
+        if n in alone:
+            runs += [[one], []]
+        else:
+            runs[-1].append(one)
+    runs = [run for run in runs if run]
+    while len(runs) < MOST_ASKED:  # the longest is halved
+        longest = max(range(len(runs)), key=lambda n: len(runs[n]))
+        if len(runs[longest]) == 1:
+            break
+        half = len(runs[longest]) // 2
+        runs[longest : longest + 1] = [runs[longest][:half], runs[longest][half:]]
+    while len(runs) > MOST_ASKED:  # many questions between short remarks: the first ones go together
+        runs[:2] = [runs[0] + runs[1]]
+    return [" ".join(run) for run in runs]

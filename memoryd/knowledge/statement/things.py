@@ -1,0 +1,213 @@
+"""
+What a clause says of a thing: "my car is red", "the standup moved to 10", "Sarah's email is …".
+
+A thing has aspects: where it is, when, how much, which one. Values of two aspects are both true ("my meeting is on
+Monday", "my meeting is in room 4"); of one aspect, things of which one has one hold one value at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from memoryd.knowledge.grammar.names import is_first_name
+from memoryd.knowledge.grammar.relations import MOSTLY_ONE, ONE_AT_A_TIME, RELATIONS
+from memoryd.knowledge.grammar.values import clock_of, measure_of, names_of, value_of, words_in
+from memoryd.knowledge.grammar.words import DAYS
+from memoryd.knowledge.lexicon.stems import stem, word_set
+from memoryd.knowledge.statement.attributes import EVENTS, SINGULAR, TIME, VALUED
+from memoryd.knowledge.statement.claim import Cardinality, Claim
+
+__all__ = ["MOST_WORDS", "claims_of_thing", "without_heads"]
+
+_CHANGE = (
+    r"moved|moves|rescheduled|postponed|pushed|changed|shifted|raised|lowered|increased|decreased|reduced|bumped|cut"
+    r"|upgraded|delayed|switched|renamed|extended"
+)
+_IS = re.compile(
+    rf"^(?P<np>[\w' -]{{2,60}}?) (?:(?:got |was |is |has been |have been |were )?(?:{_CHANGE}|scheduled)"
+    r"(?: back| up| down)?"
+    r"|is now|is|are|=|was|were|will be|has been|remains|became|becomes|starts?|begins?|takes place)"
+    r"(?: (?P<from>from .+?))?(?: (?P<prep>on|at|to|for|until|in|near|with|by|under|behind|about|opposite|beside))?"
+    r" (?P<v>.+)$",
+    re.IGNORECASE,
+)
+_MOVED = re.compile(_CHANGE)
+_OFF = re.compile(
+    r"^(?P<np>[\w' -]{2,60}?) (?:is|was|got|has been|is now|are|were) (?:been )?(?:cancell?ed|called off|off)$",
+    re.IGNORECASE,
+)
+_COLOURS = word_set("""
+    red blue green yellow black white grey gray silver orange purple pink brown gold beige navy teal
+""")
+_CLEARLY = (
+    r"\d{1,2}[:.]\d\d|\d{1,2}(?:[:.]\d\d)? ?(?:am|pm|a\.m\.|p\.m\.|o'clock|h)|noon|midnight|half past"
+    r"|quarter (?:to|past)"
+)
+_DAY = "|".join(sorted(DAYS, key=len, reverse=True))
+_WHEN = re.compile(rf"\b(?:{_CLEARLY}|{_DAY}|(?:19|20)\d\d(?! ?[a-z€$])|\d+(?:st|nd|rd|th))\b", re.IGNORECASE)
+_AT = re.compile(rf"^{TIME}(?: .*)?$", re.IGNORECASE)
+_HAPPENED_TO = re.compile(r"(?:\w{3,}ed|built|made|sold|found|born|founded|written|held)\b", re.IGNORECASE)
+_DATE = re.compile(
+    r"\d{4}|\d(?:st|nd|rd|th)|\b(?:january|february|march|april|may|june|july|august|september|october|november"
+    r"|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b",
+    re.IGNORECASE,
+)
+_HEADS = frozenset(
+    stem(
+        word_set(
+            "trip plan travel visit subscription membership order appointment reservation booking flight holiday"
+            " pass ticket season"
+        )
+    )
+)
+"""What is cancelled beside the thing that it is of: "my trip to Japan"."""
+_NO_PERSON = re.compile(r"(?:very |half |from )|\w+(?:ish|ian|ean|ese|can|man|nch)$", re.IGNORECASE)
+"""What somebody is and is not called: "Italian"."""
+_TITLED = re.compile(r"(?:dr|mr|mrs|ms|prof)\b", re.IGNORECASE)
+MOST_WORDS = 6  # of the name of a thing
+_FEW = 3  # words of a bare value
+
+
+def without_heads(value: frozenset[str]) -> frozenset[str]:
+    """Return what is cancelled, without the word for the sort of plan that it is."""
+    return value - _HEADS or value
+
+
+def claims_of_thing(subject: str, text: str, *, affirmed: bool, ended: bool) -> list[Claim]:
+    """Return what is said of a thing of somebody's; none where no rule reads it."""
+    off = _OFF.match(text)
+    if off and affirmed:
+        return [Claim(subject, "*", value_of(off["np"]), Cardinality.MANY, ended=True)]
+    match = _IS.match(text)
+    if match is None:
+        return []
+    np, value, prep = match["np"].strip(), match["v"], (match["prep"] or "").lower()
+    words = [
+        word for word in words_in(np) if word not in {"my", "our", "the", "s", "new", "current", "latest", "preferred"}
+    ]
+    if not words or len(words) > MOST_WORDS or words[0] == "1":  # a longer phrase is no name; or one of several
+        return []
+    moved = bool(_MOVED.search(text[len(np) : match.start("v")]))
+    verb = text[len(np) : match.start("v")].split(maxsplit=1)[0].lower()
+    if not moved and (_HAPPENED_TO.match(value) or (verb in {"was", "were"} and not ended)):
+        return []  # "was built in 1932", and what was so, and may be
+    attribute, holds, aspect = _attribute(words, value, prep, moved=moved)
+    if holds is None:
+        return []
+    holds = _of_now(holds, np)
+    qualified = re.match(r"(?P<v>[$€£]?\d\S*) (?P<of>(?:for|in|of|at|on|an?|per|each|every) .+)$", value)
+    if qualified:
+        attribute, value = f"{attribute} {' '.join(stem(words_in(qualified['of'])))}", qualified["v"]
+    before = value_of(match["from"][5:]) if match["from"] else frozenset()
+    claim = Claim(
+        subject, attribute, value_of(value), holds, affirmed=affirmed, ended=ended, left=before,
+        named=bool(names_of(value)), names=names_of(value), measure=measure_of(value),
+        aspect="" if moved and aspect != "when" else aspect,
+    )  # fmt: skip
+    return [_timed(claim, value)] if aspect == "when" else [claim]
+
+
+def _of_now(holds: Cardinality, thing: str) -> Cardinality:
+    """Return how many values a thing has: of "my current project" one, as there is no other."""
+    return Cardinality.ONE if holds is Cardinality.MAYBE_ONE and "current" in words_in(thing) else holds
+
+
+def _timed(claim: Claim, value: str) -> Claim:
+    """Return a claim of a time, its value as days and as a time of day."""
+    clock = frozenset() if _DATE.search(value) else clock_of(value)
+    days = frozenset(stem([word for word in words_in(value) if word in DAYS]))
+    return replace(claim, value=(days | clock) if clock else claim.value, named=False, measure=None)
+
+
+class _Clause:
+    """A thing and what is said of it."""
+
+    def __init__(self, words: Sequence[str], value: str, prep: str, *, moved: bool) -> None:
+        self.words, self.value, self.prep, self.moved = words, value, prep, moved
+        self.thing, self.attribute = " ".join(words), " ".join(stem(words))
+        if self.words[-2:] == ["email", "address"]:
+            self.thing, self.attribute = (text.removesuffix(" address") for text in (self.thing, self.attribute))
+        self.first = (words_in(value) or [""])[0]
+        self.amount = self.first[:1].isdigit()
+        self.named = bool(names_of(value))
+        self.bare = not (self.named or re.match(r"(?:an?|the) ", value) or self.amount)  # an adjective or an infinitive
+        self.aspect = prep or ("amount" if self.amount else "which")
+        self.single = bool(SINGULAR.match(self.thing)) or moved
+        self.is_event = bool(EVENTS.match(self.thing))
+        self.is_valued = bool(VALUED.match(self.thing))
+
+
+_Said = tuple[str, Cardinality | None, str]
+"""The attribute, how many values it holds (None: the clause says nothing of it), and the aspect."""
+
+
+def _favorite(one: _Clause) -> _Said:
+    plural = one.words[-1].endswith("s") and not one.words[-1].endswith("ss")
+    kept = stem([word for word in one.words if word not in _FAVORITE])
+    return f"favorite {' '.join(kept)}", Cardinality.MAYBE_ONE if plural else Cardinality.ONE, ""
+
+
+def _when(one: _Clause) -> _Said:
+    several = Cardinality.MAYBE_ONE if one.moved else Cardinality.MANY  # another time is another meeting
+    return f"when {one.attribute}", several if one.is_event else Cardinality.ONE, "when"
+
+
+def _name(one: _Clause) -> _Said:
+    own = one.attribute == "name" or one.words[0] in _OWN_NAMES or one.is_event
+    return one.attribute, Cardinality.ONE if own else Cardinality.MAYBE_ONE, ""  # one may have several cats
+
+
+def _relation(one: _Clause) -> _Said:
+    relation = RELATIONS[one.thing]
+    holds = Cardinality.MAYBE_ONE if relation in MOSTLY_ONE else Cardinality.MANY
+    holds = Cardinality.ONE if relation in ONE_AT_A_TIME else holds
+    said = one.named and not one.prep and (is_first_name(one.first) or not _NO_PERSON.match(one.value))
+    return relation, holds if said else None, "titled" if _TITLED.match(one.value) else "which"
+
+
+def _bare(one: _Clause) -> _Said:
+    aspect = one.prep or ("word" if one.is_valued else one.aspect)
+    holds = _of_bare(one.thing, one.value, single=one.single, moved=one.moved, prep=one.prep)
+    return one.attribute, holds, aspect
+
+
+_FAVORITE = frozenset({"favorite", "favourite"})
+_OWN_NAMES = frozenset({"last", "first", "sur", "full", "family"})
+_SAID_OF_THINGS: tuple[tuple[str, Callable[[_Clause], bool], Callable[[_Clause], _Said]], ...] = (
+    ("favorite", lambda one: not _FAVORITE.isdisjoint(one.words), _favorite),
+    ("when", lambda one: bool(_WHEN.search(one.value) or (one.prep in {"at", "to"} and _AT.match(one.value))), _when),
+    ("name", lambda one: one.attribute == "name" or one.attribute.endswith(" name"), _name),
+    ("relation", lambda one: one.thing in RELATIONS, _relation),
+    ("colour", lambda one: one.first in _COLOURS, lambda one: (f"colour of {one.attribute}", Cardinality.ONE, "")),
+    ("bare", lambda one: one.bare, _bare),
+    (
+        "valued",
+        lambda one: one.is_valued,
+        lambda one: (one.attribute, Cardinality.ONE, one.prep or ("amount" if one.amount else "word")),
+    ),
+    (
+        "single",
+        lambda one: one.single and not (one.is_event and not one.moved),
+        lambda one: (one.attribute, Cardinality.ONE, one.aspect),
+    ),
+    ("other", lambda _: True, lambda one: (one.attribute, Cardinality.MAYBE_ONE, one.aspect)),
+)
+"""What is said of a thing, in order: the first row that applies decides."""
+
+
+def _attribute(words: list[str], value: str, prep: str, *, moved: bool) -> _Said:
+    """Return what is said of a thing."""
+    one = _Clause(words, value, prep, moved=moved)
+    return next(said(one) for _, applies, said in _SAID_OF_THINGS if applies(one))
+
+
+def _of_bare(thing: str, value: str, *, single: bool, moved: bool, prep: str) -> Cardinality | None:
+    """How many values a bare word is of; None for "my laptop is slow", which says nothing of its other qualities."""
+    short = len(words_in(value)) <= _FEW
+    if prep == "to" and single and not moved:
+        return Cardinality.MAYBE_ONE  # "my goal is to run a marathon"
+    if moved or (short and not prep and VALUED.match(thing)):
+        return Cardinality.ONE if single and short else None
+    return None
