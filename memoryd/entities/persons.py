@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from memoryd.knowledge.grammar.function_words import is_function_word
 from memoryd.knowledge.grammar.given_names import is_doubtful_name, is_given_name
+from memoryd.knowledge.grammar.letters import UPPER
 from memoryd.knowledge.grammar.names import TITLES
+from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.grammar.relations import FOREIGN_RELATIONS, RELATION_PATTERN, RELATIONS, relation_of
-from memoryd.knowledge.grammar.words import DAYS, GRAMMAR, NO_NAMES, UPPER
+from memoryd.knowledge.grammar.words import DAYS, GRAMMAR, NO_NAMES
 from memoryd.knowledge.lexicon.stems import word_set
-from memoryd.knowledge.statement.attributes import PROFESSION_PATTERN
 
 __all__ = [
     "GREETINGS",
@@ -71,7 +72,7 @@ _DOES = re.compile(
     r"|number|phone|address|car|kids?|job)\b"
     rf"| (?:(?:never|always|just|finally|still|also|only|already|recently|really|kindly) )?(?:{_PAST})\b"
     r"| (?:is|was) (?:\d|from |allergic|married|single|vegan|vegetarian|born|afraid|pregnant|ill|sick|turning"
-    rf"|(?:an? |the |my |our )(?:\w+ )?(?:{PROFESSION_PATTERN}|{RELATION_PATTERN})\b)"
+    rf"|(?:an? |the |my |our )(?:\w+ )?(?:{expanded('{profession}')}|{RELATION_PATTERN})\b)"
     r"| (?!(?:you|i|we|is|was|has|had|are|of|for|with|to|and|or) )[a-z]+ (?:her|his|their|up|out|me|us|him|my|our)\b"
     r"| (?:can't|cannot|can not|won't|will not|doesn't|does not|didn't|did not|isn't|is not) \w+"
     r"| (?:likes|loves|hates|lives|works|prefers|enjoys|wants|thinks|plays|speaks|studies|eats|drinks|knows|owns|owes"

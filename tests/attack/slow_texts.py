@@ -35,9 +35,8 @@ from memoryd.knowledge.grammar.words import telling_words, words_of
 from memoryd.knowledge.profile import standing_of
 from memoryd.knowledge.reading import Reader
 from memoryd.knowledge.secrets.detector import SecretDetector
-from memoryd.knowledge.statement.giving_up import gives_up
-from memoryd.knowledge.statement.idioms import idioms_in
 from memoryd.knowledge.statement.reader import MOST_CHARACTERS, statement_of
+from memoryd.knowledge.statement.told import told_in
 from memoryd.knowledge.text_traits import from_text
 
 __all__ = ["READERS", "grows_too_fast", "growth", "texts", "vocabulary"]
@@ -66,8 +65,7 @@ def _compared(text: str) -> None:
 def _readers() -> dict[str, Callable[[str], object]]:
     detector, finders = SecretDetector(), [RegexFinder()]
     return {
-        "gives_up": gives_up,
-        "idioms_in": idioms_in,
+        "told_in": told_in,
         "statement": _read_whole,
         "compare": _compared,
         "words_of": words_of,

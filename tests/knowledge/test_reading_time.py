@@ -9,8 +9,8 @@ import pytest
 
 from memoryd.knowledge.extraction.reading import facts_in
 from memoryd.knowledge.extraction.stated import stated_sentences
-from memoryd.knowledge.statement.idioms import idioms_in
 from memoryd.knowledge.statement.reader import MOST_CHARACTERS
+from memoryd.knowledge.statement.told import told_in
 
 LONG = 250_000
 UNITS = (
@@ -53,5 +53,5 @@ def test_no_number_is_too_large(text):
 def test_idioms_are_read_at_once(words):
     text = words * (MOST_CHARACTERS // len(words))
     began = time.process_time()
-    idioms_in(text)
+    told_in(text)
     assert time.process_time() - began < 0.5  # mostly five milliseconds

@@ -1,17 +1,23 @@
-"""Whether two statements tell how much there is of one thing, and differ in it: of rent, income, weight, a price."""
+"""
+Two statements that tell how much there is of one thing, and differ in it: of rent, income, weight, a price.
+
+They contest, and retire nothing: one may be of another thing.
+"""
 
 from __future__ import annotations
 
 import re
 
+from memoryd.knowledge.comparison.finding import APART, Finding, Relation
+from memoryd.knowledge.grammar.pattern import compiled, whole
 from memoryd.knowledge.grammar.values import value_of
 from memoryd.knowledge.grammar.words import Words
-from memoryd.knowledge.lexicon.stems import stem, word_set
-from memoryd.knowledge.statement.giving_up import EMPTY, FOR_NOW, NOT_DONE
-from memoryd.knowledge.statement.idioms import OF_PAST, another_in
-from memoryd.knowledge.statement.moods import HEDGED
+from memoryd.knowledge.lexicon.load import stems
+from memoryd.knowledge.statement.moods import FOR_NOW, HEDGED, NOT_DONE, OF_PAST
+from memoryd.knowledge.statement.reader import Statement
+from memoryd.knowledge.statement.told import EMPTY, another_in
 
-__all__ = ["have_other_figures", "says_amount_anew"]
+__all__ = ["by_amounts"]
 
 _QUANTITIES = tuple(
     re.compile(form, re.IGNORECASE)
@@ -27,28 +33,42 @@ _QUANTITIES = tuple(
     )
 )
 """What somebody has one amount of at a time."""
-_NOT_OF_NOW = re.compile(
-    r"\b(?:was|were|weighed|earned|goal|target|aim|back in|internet|phone|insurance|side|extra|bonus|times)\b",
-    re.IGNORECASE,
-)
+_NOT_OF_NOW = compiled(r"\b{not_of_now}\b")
 _WHO_SETS_IT = re.compile(r"\b(?:landlord|landlady|they|company|firm|boss|employer)\b", re.IGNORECASE)
 _MONEY = re.compile(r"[$€£¥] ?\d|\d ?(?:dollars|euros?|pounds|bucks|quid|usd|eur|gbp)\b", re.IGNORECASE)
-_COSTS_NOW = re.compile(
-    r"\b(?:raised|lowered|went (?:up|down)|increased|dropped|costs?|now|charges?|from now on)\b", re.IGNORECASE
-)
-_OF_MONEY = frozenset(stem(word_set("cost pay price euro dollar pound raise charge now plan a")))
-_SPANS = re.compile(r"\b(?:a|per) (?:year|month|week|hour|day)\b|\b(?:monthly|yearly|hourly)\b", re.IGNORECASE)
+_COSTS_NOW = compiled(r"\b{costs_now}\b")
+_OF_MONEY = stems("frames.part.of_money")
+_SPANS = compiled("{spans}")
 
 
-def have_other_figures(new: Words, old: Words) -> bool:
+_OF_NOW = whole("of_now")
+_OF_AMOUNTS = stems("frames.word.of_amounts") | stems("time.month")
+_RENEWED = Finding(Relation.DOUBTFUL, "renewed", "it says the same of now, with another number or name")
+
+
+def by_amounts(said: Statement, known: Statement, ours: Words, theirs: Words) -> Finding:
+    """Return a doubt where a newer statement says of now how much there is of what an older one says."""
+    if said.limited:
+        return APART
+    if _says_amount_anew(said.text, known.text, ours, theirs):
+        return _RENEWED
+    if known.happened or known.turning or theirs.negations or not _have_other_figures(ours, theirs):
+        return APART
+    if not _OF_NOW.search(said.text) or NOT_DONE.search(said.text) or FOR_NOW.search(said.text):
+        return APART
+    rest = (ours.stems ^ theirs.stems) - EMPTY - _OF_AMOUNTS - {*ours.numbers, *theirs.numbers}
+    return _RENEWED if (ours.stems & theirs.stems) - EMPTY and not rest else APART
+
+
+def _have_other_figures(new: Words, old: Words) -> bool:
     """Return whether two texts have numbers, and other ones."""
     return bool(new.numbers and old.numbers) and frozenset(new.numbers) != frozenset(old.numbers)
 
 
-def says_amount_anew(new: str, old: str, ours: Words, theirs: Words) -> bool:
+def _says_amount_anew(new: str, old: str, ours: Words, theirs: Words) -> bool:
     """Return whether a newer text says of now how much there is of what an older one says, with another number."""
     spans = [{span.lower() for span in _SPANS.findall(text)} for text in (new, old)]
-    if not have_other_figures(ours, theirs) or (all(spans) and spans[0] != spans[1]):
+    if not _have_other_figures(ours, theirs) or (all(spans) and spans[0] != spans[1]):
         return False
     if any(pattern.search(new) for pattern in (_NOT_OF_NOW, OF_PAST, NOT_DONE, FOR_NOW, HEDGED)) or _is_of_another(new):
         return False

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from memoryd.knowledge.comparison.claim_pair import ClaimPair
-from memoryd.knowledge.comparison.endings import ends, ends_perhaps
+from memoryd.knowledge.comparison.ending import by_ending
 from memoryd.knowledge.comparison.finding import AGREED, APART, SAID, Finding, Relation
 from memoryd.knowledge.comparison.rules import Rule, deciding
+from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.grammar.relations import KIN, RELATIONS, SEVERAL
 from memoryd.knowledge.statement.claim import Cardinality, Claim
 from memoryd.knowledge.statement.reader import Statement
@@ -19,9 +20,7 @@ _DESCRIBED = frozenset(["home", "employer"])
 """Attributes whose value is a name or a description."""
 
 
-_TO_TOWN = re.compile(
-    r"\b(?:moved|relocated) (?:back )?to (?!(?:an?|the|my|our|his|her|their|another|live|be)\b)[a-z]{3,}"
-)
+_TO_TOWN = re.compile(expanded("{to_town}"))
 """Where somebody moved, if it is no description: "moved to leeds"."""
 
 
@@ -46,14 +45,10 @@ def by_claims(said: Statement, known: Statement, *, same_subject: bool) -> Findi
                 continue
             if new.attribute == old.attribute:
                 finding = _of_attribute(new, old, said)
-            elif ends(new, old):
-                finding = Finding(Relation.CHANGED, "ended", f"what it said of {old.attribute!r} has ended")
-            elif ends_perhaps(new, old):
-                finding = Finding(
-                    Relation.DOUBTFUL, "perhaps_ended", f"what it said of {old.attribute!r} may have ended"
-                )
             else:
-                continue
+                finding = by_ending(new, old)
+                if finding is APART:
+                    continue
             if finding.relation is Relation.CHANGED and not (said.is_sure and known.is_sure):
                 finding = Finding(Relation.DOUBTFUL, "perhaps", f"{finding.reason}, as it may be put")
             if finding.relation is Relation.CHANGED and _perhaps_another(new, old, said):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memoryd.knowledge.comparison.finding import Finding, Relation
 from memoryd.knowledge.grammar.districts import is_district_of
 from memoryd.knowledge.grammar.lands import LANDS
-from memoryd.knowledge.lexicon.stems import stem, word_set
+from memoryd.knowledge.lexicon.load import stems
 from memoryd.knowledge.statement.attributes import PLACES
 from memoryd.knowledge.statement.claim import Cardinality, Claim
 from memoryd.knowledge.statement.reader import Statement
@@ -14,17 +14,10 @@ __all__ = ["ClaimPair"]
 
 MEASURES_EQUAL = 0.02
 """Amounts that differ by less are one amount in two units."""
-_CURRENCIES = frozenset(stem(word_set("dollar dollars euro euros pound pounds usd eur gbp bucks quid")))
-_REGIONS = frozenset(
-    stem(
-        word_set(
-            "area valley region county coast midwest province countryside alps riviera highlands lowlands rhineland"
-            " bavaria saxony tuscany provence brittany normandy catalonia andalusia bay south north east west suburbs"
-        )
-    )
-)
+_CURRENCIES = stems("frames.part.currencies")
+_REGIONS = stems("frames.part.regions")
 """Words of places that are larger than a town."""
-_FORMS_OF_FIRMS = frozenset(stem(word_set("inc corp corporation ltd llc gmbh ag company co plc group")))
+_FORMS_OF_FIRMS = stems("frames.part.forms_of_firms")
 
 
 class ClaimPair:

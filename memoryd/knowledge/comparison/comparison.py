@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from memoryd.knowledge.comparison.amounts import by_amounts
 from memoryd.knowledge.comparison.attribute_rules import by_claims
-from memoryd.knowledge.comparison.endings import ENDING
+from memoryd.knowledge.comparison.ending import ENDING
 from memoryd.knowledge.comparison.finding import AGREED, APART, SAID, Finding, Relation
-from memoryd.knowledge.comparison.idiom_rules import by_idioms
-from memoryd.knowledge.comparison.last_look import last_look
 from memoryd.knowledge.comparison.technical_values import by_technical_values
+from memoryd.knowledge.comparison.told import by_told
 from memoryd.knowledge.comparison.word_rules import (
     NEAR,
     TOPIC_COVERED,
@@ -25,7 +25,7 @@ from memoryd.knowledge.comparison.word_rules import (
     same_figures,
     same_shades,
 )
-from memoryd.knowledge.grammar.relations import RELATION_PATTERN
+from memoryd.knowledge.grammar.pattern import compiled
 from memoryd.knowledge.grammar.words import Words
 from memoryd.knowledge.reading import Reading
 from memoryd.knowledge.statement.reader import MOST_CHARACTERS, Statement
@@ -86,12 +86,12 @@ def _decided(
         if finding is None:
             found = by_words(said, known, ours, theirs, similarity, duplicate)
             if found.relation is Relation.APART and not said.adding:
-                found = last_look(said, known, ours, theirs)
+                found = by_amounts(said, known, ours, theirs)
                 if found.relation is Relation.APART:
                     found = by_technical_values(said.text, known.text)
         else:
             found = repeated(ours, theirs, similarity, duplicate) if finding is AGREED else finding
-    return by_idioms(said, known, ours, theirs) if found.relation is Relation.APART else found
+    return by_told(said, known, ours, theirs) if found.relation is Relation.APART else found
 
 
 def _said_again(ours: Words, theirs: Words, similarity: float, duplicate: tuple[float, float]) -> Finding:
@@ -117,21 +117,12 @@ def _are_of_two(new: str, old: str) -> bool:
 
 
 _LED = r"(?:[\w ]{1,20}[,:] |you know,? |well,? |oh,? |ok(?:ay)? so |so |also |btw )?"
-_OF_KIN = re.compile(
-    rf"{_LED}(?:my|our) (?!landlord|landlady|boss|manager|doctor)(?:[\w-]+ )?(?:{RELATION_PATTERN})s?\b(?! (?:say"
-    rf"|think|claim|tell|know)s?\b)",
-    re.IGNORECASE,
-)
+_OF_KIN = compiled("{of_kin}")
 _OF_ME = re.compile(rf"{_LED}(?:i|my|our|user|the user)\b", re.IGNORECASE)
-_OVER = re.compile(r"\b(?:used to .* not any ?more|used to .* but not|stopped|gave up|quit|no longer)\b", re.IGNORECASE)
+_OVER = compiled(r"\b{comparison_over}\b")
 """What tells of an end: of what was denied already it says nothing new."""
-_OF_THE_PAST = re.compile(
-    r"\b(?:(?<!'m )(?<!\bam )(?<!\bis )(?<!\bare )(?<!\bget )used to"  # what one is used to is of the present
-    r"|formerly|former|previous(?:ly)?|ex|back then|at that time)\b"
-    r"|(?:^|'s\ |\b(?:my|your|his|her|its|our|their|the)\ )old\b",  # but "30 years old" is of the present
-    re.IGNORECASE,
-)
-_OF_NOW = re.compile(r"\b(?:now|nowadays|today|currently|these days|at present|instead|replaced by)\b", re.IGNORECASE)
+_OF_THE_PAST = compiled("{of_the_past}")
+_OF_NOW = compiled(r"\b{comparison_of_now}\b")
 
 
 def may_stand_before(new: str, old: str) -> bool:
@@ -149,6 +140,6 @@ def _meet(said: Statement, new: Words, old: Sequence[str], attributes: Collectio
     if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
         return True
     shared = new.stems.intersection(old)
-    if (shared or new.names) and (new.numbers or said.gives_up or said.idioms):
+    if (shared or new.names) and (new.numbers or said.told):
         return True
     return len(shared) >= TOPIC_COVERED * max(1, len(old))

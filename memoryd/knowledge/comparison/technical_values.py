@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 
 from memoryd.knowledge.comparison.finding import APART, Finding, Relation
-from memoryd.knowledge.lexicon.stems import word_set
+from memoryd.knowledge.grammar.pattern import expanded
+from memoryd.knowledge.lexicon.load import words
 
 __all__ = ["by_technical_values"]
 
@@ -26,36 +27,15 @@ _TECHNICAL = re.compile(
     r"|[a-z0-9]+(?:[-_][a-z0-9]+)+|\d+(?:ms|s|m|h|mb|gb|kb|mib|gib|%)|[a-z]+\d+)",  # names, measures
     re.IGNORECASE,
 )
-_THINGS = word_set("""
-    api app application backend frontend build branch bucket cache ci cd cli cluster command config configuration
-    container cron daemon database db deployment deployments docs domain dsn editor endpoint engine entry entrypoint
-    environment file filename folder directory framework gateway hash host hostname id image index job key language
-    library license linter location log logs manager migration migrations mirror mode model module monitor name
-    namespace node orchestrator orm package parser path pipeline plugin port prefix project provider proxy queue region
-    registry release repo repository root router runner runtime schema script scripts sdk secret server service shell
-    site socket source stack staging storage store subnet tag template terminal test tests theme timeout token tool
-    topic url uri user username version vm volume webhook website worker workflow zone
-""")
-_CHOSEN = word_set("""
-    branch bundler editor formatter framework language library linter manager orm provider runner
-""")
+_THINGS = frozenset(words("frames.part.things"))
+_CHOSEN = frozenset(words("frames.part.chosen"))
 """What is one of several by name: the word after "is" names it, and says nothing of how it is."""
-_SINGLE = re.compile(
-    r"\b(?:is|are|is now|lives? (?:in|at|on|under)|runs? (?:on|in|under|at)|(?:is|are) (?:written|built|hosted|stored"
-    r"|kept|deployed|served|called|named|set|pinned|located|based|at|in|on|under|found)(?: (?:in|on|at|to|with|under))?"
-    r"|points? (?:to|at)|goes? to|go to|listens? on|writes? to|reads? from|uses?|defaults? to|resolves? to|equals?)"
-    r"(?: (?:port|version|the|a|an|branch|in|on|at|to))*$"
-)
+_SINGLE = re.compile(expanded(r"\b{single}(?: (?:port|version|the|a|an|branch|in|on|at|to))*$"))
 """How the words before a value end, where a thing has one such value."""
-_VERSIONED = re.compile(
-    r"\b(?:we|i|our \w+|the \w+|it|project|team) (?:currently )?(?:runs?|uses?|use|is on|are on|am on|deploys? to"
-    r"|targets?|requires?|needs?)(?: [\w.+#-]+){0,2}$|\b(?:version|release|tag|port)(?: (?:is|number|no\.?))*$"
-)
+_VERSIONED = re.compile(expanded("{versioned}"))
 """Before a version or a place, which one has once: "we run Postgres 14", "we deploy to eu-west-1"."""
 _HOUR = re.compile(r"(?:\d{1,2}(?:[:.]\d\d)?(?: ?[ap]\.?m)?(?: o'clock)?|noon|midnight)")
-_AT_HOUR = re.compile(
-    r"\b(?:is|is now|starts|begins|opens|closes|kicks off|takes place)(?: every day| daily)? (?:at|from)$"
-)
+_AT_HOUR = re.compile(expanded(r"\b{at_hour}(?: every day| daily)? (?:at|from)$"))
 _DIGITS = re.compile(r"\d[\d -]*")
 _ENDS_IN = re.compile(r"\b(?:ends?|begins?|starts?) (?:in|with|on)(?: the digits)?$")
 _MANY = re.compile(r"\b(?:also|another|second|other|backup|secondary|too|as well)\b")

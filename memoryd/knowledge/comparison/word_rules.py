@@ -5,7 +5,8 @@ from __future__ import annotations
 from memoryd.knowledge.comparison.finding import APART, Finding, Relation
 from memoryd.knowledge.comparison.rules import Rule, deciding
 from memoryd.knowledge.grammar.words import Words
-from memoryd.knowledge.lexicon.stems import stem, word_set
+from memoryd.knowledge.lexicon.load import stems
+from memoryd.knowledge.lexicon.stems import stem
 from memoryd.knowledge.statement.reader import Statement
 
 __all__ = [
@@ -58,15 +59,7 @@ _PARAPHRASES = tuple(
         "phone cellphone mobile",
     )
 )
-_MANY_VERBS = frozenset(
-    stem(
-        word_set("""
-    like love enjoy adore hate dislike want speak own have know visit read watch eat buy play need avoid collect
-    cook drink follow support bought visited met volunteer learn study see saw listen recommend remind remember
-    add call tell ask send help think feel hope attend try use work go take bring make write order plan
-""")
-    )
-)
+_MANY_VERBS = stems("frames.part.many_verbs")
 """Verbs that take many objects at a time: another object says nothing of the first."""
 
 
@@ -238,7 +231,7 @@ SPEAKER_RULES: tuple[Rule[WordPair], ...] = (
     ),
     Rule(
         "negated",
-        lambda p: p.same_frame and p.new.negations + p.old.negations == 1 and not p.said.limited,
+        lambda p: p.same_frame and p.new.negations + p.old.negations == 1 and not (p.said.limited or p.said.goes_on),
         _NEGATED,
         (("I smoke", "I don't smoke"), ("I smoke", "I quit smoking")),
     ),
@@ -290,28 +283,11 @@ def _figures_apart(new: Words, old: Words) -> bool:
     return any(bool(one - other) and bool(other - one) for one, other in ((new.named, old.named), numbers))
 
 
-_OF_CHANGE = frozenset(
-    stem(
-        word_set("""
-    again back be become became began break broke cancel cancelled change changed cut die died drop dropped end ended
-    expired finish finished gave get give given gone got leave left lost more move moved new old out pass passed
-    quit raise raised replace replaced resign resigned retire retired sell sold split start started stop stopped
-    switch switched trade traded up down off on over
-    am is are was were do does did have has had go goes went take takes took make makes made use uses used
-    train trains training own owns
-""")
-    )
-)
+_OF_CHANGE = stems("frames.part.of_change")
 """Words that tell of a change, and verbs that say no more than that something was so."""
 
 
-_COMMON = frozenset(
-    stem(
-        word_set("""
-    go get have make take use work live like love want new time day thing people lot bit
-""")
-    )
-)
+_COMMON = stems("frames.part.common")
 TOPIC = 0.6
 """Cosine from which two statements are about one thing, if they share a word that carries meaning too."""
 TOPIC_COVERED = 0.3

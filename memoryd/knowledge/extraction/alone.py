@@ -10,8 +10,10 @@ import re
 from typing import NamedTuple
 
 from memoryd.knowledge.grammar.given_names import is_doubtful_name, is_given_name
+from memoryd.knowledge.grammar.letters import UPPER
+from memoryd.knowledge.grammar.pattern import compiled, expanded
 from memoryd.knowledge.grammar.relations import RELATION_PATTERN
-from memoryd.knowledge.grammar.words import NO_NAMES, UPPER
+from memoryd.knowledge.grammar.words import NO_NAMES
 
 __all__ = ["Alone", "alone", "answer_alone"]
 
@@ -24,46 +26,23 @@ _TAILS = (
 )  # fmt: skip
 _SIGNS = re.compile(r"[\s.!…,;:–—\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]$")
 _LAUGHS = re.compile(r",? \b(?:lol|lmao|haha+|hehe+|xd)\b,?", re.IGNORECASE)
-_OPENS = re.compile(
-    r"^(?:(?:and|but(?! for\b)|so(?! (?:far|much|many|that|long|as)\b)|also|oh|yes|yeah|yep|ok|okay|ha|haha|hm+|eh|ah"
-    r"|anyway|please|pls|because(?! of\b))\b[,:.!–—]* +"
-    r"|(?:by the way|btw|fyi|turns out|one more thing|for the record|just so you know|to be clear|i mean|you know)"
-    r"[,:.!–—]* +"
-    r"|(?:well|no|nope|right|cool|great|nice|perfect|super|exactly|fine|true|sure|sorry|thanks|then|plus|hi|hello|hey)"
-    r"(?:[,:.!–—]+ +| - ))+",
-    re.IGNORECASE,
-)
+_OPENS = compiled("^{alone_opens}+")
 _NAMED = rf"(?-i:\b[{UPPER}][\w-]*\w)"
 _RELATION = (
     rf"(?:(?:my|our) (?:\w+ )?\b(?:{RELATION_PATTERN})(?: {_NAMED})?|(?:mum|mom|mam|dad|grandma|grandpa|granny|nana))\b"
 )
 _PERSON = re.compile(rf"{_RELATION}|{_NAMED}", re.IGNORECASE)
-_SOMEBODY = re.compile(
-    r"\b(?:my|our|the|an?|this|that|his|her|their|every|another) (?:\w+ )?(?:man|woman|guy|girl|boy|lady|kid|baby"
-    r"|person|nurse|vet|dog|cat|horse|puppy|kitten|midwife|chief|priest|guest|client|student|patient|boss"
-    r"|\w{2,}(?:er|or|ist|ian|man|woman))\b|\bwho\b",
-    re.IGNORECASE,
-)
+_SOMEBODY = compiled("{somebody}")
 _SHE = re.compile(r"\b(?:she|he|him)\b|\b(?P<whose>his|her|hers)\b", re.IGNORECASE)
-_FEMALE = re.compile(
-    r"\b(?:wife|girlfriend|gf|fiancée|mother|mom|mum|mommy|mama|mam|step(?:mother|mom|mum)|daughter|sister|sis|aunt|auntie"
-    r"|grand(?:mother|ma|daughter)|granny|nana|niece|god(?:mother|daughter)|landlady|\w+-?in-law)\b", re.IGNORECASE
-)  # fmt: skip
-_MALE = re.compile(
-    r"\b(?:husband|hubby|boyfriend|bf|father|dad|daddy|papa|step(?:father|dad)|son|brother|uncle|grand(?:father|pa|ad|son)"
-    r"|granddad|nephew|god(?:father|son)|landlord)\b", re.IGNORECASE
-)  # fmt: skip
+_FEMALE = compiled(r"\b{female}\b")
+_MALE = compiled(r"\b{male}\b")
 _BECAUSE = re.compile(r"^(?P<kept>.{12,}?),? (?:because|cos|coz)(?! of\b) .+$", re.IGNORECASE)
-_DENIED = re.compile(r"n['’]t\b|\b(?:not|no|never|nobody|nothing|only|dont|cant|didnt|wont)\b", re.IGNORECASE)
-_POINTS = re.compile(
-    r"\b(?:it|its|they|them|theirs?|these|those|that(?! (?:you|i|we)\b)|this|ones?|both|same)\b", re.IGNORECASE
-)
+_DENIED = compiled("{alone_denied}")
+_POINTS = compiled(r"\b{points}\b")
 _OF_PLACE = re.compile(r"\b(?:in|van|von|de|la|saint|st\.?|lake|mount|port) $", re.IGNORECASE)
 _SIGNED, _ENDS = re.compile(r"[,–—-]\s*$"), re.compile(r"\s*(?:$|[.!\"”])")
 _WITHIN = re.compile(r"[\w,;:'’-] *$")
-_DOES = re.compile(
-    r"['’]s\b| (?:is|was|has|had|will|can|fell|came|went|said|told|got|left|rang|wrote|lost|won|\w{2,}(?:s|ed))\b"
-)
+_DOES = re.compile(expanded("{does}"))
 """What stands before a word within a sentence, and after the name of somebody at its beginning."""
 
 

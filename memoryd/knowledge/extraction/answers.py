@@ -13,7 +13,7 @@ from importlib import resources
 
 from memoryd.knowledge.extraction.sentences import tidy
 from memoryd.knowledge.grammar.fillers import is_filler
-from memoryd.knowledge.grammar.relations import RELATION_PATTERN
+from memoryd.knowledge.grammar.pattern import compiled
 
 __all__ = ["answered", "asked_and_answered"]
 
@@ -35,8 +35,7 @@ def _forms() -> Iterator[tuple[str, re.Pattern[str]]]:
     for line in text.splitlines():
         if line and not line.startswith("#"):
             said, _, form = line.partition(" = ")
-            written = form.replace("~person", RELATION_PATTERN)
-            yield said, re.compile(f"{_BEGIN}(?:{written}){_CLOSE}", re.IGNORECASE)
+            yield said, compiled(f"{_BEGIN}(?:{form}){_CLOSE}")
 
 
 _FORMS = tuple(_forms())
@@ -44,36 +43,15 @@ _QUESTIONS = tuple((form, said) for said, form in _FORMS if " | " not in said)
 _CLOSED: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
     (form, said.partition(" | ")[0], said.partition(" | ")[2]) for said, form in _FORMS if " | " in said
 )
-_REFUSED = re.compile(
-    r"\b(?:not sure|unsure|no idea|don't know|do not know|dunno|idk|why|guess|rather not|prefer not|private"
-    r"|none of your"
-    r"|maybe|perhaps|probably|might|it depends|depends|whatever|lol|haha\w*|moon|the world|your mom"
-    r"|anything(?! with)|nothing|nowhere|anywhere|secret|pass|skip|later"
-    r"|doesn't matter|never mind|nevermind|not telling|no thanks|somewhere|good question|hard to say|can't decide"
-    r"|tbd|haven't|who knows|next question|you tell me|what do you mean|both are|either)\b|\?",
-    re.IGNORECASE,
-)
+_REFUSED = compiled("{refused}")
 _OF_HEALTH = re.compile(r"\b(?:allerg|intoleran)\w*", re.IGNORECASE)
 _LAUGHS = re.compile(r",? *\b(?:lol|lmao|(?:ha){2,})\b", re.IGNORECASE)
-_SENTENCE = re.compile(
-    r"^(?:(?:well|oh|um+|hm+|so|yes|yeah|no|actually|ok|okay),? )*(?:i|i'm|i’m|my|we|we're|it|it's|that|this|he|she"
-    r"|they"
-    r"|there|you|what|how|can|could|please|let's|tell|show|help|write|give|make|do|don't|thanks|thank)\b",
-    re.IGNORECASE,
-)
+_SENTENCE = compiled(r"^(?:(?:well|oh|um+|hm+|so|yes|yeah|no|actually|ok|okay),? )*{sentence}\b")
 _IT_IS = re.compile(
     r"^(?:(?:well|oh|um+|so|actually),? )*(?:it's|it is|that's|that would be|they're|it’s)\s+", re.IGNORECASE
 )
-_YES = re.compile(
-    r"^(?:yes|yeah|yep|yup|sure|of course|absolutely|definitely|i do|i am|i can|correct|right|indeed|always|totally"
-    r"|very much so)\b[,.!:; –—-]*(?P<more>.*)$",
-    re.IGNORECASE,
-)
-_NO = re.compile(
-    r"^(?:no|nope|nah|never|not (?:really|at all|anymore)|i don't|i'm not|i can't|i do not"
-    r"|none)\b[,.!:; –—-]*(?P<more>.*)$",
-    re.IGNORECASE,
-)
+_YES = compiled(r"^{yes}\b[,.!:; –—-]*(?P<more>.*)$")
+_NO = compiled(r"^{no}\b[,.!:; –—-]*(?P<more>.*)$")
 _PLURAL_IS = re.compile(r"^(My [\w' -]+?s) is (?=.*(?:,| and ))")
 
 
@@ -130,48 +108,11 @@ def asked_and_answered(before: str, text: str) -> str | None:
     return f"{asked[:1].upper()}{asked[1:]} {answer[:1].upper()}{answer[1:]}"
 
 
-_CHAT = re.compile(
-    r"^(?:thanks|thank you|great|good|nice|cool|wow|hey|hi|hello|awesome|sounds|that's|thats|definitely|absolutely"
-    r"|of course|same"
-    r"|me too|right|exactly|sorry|woo|haha|lol|yeah|yes|yup|totally|for sure|here|check)\b|!$",
-    re.IGNORECASE,
-)
-_BEFORE_QUESTION = re.compile(
-    r"^(?:(?:and|so|but|ok|okay|great|nice|by the way|may i ask|just to check"
-    r"|out of curiosity)[,:]? )+",
-    re.IGNORECASE,
-)
+_CHAT = compiled("{chat}")
+_BEFORE_QUESTION = compiled("^{before_question}+")
 MOST_ASKED = 120  # characters of such a question
-_LASTING = re.compile(
-    r"\b(?:how (?:often|tall|old|many|much|do you take|do you like your)|(?:what|which|where|when|how|who"
-    r"|whose)\b[^?]*\bdo you"
-    r" (?:usually|normally|typically|mostly|take|have|use|work|speak|play|drive|eat|drink|prefer|like|live|smoke|own"
-    r"|shop|fly"
-    r"|bank|train|report|teach|study|practi[cs]e|wake|sleep)"
-    r"|(?:what|which|when|where|who|how old)(?:'s| is| are)\b[^?]*\byour (?!plan|thought|question"
-    r"|opinion|guess"
-    r"|problem|issue|error|code|take|favou?rites?|fave|memor|inspiration|best|view|answer|request|query"
-    r"|preferred option)"
-    r"|are you (?:on|allergic|in a|part of|a member|left|right|married|religious|based)"
-    r"|do you (?:have (?:any |an? )?(?:\w+ )?(?:allerg|pets?|kids|children|siblings|brothers|sisters|condition"
-    r"|disabilit|car|dog|cat|tattoo|food|diet|medical|health)|take|own|smoke|drink|drive|speak|play|rent|live|work"
-    r"|still|usually)"
-    r"|(?:what|which) (?:size|shift|days?|time ?zone|phone|car|bike|laptop|os|language|instrument|school|gym|airport"
-    r"|bank)"
-    r"|(?:any|is there any) (?:food|allerg|medical|health|dietary|condition)|what are you (?:training|saving"
-    r"|studying)"
-    r"|how (?:long have you|do you (?:take|spell|commute|get to work)))\b",
-    re.IGNORECASE,
-)
-_PASSING = re.compile(
-    r"\b(?:today|tonight|tomorrow|now|this (?:time|evening|morning|week(?:end)?|one)|yesterday|want me"
-    r"|would you like me|need"
-    r"|should i|shall (?:i|we)|can i|could you|do you want|do you mean|did you|have you tried|error|code|file|message"
-    r"|version (?:of|are)|think|feel|feeling|help|looking for|in mind|cook(?:ing)?|choose|pick|go with|option|instead"
-    r"|(?:what|which) (?:number|part|step|line|chapter|page)|thank|advice|tips?|recommend\w*|suggestions?|more|other"
-    r"|else|this|that|those|these|him|her|them|it|last (?:night|week|time)|going|doing|weather|next)\b",
-    re.IGNORECASE,
-)
+_LASTING = compiled(r"\b{lasting}\b")
+_PASSING = compiled(r"\b{passing}\b")
 
 
 def _closed(answer: str, yes: str, no: str) -> str | None:

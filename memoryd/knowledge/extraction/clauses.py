@@ -5,21 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from memoryd.knowledge.grammar.pattern import compiled
+
 __all__ = ["before_question", "clauses_of", "without_lead"]
 
-_ASKED_AFTER = re.compile(
-    r"(?:,|;| -+| –| —)? *(?:so|and|but|then)?,? *\b(?:what|which|how|where|when|who|why|can|could|do|does|did|is|are"
-    r"|should|would|will|any (?:idea|tips|advice|suggestions|recommendations|thoughts)|got any|help|please|give"
-    r"|suggest"
-    r"|recommend|find|show|tell|make|plan|write)\b[^,;]*$",
-    re.IGNORECASE,
-)
-_TASK_AFTER = re.compile(
-    r"(?:,|;| -+| –| —) *(?:so|and|but|then)?,? *(?:can|could|would|will|please|pls|give|suggest|recommend|find|show"
-    r"|tell|help"
-    r"|make|plan|write|what|which|how|any)\b.*$",
-    re.IGNORECASE,
-)
+_ASKED_AFTER = compiled(r"(?:,|;| -+| –| —)? *(?:so|and|but|then)?,? *\b{asked_after}\b[^,;]*$")
+_TASK_AFTER = compiled(r"(?:,|;| -+| –| —) *(?:so|and|but|then)?,? *{task_after}\b.*$")
 
 
 def before_question(sentence: str) -> str:
@@ -38,31 +29,7 @@ def before_question(sentence: str) -> str:
 
 _NEXT = r"(?=(?:i|i'm|i've|i’m|i’ve|my|we|we're|we’re|we've|our)\b)"
 _CLAUSE = re.compile(rf"(?:\s*[;–—]\s*|\s+-+\s+|,?\s+(?:but|and|so|plus)\s+{_NEXT}|,\s+{_NEXT})", re.IGNORECASE)
-_LEAD = re.compile(
-    r"^(?:(?:yes|yeah|yep|yup|no(?=[,:.!…-])|nope|nah|ok|okay|well|oh|ah|hey|hi|hello|hiya|hmm+|um+|so|and|but|also"
-    r"|plus"
-    r"|actually|btw"
-    r"|by the way|fyi|for context|for the record|for reference|for what it's worth|fwiw|to be honest|tbh|honestly"
-    r"|just so"
-    r"|you know|just to let you know|as you know|just fyi|quick update|small update|update|news|good news|bad news"
-    r"|fun fact|side note|random fact|one more thing|another thing|oh and|and also|turns out|sorry|thanks|thank you"
-    r"|great|nice|cool|sure|right|anyway|anyways|to be clear|to clarify|see|look|listen|you see|you know|i mean|like"
-    r"|(?:quick|silly|small|dumb|random|stupid|one|weird|last) (?:one|question|thing|note)(?: [\w']+){0,5}(?=:)"
-    r"|(?:and |ok(?:ay)?,? )?back to (?:the |my |our )?(?:\w+ ){0,2}\w+(?=:)"
-    r"|(?:very )?important(?: note| to know)?(?=:)|(?:about|regarding|on) my \w+(?=:)|(?:as a )?reminder(?=:)"
-    r"|ps(?=[:,])|p\.s\.(?= )|nb(?=:)|note to self(?=:)|for later(?=:)"
-    r"|(?:ok(?:ay)? )?(?:so )?context(?=:)|question about \w+(?=:)"
-    r"|basically|first of all|firstly|secondly|finally|lately|recently|these days|nowadays|currently|now"
-    r"|since last \w+"
-    r"|last (?:week|month|year|summer|winter|spring|fall|autumn)|this (?:week|month|year)|a (?:week|month|year) ago"
-    r"|(?:so |just )*to give (?:you )?(?:some|a bit of|more) (?:context|background)|(?:some )?(?:context|background)"
-    r"|you can(?= call me)|please(?= call me)|(?:since|because)(?= i(?:'m| am| have)\b)"
-    r"|as of (?:today|now|\w+)|the thing is|about me|a bit about me|unfortunately|luckily|sadly|happily|fortunately"
-    r"|guess what|until then|since then|as an? \w+|correction|it's that|yay|haha|lol|ugh|man|dude|bro|mate|guys"
-    r"|everyone(?=[,:!.])|please note"
-    r"|oops|wait|hm|alright|all right|in general|in my case|for me|personally|as for me|myself)[,:.!…-]*\s+)+",
-    re.IGNORECASE,
-)
+_LEAD = compiled("^{clauses_lead}+")
 
 
 def clauses_of(sentence: str) -> Iterator[str]:
@@ -79,10 +46,7 @@ def clauses_of(sentence: str) -> Iterator[str]:
             yield piece
 
 
-_LIMITED = re.compile(
-    r"\bused to\b.+\bbut\b|\bbut (?:i|we)\b[^,;]*\b(?:it|them|sometimes|occasionally|now and then|any ?more)\b",
-    re.IGNORECASE,
-)
+_LIMITED = compiled("{clauses_limited}")
 """Of "I used to X but now I Y" and "I like X but I can't drink it anymore" no half is true by itself."""
 _NO_CLAUSE = re.compile(r"^(?:me|(?:my|our) [\w-]+(?: [\w'’-]+)?)$", re.IGNORECASE)
 """What stands before "and I" and is a part of the subject: "my partner Jo"."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from memoryd.knowledge.extraction.spans import days_of, span_of
+from memoryd.knowledge.grammar.pattern import compiled
 
 __all__ = ["Order", "is_bare", "is_of_before", "names_secret", "ordered"]
 
@@ -23,73 +24,17 @@ _ORDER = re.compile(
     r"|future reference|future))\b)*)(?P<mark> that\b|[^,:]{0,40},? ?: ?|[,:–—-]+ ?| +|$)(?P<content>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
-_BARE = re.compile(
-    r"^(?:please |pls |ok |okay |and |also |so |now )*(?:remember|save|store|note|memori[sz]e|write|jot|keep|log|put"
-    r"|take note of)"
-    r" (?:this|it|these|the following)(?: one)?(?: (?:down|in mind|in memory|for (?:me|later|next time|the future"
-    r"|future"
-    r"(?: reference)?)|please|somewhere))*[.:!]*$",
-    re.IGNORECASE,
-)
-_BACK = re.compile(
-    r"^(?:please |pls |ok |okay |and |also |so |now |can you |could you )*(?:remember|(?:do not|don't|don’t) forget"
-    r"|keep|note|save)"
-    r" (?:all (?:of )?)?(?:that|this|it|these)(?:,? (?:please|in mind|for (?:me|later|next time|the future|future"
-    r"(?: reference)?)|down|ok|okay|from now on|too|as well))*[.!?]*$",
-    re.IGNORECASE,
-)
-_SOMEBODY = re.compile(
-    r"(?<!you )\bto\W*$|\b(?:i|we|they|he|she|people|who|can't|can|cannot|don't|still|only|vaguely|will|must|never"
-    r"|always|says?|said|reads?"
-    r"|told \w+|wrote|writes|asked(?: me)?|ask(?:s|ing)|instructs?|instructed|states?|mail|email|message|i'd"
-    r"|i’d)\W*$",
-    re.IGNORECASE,
-)
-_QUOTING = re.compile(
-    r"\b(?:says?|said|reads?|wrote|writes?|told|tells?|asks?|asked|states?|stated|instruct\w*|claims?|replied|quote"
-    r"|goes"
-    r"|output|result|tool|page|website|document|attachment|prompt|system)\b",
-    re.IGNORECASE,
-)
-_SECRET = re.compile(
-    r"\b(?:card (?:number|ends|expires)|cvc|cvv|pins?\b(?! board)|pin (?:code|number)|password|passwd|passcode"
-    r"|pass phrase|passphrase"
-    r"|(?:alarm|door|gate|security|access|entry|safe|lock|unlock|verification|recovery|backup|voicemail|2fa|otp)"
-    r" (?:code|pin|combination)|combination (?:is|to)|ssn|social security|iban|account number|routing number"
-    r"|api[- ]?key"
-    r"|access key|secret key|private key|token|seed phrase|one-time code|otp)\b",
-    re.IGNORECASE,
-)
-_AFTER = re.compile(
-    r"^(?P<content>.{6,}?)[,;.:!–—-]+ *(?:so )?(?:and )?(?:please |pls )?(?:remember (?:that|this|it)(?: please"
-    r"| for .+)?|(?:do not|don't"
-    r"|don’t) forget(?: (?:that|this|it))?|keep (?:that|this|it) in mind|note that down|save (?:that|this|it)"
-    r"|make a note"
-    r"(?: of (?:that|this|it))?)[.!]*$",
-    re.IGNORECASE,
-)
-_RECOLLECTION = re.compile(
-    r"(?:when|the (?:time|day|first)|how|what|where|who|why|if|me\b|your|to|about|last|our (?:talk|chat"
-    r"|conversation)|those"
-    r"|correctly|right\b|it\b|him\b|her\b|them\b|us\b|anything|nothing|everything you|this\b$|that\b$)",
-    re.IGNORECASE,
-)
+_BARE = compiled("{orders_bare}")
+_BACK = compiled("{back}")
+_SOMEBODY = compiled("{orders_somebody}")
+_QUOTING = compiled(r"\b{quoting}\b")
+_SECRET = compiled(r"\b{secret}\b")
+_AFTER = compiled("^(?P<content>.{6,}?)[,;.:!–—-]+ *(?:so )?(?:and )?(?:please |pls )?{orders_after}[.!]*$")
+_RECOLLECTION = compiled("{recollection}")
 """What follows where one recalls, or sets a task: "remember when we …", "remember to buy milk", "remember me?"."""
 _ALWAYS = re.compile(r"^to (?:always|never|use|call|answer|reply|address|write)\b.*", re.IGNORECASE)
-_THIS_FILE = re.compile(
-    r"^(?:(?:this|the|my|your|it|a|all)?\s*(?:file|changes?|document|draft|image|picture|code|output|results?|data"
-    r"|table"
-    r"|work|progress|game|money|time|energy|space|answer|response|conversation|chat|as|to|in)\b)",
-    re.IGNORECASE,
-)
-_FOR = re.compile(
-    r"^(?:for (?:the )?(?:next )?(?P<count>\d+|an?|one|two|three|four|six|a couple of|a few)? ?(?P<unit>day|week"
-    r"|month"
-    r"|year)s?)[,:]? +(?:that +)?(?P<content>.+)$|^(?P<content2>.+?)[,]? (?:\(?(?:for|only for"
-    r"|just for) (?:the )?(?:next )?"
-    r"(?P<count2>\d+|an?|one|two|three|four|six|a couple of|a few)? ?(?P<unit2>day|week|month|year)s?\)?)[.!]*$",
-    re.IGNORECASE,
-)
+_THIS_FILE = compiled("^{this_file}")
+_FOR = compiled("{orders_for}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +77,7 @@ def ordered(sentence: str) -> Order | None:
     return order
 
 
-_TASK = re.compile(
-    r"(?:(?:and|but|so|then),? )+(?:please )?(?:tell|give|show|help|explain|find|make|write|send|suggest|let|list"
-    r"|check)\b",
-    re.IGNORECASE,
-)
+_TASK = compiled(r"(?:(?:and|but|so|then),? )+(?:please )?{orders_task}\b")
 """What follows "note it": a task for the assistant."""
 _OF_SPEAKER = re.compile(r"(?:i|i'm|i’m|my|we|our)\b", re.IGNORECASE)
 _ASKS = re.compile(r"(?:please |hey,? |ok,? )*(?:can|could|would|will) you\b", re.IGNORECASE)
@@ -187,44 +128,18 @@ def _is_statement(content: str) -> bool:
     return not _TO_YOU.search(content) or bool(_MUST.search(content))
 
 
-_POLITE = re.compile(
-    r"^(?:(?:please|pls|hey|hi|ok|okay|also|and|so|oh|now|btw|by the way|one more thing|yes|great|thanks)[,:.! ]+)+$",
-    re.IGNORECASE,
-)
+_POLITE = compiled("^{polite}+$")
 _OWN = re.compile(r"(?:my|our)\b", re.IGNORECASE)
-_THING = re.compile(r"(?:time|day|one|song|movie|film|night|trip|guy|girl|place)\b", re.IGNORECASE)
+_THING = compiled(r"{thing}\b")
 _CODE = re.compile(r"//|/\*|#|<!--|[{}<>=\\]|\b(?:two truths|role)\b", re.IGNORECASE)
-_OF_SOMETHING = re.compile(
-    r"\b(?:i|i'm|im|i’m|my|me|mine|we|our|us|ours|the|his|her|their|he|she|it's|its|to (?:always|never))\b|\d"
-    r"|.(?-i:\b[A-Z])"
-    r"|^(?-i:[A-Z]\w+(?:'s)? (?:is|was|has|likes|loves|hates|lives|works|prefers|owes|wants|can))\b",
-    re.IGNORECASE,
-)
+_OF_SOMETHING = compiled("{of_something}")
 """What tells a fact from a saying ("hard work pays off"): somebody, a number, a name."""
-_OF_THE_TASK = re.compile(
-    r"\b(?:for|while) loop\b|\bin (?:this|the) (?:file|text|code|loop|function|chat|game|story|exercise|puzzle"
-    r"|trick)\b"
-    r"|\bwas an? (?:\w+ )?(?:movie|film|show|book|song|game|series)\b",
-    re.IGNORECASE,
-)
+_OF_THE_TASK = compiled("{of_the_task}")
 """What is so in the task at hand only, or is a title: "Remember the Titans was a great movie"."""
 _TO_YOU = re.compile(r"\byou(?:'re|’re|r|rself)?\b", re.IGNORECASE)
-_MUST = re.compile(
-    r"\byou (?:should|must|can|may|need to|are to|have to|always|never|call|owe)\b|\b(?:call|tell|ask|remind|send"
-    r"|give|show) me\b",
-    re.IGNORECASE,
-)
+_MUST = compiled("{must}")
 _ONLY = re.compile(r"(?:for )?this (?P<unit>week|month|year) only,? *$", re.IGNORECASE)
-_SAYS = re.compile(
-    r"\b(?:am|is|are|was|were|has|have|had|likes?|loves?|hates?|prefers?|lives?|works?|wants?|needs?|can(?:not|'t)?"
-    r"|can’t|will"
-    r"|won't|do(?:es)?(?:n't| not)|i'm|i’m|i've|i’ve|it's|he's|she's|we're|they're|comes?|starts?|ends?|meets?"
-    r"|takes?|goes"
-    r"|closes?|opens?|expires?|uses?|owns?|plays?|drinks?|eats?|speaks?|costs?|must|only|never|always|run|runs|moved"
-    r"|left)\b"
-    r"|'s \w",
-    re.IGNORECASE,
-)
+_SAYS = compiled("{says}")
 
 
 def _timed(content: str) -> Order | None:

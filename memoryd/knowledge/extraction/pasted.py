@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from memoryd.knowledge.grammar.pattern import compiled
+
 __all__ = ["own_part"]
 
 _GREETING = (
@@ -75,22 +77,7 @@ _TO_ME = (
 )
 _END = r"[ \t]*(?:[.!?:]+|\n|$)"
 # sentences after which another's text comes, in the same line or below
-_ANNOUNCES = re.compile(
-    r"(?:^|(?<=[.!?\n]))[ \t]*(?:"
-    rf"{_POLITE}{_TASKS}\b[^.!?:\n]{{0,30}}[ \t]{_THIS}{_TO_ME}"
-    r"|(?:so[, ]+|and )?(?:look|see|read|check out) what\b[^.!?:\n]{1,60}"
-    rf"|what do you (?:think|make) (?:of|about) {_THIS}{_TO_ME}"
-    rf"|[^.!?:\n]{{1,60}}\b{_ANOTHER}\b[^.!?:\n]{{0,40}}[ \t]{_THIS}{_TO_ME}"
-    r"|(?:the )?(?:quote|joke|saying|poem|song|proverb|lyrics?|wisdom|text|message|mail) of the (?:day|week)"
-    rf"){_END}"
-    # or below alone: "Could you check this mail?"
-    r"|(?:^|(?<=[.!?\n]))[ \t]*(?:"
-    rf"{_POLITE}{_REWORKS}\b[^.!?:\n]{{0,80}}"
-    rf"|{_POLITE}{_TASKS}\b[^.!?:\n]{{0,60}}\b{_TEXT}\b[^.!?:\n]{{0,40}}"
-    rf"|(?:is|are|does|do|how does|how do|what do you (?:think|make) (?:of|about)) {_THIS}\b[^.!?:\n]{{0,60}}"
-    r")[ \t]*[.!?:]*[ \t]*\n",
-    re.IGNORECASE,
-)
+_ANNOUNCES = compiled("{announces}")
 
 
 def own_part(text: str) -> str:

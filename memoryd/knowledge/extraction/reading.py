@@ -21,7 +21,9 @@ from memoryd.knowledge.extraction.spoken import written_out
 from memoryd.knowledge.extraction.when import due_day, is_yearly, lasting
 from memoryd.knowledge.grammar.dates import days_named
 from memoryd.knowledge.grammar.fillers import is_filler
+from memoryd.knowledge.grammar.pattern import compiled
 from memoryd.knowledge.grammar.words import plain
+from memoryd.knowledge.lexicon.load import words
 from memoryd.knowledge.statement.reader import statement_of
 from memoryd.model.memory import Kind
 
@@ -151,26 +153,15 @@ def _of_day(said: str, written: str, kind: Kind, confidence: float, today: date)
     return [] if due is None else [Fact(_capital(said), "date", kind, confidence, day=due[0], is_certain_day=due[1])]
 
 
-_EVENT = re.compile(
-    r"\b(?:passed my|(?:got|am|are) (?:engaged|married|divorced|promoted|accepted|hired|fired|laid off)|broke up"
-    r"|split up"
-    r"|(?:died|passed away)\b|had (?:a|our|my) (?:\w+ )?(?:baby|boy|girl|twins))\b",
-    re.IGNORECASE,
-)
+_EVENT = compiled(r"\b{reading_event}\b")
 """What is so for long, though it happened today."""
-_TAIL = re.compile(
-    r",? +(?:if (?:that|it|you|anyone|this)\b.*|by the way|btw|fyi|just so you know|tho|though|:\)|;\)"
-    r"|believe it or not|actually)$|, (?:if (?:that|it|you|anyone|this)|which (?:is|means|isn't)|used to be|people"
-    r"|you|it(?:['’]s| is| \w+s)(?! (?:called|named|name))|got \d+ of them|i can(?:['’]t| not) stand (?:it|them)) .*$"
-    r"|[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F\s]+$",
-    re.IGNORECASE,
-)
+_TAIL = compiled("{tail}")
 _VETO = ("", Kind.FACT, 0.0)
 _Found = tuple[str, Kind, float]
 
 
 _VAGUE = re.compile(
-    r"(?:~not )?(?:(?:really|very|so|just|all|both|about|to|of|for|in|on|at|with|by|as|from|how|when|what|why|where"
+    r"(?:not )?(?:(?:really|very|so|just|all|both|about|to|of|for|in|on|at|with|by|as|from|how|when|what|why|where"
     r"|who"
     r"|seeing|hearing|reading) )*(?:it|this|that|these|those|them|him|her|there|here|how|when|what|why|where|who|one"
     r"|ones"
@@ -180,31 +171,13 @@ _VAGUE = re.compile(
     r"|able|a (?:ton|lot|bit|bunch)|lots|loads|tons|(?:their|his|her|its) \w+$"
     r"|the (?:[\w-]+ ){0,4}(?:colou?rs?|textures?|scenery|themes?|vibes?|designs?|pattern|photos?|pictures?|pics?"
     r"|painting|lighting|details?|atmosphere|composition|name)$)(?!\w)"
-    r"(?! (?:with|made|containing|spicy|people|foods?|kinds?|sorts?|types?))".replace("~not ", "not "),
+    r"(?! (?:with|made|containing|spicy|people|foods?|kinds?|sorts?|types?))",
     re.IGNORECASE,
 )
-_PASSING = re.compile(
-    r"\b(?:a (?:question|problem|meeting|call|headache|cold|minute|bug|doubt|request|favor|feeling|hunch|point|look"
-    r"|crush on|hard time|bad day|good time|lot going on|typo)|\w+ left$|the memory of|stuck|confused"
-    r"|lost(?! my job)|wondering"
-    r"|wants? (?:an?|the|it|this|that|my) .{0,40}\bby (?:mon|tue|wed|thu|fri|sat|sun|tomorrow|tonight|the end|next"
-    r"|noon|\d)\w*|(?:is|are) (?:furious|livid|upset|fuming)"
-    r"|curious|looking (?:for|at"
-    r"|into)|trying to (?:figure|understand|find|fix|get|decide|make sense|solve|install|run|debug)|having (?:trouble"
-    r"|issues|problems|a)|getting (?:an|this|the)|working on (?:this|it|that|the)|errors?|exception)\b",
-    re.IGNORECASE,
-)
+_PASSING = compiled(r"\b{reading_passing}\b")
 
 
-_MEANS_NOTHING = re.compile(
-    r"\b(?:made up (?:my|our) minds?|have (?:\w+ )?(?:decided|settled|agreed))$|"
-    r"^(?:i|we) (?:\w+ )?(?:do not )?(?:usually |often )?go (?:often|there|a few times|once|twice|\d+ times)\b"
-    r"|^(?:\S+ ){0,9}(?:this|these|those|them|it|here|there)$|\bwant to learn(?: more| from .+)?$"
-    r"|\bstudying for (?:an?|one|two|three|\d+) (?:day|week|hour)s?\b|\bworking with an? (?:[\w-]+ )?(?:triangle"
-    r"|dataset"
-    r"|function|matrix|list|array|file|table|string)\b",
-    re.IGNORECASE,
-)
+_MEANS_NOTHING = compiled("{means_nothing}")
 """What needs the words before it, or is of a task."""
 
 
@@ -236,14 +209,10 @@ def _is_vague(value: str, category: str) -> bool:
     return bool(_POINTS.search(begin)) or (category not in {"decision", "goal"} and bool(_VAGUE.match(value)))
 
 
-_NO_VALUES = frozenset(["to", "not", "too", "on", "few", "for", "with", "in", "at"])
+_NO_VALUES = frozenset(words("extraction.no_values"))
 MOST_POINTED = 8  # words of a value that are looked at for what points to something said before
-_IT = re.compile(r"\b(?:it|them|him|her|tonight|today|this (?:morning|afternoon|evening))\b", re.IGNORECASE)
-_POINTS = re.compile(
-    r"\b(?:it|this(?! (?:year|month|week|summer|winter|spring|fall|autumn))|them|these|those|him|there|here)\b"
-    r"|\bthat\b(?! (?:are|is|have|has|were|was|contain\w*|give)\b)",
-    re.IGNORECASE,
-)
+_IT = compiled(r"\b{it}\b")
+_POINTS = compiled("{reading_points}")
 
 
 def _claim_of(written: str) -> _Found | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from memoryd.knowledge.extraction.not_stated import PLAYED, QUOTED, TASK, not_stated
 from memoryd.knowledge.extraction.pasted import own_part
+from memoryd.knowledge.grammar.pattern import compiled
 from memoryd.knowledge.grammar.sentence_ends import sentences_of
 
 __all__ = ["MOST_CHARACTERS", "own_sentences", "tidy"]
@@ -21,61 +22,12 @@ MOST_SENTENCES = 60  # of a message
 _SPACES = re.compile(r"[^\S\n]+")
 _RUN = re.compile(r"([^\w\s])\1{3,}")
 _FENCED = re.compile(r"```.*?(?:```|$)|~~~.*?(?:~~~|$)|`[^`\n]{1,200}`", re.DOTALL)
-_QUOTED_LINE = re.compile(
-    r"^\s*(?:>|\||[-=*_]{3,}|(?:author|source|user|assistant|role"
-    r"|patient|complaint|scene|setting|player|system|tool"
-    r"|human|ai|bot|customer|agent|output|result|stdout|stderr|log|error|warn(?:ing)?|info|debug|traceback|title"
-    r"|body|name|char(?:acter)?|(?:my|our|the) [a-z][\w' -]{2,30})\s*:(?!\d)|\[\w[^\]]{0,40}\]"
-    r"|\d{4}-\d\d-\d\d[ t]\d\d:\d\d|[{}<$\\]|at \w+\.|import |def "
-    r"|class |select |sudo |\w+\s*=\s*\S)",
-    re.IGNORECASE,
-)
+_QUOTED_LINE = compiled(r"^\s*{quoted_line}")
 _QUOTE = re.compile(r"[\"“«„][^\"“”«»„]{1,400}[\"”»“]|(?<!\w)['‘](?:[^'‘’\n]|(?<=\w)['’](?=\w)){12,400}['’](?!\w)")
-_LINES_OF_ANOTHER = re.compile(
-    r"\b(?:translate|summari[sz]e|tl;?dr|proof-?read|rewrite|re-?write|rephrase|paraphrase|reword|edit|correct|fix"
-    r"|check|flash-?cards?|minutes|dictation|vocab(?:ulary)?"
-    r"|worksheet|quiz|subtitles?|captions|riddle|charades|guess who|label|rank|rate|categori[sz]e|annotate"
-    r"|sentences|phrases|statements"
-    r"|polish|shorten|expand|analy[sz]e|classify|critique|grade|review|simplify|convert|parse|explain|format"
-    r"|transcribe|improve|make (?:this|it|the following)|respond to|reply to|answer|read|extract|spell-?check"
-    r"|what (?:do|does|did) (?:this|the following)|is this|(?:here|below) is|here's|here are|the following|as follows"
-    r"|(?:i|we) (?:just )?(?:got|received) (?:this|an?|the) (?:e-?mail|message|letter|text|mail|note|review|dm)"
-    r"|sent me|wrote me|says?|said|reads|goes|lyrics?|poem|quote|post(?:ed)?|paragraph|essay|article|e-?mail|letter"
-    r"|message|bio|caption|script|dialogue|story|scene|sentence|text|cv|resume|résumé|cover letter|testimonial|tweet"
-    r"|profile|transcript|conversation|example|sample|template|draft|prompt|test)\b[^.!?\n]*:(?!\d\d\b)\s*\S?",
-    re.IGNORECASE,
-)
+_LINES_OF_ANOTHER = compiled(r"\b{lines_of_another}\b[^.!?\n]*:(?!\d\d\b)\s*\S?")
 """After such words and a colon comes a text of somebody else, or one that is worked on."""
-_FICTION = re.compile(
-    r"\b(?:role[- ]?play|pretend|(?:let's|let us) (?:play|imagine|say)|imagine|act as|you are (?:an?|the) \w+"
-    r"|in character"
-    r"|fictional|my (?:character|novel's|protagonist|persona)|(?:as|in) (?:the|a|my|this) (?:story|game|novel"
-    r"|campaign"
-    r"|role|voice of)|from the (?:perspective|point of view|pov)|hypothetical(?:ly)?|for the sake of argument"
-    r"|suppose|dear diary|two truths and a lie|never have i ever|i am your \w+,|you are (?-i:[A-Z])\w+ (?-i:[A-Z])"
-    r"|captain|for my (?:\w+ )?(?:novel|story|script|screenplay|play|campaign|character|comic|fanfic\w*|book|film)"
-    r"|in (?:this|that|my|our|the|a) (?:[\w&'-]+ ){0,2}(?:campaign|scenario|simulation|case study|exercise|sims"
-    r"|universe|timeline|vignette|playthrough|save file|dreams?)"
-    r"|(?:i|he|she|we) (?:\w+ )?(?:dreamt|dreamed)|had (?:an? )?(?:\w+ )?(?:dream|nightmare)(?= (?:about|that|where"
-    r"|last|in which)\b|[.,:!?])|twenty questions"
-    r"|i(?:'m| am) an? (?:robot|potato|unicorn|wizard|vampire|toaster|time travell?er)"
-    r"|in (?:this|my|the|a|our) (?:unit |integration |mock )?test(?: case)?,? (?:i|user)\b"
-    r"|in (?:minecraft|skyrim|fallout|stardew|zelda|roblox|fortnite|animal crossing|dungeons|d&d|dnd|the sims)"
-    r"|user stor(?:y|ies)|customer complaint|(?:asking|ask|question) for a (?:friend|colleague|client|patient"
-    r"|customer)"
-    r"|(?:just|only|totally|i am|i'm) (?:kidding|joking)|jk|j/k|\((?:kidding|joking|sarcasm)|said no one|sentiment)\b"
-    r"|^(?:as|being) an? (?:user|customer|admin\w*|visitor|buyer|shopper|guest|tester|player|tenant admin)\b[, ]",
-    re.IGNORECASE,
-)
-_WRITES = re.compile(
-    r"^(?:(?:please|pls|can you|could you|would you|i need you to|help me(?: to)?|ok|okay|hey|hi|now|also|then"
-    r"|next)[, ]+)*"
-    r"(?:write|draft|compose|generate|create|make up|invent|continue|finish|complete|sing|tell (?:me )?a|give me a"
-    r"|rap|translate|summari[sz]e|proof-?read|rewrite|rephrase|paraphrase|reword|say|type(?! \d)|print|repeat|send"
-    r"|reply"
-    r"|respond|answer|tweet|post|caption|describe)\b",
-    re.IGNORECASE,
-)
+_FICTION = compiled("{fiction}")
+_WRITES = compiled("{writes}")
 """A task for the assistant: what it says is wanted, and not true."""
 _QUOTE_MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
 

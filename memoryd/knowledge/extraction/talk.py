@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from memoryd.knowledge.extraction.clauses import before_question
@@ -11,14 +10,12 @@ from memoryd.knowledge.extraction.not_stated import not_stated
 from memoryd.knowledge.extraction.orders import names_secret
 from memoryd.knowledge.extraction.sentences import own_sentences
 from memoryd.knowledge.grammar.fillers import is_filler
+from memoryd.knowledge.grammar.pattern import compiled
 
 __all__ = ["Sentence", "sentences_after"]
 
 MOST_BEFORE = 400  # characters of what was said before a sentence
-_TO_OBEY = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules|prompts?|guidelines|guardrails)\b",
-    re.IGNORECASE,
-)
+_TO_OBEY = compiled(r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b{to_obey}\b")
 """What a text says that wants to govern whoever reads it."""
 
 

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 
 from memoryd.knowledge.extraction.spans import span_of
 from memoryd.knowledge.grammar.dates import days_named
+from memoryd.knowledge.grammar.pattern import compiled
 from memoryd.knowledge.grammar.words import plain
 
 __all__ = ["due_day", "is_yearly", "lasting", "past_day"]
@@ -15,12 +16,7 @@ A_YEAR = 360  # days
 MOST_NEXT = 2  # days until a weekday that nobody calls "next"
 _NEXT_DAY = re.compile(r"\bnext (?:mon|tue|wed|thu|fri|sat|sun)", re.IGNORECASE)
 _YEARLY = re.compile(r"\b(?:birthday|anniversary|bday|b-day|every|each|yearly|annually)\b", re.IGNORECASE)
-_LASTS = re.compile(
-    r"\b(?:for|over|during) (?:the )?(?:next |coming )?(?P<count>\d+|an?|one|two|three|four|five|six|seven|eight"
-    r"|nine|ten"
-    r"|twelve|a couple of|a few)? ?(?P<unit>day|week|month|year)s?\b(?! (?:now|ago|in a row|already))",
-    re.IGNORECASE,
-)
+_LASTS = compiled("{lasts}")
 _STAYS = re.compile(r"\b(?:am|are|is|will be|staying|visiting|away|off|until|till)\b", re.IGNORECASE)
 
 

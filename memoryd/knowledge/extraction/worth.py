@@ -12,6 +12,7 @@ from memoryd.knowledge.extraction.reading import Fact
 from memoryd.knowledge.extraction.talk import Sentence
 from memoryd.knowledge.extraction.when import due_day, is_yearly, lasting, past_day
 from memoryd.knowledge.grammar.dates import days_named
+from memoryd.knowledge.grammar.pattern import compiled
 from memoryd.knowledge.grammar.words import plain
 from memoryd.knowledge.profile.topics import Topic, standing_of
 from memoryd.model.memory import Kind
@@ -30,23 +31,10 @@ _CATEGORIES = {
     Topic.LANGUAGE: "personal", Topic.HOME: "personal", Topic.HOUSEHOLD: "relationship", Topic.WORK: "work",
     Topic.DISLIKE: "preference",
 }  # fmt: skip
-_PAST = re.compile(
-    r"\b(?:was|were|had|did|went|got(?! to\b)|came|broke|fell|died|passed|left|met|bought|lost|sold|moved|started"
-    r"|finished|failed|stopped|happened|stole|gave|took|saw|told|called|won|found)\b",
-    re.IGNORECASE,
-)
-_IN_DOUBT = re.compile(
-    r"\b(?:because|since|instead|end of|beginning of|mid|before|after|until|till|from|gone|cancelled|moved|not"
-    r"|\w*(?:teenth|tieth|eleventh|twelfth))\b|\b(?:the|on) \d{1,2}(?:st|nd|rd|th)\b(?! (?:of )?(?:jan|feb|mar|apr|may"
-    r"|jun|jul|aug|sep|oct|nov|dec))|\b(?:mon|tues?|wednes|thurs?|fri|satur|sun)(?:day)?,? (?:the )?\d",
-    re.IGNORECASE,
-)
+_PAST = compiled(r"\b{worth_past}\b")
+_IN_DOUBT = compiled("{in_doubt}")
 """What keeps a day from being the one that is meant: another one, "the 9th" of a month that was named before."""
-_STANDING = re.compile(
-    r"\b(?:always|never|from now on|from today|in future|in the future|going forward|next time|every|each|whenever|when"
-    r"|if i|do not|dont|don['’]t|no more|no|call me|keep|stop|must|should|not|any)\b",
-    re.IGNORECASE,
-)
+_STANDING = compiled(r"\b{standing}\b")
 """What tells a standing instruction from a request of the moment."""
 _OF_SOMEBODY = re.compile(r"\b(?:i|i['’]?m|i['’]ve|my|me|we|our|never|always|\w+['’]s)\b", re.IGNORECASE)
 

@@ -6,29 +6,11 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from memoryd.knowledge.lexicon.stems import word_set
+from memoryd.knowledge.lexicon.load import words
 
 __all__ = ["forget_fillers", "is_filler"]
 
-_WORDS = word_set("""
-    ok okay okey k kk kay yes yeah yep yup ya yay no nope nah sure fine right alright great nice cool good perfect
-    awesome amazing lovely excellent wonderful super thanks thank thx ty tysm cheers please welcome np hi hello hey
-    heya hiya yo bye goodbye cya lol lmao rofl haha hahaha hehe hm hmm hmmm mm mhm uh um oh ah aha wow oops yikes
-    indeed exactly absolutely definitely agreed really
-    danke dankeschön bitte ja nein doch gut prima klar genau hallo servus moin tschüss tschüs ciao gern gerne
-    alles sehr schön vielen dank guten tag abend nacht stimmt passt
-    merci oui non bonjour bonsoir salut coucou bien très parfait accord d'accord beaucoup revoir au
-    gracias sí si hola vale bueno adiós adios claro perfecto muchas buenos buenas días tardes noches genial
-    grazie sì prego bene va perfetto buongiorno buonasera certo molte
-    obrigado obrigada sim não nao olá ola tchau tudo bem beleza valeu muito bom dia boa tarde noite
-    wkwk wkwkwk makasih terima kasih iya oke sip siap
-    да нет спасибо привет пока хорошо ладно ок окей угу ага здравствуйте пожалуйста понятно отлично супер большое
-    شكرا نعم لا مرحبا حسنا تمام أهلا السلام عليكم وعليكم جزيلا طيب
-    네 넵 응 아니 아니요 감사합니다 고마워 안녕 안녕하세요 좋아 좋아요
-    はい いいえ うん ううん ありがとう ありがとうございます
-    こんにちは おはよう こんばんは さようなら 了解 わかりました なるほど
-    好 好的 好吧 嗯 嗯嗯 谢谢 謝謝 是 是的 不 不是 对 對 你好 再见 再見 哦 哈哈 哈哈哈 收到 明白 行 可以 没事 沒事
-""")  # noqa: RUF001  Cyrillic letters among them
+_WORDS = frozenset(words("grammar.words"))
 _PHRASES = ({
     "thank you very much", "thank you so much", "thank you", "thanks a lot", "good morning", "good afternoon",
     "good evening", "good night", "got it", "see you later", "see you soon", "see you", "sounds good", "sounds great",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["APOSTROPHES", "unaccented"]
+__all__ = ["APOSTROPHES", "UPPER", "unaccented"]
+
+UPPER = "A-Z" + "".join(letter for letter in map(chr, range(0xC0, 0x530)) if letter.isupper())
+"""For a class in a pattern: the capitals of the Latin, Greek and Cyrillic alphabets."""
 
 APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u00b4\u02bc\uff07\u2032", "'"))
 """What people type for an apostrophe."""

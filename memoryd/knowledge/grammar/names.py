@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from nicknames import NickNamer
 
 from memoryd.knowledge.grammar.letters import APOSTROPHES, unaccented
-from memoryd.knowledge.lexicon.stems import word_set
+from memoryd.knowledge.lexicon.load import words
 from memoryd.model.validation import fold
 
 __all__ = [
@@ -40,12 +40,9 @@ _PLAIN = re.compile(r"@?[^\W_](?:[\w '’&+#@/.-]|, (?=(?i:jr|sr|inc|ltd|md|phd)
 _SENTENCE = re.compile(r"(?<!\b\w)(?<!\b(?i:dr|mr|ms|st|jr|sr|co))(?<!\b(?i:mrs|rev|inc|ltd))(?<!\b(?i:prof))\. ")
 """A full stop that ends a sentence: not one after an initial or a title."""
 
-TITLES = word_set("""
-    dr mr mrs ms miss mx prof professor sir dame rev herr monsieur mme señor señora sr sra signor signora pan pani
-    mevrouw meneer senhor senhora dott
-""")
+TITLES = frozenset(words("grammar.titles"))
 """What stands before a name."""
-_TITLES = word_set("dr mr mrs ms miss prof professor sir dame rev md phd")
+_TITLES = frozenset(words("grammar.names_titles"))
 """What tells no two names apart: before one or behind it."""
 
 

@@ -8,19 +8,14 @@ from datetime import date
 from itertools import islice
 
 from memoryd.knowledge.grammar.dates import Days, days_named
+from memoryd.knowledge.grammar.pattern import compiled
 
 __all__ = ["opened"]
 
 FAR = 36_525  # days: a hundred years
 MOST = 4  # such words of a question that are read
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-_OPENS = re.compile(
-    r"\b(?P<word>since|after|before|prior to|by|until|till|up to|as of|no later than|seit|nach|vor|bis|depuis|après"
-    r"|avant|desde|después de|antes del?|hasta)\b (?:the |about |around |dem |le |el )?"
-    rf"(?=\d{{4}}-\d|(?:19|20)\d\d\b|\d{{1,2}}(?:[./]\d|st|nd|rd|th| of| (?:{_MONTHS}))|(?:{_MONTHS})|mon|tue|wed"
-    r"|thu|fri|sat|sun|yesterday|last |spring|summer|autumn|fall\b|winter|early |mid|late )",
-    re.IGNORECASE,
-)
+_OPENS = compiled("{opens}")
 _AHEAD = 40  # characters after such a word, in which its day stands
 _FROM = frozenset(["since", "seit", "depuis", "desde"])
 _AFTER = frozenset(["after", "nach", "après", "después de"])

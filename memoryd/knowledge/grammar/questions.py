@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from enum import Enum, IntFlag
 
+from memoryd.knowledge.grammar.pattern import expanded
+
 __all__ = ["Wanted", "asks_assistant", "clauses", "question_share", "signs_of", "wanted_of"]
 
 MOST_CHARACTERS = 2000  # of a text that are read
@@ -32,26 +34,13 @@ class Signs(IntFlag):
 
 SIGN_OF = {Wanted.TIME: Signs.TIME, Wanted.NUMBER: Signs.NUMBER, Wanted.NAME: Signs.NAME}
 
-_ASKS_TIME = re.compile(r"\b(?:when|what (?:date|day|time|year|month)|which (?:date|day|year|month)|how long)\b")
-_ASKS_NUMBER = re.compile(r"\bhow (?:many|much|old|often|far|big|tall|fast)\b")
-_ASKS_NAME = re.compile(
-    r"\b(?:where|who|whose|whom|(?:what|which) (?:city|country|place|state|town|book|movie|film|song|band|game|show"
-    r"|restaurant|company|school|university|person|artist|author|breed|brand|name)s?)\b"
-)
-_ASKS_ASSISTANT = re.compile(
-    r"\b(?:you|assistant)\b.{0,25}(?:recommend|suggest|advis|told|tell|said|say|list|explain|provid|g[ia]ve|mention"
-    r"|outlin|describ|help|wrote|show)"
-)
+_ASKS_TIME = re.compile(expanded(r"\b{asks_time}\b"))
+_ASKS_NUMBER = re.compile(expanded(r"\bhow {asks_number}\b"))
+_ASKS_NAME = re.compile(expanded(r"\b{asks_name}\b"))
+_ASKS_ASSISTANT = re.compile(expanded(r"\b(?:you|assistant)\b.{0,25}{asks_assistant}"))
 _CLAUSE = re.compile(r", and |, |; | and | or | before | after | between | as well as ")
-_TIME_SIGN = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|last (?:night|week|month|year|summer|weekend|\w+day)|next (?:week|month"
-    r"|year|\w+day)|(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month|years?|days?|hours?|recently|since|"
-    r"(?:january|february|april|june|july|august|september|october|november|december)|(?:19|20)\d\d)\b"
-)
-_NUMBER_SIGN = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|hundred|thousand|once|twice|couple|dozen"
-    r"|several|half)\b"
-)
+_TIME_SIGN = re.compile(expanded(r"\b{time_sign}\b"))
+_NUMBER_SIGN = re.compile(expanded("{number_sign}"))
 _NAME_SIGN = re.compile(r"[a-z0-9,;:\"'’] (?:[\"'“‘])?[A-Z][a-z]|\"[A-Z]")
 _MARKS = "?\uff1f\u061f"  # of a question: also the full-width and the Arabic one
 _SENTENCE_END = re.compile(rf"[.!…\u3002\uff01{_MARKS}]+")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
+from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.grammar.words import DAYS, GRAMMAR, NUMBER_WORDS
-from memoryd.knowledge.lexicon.stems import stem, word_set
+from memoryd.knowledge.lexicon.load import words
+from memoryd.knowledge.lexicon.stems import stem
 
 __all__ = ["clock_of", "head_of", "measure_of", "names_of", "value_of", "words_in"]
 
-_EMPTY = word_set("""
-    currently now anymore again please much lot really actually just recently still new always old
-""")
+_EMPTY = frozenset(words("grammar.values_empty"))
 _UNITS = {
     "kg": ("mass", 1.0), "kilo": ("mass", 1.0), "kilogram": ("mass", 1.0), "lb": ("mass", 0.45359),
     "pound": ("mass", 0.45359), "stone": ("mass", 6.35029), "g": ("mass", 0.001), "cm": ("length", 0.01),
@@ -39,9 +39,7 @@ def value_of(text: str) -> frozenset[str]:
     return frozenset(stem([word for word in words_in(text) if word not in GRAMMAR and word not in _EMPTY]))
 
 
-_AFTER_HEAD = re.compile(
-    r" (?:named|called|that|who|which|where|with|without|in|at|for|from|of|to|on|by|near|and|or|as|because)\b|[,(]"
-)
+_AFTER_HEAD = re.compile(expanded("{after_head}"))
 
 
 def head_of(text: str) -> str:

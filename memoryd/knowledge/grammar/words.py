@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from memoryd.knowledge.grammar.names import is_first_name
+from memoryd.knowledge.lexicon.load import words
 from memoryd.knowledge.lexicon.stems import stem, word_set
 
 __all__ = [
@@ -17,7 +18,6 @@ __all__ = [
     "GRAMMAR",
     "NO_NAMES",
     "NUMBER_WORDS",
-    "UPPER",
     "Name",
     "Words",
     "plain",
@@ -39,23 +39,12 @@ _CONTRACTIONS = (
     (re.compile(r"\bcannot\b", re.IGNORECASE), "can not"),
     (re.compile(r"\bany ?more\b", re.IGNORECASE), "anymore"),
 )
-UPPER = "A-Z" + "".join(letter for letter in map(chr, range(0xC0, 0x530)) if letter.isupper())
-"""For a class in a pattern: the capitals of the Latin, Greek and Cyrillic alphabets."""
 _SPACES = re.compile(r"\s+")
 _TITLE = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.(?= )")
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|\w+(?:['-]\w+)*", re.UNICODE)
 
-GRAMMAR = word_set("""
-    a an and are am as at be been being but by can could did do does doing done for from had has have having he
-    her hers herself him himself his i in into is it its itself just me mine my myself of on onto or our ours
-    ourselves own s she should so any some usually normally typically generally often always truly absolutely
-    definitely basically simply than that the their theirs them themselves then there these they this those to
-    too us was we were what when where which while who whom whose why will with would you your yours yourself
-    also very really quite currently now today still already about both each here
-""")
-NEGATIONS = word_set("""
-    not never no neither nor without none nobody nothing hardly barely rarely stopped quit
-""")
+GRAMMAR = frozenset(words("grammar.grammar"))
+NEGATIONS = frozenset(words("grammar.negations"))
 """What turns a statement round."""
 EXCLUSIONS = word_set("""
     only exclusively solely instead rather anymore longer unlike
@@ -68,41 +57,19 @@ _COUNTED = """
 NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split())} | {
     "once": "1", "twice": "2", "thirty": "30", "forty": "40", "fifty": "50", "dozen": "12", "hundred": "100",
 }  # fmt: skip
-DAYS = word_set("""
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
-    september october november december mon tue tues wed thu thur thurs fri sat sun jan feb mar apr jun jul aug
-    sep sept oct nov dec mondays tuesdays wednesdays thursdays fridays saturdays sundays spring summer autumn
-    fall winter morning evening afternoon night noon midnight tomorrow yesterday tonight weekend weekends
-    weekday weekdays mornings evenings nights
-""")
+DAYS = frozenset(words("grammar.days"))
 
 
 NO_NAMES = GRAMMAR | NEGATIONS | EXCLUSIONS | DAYS | NUMBER_WORDS.keys()
 _NO_NAMES = {False: NO_NAMES, True: NO_NAMES | {"user"}}
 """By whether it begins a text: "User's favorite color is blue" names nobody."""
-_OPENERS = word_set("""
-    user someone everyone people actually yes ok okay well please remember note favorite favourite likes like
-    loves love prefers prefer hates works work lives live moved wants want has uses use plans plan drives speaks
-    enjoys meeting all some many most new old last next every once when if since after before during let thanks
-    sorry great oh
-""")
+_OPENERS = frozenset(words("grammar.openers"))
 """What begins a sentence with a capital and is no name."""
-_VERBS = word_set("""
-    met saw told gave got sent took made bought paid said spoke left went came ran had did wrote read ate drank drove
-    flew found lost won sold taught thought brought caught held kept felt heard knew began broke chose forgot led lent
-    let put rode rang sang sat spent stood threw woke wore call ask email mail text message ping phone ring visit meet
-    see tell remind invite thank help pay send give bring buy get take make book order check contact join follow cancel
-    schedule try go come start stop finish update fix review submit sign print write watch learn study teach talk speak
-    discuss congratulate introduce pick drop leave move return say lend show
-""")
+_VERBS = frozenset(words("grammar.verbs"))
 """What begins a note before a name: "Called Ben", "Met Anna", "Ask Tom"."""
 _BREAK = re.compile(r"[.!?:;]")
-_BEFORE_PLACES = word_set("""
-    in at of the from across near to through outside around within into over
-""")
-_NO_PERSONS = word_set("""
-    mount lake river university national new north south east west international saint
-""")
+_BEFORE_PLACES = frozenset(words("grammar.before_places"))
+_NO_PERSONS = frozenset(words("grammar.no_persons"))
 _BETWEEN_LEADERS = frozenset(["and", "or", "both", "all", "two", "three", "four"])
 
 
@@ -115,15 +82,10 @@ def plain(text: str) -> str:
     return text
 
 
-_ACTS = word_set("""
-    and or is was has had will can would does did went met not never lives likes both
-""")
+_ACTS = frozenset(words("grammar.acts"))
 
 
-_PERSONS_DO = word_set("""
-    is was has had will can does would lives works likes loves hates prefers enjoys wants said says told thinks plays
-    speaks studies drives eats drinks knows owns moved married met and
-""")
+_PERSONS_DO = frozenset(words("grammar.persons_do"))
 """What follows a name that looks like a verb: "Ahmed lives in Oslo"."""
 
 

@@ -1,8 +1,8 @@
 """
 Telling what belongs into a profile: statements about one person that matter whatever is asked.
 
-By words alone, in the languages of `lexicon`: a topic, and whether it is said of the user or of somebody else. A text
-that is long, asks, or tells how it used to be is none.
+By words alone, in the languages of `lexicon/profile.toml`: a topic, and whether it is said of the user or of somebody
+else. A text that is long, asks, or tells how it used to be is none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import NamedTuple
 from memoryd.knowledge.extraction.not_stated import not_stated
 from memoryd.knowledge.extraction.pasted import own_part
 from memoryd.knowledge.extraction.sentences import tidy
-from memoryd.knowledge.profile.lexicon import PATTERNS, beginnings
+from memoryd.knowledge.grammar.pattern import compiled
+from memoryd.knowledge.profile.patterns import PATTERNS, beginnings
 
 __all__ = [
     "CATEGORIES",
@@ -99,57 +100,18 @@ _SAYS = (
     r"|powiedział\w*|according to|laut|selon|según|secondo)"
 )
 # the words are another's: "the waiter said please …", "… is the title of her book", "my boss wants me to always …"
-_REPORTED = re.compile(
-    rf"\b{_SAYS}\b[^.!?]*$|\b(?:error|warning|note|sign|label|poster|motto|slogan|rule of the \w+)\s*:[^.!?]*$"
-    r"|\b(?:me|us|him|her|them|people|everyone|everybody|kids|children) to\s*$"
-    r"|\b(?:he|she|they|who|people|everyone|nobody)\s+$",
-    re.IGNORECASE,
-)
-_OF_SELF = re.compile(
-    r"\b(?:i|we|(?:the )?user|ich|je|yo|io|eu|ik)(?: have|['’]ve| had| just| always)* (?:said|say|told|tell|asked|ask"
-    r"|wrote|write)\b|\bmy (?:only |one |first )?(?:rule|wish|request|preference|instruction)s?\b",
-    re.IGNORECASE,
-)
-_REPORTED_AFTER = re.compile(
-    rf"^[^.!?]*[,\u2013\u2014-]\s*(?:\w+ ){{0,2}}{_SAYS}\b(?: \w+){{0,3}}[.!]?$|^[^.!?]*,\s*hat \w+[^.!?]* gesagt\b"
-    r"|^[^.!?]*\bis (?:the title|the name|the motto|the slogan|a quote|what \w+ (?:says|said))\b",
-    re.IGNORECASE,
-)
+_REPORTED = compiled("{topics_reported}")
+_OF_SELF = compiled("{of_self}")
+_REPORTED_AFTER = compiled("{reported_after}")
 # who is told of stands right before: "… told me she's", "… and he is severely"; or it is not so: "she thinks I'm"
-_OF_ANOTHER = re.compile(
-    r"\b(?:s?he|they)(?:['’](?:s|re|ve|d)|(?: (?:might|may|could))? (?:is|are|was|were|be|has|have|had|got))?"
-    r"(?: (?:also|now|been|both|just|an?|diagnosed|with|(?:type|stage) \d|\w+ly))*\s*$"
-    r"|\b(?:i (?:dream(?:t|ed)|imagined?|pretend(?:ed)?|joked?)|(?:s?he|they|everyone|everybody|people)"
-    r" (?:thinks?|thought|believes?|assumes?|claims?))(?: that)? i(?:['’]m| am| was| have|['’]ve)"
-    r"(?: (?:also|now|an?|\w+ly))*\s*$",
-    re.IGNORECASE,
-)
+_OF_ANOTHER = compiled("{topics_of_another}")
 _OPENING = "\"'\N{LEFT SINGLE QUOTATION MARK}\N{LEFT DOUBLE QUOTATION MARK}„«»\u2039\u203a「『〈《([{`*\uff02|>"
 _SENTENCE = re.compile(r"(?<=[.!;。！])\s+|\n+|(?<=[。！])")
-_ASKED_FOR = re.compile(
-    r"(?:(?:could|can|would|will) you(?: please)?|please) (?:always|never|from now on|in (?:the )?future) "
-    r"(?:answer|reply|respond|write|speak|talk to|address|call|use|avoid|mention|remind|cite|quote|include|format"
-    r"|explain|keep|start|end|ask|check|show|send|give me|summari[sz]e|spell|be (?:brief|concise|short|direct))\b",
-    re.IGNORECASE,
-)
-_NEXT = re.compile(
-    r"[,;:\u2013\u2014\u3001\uff0c]|\s-\s"
-    r"|\b(?:and|but|because|since|so|though|although|which|while|und|aber|weil|y|pero|porque|et|mais|car|e|ma|en|maar|want)\b",
-    re.IGNORECASE,
-)
-_ASKS = re.compile(
-    r"(?:(?:can|could|would|will) you(?! (?:please )?(?:remember|note|keep in mind|save|store|not forget)\b)"
-    r"|give me|find me|show me|make me|write|draft|compose|generate|create|suggest|recommend)\b",
-    re.IGNORECASE,
-)
+_ASKED_FOR = compiled("{asked_for}")
+_NEXT = compiled("{next}")
+_ASKS = compiled(r"{asks}\b")
 """A wish for the assistant: what it names is of nobody."""
-_INVENTED = re.compile(
-    r"\b(?:(?:in|for|of) (?:my|our|the|this) (?:novel|story|screenplay|play|game|campaign|film|comic)"
-    r"|(?:dans|de) (?:mon|notre|le) (?:roman|histoire|jeu|livre|scénario)"
-    r"|in (?:meine[mr]|unsere[mr]) (?:roman|geschichte|spiel|buch)|en mi (?:novela|historia|juego|libro)"
-    r"|nel mio (?:romanzo|gioco|libro)|no meu (?:romance|jogo|livro)|in mijn (?:roman|verhaal|spel|boek))\b",
-    re.IGNORECASE,
-)
+_INVENTED = compiled(r"\b{invented}\b")
 _IN_JEST = re.compile(
     r"\b(?:just|only|totally) (?:kidding|joking)\b|\bj/?k\b(?=[\s.!)]*$)|\bsaid no one\b", re.IGNORECASE
 )

@@ -46,3 +46,5 @@ class Claim:
     """Which question the value answers: "where", "which", "amount" …; two aspects are both true. "": any of them."""
     since: int = 0
     """The year from which on it is said to be so; 0 where none is said."""
+    sense: str = ""
+    """Of a claim that ends another: the sense of its verb (`lexicon/verbs.toml`); empty where no verb says it."""

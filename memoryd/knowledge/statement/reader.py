@@ -13,14 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from memoryd.knowledge.grammar.letters import UPPER
+from memoryd.knowledge.grammar.pattern import any_of, compiled
 from memoryd.knowledge.grammar.relations import RELATION_PATTERN, relation_of
 from memoryd.knowledge.grammar.values import clock_of, head_of, measure_of, names_of, value_of, words_in
-from memoryd.knowledge.grammar.words import UPPER, plain
+from memoryd.knowledge.grammar.words import plain
+from memoryd.knowledge.lexicon.load import particles_of, verb_of
 from memoryd.knowledge.lexicon.stems import stem
 from memoryd.knowledge.statement.attributes import PLACES, PREDICATES
 from memoryd.knowledge.statement.claim import Cardinality, Claim
-from memoryd.knowledge.statement.giving_up import gives_up
-from memoryd.knowledge.statement.idioms import Idiom, idioms_in
 from memoryd.knowledge.statement.moods import (
     ADDING,
     CHANGING,
@@ -33,6 +34,7 @@ from memoryd.knowledge.statement.moods import (
 )
 from memoryd.knowledge.statement.rewrites import rewritten
 from memoryd.knowledge.statement.things import claims_of_thing
+from memoryd.knowledge.statement.told import Told, told_in
 
 __all__ = ["MOST_CHARACTERS", "Statement", "statement_of"]
 
@@ -61,7 +63,12 @@ class Statement:
     @cached_property
     def turning(self) -> bool:
         """Whether it says so in words that leave no other reading: anymore, no longer, moved off, cancelled …"""
-        return bool(TURNING.search(self.text)) and not NOT_ENDED.search(self.text)
+        return bool(TURNING.search(self.text)) and not self.goes_on
+
+    @cached_property
+    def goes_on(self) -> bool:
+        """Whether it says that something has not ended: not stopped, never sold, still."""
+        return bool(NOT_ENDED.search(self.text))
 
     @cached_property
     def limited(self) -> bool:
@@ -74,14 +81,9 @@ class Statement:
         return bool(ADDING.search(self.text))
 
     @cached_property
-    def gives_up(self) -> tuple[frozenset[str], ...]:
-        """The things that it gives up, each as the stems of its words."""
-        return gives_up(self.text)
-
-    @cached_property
-    def idioms(self) -> tuple[Idiom, ...]:
-        """The idioms by which it tells that something is over, or that a taste has turned."""
-        return idioms_in(self.text)
+    def told(self) -> tuple[Told, ...]:
+        """How it tells that something is over, or that a taste has turned."""
+        return told_in(self.text)
 
     @cached_property
     def happened(self) -> bool:
@@ -89,43 +91,18 @@ class Statement:
         return bool(HAPPENED.search(self.text)) and not HABITUAL.search(self.text)
 
 
-_CLAUSE = re.compile(
-    r"(?<=[a-z0-9)])[.!;](?:\s+|$)|,? but (?=\w)|,? (?:and|so|because) (?=(?:i|my|we|our|user|he|she) )"
-    r"|, (?=(?:i|my|we|our|user|the user|it is|they) )|, (?:and )?(?=(?:got|bought|now) )",
-    re.IGNORECASE,
-)
-_ELLIPSIS = re.compile(
-    r"(?:just |recently |finally )?(?:got|sold|bought|switched|changed|moved|started|quit|left|joined|stopped"
-    r"|cancelled|canceled"
-    r"|dropped|upgraded|gave up|accepted|have|had|live|work|prefer|like|love|hate|use|drive|can|cannot)\b",
-    re.IGNORECASE,
-)
+_CLAUSE = compiled("{clause}")
+_ELLIPSIS = compiled(r"(?:just |recently |finally )?{ellipsis}\b")
 """A clause that begins so is said by the speaker, who left out "I"."""
 MOST_CHARACTERS = 1000  # of a statement; what is longer is a text, which says more than one thing
-_ASIDE = re.compile(
-    r"(?<=[.!?]) (?:(?:just )?(?:thought|figured) i would (?:mention|say|tell|let you know)[\w ]*|just (?:saying"
-    r"|for context|so you know|fyi)"
-    r"|keep that in mind|funny how that goes|anyway|thought (?:i would mention|you should know)[\w ]*|fyi"
-    r"|please note|for what it is worth)[.!]?(?= |$)",
-    re.IGNORECASE,
-)
+_ASIDE = compiled("(?<=[.!?]) {aside}[.!]?(?= |$)")
 """Words beside a statement that say nothing of it."""
 _SENTENCE = re.compile(r"(?<=[a-z0-9)])[.!](?:\s+|$)")
 MOST_CLAUSES = 4
 MOST_CLAUSE_CHARACTERS = 240
 
-_LEAD = re.compile(
-    r"^(?:(?:(?:one|quick|small|little|another|side|short|last) (?:note|update|thing|one|question)(?=:)"
-    r"|things have changed(?=:)|just for context|quick note"
-    r"|quick update|small update|heads up|for the record|you know|look|listen"
-    r"|guess what|remember(?: that)?|note(?: that)?|please|actually|oh|hey|so|well|yes|no(?! (?:more|longer)\b)|fyi"
-    r"|btw|by the way|update|okay|ok|just fyi"
-    r"|correction|after (?:the|my|our) \w+"
-    r"|today|now|currently|honestly|turns out|good news|bad news|finally|after all|from now on|going forward"
-    r"|these days|nowadays|lately|recently|as of \w+|also|and|just so you know)[,:]? +)+",
-    re.IGNORECASE,
-)
-_NOT_ANOTHER = re.compile(r", (?:and )?not (?!that|sure|yet|only|just|even|because|so)\S[^,]*$", re.IGNORECASE)
+_LEAD = compiled("^{lead}+")
+_NOT_ANOTHER = compiled("{not_another}")
 """What is said not to be meant: "my sport is volleyball now, not padel"."""
 _NAME = rf"[{UPPER}][\w-]+(?: [{UPPER}][\w-]+){{0,2}}"
 _OWNER = r"(?:my|our|the user's|user's)"
@@ -133,30 +110,14 @@ _SORT = (
     r"(?:older|younger|elder|eldest|youngest|little|big|twin|close|dear|good|new|current|college|work|gym|school"
     r"|childhood)"
 )
-_OTHERS_OF = re.compile(
-    rf"{_OWNER} (?:[\w-]+ ){{0,2}}(?:classmates?|mates?|(?:old|former|ex|previous|college"
-    rf"|late)[ -](?:{RELATION_PATTERN})s?|ex"
-    r"|in-laws?|acquaintance|buddy|guest|tenant)\b",
-    re.IGNORECASE,
-)
+_OTHERS_OF = compiled(r"(?:my|our|the user's|user's) (?:[\w-]+ ){0,2}{others_of}\b")
 """People of whom no claim is read: who they are is not known."""
-_BARE = re.compile(
-    r"(?:lives|works|likes|loves|hates|prefers|drives|uses|speaks|owns|has|moved|is|was|does not|no longer)\b",
-    re.IGNORECASE,
-)
-_PRONOUN = re.compile(
-    r"(?:he|she|they|it|his|her|their|its|someone|somebody|everyone|everybody|nobody)\b", re.IGNORECASE
-)
+_BARE = compiled(r"{bare}\b")
+_PRONOUN = compiled(r"{pronoun}\b")
 _NOW_RELATED = re.compile(
     rf"(?P<name>{_NAME}) (?:is|became) (?i:{_OWNER}) (?:new |current )?(?P<relation>{RELATION_PATTERN})$"
 )
-_SHIFTED = re.compile(
-    r"(?:i|we|they|user|the user|(?:my|our|the) \w+|[A-Z]\w+) (?:have |has |had )?(?:just |agreed to |decided to |to )*"
-    r"(?:pushed?|moved?|postponed?|rescheduled?|shifted?|raised?|lowered?|increased?|reduced?|delayed?|brought|bumped"
-    r"|upped|cut) (?P<whose>the|my|our) (?P<thing>[\w' -]+?)(?: (?:back|forward|up|down))?(?: from (?P<left>.+?))?"
-    r" (?:to|until|till) (?P<v>.+)$",
-    re.IGNORECASE,
-)
+_SHIFTED = compiled("{shifted}")
 _SUBJECTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?:i|the user|user)\b(?!')", re.IGNORECASE), "i"),
     (re.compile(r"we\b", re.IGNORECASE), "we"),
@@ -174,36 +135,10 @@ _SUBJECTS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
-_TRAILING = re.compile(
-    r"(?: (?:now|anymore|again|these days|nowadays|currently|instead|right now|at the moment|as well|too|actually"
-    r"|lately|recently|as of (?:last |this )?\w+|after \w+ing .+|since the \w+|since (?:(?:last|this) )?\w+|(?:this"
-    r"|last) (?:week|month|year|spring|summer"
-    r"|autumn|fall|winter)|after all|so far"
-    r"|for (?:years|months|now|the time being|a (?:while|long time))|with (?:my|our|his|her|their) .+|because .+"
-    r"|,.*|for good|a while ago|a (?:few |couple of )?\w+ ago|over the (?:summer|winter|weekend|holidays)"
-    r"|in the (?:spring|summer|autumn"
-    r"|fall|winter|new year)|back in \w+|regularly|at all|all the time|just recently|(?:nearly "
-    r"|almost )?every (?:day|week|morning|evening|night)"
-    r"|most days|quite often|quite a lot|last (?:january|february|march|april|may|june|july|august|september|october"
-    r"|november"
-    r"|december))|,? (?:ugh|sadly|finally|thankfully|yay|luckily|unfortunately|to be honest|funny enough)"
-    r"|, (?:because|the|which|so|as|since|funny|along|doctor|it|there|then|they|not sure|no idea|thanks to|feels?"
-    r"|felt|don.t|do not) .*)+$",
-    re.IGNORECASE,
-)
+_TRAILING = compiled("{trailing}+$")
 
-_DO_NOT = re.compile(
-    r"\b(?:do|does|did|am|is|are|was|were|have|has|had|can|will)? ?(?:not|never|no longer)(?: (?:even|really))? ",
-    re.IGNORECASE,
-)
-_LIMITED = re.compile(
-    r"\b(?:when(?!ever)|while|if|unless|until|before|during|today|tonight|tomorrow|yesterday|at night|except"
-    r"|at the moment|right now|for now|this (?:\w+day|week|month|morning|evening|afternoon|weekend|time)"
-    r"|in the (?:morning|evening|afternoon)s?"
-    r"|on (?:weekdays|weekends|\w+days?)|after (?:\d|lunch|dinner|work|dark|midnight|noon)"
-    rf"|(?:for|of) (?:my|our|his|her) (?:{RELATION_PATTERN}))\b",
-    re.IGNORECASE,
-)
+_DO_NOT = compiled(r"\b{do_not}? ?(?:not|never|no longer)(?: (?:even|really))? ")
+_LIMITED = compiled(r"\b{reader_limited}\b")
 """What a denial is limited by: it says nothing of other times, or of others."""
 _BY_DEGREES = (
     r"\b(?:not|never|no longer)\b.*\b(?:really|always|necessarily|exactly|entirely|completely|fully|every|everything"
@@ -211,14 +146,13 @@ _BY_DEGREES = (
     r"|\b(?:hardly|barely|rarely|seldom|less)\b"
 )
 """What is denied in part: "I don't always like it"."""
-_NARROW = re.compile(
+_NARROW = compiled(
     rf"{_LIMITED.pattern}|{_BY_DEGREES}|\b(?:old|new|other|previous|former|second|spare|first|last)\b"
-    r"|\b(?:sold|quit|dropped|cancell?ed|left) an? |\bstopped (?:the|an?|my|our|at|by|in|for|off|over) ",
-    re.IGNORECASE,
+    r"|\b{end} an? |\b{bare_object} (?:the|an?|my|our|at|by|in|for|off|over) "
 )
-_AGO = re.compile(r" (?:last|this) (?:week|month|year|spring|summer|autumn|fall|winter|\w+day)$", re.IGNORECASE)
-_ENDS = re.compile(r"(?:have |has )?(?:cancel\w*|stopped|quit|gave up|given up|dropped|sold|left)\b", re.IGNORECASE)
-_PAST = re.compile(r"^(?:lived|worked|liked|loved|enjoyed|drove|was|were|had)\b", re.IGNORECASE)
+_AGO = compiled(r" (?:(?:last|this) (?:week|month|year|{season}|\w+day)|a while ago)(?=$|,)")
+_ENDS = compiled(r"(?:have |has )?(?:{end}|cancel\w*)\b")
+_PAST = compiled(r"^{past}\b")
 
 
 def statement_of(text: str) -> Statement:
@@ -250,7 +184,7 @@ def _claims(clause: str) -> list[Claim]:
     lead = _LEAD.match(clause)
     if lead:
         clause = clause[lead.end() :]
-    clause = _NOT_ANOTHER.sub("", clause)
+    clause = together(_NOT_ANOTHER.sub("", clause))
     if _ELLIPSIS.match(clause):
         clause = f"i {clause}"
     if _PRONOUN.match(clause) or _OTHERS_OF.match(clause):
@@ -271,6 +205,23 @@ def _claims(clause: str) -> list[Claim]:
     if _BARE.match(clause):
         return _of_subject("", clause)  # "lives in Oslo": the caller names the subject
     return _of_thing("", clause)
+
+
+_APART = compiled(
+    "|".join(
+        rf"(?P<v{n}>{any_of(forms)}) (?P<x{n}>{{their}} [^,.;]{{1,40}}?) (?P<p{n}>{any_of(particles)})\b"
+        for n, (forms, particles) in enumerate(particles_of("end"))
+    )
+)
+
+
+def together(clause: str) -> str:
+    """Return a clause with its verbs of an end together: "gave my piano away" as "gave away my piano"."""
+    match = _APART.search(clause)
+    if match is None:
+        return clause
+    verb, thing, particle = (part for part in match.groups() if part is not None)
+    return f"{clause[: match.start()]}{verb} {particle} {thing}{clause[match.end() :]}"
 
 
 def _after_subject(match: re.Match[str], meant: str, rest: str) -> list[Claim] | None:
@@ -350,9 +301,19 @@ def _made(
     claim = Claim(
         subject, attribute, value, holds, affirmed=affirmed, ended=ended, names=names, measure=measure,
         named=bool(names) and not _DESCRIBED.match(text), left=value_of(groups.get("left") or ""),
-        aspect=(groups.get("prep") or "").lower(), since=since, head=head_of(text),
+        aspect=(groups.get("prep") or "").lower(), since=since, head=head_of(text), sense=_sense_of(groups.get("end")),
     )  # fmt: skip
-    return [claim] if value or measure else []
+    return _claimed(claim) if value or measure else []
+
+
+def _claimed(claim: Claim) -> list[Claim]:
+    """Return a claim; of "I left Anna" what it ends, too, as who that was may not be the employer."""
+    return [claim, replace(claim, attribute="*")] if claim.sense and claim.attribute != "*" else [claim]
+
+
+def _sense_of(form: str | None) -> str:
+    verb = verb_of(form.lower()) if form else None
+    return verb.sense if verb else ""
 
 
 def _dated(attribute: str, text: str) -> tuple[str, int]:
@@ -377,16 +338,8 @@ def _valued(attribute: str, text: str) -> tuple[str, frozenset[str]]:
 _SINCE = re.compile(r" (?:back )?(?:in|since) (?:\w+ )?(?P<year>(?:19|20)\d\d)$", re.IGNORECASE)
 _DESCRIBED = re.compile(r"(?:an?|the|my|our) .*\b[a-z]+$")
 """A value that holds a name and is none: "the Zurich office"."""
-_SEASONAL = re.compile(
-    r"\b(?:during|every|each|at times|sometimes|part of|half of|in (?:the )?(?:winter|summer|spring|autumn|fall)s?"
-    r"|on (?:weekdays|weekends|\w+days?))\b",
-    re.IGNORECASE,
-)
-_NO_HOME = re.compile(
-    r"\b(?:team|project|department|role|position|job|shift|floor|linux|windows|mac|macos|android|ios|python|java|rust"
-    r"|golang|typescript|aws|azure|gcp|cloud|kubernetes|postgres|slack|notion|vim|emacs|chrome|firefox)\b|\d+\.\d",
-    re.IGNORECASE,
-)
+_SEASONAL = compiled(r"\b{seasonal}\b")
+_NO_HOME = compiled("{no_home}")
 """What one moves to, too."""
 _DATED = frozenset(["home", "employer"])
 

@@ -12,43 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 
-from memoryd.knowledge.statement.attributes import PROFESSION_PATTERN
+from memoryd.knowledge.grammar.pattern import compiled
 
 __all__ = ["REWRITES", "Rewrite", "rewritten"]
 
-_AMOUNT = r"[$€£¥]? ?\d[\d.,]*(?: ?(?:k|thousand|million|dollars|euros|pounds|usd|eur|gbp))?\b"
-_PER = r"(?: (?:a|per) (?:year|month|week|hour))?"
-_VOCABULARY = {
-    "i": r"(?:i|we)(?: have| had)?(?: (?:just|recently|finally|really|actually|totally|completely|officially|now"
-    r"|also))*",
-    "end": (
-        r"(?=$|[,.;!]| (?:now|anymore|these days|nowadays|lately|recently|because|since|after|for good|and i|but i|so i"
-        r"|completely|entirely|altogether|last|this|back in|in the (?:spring|summer|autumn|fall|winter)|over the"
-        r"|a (?:while|month|week|year)|months|weeks"
-        r"|years|on my|for (?:health|my|good))\b)"
-    ),
-    "amount": _AMOUNT,
-    "per": _PER,
-    "money": _AMOUNT + _PER,
-    "clock": r"(?:\d{1,2}(?:[:.]\d\d)?(?: ?(?:am|pm|a\.m\.|p\.m\.|o'clock))?|noon|midnight)",
-    "income": r"(?:income|salary|pay|wages?|earnings|paycheck|take-home pay|base pay)",
-    "role": r"(?:an? |the |our )?(?P<v>[\w' -]+?)",
-    "like": (
-        r"(?:like|love|enjoy|adore|prefer|am into|am a (?:big |huge )?fan of|can not get enough of|am fond of"
-        r"|look forward to)"
-    ),
-    "hate": (
-        r"(?:dislike|hate|detest|despise|avoid|can not stand|do not (?:like|enjoy|care for)|not (?:like|enjoy|care for)"
-        r"|could not stand|am not (?:into|a fan of))"
-    ),
-    "language": (
-        r"(?:english|german|french|spanish|italian|portuguese|dutch|polish|russian|turkish|japanese|chinese|mandarin"
-        r"|korean|arabic|hindi|swedish|danish|norwegian|finnish|greek|czech|hebrew|ukrainian|romanian|hungarian)"
-    ),
-    "profession_pattern": PROFESSION_PATTERN,
-}
 _REST_OF_CLAUSE = "[^,.;!?]*"
-_NAMES = re.compile(rf"~({'|'.join(sorted(_VOCABULARY, key=len, reverse=True))})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +35,12 @@ def _read() -> Iterator[Rewrite]:
     text = resources.files(__package__).joinpath("rewrites.txt").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     for pattern, plain, example in zip(lines[::3], lines[1::3], lines[2::3], strict=True):
-        written = _NAMES.sub(lambda match: _VOCABULARY[match[1]], pattern)
+        written = pattern
         said, _, becomes = example.removeprefix("> ").partition(" > ")
         sure, kept = plain.startswith("= "), plain[2:]
         if kept.endswith("."):  # the rest of the clause tells of when, where and why, and goes
-            written = f"(?:{written}){_REST_OF_CLAUSE}"
-        yield Rewrite(re.compile(written, re.IGNORECASE), kept.removesuffix("."), (said, becomes), sure)
+            written = f"(?:{pattern}){_REST_OF_CLAUSE}"
+        yield Rewrite(compiled(written), kept.removesuffix("."), (said, becomes), sure)
 
 
 REWRITES: tuple[Rewrite, ...] = tuple(_read())

@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from memoryd.knowledge.grammar.names import is_first_name
+from memoryd.knowledge.grammar.pattern import compiled
 from memoryd.knowledge.grammar.relations import MOSTLY_ONE, ONE_AT_A_TIME, RELATIONS
 from memoryd.knowledge.grammar.values import clock_of, measure_of, names_of, value_of, words_in
 from memoryd.knowledge.grammar.words import DAYS
-from memoryd.knowledge.lexicon.stems import stem, word_set
-from memoryd.knowledge.statement.attributes import EVENTS, SINGULAR, TIME, VALUED
+from memoryd.knowledge.lexicon.load import stems, words
+from memoryd.knowledge.lexicon.stems import stem
+from memoryd.knowledge.statement.attributes import EVENTS, SINGULAR, VALUED
 from memoryd.knowledge.statement.claim import Cardinality, Claim
 
 __all__ = ["MOST_WORDS", "claims_of_thing", "without_heads"]
@@ -25,45 +27,22 @@ _CHANGE = (
     r"moved|moves|rescheduled|postponed|pushed|changed|shifted|raised|lowered|increased|decreased|reduced|bumped|cut"
     r"|upgraded|delayed|switched|renamed|extended"
 )
-_IS = re.compile(
-    rf"^(?P<np>[\w' -]{{2,60}}?) (?:(?:got |was |is |has been |have been |were )?(?:{_CHANGE}|scheduled)"
-    r"(?: back| up| down)?"
-    r"|is now|is|are|=|was|were|will be|has been|remains|became|becomes|starts?|begins?|takes place)"
-    r"(?: (?P<from>from .+?))?(?: (?P<prep>on|at|to|for|until|in|near|with|by|under|behind|about|opposite|beside))?"
-    r" (?P<v>.+)$",
-    re.IGNORECASE,
-)
+_IS = compiled("{is}")
 _MOVED = re.compile(_CHANGE)
-_OFF = re.compile(
-    r"^(?P<np>[\w' -]{2,60}?) (?:is|was|got|has been|is now|are|were) (?:been )?(?:cancell?ed|called off|off)$",
-    re.IGNORECASE,
-)
-_COLOURS = word_set("""
-    red blue green yellow black white grey gray silver orange purple pink brown gold beige navy teal
-""")
+_OFF = compiled(r"^(?P<np>[\w' -]{2,60}?) {off} (?:been )?(?:cancell?ed|called off|off)$")
+_COLOURS = frozenset(words("frames.part.colours"))
 _CLEARLY = (
     r"\d{1,2}[:.]\d\d|\d{1,2}(?:[:.]\d\d)? ?(?:am|pm|a\.m\.|p\.m\.|o'clock|h)|noon|midnight|half past"
     r"|quarter (?:to|past)"
 )
 _DAY = "|".join(sorted(DAYS, key=len, reverse=True))
 _WHEN = re.compile(rf"\b(?:{_CLEARLY}|{_DAY}|(?:19|20)\d\d(?! ?[a-z€$])|\d+(?:st|nd|rd|th))\b", re.IGNORECASE)
-_AT = re.compile(rf"^{TIME}(?: .*)?$", re.IGNORECASE)
+_AT = compiled("^{clock}(?: .*)?$")
 _HAPPENED_TO = re.compile(r"(?:\w{3,}ed|built|made|sold|found|born|founded|written|held)\b", re.IGNORECASE)
-_DATE = re.compile(
-    r"\d{4}|\d(?:st|nd|rd|th)|\b(?:january|february|march|april|may|june|july|august|september|october|november"
-    r"|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b",
-    re.IGNORECASE,
-)
-_HEADS = frozenset(
-    stem(
-        word_set(
-            "trip plan travel visit subscription membership order appointment reservation booking flight holiday"
-            " pass ticket season"
-        )
-    )
-)
+_DATE = compiled("{date}")
+_HEADS = stems("frames.part.heads")
 """What is cancelled beside the thing that it is of: "my trip to Japan"."""
-_NO_PERSON = re.compile(r"(?:very |half |from )|\w+(?:ish|ian|ean|ese|can|man|nch)$", re.IGNORECASE)
+_NO_PERSON = compiled("{no_person}")
 """What somebody is and is not called: "Italian"."""
 _TITLED = re.compile(r"(?:dr|mr|mrs|ms|prof)\b", re.IGNORECASE)
 MOST_WORDS = 6  # of the name of a thing

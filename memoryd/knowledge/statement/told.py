@@ -12,19 +12,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from importlib import resources
 from itertools import islice
 from typing import NamedTuple
 
 from memoryd.knowledge.grammar.names import is_first_name
-from memoryd.knowledge.grammar.relations import RELATION_PATTERN
-from memoryd.knowledge.grammar.values import words_in
+from memoryd.knowledge.grammar.pattern import compiled
+from memoryd.knowledge.grammar.values import value_of, words_in
 from memoryd.knowledge.grammar.words import DAYS, GRAMMAR, NO_NAMES
+from memoryd.knowledge.lexicon.load import stems, table
 from memoryd.knowledge.lexicon.stems import stem, word_set
-from memoryd.knowledge.statement.giving_up import FOR_NOW, LED, NOT_DONE
-from memoryd.knowledge.statement.moods import HEDGED
+from memoryd.knowledge.statement.moods import FOR_NOW, HEDGED, NOT_DONE, OF_PAST
 
-__all__ = ["OF_PAST", "Idiom", "Turn", "another_in", "idioms_in"]
+__all__ = ["EMPTY", "LED", "Told", "Turn", "another_in", "told_in"]
 
 
 class Turn(Enum):
@@ -37,7 +36,7 @@ class Turn(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Idiom:
+class Told:
     """An idiom, and the words near it."""
 
     turn: Turn
@@ -45,74 +44,42 @@ class Idiom:
     """Stems of the words around it in its clause."""
     things: frozenset[str]
     """Those of them that stand alone: of "my VS Code theme" not the Code."""
-    ends_it: bool = False
+    object: frozenset[str]
+    """Stems of what it is said of, up to where another thought begins: of "quit the choir for good" the choir."""
+    ends_it: bool
     """Whether it tells that a thing is gone or done with: sold, handed in, healed."""
 
 
-def _read() -> Iterator[tuple[Turn, re.Pattern[str]]]:
-    text = resources.files(__package__).joinpath("idioms.txt").read_text(encoding="utf-8")
-    parts: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        if line.startswith("["):
-            idioms = parts.setdefault(line.strip("[]"), [])
-        elif line and not line.startswith("#"):
-            idioms.append(line)
-    for name, listed in parts.items():
-        yield Turn(name), re.compile(rf"\b(?:{'|'.join(listed)})\b", re.IGNORECASE)
+def _one_of(turn: Turn) -> str:
+    return rf"\b(?:{'|'.join(table(f'idioms.{turn.value}').strip().splitlines())})\b"
 
 
-_IDIOMS = dict(_read())
+_IDIOMS = {turn: compiled(_one_of(turn)) for turn in Turn}
+_STOP = compiled("{clause_stop}")
+EMPTY = stems("frames.word.empty")
+"""What says nothing of which thing is meant."""
+LED = compiled("^{led}+")
 _SENTENCE = re.compile(r"(?<=[a-z0-9)\"'][.!?;:])\s+|; ", re.IGNORECASE)
 _WORD = re.compile(r"[\w'-]+")
 _CLAUSE_ENDS = re.compile(
     r"[,;()]|:(?= )|--| - | (?:but|so|because|since|until|when|while|although|though) ", re.IGNORECASE
 )
-MOST_IDIOMS = 24  # of a text
+MOST_TOLD = 24  # of a text
+MOST_OF_OBJECT = 60  # characters
 _AFTER, _BEFORE = 7, 6  # words of a clause that stand near
-OF_PAST = re.compile(
-    r"\b(?:as a (?:child|kid|boy|girl|teen\w*|student)|when i was|years ago|decades ago|back (?:in|then)|in my (?:youth"
-    r"|childhood|twenties|teens)|before (?:coming|moving|that|i)|at first|in (?:19|20)\d\d)\b",
-    re.IGNORECASE,
-)
-"""What tells of long ago."""
 _DOES = (
     r"(?:has |have |had |just |finally )*(?:left|moved|quit|stopped|gave|given|sold|switched|broke|got|lost|kicked"
     r"|dropped|ditched|cancelled|resigned|retired|traded|swapped|hates?|dislikes?|loves?)\b"
 )
-_OF_ANOTHER = re.compile(
-    r"(?P<who>(?:my|our|his|her|their|the|an?|one of \w+) (?:[\w-]+ ){0,2}?"
-    rf"(?:{RELATION_PATTERN}|neighbou?rs?|colleagues?|coach|conductor|company|firm|clients?|pupils?|students?|kids?"
-    r"|mates?|classmates?|housemates?|people|guys?|couple)s?\b"
-    r"|(?:he|she|they|you)\b|(?P<name>(?-i:[A-Z])[\w-]+)(?: and (?-i:[A-Z])[\w-]+)?)(?:'s)?"
-    r" (?!(?:and i|or|(?:says?|said|thinks?) (?:that )?i|(?:told|made|got|talked|convinced|took|put|moved|signed"
-    r"|switched) me)\b)"
-    rf"(?:(?P<does>{_DOES})|\w+)",
-    re.IGNORECASE,
-)
+_OF_ANOTHER = compiled("{of_another}")
 """A sentence that begins so tells of what somebody else does: of all others it says nothing."""
 _NOT_MEANT = (HEDGED, FOR_NOW, OF_PAST)
-_LIMITED = re.compile(
-    r"\b(?:when(?:ever)?|if|unless|except|at night|at the (?:festival|party|concert|show|game|vet)"
-    r"|on (?:week(?:days?|ends?)|\w+days?)|in (?:the )?(?:winter|summer"
-    r"|spring|autumn|fall|mornings?|evenings?|afternoons?)|for (?:my|our|his|her) \w+)\b",
-    re.IGNORECASE,
-)
-_ENDS_IT = re.compile(
-    r"(?:replac|sold|hand(?:ed)? in|finish|complet|submit|heal|recover|end|cancel|terminat|g[oe]t\w* rid|total|clos"
-    r"|gave (?:\w+ ){0,3}(?:up|away|back)|retired|scrapped|traded|swapped)\w*",
-    re.IGNORECASE,
-)
-_OF_ONE = re.compile(
-    r"(?:sold|quit|cancel\w*|dropped|left|donated|returned|closed|finished|completed) (?:an?|some|one of|two|three"
-    r"|\d+) ",
-    re.IGNORECASE,
-)
+_LIMITED = compiled(r"\b{told_limited}\b")
+_ENDS_IT = compiled(r"{ends_it}\w*")
+_OF_ONE = compiled("{of_one}")
 """"I sold a Tesla to Bob" is of one among others."""
 _OF_THEIRS = re.compile(r" (?:their|his|her|its) ", re.IGNORECASE)
-_BAD = re.compile(
-    r"\b(?:hat|dislik|distrust|avoid|disagree|detest|despis|mind|loath|fear|worr|afraid|scared|hurt)\w*",
-    re.IGNORECASE,
-)
+_BAD = compiled(r"\b{bad}\w*")
 """To be rid of this is to come round."""
 _HAS_NOT = re.compile(r"ha(?:ve|s) not\b", re.IGNORECASE)
 """Of such an idiom the last word says what is no longer done."""
@@ -131,13 +98,13 @@ _FOLLOWS = (
 """A word before one of these stands alone: "the rowing club membership", "gin gives me a headache"."""
 
 
-def idioms_in(text: str) -> tuple[Idiom, ...]:
+def told_in(text: str) -> tuple[Told, ...]:
     """Return the idioms in which a speaker tells of an end or a turn of their own; `text` is plain."""
     found = (idiom for sentence in _SENTENCE.split(text) for idiom in _idioms_of(sentence))
-    return tuple(islice(found, MOST_IDIOMS))
+    return tuple(islice(found, MOST_TOLD))
 
 
-def _idioms_of(sentence: str) -> Iterator[Idiom]:
+def _idioms_of(sentence: str) -> Iterator[Told]:
     if any(pattern.search(sentence) for pattern in _NOT_MEANT):
         return
     found = [(turn, match) for turn, pattern in _IDIOMS.items() for match in pattern.finditer(sentence)]
@@ -171,10 +138,11 @@ class _Sentence:
         self._ends = [match.start() for match in _CLAUSE_ENDS.finditer(text)]
         self._starts = {match.start() for _, match in found}
         another = another_in(text)
+        self._is_of_another = another is not None
         self._subject = another.span("who") if another else (0, len(text))
         self._first_end = min((end for end in self._ends if end > self._subject[0]), default=len(text))
 
-    def idioms(self) -> Iterator[Idiom]:
+    def idioms(self) -> Iterator[Told]:
         """Yield its idioms, but for those that are limited to a time or a part, or are not so."""
         for turn, match in self._found:
             low = max((end for end in self._ends if end <= match.start()), default=0)
@@ -183,10 +151,11 @@ class _Sentence:
                 is_relief = turn is Turn.OVER and bool(_BAD.search(self.text[low:high]))
                 near = self._near(match, low, high)
                 things = (n for n in near if self._stands_alone(n, high))
-                yield Idiom(
+                yield Told(
                     Turn.FOR if is_relief else turn,
                     frozenset(self._stems[n] for n in near),
                     frozenset(self._stems[n] for n in things),
+                    frozenset() if is_relief else self._object(match, low, high),
                     bool(_ENDS_IT.match(match[0])),
                 )
 
@@ -197,7 +166,7 @@ class _Sentence:
         return not NOT_DONE.search(clause) and (is_past or not _LIMITED.search(self.text, match.end()))
 
     def _near(self, match: re.Match[str], low: int, high: int) -> list[int]:
-        """Return which words stand near an idiom; of what somebody else does only who that is."""
+        """Return which words stand near an idiom."""
         words = list(enumerate(self._words))
         before = [n for n, word in words if low <= word.start and word.end <= match.start()][-_BEFORE:]
         inside = [
@@ -206,9 +175,25 @@ class _Sentence:
             if match.start() < word.start and word.end <= match.end() - (not _HAS_NOT.match(match[0]))
         ]
         after = [n for n, word in words if match.end() <= word.start < high][:_AFTER]
-        begin, end = self._subject if match.start() < self._first_end else (0, len(self.text))
+        begin, end = self._within(match)
         around = (n for n in (*before, *inside, *after) if begin <= self._words[n].start < end)
         return [n for n in around if not any(word.text in _BESIDE for word in self._words[max(0, n - 2) : n])]
+
+    def _object(self, match: re.Match[str], low: int, high: int) -> frozenset[str]:
+        """Return what stands behind an idiom, or where that is nothing, before it or in it."""
+        if self._is_of_another and match.start() < self._first_end:
+            return frozenset()
+        stop = _STOP.search(self.text, match.end(), high)
+        behind = (match.end(), stop.start() if stop else high)
+        for first, last in (behind, (low, match.start()), match.span()):
+            words = value_of(self.text[first:last]) - EMPTY
+            if words and last - first <= MOST_OF_OBJECT:
+                return words
+        return frozenset()
+
+    def _within(self, match: re.Match[str]) -> tuple[int, int]:
+        """Return where the words stand that an idiom is of; of what somebody else does only who that is."""
+        return self._subject if match.start() < self._first_end else (0, len(self.text))
 
     def _stands_alone(self, n: int, clause_end: int) -> bool:
         """Whether a word is no part of a longer name of a thing."""

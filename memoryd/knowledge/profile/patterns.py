@@ -1,19 +1,18 @@
-"""The words of profiles, which stand in `lexicon.txt`, as patterns."""
+"""The words of profiles, which stand in `lexicon/profile.toml`, as patterns."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from importlib import resources
 from typing import NamedTuple
+
+from memoryd.knowledge.grammar.pattern import expanded
+from memoryd.knowledge.lexicon.load import table
 
 __all__ = ["PATTERNS", "Lines", "beginnings"]
 
-_HEADING = re.compile(r"\[([A-Z]+)\]")
 _CASED = "(?-i:"
-_SYNTAX = re.compile(
-    r"\(\?[-a-z]*[:=!]|\(\?<[=!]|\\[a-zA-Z]|~(?:adverbs|start|style|kin|wie|comment|como|come|hoe|i)|\[[^\]]*\]"
-)
+_SYNTAX = re.compile(r"\(\?[-a-z]*[:=!]|\(\?<[=!]|\\[a-zA-Z]|\{[a-z_]+\}|\[[^\]]*\]")
 _ENDING = re.compile(r"\\w[+*][^ ()|\[\]?+*\\]")  # letters that stand at the end of a word
 _TORN = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,2}(?:[\[?]|\(\?:)[^ ]")  # a word of which too few letters are known
 _ESCAPE = re.compile(r"\\[a-zA-Z]")
@@ -70,32 +69,7 @@ class _Line(NamedTuple):
     """Whether it asks for capitals: the others read small letters, which is faster."""
 
 
-def _read() -> Mapping[str, list[tuple[str, str]]]:
-    """Return the lines of the file by their heading, as they stand and written out."""
-    text = resources.files(__package__).joinpath("lexicon.txt").read_text(encoding="utf-8")
-    parts: dict[str, str] = {}
-    lines: dict[str, list[tuple[str, str]]] = {}
-    name = ""
-    for line in text.splitlines():
-        if not line.strip() or line.startswith("# "):
-            continue
-        heading = _HEADING.fullmatch(line)
-        if heading is not None:
-            name = heading[1]
-        elif line.startswith("~") and " = " in line and not name:
-            part, _, pattern = line[1:].partition(" = ")
-            parts[part] = _written(pattern, parts)
-        else:
-            lines.setdefault(name, []).append((line, _written(line, parts)))
-    return lines
-
-
-def _written(line: str, parts: Mapping[str, str]) -> str:
-    """Return a line with its parts written out."""
-    named = "|".join(sorted(parts, key=len, reverse=True))
-    return re.sub(f"~({named})", lambda match: parts[match[1]], line) if parts else line
-
-
-_LINES = _read()
-PATTERNS: Mapping[str, Lines] = {name: Lines(some) for name, some in _LINES.items()}
+PATTERNS: Mapping[str, Lines] = {
+    name: Lines((line, expanded(line)) for line in lines) for name, lines in table("profile.topic").items()
+}
 """By heading what finds any of its lines."""

@@ -11,51 +11,33 @@ import re
 from collections.abc import Sequence
 
 from memoryd.knowledge.comparison.finding import APART, Finding, Relation
+from memoryd.knowledge.grammar.pattern import compiled
 from memoryd.knowledge.grammar.values import names_of, value_of
 from memoryd.knowledge.grammar.words import Words
+from memoryd.knowledge.lexicon.load import stems
 from memoryd.knowledge.lexicon.stems import stem, word_set
-from memoryd.knowledge.statement.giving_up import EMPTY, LED
-from memoryd.knowledge.statement.idioms import Idiom, Turn
 from memoryd.knowledge.statement.reader import Statement
+from memoryd.knowledge.statement.told import EMPTY, LED, Told, Turn
 
-__all__ = ["by_idioms"]
+__all__ = ["by_told"]
 
 MOST_OF_THING = 0.7
 """Share of the words of a thing that stand near an idiom which turns it; chosen on `tests/knowledge/pairs.txt`."""
 _TOLD = Finding(Relation.DOUBTFUL, "told", "it tells of an end or a turn of what this says")
-_ENDED = re.compile(
-    r"\b(?:no longer|any ?more|quit|stopped|gave up|given up|used to|cancell?ed|sold|died|passed away|broke up|split up"
-    r"|resigned|retired|dropped|former(?:ly)?"
-    r"|left(?! (?:arm|hand|leg|foot|knee|eye|ear|side|shoulder|hip|ankle|wrist)))\b",
-    re.IGNORECASE,
-)
+_ENDED = compiled(r"\b{ended}\b")
 """What tells of an end already."""
 _HAVE_GOT = re.compile(r"\bhave got\b", re.IGNORECASE)
-_DENIED = re.compile(
-    r"\b(?:dislikes?|hates?|detests?|loathes?|despises?|not(?! (?:get|live|imagine|only|just|miss|mind))|never|avoids?"
-    r"|skips?|no|afraid|scared|fears?|boring|dull|barely|hardly|without|allergic)\b",
-    re.IGNORECASE,
-)
+_DENIED = compiled(r"\b{denied}\b")
 """What says of a thing that it is not so, or not liked."""
-_AFTER_THING = re.compile(
-    r"[,.;(]| (?:for|at|in|after|before|every|each|during|because|when|since|most|all day|twice|once|with|on|as"
-    r"|by|about) ",
-    re.IGNORECASE,
-)
+_AFTER_THING = compiled("{after_thing}")
 """Behind it stands what is beside the thing."""
 _WHOSE = re.compile(r"^(?:My|Our) [\w-]+ [A-Z][\w-]+ ")
 """Of "my dog Kira is afraid of thunder" who it is of."""
 _SPEAKER = re.compile(r"^(?:User(?:'s)?|I|My|The user(?:'s)?|We|Our)\b")
-_OF = re.compile(
-    r"^(?:my|our|the|his|her|user's) (?P<kind>[\w' -]{1,60}?) (?:is|are|was|were|has|goes) ", re.IGNORECASE
-)
-_TRAIT = re.compile(
-    r"\bfavou?rite\b|\b(?:number|address|status|name|colou?r|size) (?:is|are|was|were) $", re.IGNORECASE
-)
+_OF = compiled("{of}")
+_TRAIT = compiled("{trait}")
 """What a thing has, which is not gone with it, or at once."""
-_NOT_HAD = re.compile(
-    r"\b(?:(?:do|does) not (?:have|own|use)|have no|has no|have never (?:had|owned))\b", re.IGNORECASE
-)
+_NOT_HAD = compiled(r"\b{not_had}\b")
 _KINDS = tuple(
     (frozenset(stem(kind.split())), frozenset(stem(members.split())))
     for kind, members in (
@@ -67,7 +49,7 @@ _KINDS = tuple(
     )
 )
 """A kind of things, and some of it: who gives up alcohol drinks no beer, and who has got a dog has a pet."""
-_LIKED = frozenset(stem(word_set("like love enjoy adore prefer hate dislike user try really")))
+_LIKED = stems("frames.part.liked")
 _PLAIN = EMPTY | frozenset(
     stem(
         word_set("""
@@ -84,21 +66,32 @@ _PLAIN = EMPTY | frozenset(
 """Words that say what is done with a thing, how much or when, and not which one."""
 
 
-def by_idioms(said: Statement, known: Statement, ours: Words, theirs: Words) -> Finding:
+def by_told(said: Statement, known: Statement, ours: Words, theirs: Words) -> Finding:
     """Return a doubt where an idiom of the newer statement stands beside what the older one is about, and turns it."""
     old = known.text
+    if _is_given_up(said, known, ours, theirs):
+        return _TOLD
     if theirs.leading and theirs.leading != ours.leading:
         return APART  # of somebody else
     happened = known.happened and not (_HAVE_GOT.search(old) or _NOT_HAD.search(old))
-    if not said.idioms or happened or _ENDED.search(old):
+    if not said.told or happened or _ENDED.search(old):
         return APART
     turns = _turns_of(old)
     leaders = value_of(" ".join(theirs.leading))
     thing, *others, kind = (part - leaders for part in _parts_of(old))
-    for idiom in said.idioms:
+    for idiom in said.told:
         if idiom.turn in turns and _is_of(idiom, thing, [*others, *([kind] if idiom.ends_it else [])]):
             return _TOLD
     return APART
+
+
+def _is_given_up(said: Statement, known: Statement, ours: Words, theirs: Words) -> bool:
+    """Whether all of a thing that is over stands in an older statement, which says of now that it is so."""
+    if said.hedged or said.limited or said.adding or known.happened or known.turning or theirs.negations:
+        return False
+    held = value_of(_OF.sub("", known.text, count=1)) - EMPTY
+    of_another = frozenset[str]() if theirs.leading == ours.leading else value_of(" ".join(theirs.leading))
+    return any(told.turn is Turn.OVER and told.object and of_another <= told.object <= held for told in said.told)
 
 
 def _turns_of(old: str) -> frozenset[Turn]:
@@ -108,7 +101,7 @@ def _turns_of(old: str) -> frozenset[Turn]:
     return frozenset((Turn.FOR,)) if _DENIED.search(old) else frozenset((Turn.OVER, Turn.AGAINST))
 
 
-def _is_of(idiom: Idiom, thing: frozenset[str], others: Sequence[frozenset[str]]) -> bool:
+def _is_of(idiom: Told, thing: frozenset[str], others: Sequence[frozenset[str]]) -> bool:
     """Whether most of a thing stands near an idiom, or all of something else that says which one it is."""
     kinds = frozenset[str]().union(*(_also(idiom.near, *kind) for kind in _KINDS))
     near = idiom.near | kinds

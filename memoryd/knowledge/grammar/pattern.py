@@ -1,0 +1,95 @@
+"""
+One notation for patterns: a regular expression in which {name} stands for words of the lexicon.
+
+`{have} {end.part_with} {their} (?P<thing>.+)`: a name is a sense of verbs (in the forms that tell that it was done), a
+list of nouns, or a part in `frames.toml`: words, a pattern that may name others, or a list of such patterns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, TypeAlias
+
+from memoryd.knowledge.grammar.letters import UPPER
+from memoryd.knowledge.lexicon.load import split, table, verbs
+
+__all__ = ["any_of", "compiled", "expanded", "whole"]
+
+_Letters: TypeAlias = "dict[str, _Letters]"
+_NAME = re.compile(r"\{([a-z][a-z0-9_.]*)\}")
+_FILES = ("frames.part", "nouns", "time", "grammar", "extraction", "profile.part")
+_SYNTAX = re.compile(r"[(){}\[\]|\\?*+]")
+
+_BUILT = {"capital": f"(?-i:[{UPPER}])", "letter_of_name": "(?-i:[A-ZÀ-ÖØ-ÞА-ЯΑ-Ω])"}
+
+
+def any_of(some: Iterable[str]) -> str:
+    """
+    Return a pattern of any of some words or phrases, the longest that fits.
+
+    It branches letter by letter: of 300 verbs two or three are looked at.
+    """
+    root: _Letters = {}
+    for word in some:
+        node = root
+        for letter in word:
+            node = node.setdefault(letter, {})
+        node[""] = {}
+    return _branches(root)
+
+
+def _branches(node: _Letters) -> str:
+    """Return what may follow a letter."""
+    ends = "" in node
+    longer = [re.escape(letter).replace("\\ ", " ") + _branches(node[letter]) for letter in sorted(node) if letter]
+    if not longer:
+        return ""
+    if len(longer) == 1 and not ends:
+        return longer[0]
+    return f"(?:{'|'.join(longer)}){'?' if ends else ''}"
+
+
+def expanded(pattern: str) -> str:
+    """Return a pattern with its names written out; KeyError for a name that the lexicon does not have."""
+    return _NAME.sub(lambda match: f"(?:{_named(match[1])})", pattern)
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return a pattern with its names written out, for any case of letters."""
+    return re.compile(expanded(pattern), re.IGNORECASE)
+
+
+def whole(mood: str) -> re.Pattern[str]:
+    """Return the pattern of a way of saying something (`frames.toml`), between the ends of words."""
+    return compiled(rf"\b(?:{'|'.join(table(f'frames.mood.{mood}'))})\b")
+
+
+@cache
+def _named(name: str) -> str:
+    if name.split(".", maxsplit=1)[0] in table("verbs"):
+        return any_of(form for verb in verbs(name) for form in verb.done)
+    if name in _BUILT:
+        return _BUILT[name]
+    for file in _FILES:
+        try:
+            found = table(f"{file}.{name}")
+        except KeyError:
+            continue
+        if isinstance(found, dict):
+            return any_of(_words_in(found))
+        if isinstance(found, list):
+            return "|".join(map(expanded, found))
+        return expanded(found) if _SYNTAX.search(found) else any_of(split(found))
+    raise KeyError(f"no words are called {name!r}")
+
+
+def _words_in(found: Mapping[str, Any]) -> Iterator[str]:
+    """Return what stands in a table of words and of what else is said for them."""
+    for name, others in found.items():
+        if isinstance(others, str):
+            yield name
+            yield from split(others)
+        else:
+            yield from _words_in(others)
