@@ -66,6 +66,7 @@ class Rough:
     time: float
     names: float
     speaker: float
+    member: float
 
 
 class Pool:
@@ -159,6 +160,11 @@ class Pool:
             places[there] = self._places[rows[there]]
             found[step] = places
         return found
+
+    @cached_property
+    def of_class(self) -> NDArray[np.bool_]:
+        """Which tell of a member of the class that the question asks for."""
+        return _of_class(self.index, self.question, len(self._mask))[self.rows]
 
     @cached_property
     def created(self) -> NDArray[np.int64]:
@@ -318,7 +324,7 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
             value += rough.time * time
         if question.entity_ids:
             value += rough.names * index.columns.mentioning(question.entity_ids, count)
-        value += rough.speaker * (by_named | of_named)
+        value += rough.speaker * (by_named | of_named) + rough.member * _of_class(index, question, count)
         slack = 0.0 if similar is None else 2 * rough.vector * similar.slack
         rows = _best(index, np.where(mask, value, np.float32(-1)), mask, trusted, slack)
     if question.also is not None and question.also[0] == id(index):
@@ -333,6 +339,19 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
     pool.names = index.columns.mentioning(question.entity_ids, count)[rows] if question.entity_ids else nobody
     pool.by_assistant = traits.by_assistant(count)[rows]
     return pool
+
+
+def _of_class(index: ScopeIndex, question: Question, count: int) -> NDArray[np.bool_]:
+    """Return which documents hold all terms of a member of the class that is asked for."""
+    found = np.zeros(count, dtype=np.bool_)
+    postings = index.postings
+    for terms in question.members:
+        if len(terms) == 1:
+            for documents, _ in postings.pieces(terms[0], count):
+                found[documents] = True
+        elif all(map(postings.knows, terms)):
+            found[postings.holding(terms, count)] = True
+    return found
 
 
 def _best(index: ScopeIndex, value: Floats, mask: NDArray[np.bool_], trusted: NDArray[np.bool_], slack: float) -> Rows:

@@ -35,6 +35,8 @@ class Question:
     """The first name of the one speaker that it names, folded."""
     asks_assistant: bool = False
     wanted: Wanted = Wanted.ANY
+    members: tuple[tuple[str, ...], ...] = ()
+    """The things of the class that it asks for, each as terms that stand in one text: of "What pets …?" a dog."""
     entity_ids: frozenset[str] = frozenset()
     """The entities that it names, in any of the scopes, by all of their ids."""
     known_share: float = 1.0

@@ -24,7 +24,7 @@ __all__ = [
     "standing_in",
 ]
 
-VERSION_OF_SAID, VERSION = "1", "5"  # of how messages and statements are read: what was read otherwise is read again
+VERSION_OF_SAID, VERSION = "1", "6"  # of how messages and statements are read: what was read otherwise is read again
 SHARES = 255  # a share as a byte
 MIXED, OF_USER = 64, 128  # with the number of a topic: it is of others too, and said of the user
 OVER = MIXED  # of no topic: it only says what is over

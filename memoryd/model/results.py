@@ -48,6 +48,7 @@ class Leg(OpenEnum):
     EVENT = "event"
     RERANK = "rerank"
     READER = "reader"
+    CLASS = "class"
 
 
 @dataclass(frozen=True, slots=True)

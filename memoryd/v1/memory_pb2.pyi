@@ -186,6 +186,8 @@ class _SearchLegEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._Enum
     """The answer reader, of the best statements, where it reads searches: how sure it is that the statement answers, 0 to
     1. It adds nothing to the order; the score follows it.
     """
+    SEARCH_LEG_CLASS: _SearchLeg.ValueType  # 13
+    """It tells of one of the things that the question asks for: of "What foods does she like?" a pie. 0 or 1."""
 
 class SearchLeg(_SearchLeg, metaclass=_SearchLegEnumTypeWrapper):
     """One leg of the search."""
@@ -218,6 +220,8 @@ SEARCH_LEG_READER: SearchLeg.ValueType  # 12
 """The answer reader, of the best statements, where it reads searches: how sure it is that the statement answers, 0 to
 1. It adds nothing to the order; the score follows it.
 """
+SEARCH_LEG_CLASS: SearchLeg.ValueType  # 13
+"""It tells of one of the things that the question asks for: of "What foods does she like?" a pie. 0 or 1."""
 Global___SearchLeg: typing_extensions.TypeAlias = SearchLeg
 
 @typing.final

@@ -145,7 +145,7 @@ class Side:
             return value
         if key == "next_page_token":
             return self._label(value, "#page-") if value else ""
-        if key.endswith("_time"):
+        if key == "time" or key.endswith("_time"):
             return _time(value)
         text = ID.sub(lambda found: self._label(found[0]), value)
         text = NAMESAKES.sub(lambda found: ", ".join(sorted(found[0].split(", "))), text)

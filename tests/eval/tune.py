@@ -26,7 +26,7 @@ MAIN = {"cranfield": "nDCG@10", "precisionmembench": "R@5"}  # of the others R@1
 FACTORS = (0.0, 0.6, 0.8, 1.25, 1.6)
 SCALARS = (
     "vector", "statement_vector", "inherited_vector", "words", "statement_words", "tokens", "statement_tokens",
-    "clause", "time", "speaker", "assistant", "answer", "asking", "event",
+    "clause", "member", "time", "speaker", "assistant", "answer", "asking", "event",
 )  # fmt: skip
 WINDOWS = ("before", "after_question", "after", "two_away", "gate_pieces")
 LEAST_GAIN = 0.0005  # of the mean over all sets: less is chance

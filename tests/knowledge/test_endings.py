@@ -112,6 +112,66 @@ def test_what_is_no_end_retires_nothing():
     assert [] == retired
 
 
+NO_ENDS = (
+    ("I live in Leeds", "We moved to Zoom for our meetings"),
+    ("I live in Leeds", "I moved to Marketing last month"),
+    ("I live in Leeds", "I'm living in Bristol for two weeks"),
+    ("I live in Leeds", "I live in Bristol in my dreams"),
+    ("I live in Leeds", "I'm living in a tent at Glastonbury until Monday"),
+    ("I work at Deloitte", "I left Deloitte at 6 and met Sam for dinner"),
+    ("I drink beer", "I gave up beer for January"),
+    ("I play the cello", "I gave up the cello for Lent, back at it on Easter Monday"),
+    ("I drink beer", "I quit drinking beer for a month"),
+    ("I drink coffee", "I stopped drinking coffee after 3pm"),
+    ("I have a Netflix subscription", "I cancelled Netflix for the summer, back in September"),
+    ("I'm dating Marco", "Marco and I broke up for about an hour, we're fine"),
+    ("I'm dating Marco", "Marco and I broke up once, years ago"),
+    ("I'm single", "I got married in a dream last night"),
+    ("My name is Bob", "I gave my name to the clerk and walked away"),
+    ("I have a coat", "I threw my coat on and walked out"),
+    ("My phone number is 555-1234", "I gave my phone number to the woman who signed me up"),
+    ("I have a car", "I gave my car to the garage and got it back"),
+    ("I have a laptop", "I returned my laptop to IT for repair"),
+    ("I'm allergic to peanuts", "I threw out the peanuts"),
+    ("I have a bad back", "I threw out my back"),
+    ("My birthday is on 3 May", "I cancelled my birthday"),
+    ("I have a phone", "My phone is off"),
+    ("I prefer aisle seats", "I exchanged seats by accident"),
+    ("I like books", "I exchanged books with Tom"),
+    ("I use a laptop", "I unplugged my laptop"),
+    ("I commute by bike", "I came off my bike"),
+    ("I have a garage", "I backed out of the garage"),
+    ("I play football", "I kicked the football"),
+    ("I am a doctor", "I left my doctor"),
+    ("I have two kittens", "I gave away my kitten"),
+    ("I have 3 cars", "I sold my car"),
+    ("I'm flying to Japan on Monday", "I cancelled my appointment on Monday"),
+    ("I have a piano", "I m\u0131splaced my piano"),
+)
+
+
+@pytest.mark.parametrize(("older", "newer"), NO_ENDS)
+def test_what_is_for_a_while_of_another_or_of_something_else_retires_nothing(older, newer):
+    assert decided(older, newer) is not Relation.CHANGED
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I have a piano", "I gave my piano away"),
+        ("I have a piano", "I sold my piano yesterday"),
+        ("I drink coffee", "I quit drinking coffee"),
+        ("My flight to Oslo is on Friday", "My flight to Oslo is cancelled"),
+        ("I have a Netflix subscription", "I cancelled Netflix last month"),
+        ("My father plays the cello", "My father died"),
+        ("I have 3 cars", "I sold my cars"),
+        ("I have mushrooms every day", "I quit eating mushrooms back in January"),
+    ],
+)
+def test_a_plain_end_is_noticed(older, newer):
+    assert decided(older, newer) in {Relation.CHANGED, Relation.DOUBTFUL}
+
+
 def test_every_sense_of_an_end_is_decided_and_each_form_stands_in_one():
     assert {verb.sense for verb in verbs("end")} == RETIRES.keys()
     assert all(verb_of(form) is not None for verb in verbs("end") for form in verb.done)

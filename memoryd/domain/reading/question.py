@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date, datetime
+from functools import lru_cache
 
 import numpy as np
 
-from memoryd.index.analysis import analyse_query, token_terms
+from memoryd.index.analysis import analyse, analyse_query, token_terms
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.traits import first_name
+from memoryd.knowledge.grammar.classes import members_asked
 from memoryd.knowledge.grammar.dates import days_named
 from memoryd.knowledge.grammar.open_days import opened
 from memoryd.knowledge.grammar.questions import asks_assistant, clauses, wanted_of
@@ -82,11 +84,24 @@ def read_question(
         speaker=_speaker(text, indexes),
         asks_assistant=asks_assistant(text),
         wanted=wanted_of(text),
+        members=_members(text, terms),
         entity_ids=entity_ids,
         known_share=1.0 if embedded is None else embedded.known_share,
         judged_share=judged_share,
         asks_first=_ASKS_FIRST.search(text) is not None,
     )
+
+
+def _members(text: str, terms: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the members of the class that a question asks for, as terms; what it names itself tells nothing apart."""
+    return tuple(words for words in _terms_of(members_asked(text)) if not set(words) <= set(terms))
+
+
+@lru_cache(maxsize=256)
+def _terms_of(members: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return the terms of each member; one of several words that is left with one, "broke into", tells nothing."""
+    found = ((member, tuple(analyse(member))) for member in members)
+    return tuple(dict.fromkeys(words for member, words in found if len(words) > (" " in member)))
 
 
 def _latin_share(text: str) -> float:

@@ -75,6 +75,8 @@ class Weights:
     """For the part that is matched best, of a question of three or more."""
     names: float = 0.06
     """For a mention of somebody or something that the question names."""
+    member: float = 0.06
+    """For a member of the class that the question asks for: a pie, where it asks for foods."""
     time: float = 0.25
     speaker: float = 0.1
     """For what the person said whom the question names, and for notes that name them (`Pool.of_named`)."""
@@ -168,7 +170,7 @@ def ranked(
     seeing = weights.vector if are_said else weights.statement_vector
     seeing = seeing * question.known_share if question.vector is not None else 0.0
     words = weights.words if are_said else weights.statement_words
-    rough = Rough(words, seeing, weights.time, weights.names, weights.speaker)
+    rough = Rough(words, seeing, weights.time, weights.names, weights.speaker, weights.member)
     pools = [pool_of(index, question, stats, rough) for index in indexes]
     for pool in pools:
         pool.words = pool.with_window_words(stats, weights.word_windows)
@@ -258,6 +260,7 @@ def _bonus(pool: Pool, weights: Weights) -> Floats:
     """Return what time, names, speaker and form add and take."""
     question = pool.question
     bonus: Floats = _hints(pool, weights) + weights.speaker * pool.said_by_named + weights.answer * pool.fits_answer
+    bonus += weights.member * pool.of_class
     if not question.asks_assistant:
         bonus -= weights.assistant * pool.by_assistant
     if pool.index.traits.has_speakers:

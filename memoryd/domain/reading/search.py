@@ -353,6 +353,7 @@ def _legs(of: Ranked, n: int, weights: Weights) -> Iterator[LegScore]:
         Leg.TIME: ("time", weights.time),
         Leg.SPEAKER: ("speaker", weights.speaker),
         Leg.ANSWER: ("fits_answer", weights.answer),
+        Leg.CLASS: ("of_class", weights.member),
         Leg.ASSISTANT: ("by_assistant", -weights.assistant * (not question.asks_assistant)),
         Leg.QUESTION: ("asking", -weights.asking * pool.index.traits.has_speakers),
     }

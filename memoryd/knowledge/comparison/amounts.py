@@ -12,26 +12,14 @@ from memoryd.knowledge.comparison.finding import APART, Finding, Relation
 from memoryd.knowledge.grammar.pattern import compiled, whole
 from memoryd.knowledge.grammar.values import value_of
 from memoryd.knowledge.grammar.words import Words
-from memoryd.knowledge.lexicon.load import stems
+from memoryd.knowledge.lexicon.load import stems, table
 from memoryd.knowledge.statement.moods import FOR_NOW, HEDGED, NOT_DONE, OF_PAST
 from memoryd.knowledge.statement.reader import Statement
 from memoryd.knowledge.statement.told import EMPTY, another_in
 
 __all__ = ["by_amounts"]
 
-_QUANTITIES = tuple(
-    re.compile(form, re.IGNORECASE)
-    for form in (
-        r"\brent\b(?! is due)",
-        (
-            r"\b(?:my|our|the) (?:\w+ )?(?:salary|income|wages?|pay|paycheck)\b|\b(?:i|user) (?:\w+ )?(?:earns?"
-            r"|makes?)\b"
-            r"|\b(?:a|the) raise\b"
-        ),
-        r"\b(?:i|user) (?:\w+ )?weighs?\b|\bmy weight\b|\bscales?\b|\b(?:lost|gained|put on) (?:\w+ )?weight\b",
-        r"\b(?:alarm|(?:wake|get) up)\b",
-    )
-)
+_QUANTITIES = tuple(map(compiled, table("frames.quantity")))
 """What somebody has one amount of at a time."""
 _NOT_OF_NOW = compiled(r"\b{not_of_now}\b")
 _WHO_SETS_IT = re.compile(r"\b(?:landlord|landlady|they|company|firm|boss|employer)\b", re.IGNORECASE)

@@ -14,6 +14,7 @@ from memoryd.knowledge.comparison.amounts import by_amounts
 from memoryd.knowledge.comparison.attribute_rules import by_claims
 from memoryd.knowledge.comparison.ending import ENDING
 from memoryd.knowledge.comparison.finding import AGREED, APART, SAID, Finding, Relation
+from memoryd.knowledge.comparison.other_languages import by_other_language
 from memoryd.knowledge.comparison.technical_values import by_technical_values
 from memoryd.knowledge.comparison.told import by_told
 from memoryd.knowledge.comparison.word_rules import (
@@ -91,7 +92,9 @@ def _decided(
                     found = by_technical_values(said.text, known.text)
         else:
             found = repeated(ours, theirs, similarity, duplicate) if finding is AGREED else finding
-    return by_told(said, known, ours, theirs) if found.relation is Relation.APART else found
+    if found.relation is Relation.APART:
+        found = by_told(said, known, ours, theirs)
+    return by_other_language(said, known) if found.relation is Relation.APART else found
 
 
 def _said_again(ours: Words, theirs: Words, similarity: float, duplicate: tuple[float, float]) -> Finding:
@@ -107,6 +110,9 @@ _FIRST_PERSON = re.compile(r"\b(?:i|i'm|me|my|mine|myself|we|our|ours)\b", re.IG
 
 def speaks_of_itself(said: Reading) -> bool:
     """Return whether what a text says depends on who says it."""
+    foreign = said.statement.foreign
+    if foreign is not None and foreign.is_of_speaker:
+        return True
     return bool(_FIRST_PERSON.search(said.text)) or any(claim.subject in {"i", "we"} for claim in said.statement.claims)
 
 
@@ -138,6 +144,8 @@ def may_stand_before(new: str, old: str) -> bool:
 def _meet(said: Statement, new: Words, old: Sequence[str], attributes: Collection[str]) -> bool:
     """Whether a statement may decide anything of one that speaks of those attributes in words of those stems."""
     if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
+        return True
+    if said.foreign is not None and said.foreign.turns:
         return True
     shared = new.stems.intersection(old)
     if (shared or new.names) and (new.numbers or said.told):

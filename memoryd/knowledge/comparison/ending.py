@@ -16,6 +16,7 @@ from memoryd.knowledge.comparison.finding import APART, Finding, Relation
 from memoryd.knowledge.grammar.relations import RELATIONS
 from memoryd.knowledge.lexicon.load import stems, words
 from memoryd.knowledge.lexicon.stems import stem
+from memoryd.knowledge.statement.attributes import VALUED
 from memoryd.knowledge.statement.claim import Claim
 from memoryd.knowledge.statement.things import without_heads
 
@@ -39,16 +40,20 @@ class Of(Enum):
     PARTNER = auto()
     PERSON = auto()
     HOME = auto()
+    SELF = auto()
+    """What somebody is: no verb ends an allergy, a name or a birthday."""
 
 
-_EVERYTHING = frozenset(Of) - {Of.HOME, Of.PERSON}
+_EVERYTHING = frozenset(Of) - {Of.HOME, Of.PERSON, Of.SELF}
 RETIRES: Mapping[str, frozenset[Of]] = {
     "end.part_with": frozenset((Of.THING, Of.USE, Of.PAID)),
     "end.abandon": _EVERYTHING,
     "end.drop": frozenset((Of.USE, Of.PAID, Of.PLAN, Of.STUDY, Of.HABIT)),
     "end.stop": frozenset((Of.USE, Of.PAID, Of.WORK, Of.STUDY, Of.HABIT, Of.TASTE)),
     "end.cancel": frozenset((Of.THING, Of.USE, Of.PAID, Of.PLAN, Of.STUDY, Of.HABIT)),
+    "end.withdraw": frozenset((Of.PLAN, Of.PAID)),
     "end.remove": frozenset((Of.USE, Of.PAID)),
+    "end.switch_off": frozenset(),
     "end.close": frozenset(),
     "end.leave": frozenset((Of.WORK, Of.STUDY)),
     "end.tire": frozenset((Of.TASTE,)),
@@ -65,12 +70,13 @@ _KINDS: Mapping[str, Of] = {
         (Of.USE, ("uses",)),
         (Of.PAID, ("subscriptions",)),
         (Of.PLAN, ("plans", "trip")),
-        (Of.WORK, ("employer", "occupation", "boss", "team")),
+        (Of.WORK, ("employer", "team")),
         (Of.STUDY, ("studies", "major")),
         (Of.HABIT, ("plays", "consumes", "regime", "diet", "commute", "languages")),
         (Of.TASTE, ("likes", "prefers", "fears")),
         (Of.PARTNER, _PARTNERS),
         (Of.HOME, ("home", "birthplace", "origin")),
+        (Of.SELF, words("nouns.what_one_is")),
     )
     for attribute in attributes
 }
@@ -85,6 +91,8 @@ def kind_of(attribute: str) -> Of:
         return _KINDS[attribute]
     if attribute in RELATIONS:
         return Of.PERSON
+    if attribute == "when birthday" or VALUED.match(attribute):
+        return Of.SELF
     return next((kind for beginning, kind in _BEGINNINGS.items() if attribute.startswith(beginning)), Of.THING)
 
 
@@ -102,7 +110,7 @@ _PERHAPS = Relation.DOUBTFUL
 
 @dataclass(frozen=True, slots=True)
 class _Consequence:
-    """How what is so now ends something else that was; of one subject."""
+    """How what is so now ends something else that was."""
 
     name: str
     new: str | frozenset[str]
@@ -110,6 +118,7 @@ class _Consequence:
     old: frozenset[str]
     applies: Callable[[Claim, Claim], bool]
     decides: Relation = _SURE
+    of_one_subject: bool = True
 
 
 _CONSEQUENCES = (
@@ -146,6 +155,7 @@ _CONSEQUENCES = (
             and new.value <= (_OF_ANIMALS if old.value & _VEGAN else _MEAT)
             and bool(old.value & _MEATLESS)
         ),
+        of_one_subject=False,
     ),
     # "I turned vegetarian": meat
     _Consequence(
@@ -154,6 +164,7 @@ _CONSEQUENCES = (
         frozenset(["consumes"]),
         lambda new, old: _says(new, _MEATLESS) and bool(old.value & _MEAT),
         _PERHAPS,
+        of_one_subject=False,
     ),
 )
 
@@ -183,8 +194,7 @@ def _decided(new: Claim, old: Claim) -> Relation | None:
     for row in _CONSEQUENCES:
         of_new = new.attribute == row.new if isinstance(row.new, str) else new.attribute in row.new
         if of_new and old.attribute in row.old and row.applies(new, old):
-            same = new.subject == old.subject or row.name.startswith("eats_")
-            return row.decides if same else None
+            return row.decides if new.subject == old.subject or not row.of_one_subject else None
     if new.left and (new.left <= old.value or new.left & old.names):  # "I switched from vim to emacs": it was vim
         is_left = old.attribute in _LEFT or old.attribute.startswith(("uses", "favorite"))
         return _SURE if is_left or old.aspect in {"which", "word"} else None
@@ -196,7 +206,16 @@ def _of_verb(new: Claim, old: Claim) -> Relation | None:
     kind = kind_of(old.attribute)
     if not new.ended or not new.value or not _covers(new, old, kind):
         return None
-    return _SURE if kind in RETIRES.get(new.sense, _EVERYTHING) else _PERHAPS
+    if kind is Of.SELF and new.value != {*old.attribute.split()}:
+        return None  # who throws out the peanuts is allergic as before
+    if not new.sense:  # "the flight is off"; a phone that is off is not gone
+        return _SURE if kind in {Of.PLAN, Of.PAID} else _PERHAPS
+    return _SURE if kind in RETIRES[new.sense] and not _is_one_of(new, old) else _PERHAPS
+
+
+def _is_one_of(new: Claim, old: Claim) -> bool:
+    """Whether one thing goes where there are several: "I sold my car" of three cars."""
+    return old.attribute.startswith("number of ") and not old.value & {"0", "1"} and not new.is_plural
 
 
 def _covers(new: Claim, old: Claim, kind: Of) -> bool:

@@ -14,8 +14,8 @@ from memoryd.knowledge.comparison.finding import APART, Finding, Relation
 from memoryd.knowledge.grammar.pattern import compiled
 from memoryd.knowledge.grammar.values import names_of, value_of
 from memoryd.knowledge.grammar.words import Words
-from memoryd.knowledge.lexicon.load import stems
-from memoryd.knowledge.lexicon.stems import stem, word_set
+from memoryd.knowledge.lexicon.load import stems, table
+from memoryd.knowledge.lexicon.stems import stem
 from memoryd.knowledge.statement.reader import Statement
 from memoryd.knowledge.statement.told import EMPTY, LED, Told, Turn
 
@@ -39,30 +39,11 @@ _TRAIT = compiled("{trait}")
 """What a thing has, which is not gone with it, or at once."""
 _NOT_HAD = compiled(r"\b{not_had}\b")
 _KINDS = tuple(
-    (frozenset(stem(kind.split())), frozenset(stem(members.split())))
-    for kind, members in (
-        ("alcohol booze", "beer wine gin vodka whisky whiskey rum cider cocktail cocktails champagne prosecco tequila"),
-        ("smoking cigarettes", "smoker pack tobacco vape cigar"),
-        ("meat", "beef pork chicken lamb steak bacon ham sausage sausages turkey"),
-        ("pet pets", "cat dog parrot hamster rabbit kitten puppy budgie tortoise goldfish"),
-        ("roommates", "flatmates housemates roommate flatmate housemate"),
-    )
+    (frozenset(stem(kind.split())), frozenset(stem(members.split()))) for kind, members in table("nouns.kind").items()
 )
 """A kind of things, and some of it: who gives up alcohol drinks no beer, and who has got a dog has a pet."""
 _LIKED = stems("frames.part.liked")
-_PLAIN = EMPTY | frozenset(
-    stem(
-        word_set("""
-    like love enjoy adore prefer hate dislike use take have own eat drink play watch read live work go drive speak
-    listen keep run want need do get make write cook buy pay attend belong member follow really very much fan
-    fond into currently week year weekend family small large big good first second regular daily usually often user
-    skip avoid never mostly plan wear collect learn study volunteer weigh earn answer response not all only most
-    treat serve spend busy got ask if stand bear bother enough moment based call usual person always every evening
-    morning night weekly monthly rather local broken sprained bad any try me somebody keen eager interested hope
-    still find boring dull chat talk discuss
-""")
-    )
-)
+_PLAIN = EMPTY | stems("frames.word.plain_words")
 """Words that say what is done with a thing, how much or when, and not which one."""
 
 

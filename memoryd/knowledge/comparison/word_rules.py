@@ -5,7 +5,7 @@ from __future__ import annotations
 from memoryd.knowledge.comparison.finding import APART, Finding, Relation
 from memoryd.knowledge.comparison.rules import Rule, deciding
 from memoryd.knowledge.grammar.words import Words
-from memoryd.knowledge.lexicon.load import stems
+from memoryd.knowledge.lexicon.load import stems, table
 from memoryd.knowledge.lexicon.stems import stem
 from memoryd.knowledge.statement.reader import Statement
 
@@ -32,35 +32,7 @@ NEAR = 0.80
 VERY_NEAR = 0.84
 """Cosine from which two statements say almost the same; .85 before the encoder was tuned (decision 0032)."""
 
-_PARAPHRASES = tuple(
-    frozenset(stem(words.split()))
-    for words in (
-        "like love enjoy adore fond keen fan likes loves enjoys liking",
-        "hate dislike detest despise",
-        "live reside based dwell home",
-        "work employed job employee working works",
-        "big large huge",
-        "buy purchase get bought",
-        "begin start",
-        "kid child son daughter",
-        "movie film",
-        "fast quick",
-        "usually typically normally often always generally",
-        "called named name",
-        "need require must",
-        "want wish",
-        "car vehicle automobile",
-        "trip travel journey",
-        "meal dish food",
-        "prefer preferred preference",
-        "birthday born birth",
-        "every each day daily",
-        "really very truly absolutely definitely much lot",
-        "phone cellphone mobile",
-    )
-)
-_MANY_VERBS = stems("frames.part.many_verbs")
-"""Verbs that take many objects at a time: another object says nothing of the first."""
+_PARAPHRASES = tuple(frozenset(stem(some.split())) for some in table("frames.paraphrases"))
 
 
 def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:

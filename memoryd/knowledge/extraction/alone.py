@@ -7,6 +7,7 @@ Whether it is understood then is for the keeping reader to say: "It's in column 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from memoryd.knowledge.grammar.given_names import is_doubtful_name, is_given_name
@@ -14,16 +15,13 @@ from memoryd.knowledge.grammar.letters import UPPER
 from memoryd.knowledge.grammar.pattern import compiled, expanded
 from memoryd.knowledge.grammar.relations import RELATION_PATTERN
 from memoryd.knowledge.grammar.words import NO_NAMES
+from memoryd.knowledge.lexicon.load import table
 
 __all__ = ["Alone", "alone", "answer_alone"]
 
 MOST_CHARACTERS = 300  # of what is kept
 LEAST_WORDS = 2
-_TAILS = (
-    " by the way", " btw", " fyi", " just so you know", " tho", " though", " lol", " lmao", " haha", " hehe", ":)",
-    ";)", ", please", ", pls", ", thanks", ", thx", ", you know", ", remember that", ", note it", ", note that",
-    ", write it down",
-)  # fmt: skip
+_TAILS: Sequence[str] = table("spoken.tails")
 _SIGNS = re.compile(r"[\s.!…,;:–—\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]$")
 _LAUGHS = re.compile(r",? \b(?:lol|lmao|haha+|hehe+|xd)\b,?", re.IGNORECASE)
 _OPENS = compiled("^{alone_opens}+")

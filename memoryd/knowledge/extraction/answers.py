@@ -13,21 +13,15 @@ from importlib import resources
 
 from memoryd.knowledge.extraction.sentences import tidy
 from memoryd.knowledge.grammar.fillers import is_filler
-from memoryd.knowledge.grammar.pattern import compiled
+from memoryd.knowledge.grammar.pattern import compiled, expanded
 
 __all__ = ["answered", "asked_and_answered"]
 
 MOST_WORDS = 14  # of an answer; a longer one is read by itself
 MOST_QUESTION = 400  # characters at the end of what was said before
 MOST_ANSWER = 300  # characters at the beginning of an answer
-_BEGIN = (
-    r"(?:^|[.!?,:;\n–—-]\s*|\b(?:and|so|but|by the way|btw|first|tell me|may i ask|can i ask"
-    r"|out of curiosity)\b,?\s+)"
-)
-_CLOSE = (
-    r"\s*(?:exactly|these days|now|right now|currently|again|though|if i may ask|if you don't mind(?: me asking)?"
-    r"|by the way)?\s*\?"
-)
+_BEGIN = expanded("{begin}")
+_CLOSE = expanded(r"\s*{answers_close}?\s*\?")
 
 
 def _forms() -> Iterator[tuple[str, re.Pattern[str]]]:

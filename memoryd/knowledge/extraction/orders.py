@@ -6,24 +6,12 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 
-from memoryd.knowledge.extraction.spans import days_of, span_of
-from memoryd.knowledge.grammar.pattern import compiled
+from memoryd.knowledge.grammar.duration import days_of, span_of
+from memoryd.knowledge.grammar.pattern import compiled, expanded
 
 __all__ = ["Order", "is_bare", "is_of_before", "names_secret", "ordered"]
 
-_ORDER = re.compile(
-    r"(?P<before>^|^.{0,120}?(?:[,:;.–—-]+ +|\b(?:and|so|please|pls|you|do|sure|but|just|always|you to|(?:until|till"
-    r"|for|from|since|as of|starting) .{2,60}) +))"
-    r"(?P<verb>rem[eb]{1,3}mber|(?:do not|don't|don’t|dont|never) (?:ever )?forget|save|store|memori[sz]e"
-    r"|make a note|note|"
-    r"keep in (?:mind|memory)|bear in mind|for (?:future|later) reference|note to (?:self|memory)|record|keep (?:a"
-    r"|it|this|that) (?:note|in mind|on file)|jot down|write down|put (?:this|it)"
-    r" in (?:your )?memory|add (?:this |that )?to (?:your )?memory|take note|log this|remind yourself|(?:jot"
-    r"|write) (?:this|it) down)"
-    r"(?P<what>(?: (?:this|it|down|the following|of this|of this one|for (?:me|later|next time|the future"
-    r"|future reference|future))\b)*)(?P<mark> that\b|[^,:]{0,40},? ?: ?|[,:–—-]+ ?| +|$)(?P<content>.*)$",
-    re.IGNORECASE | re.DOTALL,
-)
+_ORDER = re.compile(expanded("{order}"), re.IGNORECASE | re.DOTALL)
 _BARE = compiled("{orders_bare}")
 _BACK = compiled("{back}")
 _SOMEBODY = compiled("{orders_somebody}")

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from importlib import resources
 
 from memoryd.knowledge.grammar.pattern import compiled
+from memoryd.knowledge.lexicon.load import split, table
 from memoryd.model.memory import Kind
 
 __all__ = ["CATEGORIES", "CLAIMED", "Row", "rows_of"]
@@ -55,9 +56,6 @@ def rows_of(word: str) -> tuple[Row, ...]:
 
 
 CLAIMED: Mapping[str, str] = {
-    "home": "personal", "employer": "work", "occupation": "work", "allergy": "personal", "diet": "personal",
-    "regime": "personal", "vehicle": "personal", "birthday": "date", "birthplace": "personal", "origin": "personal",
-    "age": "personal", "marital status": "relationship", "weight": "personal", "height": "personal", "boss": "work",
-    "nickname": "personal",
-}  # fmt: skip
+    attribute: category for category, some in table("categories").items() for attribute in split(some)
+}
 """Attributes that the reader of statements reads where no row does, and their categories."""

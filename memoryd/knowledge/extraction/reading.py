@@ -160,20 +160,7 @@ _VETO = ("", Kind.FACT, 0.0)
 _Found = tuple[str, Kind, float]
 
 
-_VAGUE = re.compile(
-    r"(?:not )?(?:(?:really|very|so|just|all|both|about|to|of|for|in|on|at|with|by|as|from|how|when|what|why|where"
-    r"|who"
-    r"|seeing|hearing|reading) )*(?:it|this|that|these|those|them|him|her|there|here|how|when|what|why|where|who|one"
-    r"|ones"
-    r"|the (?:idea|way|fact|sound|look|feel|thought|first|second|third|last|other|one|same|new|old|whole|part|rest"
-    r"|answer|suggestion|result|feeling|vibe)|something|anything|nothing|everything|stuff|things?|such|so|some|more"
-    r"|another|others?|both|all|either|neither|yes|no|not|done|good|great|fine|ready|sure|sorry|glad|happy|sad"
-    r"|able|a (?:ton|lot|bit|bunch)|lots|loads|tons|(?:their|his|her|its) \w+$"
-    r"|the (?:[\w-]+ ){0,4}(?:colou?rs?|textures?|scenery|themes?|vibes?|designs?|pattern|photos?|pictures?|pics?"
-    r"|painting|lighting|details?|atmosphere|composition|name)$)(?!\w)"
-    r"(?! (?:with|made|containing|spicy|people|foods?|kinds?|sorts?|types?))",
-    re.IGNORECASE,
-)
+_VAGUE = compiled("{vague}")
 _PASSING = compiled(r"\b{reading_passing}\b")
 
 

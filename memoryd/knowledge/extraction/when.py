@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
-from memoryd.knowledge.extraction.spans import span_of
 from memoryd.knowledge.grammar.dates import days_named
+from memoryd.knowledge.grammar.duration import span_of
 from memoryd.knowledge.grammar.pattern import compiled
 from memoryd.knowledge.grammar.words import plain
 

@@ -15,6 +15,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from memoryd.knowledge.grammar.calendar_days import Days, day_of, month_days
+from memoryd.knowledge.grammar.duration import number_of
+from memoryd.knowledge.grammar.pattern import expanded
+from memoryd.knowledge.lexicon.load import words
 
 __all__ = ["Days", "days_named"]
 
@@ -24,24 +27,14 @@ MOST_MATCHES = 8  # of one form in one text
 FAR_DAYS = 366 * 120  # nobody's own memory is farther away
 
 
-_MONTH_NAMES = (
-    "january", "february", "march", "april", "may", "june", "july",
-    "august", "september", "october", "november", "december",
-)  # fmt: skip
+_MONTH_NAMES = words("time.month")
 _MONTHS = {name: n for n, name in enumerate(_MONTH_NAMES, 1)}
 _MONTHS |= {name[:3]: n for name, n in _MONTHS.items()} | {"sept": 9}
 _WEEKDAYS = {
-    name: n
-    for n, names in enumerate(
-        (("monday", "mon"), ("tuesday", "tue", "tues"), ("wednesday", "wed"), ("thursday", "thu", "thurs"),
-         ("friday", "fri"), ("saturday", "sat"), ("sunday", "sun"))
-    )
-    for name in names
-}  # fmt: skip
-_NUMBERS = {
-    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "couple": 2, "few": 3,
-}  # fmt: skip
+    spelled: n
+    for n, name in enumerate(words("time.weekday"))
+    for spelled in (name, name[:3], *({name[:4], name[:5]} & {"tues", "thurs"}))
+}
 _ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4, "last": -1}
 _SEASONS = {"spring": (3, 5), "summer": (6, 8), "autumn": (9, 11), "fall": (9, 11), "winter": (12, 2)}
 
@@ -51,12 +44,9 @@ _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _DAY2 = _DAY.replace("day", "day2", 1)
 _YEAR = r"(?:(?:,? of)?,? (?P<year>(?:19|20)\d\d))"
 _TO = r" ?(?:-|–|—|to|until|till|through|and) ?(?:the )?"
-_COUNT = (
-    r"(?P<count>\d{1,3}|a couple of|couple of|a couple|a few|an?|one|two|three|four|five|six|seven|eight|nine|ten"
-    r"|eleven|twelve)"
-)
+_COUNT = expanded("{dates_count}")
 _UNIT = r"(?P<unit>day|night|week|weekend|fortnight|month|year)s?"
-_WEEKDAY = r"(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tues?|wed|thurs?|fri|sat|sun)"
+_WEEKDAY = expanded("{dates_weekday}")
 
 _Rule = Callable[[re.Match[str], date, Sequence[int]], Iterator[Days]]
 
@@ -226,7 +216,7 @@ _VAGUE_SLACK = {"day": 2, "night": 2, "week": 7, "weekend": 7, "fortnight": 14, 
 def _number(said: str) -> int:
     if said.isdigit():
         return int(said)
-    return next((_NUMBERS[word] for word in reversed(said.split()) if word in _NUMBERS), 1)
+    return number_of(said)
 
 
 def _of_ago(match: re.Match[str], today: date, _: Sequence[int]) -> Iterator[Days]:
@@ -316,8 +306,7 @@ _OTHERS = (
     ),
     _form(rf"the (?P<which>past) (?P<count>){_UNIT}", _of_past, "the past "),
     _form(
-        r"(?P<near>the day before yesterday|the day after tomorrow|yesterday|tomorrow|last night|today|tonight"
-        r"|this (?:morning|afternoon|evening)|the other day|recently|lately)",
+        expanded("(?P<near>{near_days})"),
         _of_near,
         "yesterday", "tomorrow", "last night", "today", "tonight", "this ", "the other", "recently", "lately",
     ),

@@ -6,21 +6,14 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.lexicon.load import words
 
 __all__ = ["forget_fillers", "is_filler"]
 
 _WORDS = frozenset(words("grammar.words"))
-_PHRASES = ({
-    "thank you very much", "thank you so much", "thank you", "thanks a lot", "good morning", "good afternoon",
-    "good evening", "good night", "got it", "see you later", "see you soon", "see you", "sounds good", "sounds great",
-    "no problem", "of course", "all right", "very good", "very nice", "that is great", "that's great", "you're welcome",
-    "i see", "i agree", "i know", "me too", "let me see", "one moment", "good to know", "no worries", "not really",
-    "makes sense", "have a nice day", "take care", "what's up", "how are you", "how are you doing", "wie geht's",
-    "comment ça va", "ça va", "qué tal", "come stai", "tudo bem",
-})  # fmt: skip
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_SAID = re.compile(rf"\b(?:{'|'.join(sorted(map(re.escape, _PHRASES), key=len, reverse=True))})\b")
+_SAID = re.compile(expanded(r"\b{filler_phrases}\b"))
 MOST_WORDS = 6  # a longer row of such words says something after all: "no that is really not all right"
 MOST_CHARACTERS = 60
 

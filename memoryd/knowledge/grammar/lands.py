@@ -6,20 +6,10 @@ import re
 
 import pycountry
 
-from memoryd.knowledge.lexicon.stems import stem, word_set
+from memoryd.knowledge.lexicon.load import words
+from memoryd.knowledge.lexicon.stems import stem
 
 __all__ = ["LANDS"]
-
-_OTHERS = """
-    usa uk america russia turkey bosnia england scotland wales europe asia africa scandinavia
-    zealand states kingdom rica lanka arabia emirates rico
-    california texas florida ohio michigan oregon nevada utah colorado arizona georgia illinois massachusetts
-    bavaria tuscany catalonia brittany queensland ontario quebec
-"""
-"""What pycountry does not have, or not in one word: everyday names, parts of names, continents, states, regions."""
-
-_TOWNS = "monaco macao gibraltar djibouti jersey cocos"
-"""Names in pycountry that are towns as well, or parts of their names: Jersey City, Cocos Beach."""
 
 
 def _countries() -> set[str]:
@@ -29,5 +19,5 @@ def _countries() -> set[str]:
     return {name.casefold() for name in short if " " not in name}
 
 
-LANDS = frozenset(stem({*_countries(), *word_set(_OTHERS)} - word_set(_TOWNS)))
+LANDS = frozenset(stem({*_countries(), *words("nouns.other_lands")} - {*words("nouns.lands_and_towns")}))
 """Stems, each of one word."""

@@ -14,7 +14,6 @@ __all__ = ["opened"]
 
 FAR = 36_525  # days: a hundred years
 MOST = 4  # such words of a question that are read
-_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _OPENS = compiled("{opens}")
 _AHEAD = 40  # characters after such a word, in which its day stands
 _FROM = frozenset(["since", "seit", "depuis", "desde"])

@@ -1,4 +1,8 @@
-"""What a question asks for, and what a text has that could answer it: by the look of the words alone, in English."""
+"""
+What a question asks for, and what a text has that could answer it: by the look of the words alone.
+
+In English, German, French, Dutch, Spanish, Portuguese and Italian.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ class Signs(IntFlag):
 SIGN_OF = {Wanted.TIME: Signs.TIME, Wanted.NUMBER: Signs.NUMBER, Wanted.NAME: Signs.NAME}
 
 _ASKS_TIME = re.compile(expanded(r"\b{asks_time}\b"))
-_ASKS_NUMBER = re.compile(expanded(r"\bhow {asks_number}\b"))
+_ASKS_NUMBER = re.compile(expanded(r"\b(?:how {asks_number}|{asks_number_elsewhere})\b"))
 _ASKS_NAME = re.compile(expanded(r"\b{asks_name}\b"))
 _ASKS_ASSISTANT = re.compile(expanded(r"\b(?:you|assistant)\b.{0,25}{asks_assistant}"))
 _CLAUSE = re.compile(r", and |, |; | and | or | before | after | between | as well as ")

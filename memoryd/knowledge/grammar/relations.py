@@ -48,11 +48,12 @@ FOREIGN_RELATIONS: dict[str, str] = {
 """A word of Dutch, German, French, Spanish, Italian, Portuguese or Polish → the relation that it names."""
 RELATION_PATTERN = expanded("{relation}")
 _EVERY = any_of({*RELATIONS, *FOREIGN_RELATIONS})
-_IS = r"is|was|are|were|ist|war|est|es|è|é|jest|heißt|heet|se llama|s['’]appelle|si chiama|se chama|ma na imię"
+_IS = expanded("{relations_is}")
+_MY = expanded("{my_in_any_language}")
 _INTRODUCTION = re.compile(
     rf"(?i:\b(?P<first>{_EVERY})(?:['’]s name)?(?: now)? (?:{_IS})) (?:(?i:now|called|named|dr\.?) )*[^\W\d_a-zà-öø-ÿ]"
-    rf"|(?i:\b(?:{_IS}|isn['’]t|wasn['’]t) (?:not |no longer |now |still )*(?:my|our|mijn|meine?|mon|ma|mi|mio|mia|meu"
-    rf"|minha|mój|moja) (?:[\w-]+ ){{0,2}}(?P<last>{_EVERY})\b)"
+    rf"|(?i:\b(?:{_IS}|isn['’]t|wasn['’]t) (?:not |no longer |now |still )*{_MY} (?:[\w-]+ ){{0,2}}"
+    rf"(?P<last>{_EVERY})\b)"
 )
 MOST_CHARACTERS = 400  # of a text that says who somebody is
 

@@ -10,13 +10,6 @@ __all__ = ["has_relative_time"]
 
 MOST_CHARACTERS = 1000  # that are read: half a millisecond
 _OTHER_LANGUAGES = re.compile(expanded("{other_languages}"))
-_UNIT = r"(?:second|minute|hour|day|week|weekend|month|quarter|semester|year|decade)s?"
-_COUNT = r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|several|some|a few|few|a couple of)"
-_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_MONTH = (
-    r"(?:january|february|march|april|may|june|july|august|september|october|november|december"
-    r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
-)
 _RELATIVE = re.compile(expanded(r"\b{relative}\b"))
 
 

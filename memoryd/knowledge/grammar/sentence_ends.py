@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from memoryd.knowledge.grammar.fillers import is_filler
+from memoryd.knowledge.grammar.pattern import compiled
 
 __all__ = ["asked_sentences", "is_courtesy", "sentences_of", "states_nothing"]
 
@@ -23,48 +24,7 @@ _NO_END = re.compile(
     re.IGNORECASE,
 )
 _MARKS = "?？؟"  # noqa: RUF001  of a question, in any script
-_NAMED = (
-    r"(?:[ ,]+(?:there|again|everyone|everybody|all|team|folks|my\ (?:friend|dear)|(?-i:(?!I\b)[A-Z])[\w'-]{1,20}))*"
-)
-_MUCH = r"(?:\ (?:so|very|really|much|a\ lot|a\ million|a\ bunch|again|in\ advance|for\ now))*"
-_TAIL = (
-    r"(?:\ (?!(?:but|and|that|who|what|when|where|which|why|how|is|are|was|were|will|has|have|had|can|could|also|now"
-    r"|you|i|i['’]m|add|causing)\b)[^\W\d]['’\w-]*){1,5}"
-)
-"""A few plain words after "thanks for": with a verb, a figure, a comma or a question they would say something."""
-_WHEN = r"(?:\ (?:later|soon|tomorrow|tonight|then|around|again|there|now|too|all|everyone|next\ week|on\ \w+day))*"
-_MEET = rf"(?:see|hear|talk|meet)(?:\ (?:from|to|with))?(?:\ you)?{_WHEN}"
-_COURTESY = re.compile(
-    rf"""(?:(?:oh|well|ok(?:ay)?|and|so|but|hey|hi|hello|yes|no|ah|anyway|also|right|sure|great|perfect)[,!]?\ +)*
-    (?:
-      (?:hi|hello|hey|dear|greetings|good\ (?:morning|afternoon|evening|day|night)|welcome\ back){_NAMED}
-      |(?:i\ )?(?:hope|trust)\ (?:you(?:['’]re|\ are)|all\ is|everything\ is)
-        (?:\ (?:all|doing|well|fine|good|great|ok|okay))*
-      |(?:i\ )?hope\ (?:this|it|that)\ (?:helps|works)
-      |how\ (?:are\ (?:you|things)|is\ it\ going|have\ you\ been|was\ your\ (?:day|week|weekend))
-        (?:\ (?:doing|today|lately|going|feeling|all|so\ far))*[\s?]*
-      |(?:it['’]?s|it\ is)\ (?:so\ |really\ )?(?:good|nice|great|lovely)\ to\ {_MEET}
-      |(?:good|nice|great|lovely)\ to\ {_MEET}|long\ time\ no\ see
-      |(?:many\ )?(?:thanks|thank\ you|thx|ty|cheers){_MUCH}{_NAMED}(?:\ for{_TAIL})?
-      |(?:i\ )?(?:really\ )?appreciate\ (?:it|that|this
-        |(?:your|the|all)(?:\ (?:your|the))?\ (?:help|time|advice|effort|work|support|patience))
-      |(?:i['’]?m\ |i\ am\ |so\ |very\ |really\ |terribly\ )*(?:sorry|(?:my\ )?apologies|my\ bad|pardon(?:\ me)?
-        |excuse\ me
-        |(?:i\ )?(?:must\ )?apologi[sz]e|forgive\ me)(?:\ again|\ (?:for|about){_TAIL})?
-      |(?:good)?bye(?:\ bye)?|see\ you{_WHEN}
-        |(?:i['’]ll\ )?(?:talk|speak|write)\ (?:to\ you\ )?(?:soon|later|tomorrow)
-      |take\ care(?:\ of\ yourself)?{_WHEN}
-        |have\ (?:a|an)\ (?:\w+\ ){{0,2}}(?:day|night|evening|weekend|week|time|one|trip)(?:\ (?:too|everyone|all))*
-      |good\ luck{_WHEN}|until\ (?:then|next\ time|tomorrow)
-        |(?:kind|best|warm)?\ ?regards|sincerely|yours[\w\ ]{{0,12}}
-      |(?:i\ have|i['’]ve\ got|just|here(?:['’]s|\ is)|one)?\ ?(?:a|another|one\ (?:more|last)|two)?
-        \ ?(?:quick|short|small|last)?
-        \ ?(?:question|thing)s?(?:\ for\ you)?
-      |(?:let\ me|can\ i|may\ i|could\ i)\ ask(?:\ you)?(?:\ something|\ a\ (?:quick\ )?question)?[\s?]*
-      |(?:can|could)\ you\ (?:please\ )?help(?:\ me)?(?:\ out)?(?:\ with\ (?:something|this|that))?[\s?]*
-    )(?:\ please)?[\s.!…,:]*""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_COURTESY = compiled("{courtesy}")
 
 
 def sentences_of(text: str) -> Iterator[str]:

@@ -6,24 +6,14 @@ import re
 
 from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.grammar.words import DAYS, GRAMMAR, NUMBER_WORDS
-from memoryd.knowledge.lexicon.load import words
+from memoryd.knowledge.lexicon.load import table, words
 from memoryd.knowledge.lexicon.stems import stem
 
 __all__ = ["clock_of", "head_of", "measure_of", "names_of", "value_of", "words_in"]
 
 _EMPTY = frozenset(words("grammar.values_empty"))
-_UNITS = {
-    "kg": ("mass", 1.0), "kilo": ("mass", 1.0), "kilogram": ("mass", 1.0), "lb": ("mass", 0.45359),
-    "pound": ("mass", 0.45359), "stone": ("mass", 6.35029), "g": ("mass", 0.001), "cm": ("length", 0.01),
-    "centimeter": ("length", 0.01), "centimetre": ("length", 0.01), "m": ("length", 1.0), "meter": ("length", 1.0),
-    "metre": ("length", 1.0), "km": ("length", 1000.0), "kilometer": ("length", 1000.0),
-    "kilometre": ("length", 1000.0), "mile": ("length", 1609.344), "mi": ("length", 1609.344),
-    "feet": ("length", 0.3048), "foot": ("length", 0.3048),
-    "ft": ("length", 0.3048), "inch": ("length", 0.0254), "inches": ("length", 0.0254), "hour": ("time", 3600.0),
-    "hr": ("time", 3600.0), "minute": ("time", 60.0), "min": ("time", 60.0), "year": ("time", 31557600.0),
-    "month": ("time", 2629800.0), "week": ("time", 604800.0), "day": ("time", 86400.0),
-}  # fmt: skip
-"""Unit → its dimension and size in kilograms, metres or seconds (SI; the pound and the foot by the 1959 agreement)."""
+_UNITS = {unit: (dimension, size) for dimension, units in table("numbers.unit").items() for unit, size in units.items()}
+"""Unit → its dimension and size in kilograms, metres or seconds."""
 _MEASURE = re.compile(r"(\d+(?:[.,]\d+)?)[ -]?([a-z]+)", re.IGNORECASE)
 _CLOCK = re.compile(r"\b(\d{1,2})(?:[:.](\d\d))? ?(am|pm|a\.m\.|p\.m\.)?\b", re.IGNORECASE)
 

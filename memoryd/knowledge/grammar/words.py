@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from memoryd.knowledge.grammar.names import is_first_name
-from memoryd.knowledge.lexicon.load import words
+from memoryd.knowledge.lexicon.load import table, words
 from memoryd.knowledge.lexicon.stems import stem, word_set
 
 __all__ = [
@@ -50,14 +50,8 @@ EXCLUSIONS = word_set("""
     only exclusively solely instead rather anymore longer unlike
 """)
 """What leaves no room for another value beside this one."""
-_COUNTED = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-    eighteen nineteen twenty
-"""
-NUMBER_WORDS = {word: str(number) for number, word in enumerate(_COUNTED.split())} | {
-    "once": "1", "twice": "2", "thirty": "30", "forty": "40", "fifty": "50", "dozen": "12", "hundred": "100",
-}  # fmt: skip
-DAYS = frozenset(words("grammar.days"))
+NUMBER_WORDS = {word: str(number) for word, number in table("numbers.counted").items()}
+DAYS = frozenset(words("time.when"))
 
 
 NO_NAMES = GRAMMAR | NEGATIONS | EXCLUSIONS | DAYS | NUMBER_WORDS.keys()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import Stemmer
 
-__all__ = ["forget_stems", "stem", "stem_by_script", "word_set"]
+__all__ = ["forget_stems", "stem", "stem_by_script", "stem_of", "word_set"]
 
 _local = threading.local()
 _stemmers: list[Stemmer.Stemmer] = []  # of every thread
@@ -39,6 +39,11 @@ _BY_SCRIPT = (
 def stem(words: Iterable[str]) -> list[str]:
     """Return the stems of lower-case words, as of English."""
     return list(_stemmer("english").stemWords([_AMERICAN.get(word, word) for word in words]))
+
+
+def stem_of(language: str, word: str) -> str:
+    """Return the stem of a lower-case word of a language, by Snowball's name for it."""
+    return str(_stemmer(language).stemWord(word))
 
 
 def stem_by_script(words: Sequence[str]) -> list[str]:

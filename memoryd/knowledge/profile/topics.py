@@ -15,6 +15,7 @@ from memoryd.knowledge.extraction.not_stated import not_stated
 from memoryd.knowledge.extraction.pasted import own_part
 from memoryd.knowledge.extraction.sentences import tidy
 from memoryd.knowledge.grammar.pattern import compiled
+from memoryd.knowledge.lexicon.load import table
 from memoryd.knowledge.profile.patterns import PATTERNS, beginnings
 
 __all__ = [
@@ -71,18 +72,7 @@ class Standing(NamedTuple):
     """Whether it is of other topics too."""
 
 
-_CATEGORIES = {
-    Topic.NAME: "name",
-    Topic.PERSONAL: "identity personal personal_details personal_information personal_info profile user_profile",
-    Topic.HEALTH: "health medical allergy allergies dietary_restrictions disability accessibility",
-    Topic.INSTRUCTION: "instruction instructions standing_instruction style response_style communication_style rules",
-    Topic.DIET: "diet dietary",
-    Topic.LANGUAGE: "language languages",
-    Topic.HOME: "home address residence",
-    Topic.HOUSEHOLD: "household family",
-    Topic.WORK: "work job occupation employment profession",
-    Topic.DISLIKE: "dislike dislikes",
-}
+_CATEGORIES = {Topic[name]: some for name, some in table("profile.category").items()}
 CATEGORIES = frozenset(
     spelled
     for names in _CATEGORIES.values()
@@ -94,11 +84,6 @@ CATEGORIES = frozenset(
 _TOPIC_OF = {name: topic for topic, names in _CATEGORIES.items() for name in names.split()}
 _READ = [topic for topic in Topic if topic is not Topic.PERSONAL]
 _TO_ASSISTANT = frozenset({Topic.INSTRUCTION, Topic.ADDRESS})
-_SAYS = (
-    r"(?:said|says?|saying|wrote|writes|told|tells|asked|asks|reads|meint|meinte|sagte?|sagen|schrieb|schreibt|dijo"
-    r"|dice|decía|escribió|dit|disait|écrit|disse|detto|scritto|escreveu|diz|zei|zegt|schreef|napisał\w*|mówi"
-    r"|powiedział\w*|according to|laut|selon|según|secondo)"
-)
 # the words are another's: "the waiter said please …", "… is the title of her book", "my boss wants me to always …"
 _REPORTED = compiled("{topics_reported}")
 _OF_SELF = compiled("{of_self}")

@@ -48,3 +48,5 @@ class Claim:
     """The year from which on it is said to be so; 0 where none is said."""
     sense: str = ""
     """Of a claim that ends another: the sense of its verb (`lexicon/verbs.toml`); empty where no verb says it."""
+    is_plural: bool = False
+    """Whether the value is told of as of several: "my cars"."""

@@ -13,7 +13,6 @@ __all__ = [
     "HABITUAL",
     "HAPPENED",
     "HEDGED",
-    "LIMITED",
     "NOT_DONE",
     "NOT_ENDED",
     "OF_PAST",
@@ -34,4 +33,3 @@ NOT_DONE = whole("not_done")
 FOR_NOW = whole("for_now")
 OF_PAST = whole("of_past")
 """What tells of long ago."""
-LIMITED = whole("limited")

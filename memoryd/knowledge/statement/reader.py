@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from memoryd.knowledge.grammar.letters import UPPER
-from memoryd.knowledge.grammar.pattern import any_of, compiled
+from memoryd.knowledge.grammar.pattern import any_of, compiled, expanded
 from memoryd.knowledge.grammar.relations import RELATION_PATTERN, relation_of
 from memoryd.knowledge.grammar.values import clock_of, head_of, measure_of, names_of, value_of, words_in
 from memoryd.knowledge.grammar.words import plain
@@ -32,6 +32,7 @@ from memoryd.knowledge.statement.moods import (
     TAIL_CLAUSE,
     TURNING,
 )
+from memoryd.knowledge.statement.other_languages import Foreign, foreign_of
 from memoryd.knowledge.statement.rewrites import rewritten
 from memoryd.knowledge.statement.things import claims_of_thing
 from memoryd.knowledge.statement.told import Told, told_in
@@ -86,6 +87,11 @@ class Statement:
         return told_in(self.text)
 
     @cached_property
+    def foreign(self) -> Foreign | None:
+        """As it is read in its language; None for English, and for those that nothing is known of."""
+        return foreign_of(self.text)
+
+    @cached_property
     def happened(self) -> bool:
         """Whether it tells of something that happened once, so that another such thing may have happened too."""
         return bool(HAPPENED.search(self.text)) and not HABITUAL.search(self.text)
@@ -106,10 +112,7 @@ _NOT_ANOTHER = compiled("{not_another}")
 """What is said not to be meant: "my sport is volleyball now, not padel"."""
 _NAME = rf"[{UPPER}][\w-]+(?: [{UPPER}][\w-]+){{0,2}}"
 _OWNER = r"(?:my|our|the user's|user's)"
-_SORT = (
-    r"(?:older|younger|elder|eldest|youngest|little|big|twin|close|dear|good|new|current|college|work|gym|school"
-    r"|childhood)"
-)
+_SORT = expanded("{sort}")
 _OTHERS_OF = compiled(r"(?:my|our|the user's|user's) (?:[\w-]+ ){0,2}{others_of}\b")
 """People of whom no claim is read: who they are is not known."""
 _BARE = compiled(r"{bare}\b")
@@ -140,16 +143,12 @@ _TRAILING = compiled("{trailing}+$")
 _DO_NOT = compiled(r"\b{do_not}? ?(?:not|never|no longer)(?: (?:even|really))? ")
 _LIMITED = compiled(r"\b{reader_limited}\b")
 """What a denial is limited by: it says nothing of other times, or of others."""
-_BY_DEGREES = (
-    r"\b(?:not|never|no longer)\b.*\b(?:really|always|necessarily|exactly|entirely|completely|fully|every|everything"
-    r"|(?<!at )all|(?:that|as|so|very|too) \w+)\b"
-    r"|\b(?:hardly|barely|rarely|seldom|less)\b"
-)
+_BY_DEGREES = expanded("{by_degrees}")
 """What is denied in part: "I don't always like it"."""
-_NARROW = compiled(
-    rf"{_LIMITED.pattern}|{_BY_DEGREES}|\b(?:old|new|other|previous|former|second|spare|first|last)\b"
-    r"|\b{end} an? |\b{bare_object} (?:the|an?|my|our|at|by|in|for|off|over) "
-)
+_NARROW = compiled(rf"{_LIMITED.pattern}|{_BY_DEGREES}|{{narrow}}")
+_NARROW_END = compiled("{narrow_end}|{narrow}")
+_FOR_A_WHILE = compiled(r"{for_a_while}|\bonce\b|\byears ago\b|\bleft \w+ at (?:\d|{number_word})")
+"""What was so, or has ended, for a while alone; long ago; at an hour."""
 _AGO = compiled(r" (?:(?:last|this) (?:week|month|year|{season}|\w+day)|a while ago)(?=$|,)")
 _ENDS = compiled(r"(?:have |has )?(?:{end}|cancel\w*)\b")
 _PAST = compiled(r"^{past}\b")
@@ -177,7 +176,9 @@ def put_plainly(sentence: str) -> tuple[str, bool]:
     """
     bare = _LEAD.sub("", sentence, count=1)
     changed, is_sure = rewritten(bare)
-    return (sentence, True) if changed == bare else (changed, is_sure)
+    if changed == bare:
+        return sentence, True
+    return changed, is_sure and not _FOR_A_WHILE.search(_AGO.sub("", sentence))
 
 
 def _claims(clause: str) -> list[Claim]:
@@ -209,7 +210,8 @@ def _claims(clause: str) -> list[Claim]:
 
 _APART = compiled(
     "|".join(
-        rf"(?P<v{n}>{any_of(forms)}) (?P<x{n}>{{their}} [^,.;]{{1,40}}?) (?P<p{n}>{any_of(particles)})\b"
+        rf"(?P<v{n}>{any_of(forms)}) (?P<x{n}>{{their}} {{thing_between}}) "
+        rf"(?P<p{n}>{any_of(particles)}){{behind_particle}}"
         for n, (forms, particles) in enumerate(particles_of("end"))
     )
 )
@@ -261,7 +263,7 @@ def _of_subject(subject: str, rest: str) -> list[Claim]:
     said = rest.replace("can not stand", "hate").replace("can not bear", "hate")
     rest, affirmed, ended = _turned(said)
     past = bool(_PAST.match(rest)) and not re.match(r"was (?:born|promoted)|were born", rest)
-    if (past and not affirmed) or ((ended or not affirmed or _ENDS.match(rest)) and _NARROW.search(_AGO.sub("", said))):
+    if (past and not affirmed) or _is_limited(rest, said, denied=ended or not affirmed):
         return []  # what was not so once, or is not so at times
     short = _TRAILING.sub("", rest)
     for pattern, attribute, holds in PREDICATES:
@@ -269,8 +271,17 @@ def _of_subject(subject: str, rest: str) -> list[Claim]:
         if match is None:
             continue
         groups = match.groupdict()
+        if attribute == "home" and _FOR_A_WHILE.search(said):
+            return []
         return _made(subject, attribute, groups, holds, affirmed=affirmed, ended=ended or past)
     return []
+
+
+def _is_limited(rest: str, said: str, *, denied: bool) -> bool:
+    """Whether what is denied, or has ended, is so for a while or in part alone."""
+    if denied and _NARROW.search(_AGO.sub("", said)):
+        return True
+    return bool(_ENDS.match(rest)) and bool(_NARROW_END.search(_AGO.sub("", said)))
 
 
 def _made(
@@ -302,8 +313,14 @@ def _made(
         subject, attribute, value, holds, affirmed=affirmed, ended=ended, names=names, measure=measure,
         named=bool(names) and not _DESCRIBED.match(text), left=value_of(groups.get("left") or ""),
         aspect=(groups.get("prep") or "").lower(), since=since, head=head_of(text), sense=_sense_of(groups.get("end")),
+        is_plural=_is_plural(text),
     )  # fmt: skip
     return _claimed(claim) if value or measure else []
+
+
+def _is_plural(text: str) -> bool:
+    last = (words_in(text) or [""])[-1]
+    return last.endswith("s") and not last.endswith("ss")
 
 
 def _claimed(claim: Claim) -> list[Claim]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from memoryd.knowledge.grammar.names import is_first_name
-from memoryd.knowledge.grammar.pattern import compiled
+from memoryd.knowledge.grammar.pattern import compiled, expanded
 from memoryd.knowledge.grammar.relations import MOSTLY_ONE, ONE_AT_A_TIME, RELATIONS
 from memoryd.knowledge.grammar.values import clock_of, measure_of, names_of, value_of, words_in
 from memoryd.knowledge.grammar.words import DAYS
@@ -23,10 +23,7 @@ from memoryd.knowledge.statement.claim import Cardinality, Claim
 
 __all__ = ["MOST_WORDS", "claims_of_thing", "without_heads"]
 
-_CHANGE = (
-    r"moved|moves|rescheduled|postponed|pushed|changed|shifted|raised|lowered|increased|decreased|reduced|bumped|cut"
-    r"|upgraded|delayed|switched|renamed|extended"
-)
+_CHANGE = expanded("{things_change}")
 _IS = compiled("{is}")
 _MOVED = re.compile(_CHANGE)
 _OFF = compiled(r"^(?P<np>[\w' -]{2,60}?) {off} (?:been )?(?:cancell?ed|called off|off)$")
@@ -40,6 +37,7 @@ _WHEN = re.compile(rf"\b(?:{_CLEARLY}|{_DAY}|(?:19|20)\d\d(?! ?[a-z€$])|\d+(?:
 _AT = compiled("^{clock}(?: .*)?$")
 _HAPPENED_TO = re.compile(r"(?:\w{3,}ed|built|made|sold|found|born|founded|written|held)\b", re.IGNORECASE)
 _DATE = compiled("{date}")
+_DAY_STEMS = frozenset(stem(DAYS))
 _HEADS = stems("frames.part.heads")
 """What is cancelled beside the thing that it is of: "my trip to Japan"."""
 _NO_PERSON = compiled("{no_person}")
@@ -50,8 +48,8 @@ _FEW = 3  # words of a bare value
 
 
 def without_heads(value: frozenset[str]) -> frozenset[str]:
-    """Return what is cancelled, without the word for the sort of plan that it is."""
-    return value - _HEADS or value
+    """Return what is cancelled, without the word for the sort of plan that it is, and when that is."""
+    return value - _HEADS - _DAY_STEMS or value
 
 
 def claims_of_thing(subject: str, text: str, *, affirmed: bool, ended: bool) -> list[Claim]:

@@ -1,9 +1,9 @@
 """
 What is told in idioms rather than in plain words: that something is over, or that a taste has turned.
 
-"Exported everything out of Evernote and deleted the account", "cats? I've gone soft". The idioms stand in `idioms.txt`.
-They say nothing of who or what is meant but by the words near them, so they never retire anything: what stands near one
-is in doubt.
+"Exported everything out of Evernote and deleted the account", "cats? I've gone soft". The idioms stand in
+`lexicon/idioms.toml`. They say nothing of who or what is meant but by the words near them, so they never retire
+anything: what stands near one is in doubt.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memoryd.knowledge.grammar.names import is_first_name
 from memoryd.knowledge.grammar.pattern import compiled
 from memoryd.knowledge.grammar.values import value_of, words_in
 from memoryd.knowledge.grammar.words import DAYS, GRAMMAR, NO_NAMES
-from memoryd.knowledge.lexicon.load import stems, table
+from memoryd.knowledge.lexicon.load import stems, table, words
 from memoryd.knowledge.lexicon.stems import stem, word_set
 from memoryd.knowledge.statement.moods import FOR_NOW, HEDGED, NOT_DONE, OF_PAST
 
@@ -56,6 +56,11 @@ def _one_of(turn: Turn) -> str:
 
 _IDIOMS = {turn: compiled(_one_of(turn)) for turn in Turn}
 _STOP = compiled("{clause_stop}")
+_OF_HABIT = compiled("{end.abandon}|{end.stop}|{end.tire}|{end.part_with}|{end.cancel}")
+"""What is given up so by somebody else says nothing of them: "Grandad gave up sugar"."""
+_DEATH = compiled("died|passed away|dumped me|left me")
+_TIMES = stems("time.when")
+"""What is over of these is a time, and no thing: "no more nights"."""
 EMPTY = stems("frames.word.empty")
 """What says nothing of which thing is meant."""
 LED = compiled("^{led}+")
@@ -67,10 +72,6 @@ _CLAUSE_ENDS = re.compile(
 MOST_TOLD = 24  # of a text
 MOST_OF_OBJECT = 60  # characters
 _AFTER, _BEFORE = 7, 6  # words of a clause that stand near
-_DOES = (
-    r"(?:has |have |had |just |finally )*(?:left|moved|quit|stopped|gave|given|sold|switched|broke|got|lost|kicked"
-    r"|dropped|ditched|cancelled|resigned|retired|traded|swapped|hates?|dislikes?|loves?)\b"
-)
 _OF_ANOTHER = compiled("{of_another}")
 """A sentence that begins so tells of what somebody else does: of all others it says nothing."""
 _NOT_MEANT = (HEDGED, FOR_NOW, OF_PAST)
@@ -85,16 +86,7 @@ _HAS_NOT = re.compile(r"ha(?:ve|s) not\b", re.IGNORECASE)
 """Of such an idiom the last word says what is no longer done."""
 _BESIDE = word_set("beside besides near alongside unlike outside far alone")
 """What stands after these is not what is spoken of."""
-_FOLLOWS = (
-    GRAMMAR
-    | DAYS
-    | word_set("""
-    another account version subscription membership habit phase course class classes lesson lessons contract app
-    club role post position diet plan job team group project department practice band choir gives makes bores got
-    gets goes went comes came took takes now anymore again instead just already finally altogether not never no has
-    have had is are was were do does did can days stuff thing things last this next years months weeks ages
-""")
-)
+_FOLLOWS = GRAMMAR | DAYS | frozenset(words("frames.word.follows"))
 """A word before one of these stands alone: "the rowing club membership", "gin gives me a headache"."""
 
 
@@ -175,20 +167,29 @@ class _Sentence:
             if match.start() < word.start and word.end <= match.end() - (not _HAS_NOT.match(match[0]))
         ]
         after = [n for n, word in words if match.end() <= word.start < high][:_AFTER]
+        of_another = self._is_of_another and match.start() < self._first_end
+        if of_another and _OF_HABIT.fullmatch(match[0]) and self._has_object(match, high):
+            return []
         begin, end = self._within(match)
         around = (n for n in (*before, *inside, *after) if begin <= self._words[n].start < end)
         return [n for n in around if not any(word.text in _BESIDE for word in self._words[max(0, n - 2) : n])]
 
+    def _has_object(self, match: re.Match[str], high: int) -> bool:
+        """Whether something is said to be given up: "Grandad gave up sugar" is of sugar, and not of Grandad."""
+        stop = _STOP.search(self.text, match.end(), high)
+        return bool(value_of(self.text[match.end() : stop.start() if stop else high]) - EMPTY)
+
     def _object(self, match: re.Match[str], low: int, high: int) -> frozenset[str]:
         """Return what stands behind an idiom, or where that is nothing, before it or in it."""
         if self._is_of_another and match.start() < self._first_end:
-            return frozenset()
+            who = value_of(self.text[slice(*self._subject)]) - EMPTY
+            return who if _DEATH.fullmatch(match[0]) else frozenset()
         stop = _STOP.search(self.text, match.end(), high)
         behind = (match.end(), stop.start() if stop else high)
         for first, last in (behind, (low, match.start()), match.span()):
             words = value_of(self.text[first:last]) - EMPTY
             if words and last - first <= MOST_OF_OBJECT:
-                return words
+                return words if words - _TIMES else frozenset()
         return frozenset()
 
     def _within(self, match: re.Match[str]) -> tuple[int, int]:

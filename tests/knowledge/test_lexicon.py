@@ -1,0 +1,116 @@
+"""The lexicon: each table is read, each name stands once and is used, and no words stand anywhere else."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from memoryd.knowledge.grammar.pattern import any_of, compiled, expanded
+from memoryd.knowledge.lexicon.load import regular, table, verb_of, verbs, words
+
+KNOWLEDGE = Path(expanded.__code__.co_filename).parents[1]
+LEXICON = KNOWLEDGE / "lexicon"
+TABLES = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in LEXICON.glob("*.toml")}
+PARTS = ("frames.part", "nouns", "time", "grammar", "extraction", "profile.part")
+"""Tables whose names stand for something in patterns."""
+MOST_WORDS = 12  # of a text in the code that are no sentence: more are a list
+MODULES = sorted(path for path in KNOWLEDGE.rglob("*.py") if path.parent != LEXICON and "secrets" not in path.parts)
+"""`secrets` has patterns of credentials, which are no words."""
+
+
+def names() -> list[tuple[str, str]]:
+    return [(part, name) for part in PARTS for name in table(part)]
+
+
+def test_each_name_stands_once():
+    assert [] == [name for name, times in Counter(name for _, name in names()).items() if times > 1]
+
+
+@pytest.mark.parametrize(("part", "name"), names())
+def test_each_name_is_a_pattern(part, name):
+    compiled(f"{{{name}}}")
+
+
+def test_each_name_is_used():
+    texts = [path.read_text(encoding="utf-8") for path in KNOWLEDGE.parent.rglob("*.py")]
+    texts += [path.read_text(encoding="utf-8") for path in (*KNOWLEDGE.rglob("*.toml"), *KNOWLEDGE.rglob("*.txt"))]
+    whole = "\n".join(texts)
+    assert [] == [name for part, name in names() if f"{{{name}}}" not in whole and f"{part}.{name}" not in whole]
+
+
+def test_a_name_that_stands_nowhere_is_an_error():
+    with pytest.raises(KeyError, match="no words are called 'nonsense'"):
+        expanded("{nonsense}")
+    with pytest.raises(KeyError):
+        words("nouns.nonsense")
+
+
+def is_list(text: str) -> bool:
+    """Whether a text is words alone, or alternatives, and no sentence."""
+    bare = re.sub(r"\\.|\(\?P?<?\w*>?|[()\[\]?:!=*+^$]", " ", text)
+    listed = bare.count("|") >= MOST_WORDS or ("." not in text and text == text.lower())
+    return listed and len(set(re.findall(r"[a-z]{3,}", bare))) > MOST_WORDS
+
+
+def texts_of(path: Path) -> list[tuple[int, str]]:
+    """The texts of a module with their lines, but for those that say what something is."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    said |= {id(node.value) for node in tree.body if isinstance(node, ast.Assign) and "__all__" in ast.unparse(node)}
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            found.append((node.lineno, node.value))
+        if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
+            keys = [*node.keys, *node.values] if isinstance(node, ast.Dict) else node.elts
+            held = [key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+            if id(node) not in said:
+                found.append((node.lineno, " ".join(one for one in held if one == one.lower())))
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(KNOWLEDGE)))
+def test_no_words_stand_outside_the_lexicon(path):
+    assert [] == [(line, text[:60]) for line, text in texts_of(path) if is_list(text)]
+
+
+def test_a_list_is_known_from_a_sentence():
+    assert is_list("january february march april may june july august september october november december sunday")
+    assert is_list(r"\b(?:quit|left|sold|lost|gave|broke|threw|closed|ended|stopped|cancelled|dropped|moved|died)\b")
+    assert not is_list("it is said of another, or of more than one, and so nobody can tell which of them is meant.")
+
+
+@pytest.mark.parametrize(
+    ("base", "past"), [("donate", "donated"), ("return", "returned"), ("try", "tried"), ("play", "played")]
+)
+def test_the_past_of_a_regular_verb(base, past):
+    assert past == regular(base)
+
+
+def test_a_verb_has_its_forms():
+    give_up = verb_of("given up")
+    assert give_up is not None
+    assert ("give up", "end.abandon", ("gave up", "given up")) == (give_up.name, give_up.sense, give_up.done)
+    assert verb_of("sold out of pity") is None
+    assert {"end.part_with", "end.stop"} < {verb.sense for verb in verbs("end")}
+
+
+@pytest.mark.parametrize(
+    ("some", "fit", "fail"),
+    [
+        (["go", "gone", "go off"], ["go", "gone", "go off"], ["g", "gon", "off"]),
+        (["a.b", "a|b"], ["a.b", "a|b"], ["axb", "a"]),
+        (["é", "éa", "ß"], ["é", "éa", "ß"], ["e", "s"]),
+    ],
+)
+def test_any_of_some_words_is_each_of_them_and_the_longest(some, fit, fail):
+    pattern = re.compile(any_of(some))
+    assert all(pattern.fullmatch(word) for word in fit)
+    assert not any(pattern.fullmatch(word) for word in fail)
+    longest = max(some, key=len)
+    assert longest == pattern.match(f"{longest}!")[0]
