@@ -13,6 +13,7 @@ from memoryd.domain.reading.search import Asked, search
 from memoryd.knowledge.grammar import classes
 from memoryd.knowledge.grammar.classes import members_asked
 from memoryd.model.results import Leg
+from memoryd.model.trust import Trust
 from tests.test_ranking import index_of, order, question_of, ranked_of, said
 
 TABLE = tomllib.loads((Path(classes.__file__).parents[1] / "lexicon" / "classes.toml").read_text(encoding="utf-8"))
@@ -31,6 +32,8 @@ TABLE = tomllib.loads((Path(classes.__file__).parents[1] / "lexicon" / "classes.
         ("What instruments does Tim play?", "piano"),
         ("What are the names of John’s pets?", "dog"),
         ("How many video games have I finished?", "minecraft"),
+        ("What is my phone number?", ""),
+        ("What is my job title?", ""),
         ("What did Melanie paint recently?", ""),
         ("What services did I book for the tour?", ""),
         ("What is my dog's name?", ""),
@@ -63,6 +66,25 @@ def test_what_tells_of_a_member_is_marked_and_what_holds_half_of_its_words_is_no
     pie, pot, song = "I made a chicken pot pie", "I bought a pot for the fern", "I wrote a song"
     assert {pie: True, pot: False, song: False} == of_class("What foods does Ann make?", pie, pot, song)
     assert {pie: False, pot: False, song: False} == of_class("What did Ann make?", pie, pot, song)
+
+
+def test_no_note_of_a_sandbox_is_lifted_where_anything_of_higher_trust_is():
+    host, notes = said("Audrey likes armchairs"), said("a note of lasagna", "a note of pie", trust=Trust.SANDBOX)
+    (pool,) = ranked_of(index_of([*host, *notes]), "What foods does Audrey like?").pools
+    assert not pool.of_class.any()
+    (pool,) = ranked_of(index_of(notes), "What foods does Audrey like?").pools
+    assert pool.of_class.all()
+
+
+def test_a_member_that_most_documents_hold_tells_nothing_apart():
+    texts = [f"the pizza of day {n}" for n in range(20)]
+    (pool,) = ranked_of(index_of(said(*texts, "a lasagna")), "What foods does Audrey like?").pools
+    assert 1 == pool.of_class.sum()
+
+
+def test_letters_of_another_alphabet_find_no_class_and_raise_nothing():
+    for question in ("What c\u0131ties did I visit?", "What book\u017f do I have?", "WHAT F\u0130LMS do I like?"):
+        assert () == members_asked(question)
 
 
 def test_what_the_question_names_itself_marks_nothing():

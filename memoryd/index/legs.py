@@ -35,11 +35,11 @@ Rows = NDArray[np.int64]
 SMALL = 1536  # documents; of a scope of no more all are in the pool
 BEST = 1024  # of a larger one so many, and who stands beside them
 MOST_WINDOW_TERMS = 32  # of a question, the rarest first: more are compared with a document's own words alone
+COMMON_SHARE = 0.2  # of the documents: a member of a class that more of them hold tells nothing apart
 RARE_SHARE = 0.9  # days that hold more of what is searched tell nothing apart …
 FEW = 10  # … where there is more than so much: of one memory the day may be all that answers
 FADE_DAYS = 3.0  # beyond the days that are named a memory's time counts e times less for so many
-BESIDE = 0.8  # of it, as soon as it is not the day itself (measured: .6 is no better)
-FORGOTTEN_DAYS = 30  # beyond which it counts nothing
+BESIDE, FORGOTTEN_DAYS = 0.8, 30  # of it, where it is not the day itself (.6 is no better); beyond which it is nothing
 SAID = KIND_CODES[Kind.EPISODE]
 NO_TOKENS: NDArray[np.int8] = np.zeros((0, TOKEN_DIMENSIONS), dtype=np.int8)
 
@@ -66,7 +66,6 @@ class Rough:
     time: float
     names: float
     speaker: float
-    member: float
 
 
 class Pool:
@@ -163,8 +162,24 @@ class Pool:
 
     @cached_property
     def of_class(self) -> NDArray[np.bool_]:
-        """Which tell of a member of the class that the question asks for."""
-        return _of_class(self.index, self.question, len(self._mask))[self.rows]
+        """Which tell of a member of the class that is asked for; no sandbox's note, where anything else is here."""
+        found = np.zeros(len(self.rows) + 1, dtype=np.bool_)
+        terms = dict.fromkeys(term for member in self.question.members for term in member)
+        held = {term: places for term in terms if (places := self._holding(term)) is not None}
+        for member in (terms for terms in self.question.members if held.keys() >= set(terms)):
+            found |= np.logical_and.reduce([held[term] for term in member])
+        return found[:-1] & self.trusted if self.trusted.any() else found[:-1]
+
+    def _holding(self, term: str) -> NDArray[np.bool_] | None:
+        """Return in which of the pool a term stands; None for none, or for too many for it to tell them apart."""
+        pieces = [documents for documents, _ in self.index.postings.pieces(term, len(self._mask))]
+        if not 0 < sum(map(len, pieces)) <= max(FEW, COMMON_SHARE * len(self._mask)):
+            return None
+        holds = np.zeros(len(self.rows) + 1, dtype=np.bool_)
+        for documents in pieces:
+            holds[self._places[documents]] = True
+        holds[-1] = False  # of those that are not in the pool
+        return holds
 
     @cached_property
     def created(self) -> NDArray[np.int64]:
@@ -324,7 +339,7 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
             value += rough.time * time
         if question.entity_ids:
             value += rough.names * index.columns.mentioning(question.entity_ids, count)
-        value += rough.speaker * (by_named | of_named) + rough.member * _of_class(index, question, count)
+        value += rough.speaker * (by_named | of_named)
         slack = 0.0 if similar is None else 2 * rough.vector * similar.slack
         rows = _best(index, np.where(mask, value, np.float32(-1)), mask, trusted, slack)
     if question.also is not None and question.also[0] == id(index):
@@ -339,19 +354,6 @@ def pool_of(index: ScopeIndex, question: Question, stats: CorpusStats, rough: Ro
     pool.names = index.columns.mentioning(question.entity_ids, count)[rows] if question.entity_ids else nobody
     pool.by_assistant = traits.by_assistant(count)[rows]
     return pool
-
-
-def _of_class(index: ScopeIndex, question: Question, count: int) -> NDArray[np.bool_]:
-    """Return which documents hold all terms of a member of the class that is asked for."""
-    found = np.zeros(count, dtype=np.bool_)
-    postings = index.postings
-    for terms in question.members:
-        if len(terms) == 1:
-            for documents, _ in postings.pieces(terms[0], count):
-                found[documents] = True
-        elif all(map(postings.knows, terms)):
-            found[postings.holding(terms, count)] = True
-    return found
 
 
 def _best(index: ScopeIndex, value: Floats, mask: NDArray[np.bool_], trusted: NDArray[np.bool_], slack: float) -> Rows:

@@ -175,10 +175,6 @@ class Postings:
         known = self._base.of(hash(term))
         return known[0] if known else -1
 
-    def knows(self, term: str) -> bool:
-        """Whether a term was ever met here."""
-        return self._number(term) >= 0
-
     def append(self, text: str) -> int:
         """Add the next document by its space-separated terms; return its length in words."""
         words = text.split()

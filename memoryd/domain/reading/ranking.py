@@ -126,7 +126,7 @@ class Ranked:
     events: Floats
     """What a document gained by what happened around it."""
     hints: Floats
-    """What days and names add to the relevance: they order, and the curves of statements were measured without them."""
+    """What days, names and classes add to the relevance: they order; the curves of statements are without them."""
     by_words: Floats
     """The relevance without what the model says."""
     starts: NDArray[np.int64]
@@ -170,7 +170,7 @@ def ranked(
     seeing = weights.vector if are_said else weights.statement_vector
     seeing = seeing * question.known_share if question.vector is not None else 0.0
     words = weights.words if are_said else weights.statement_words
-    rough = Rough(words, seeing, weights.time, weights.names, weights.speaker, weights.member)
+    rough = Rough(words, seeing, weights.time, weights.names, weights.speaker)
     pools = [pool_of(index, question, stats, rough) for index in indexes]
     for pool in pools:
         pool.words = pool.with_window_words(stats, weights.word_windows)
@@ -251,16 +251,16 @@ def _first(pool: Pool, weights: Weights) -> Floats:
 
 
 def _hints(pool: Pool, weights: Weights) -> Floats:
-    """Return what days and names add."""
+    """Return what days, names and classes add."""
     hints: Floats = weights.time * pool.time.astype(np.float64) + weights.names * pool.names
-    return hints + weights.speaker * pool.of_named
+    hints += weights.speaker * pool.of_named + weights.member * pool.of_class
+    return hints
 
 
 def _bonus(pool: Pool, weights: Weights) -> Floats:
     """Return what time, names, speaker and form add and take."""
     question = pool.question
     bonus: Floats = _hints(pool, weights) + weights.speaker * pool.said_by_named + weights.answer * pool.fits_answer
-    bonus += weights.member * pool.of_class
     if not question.asks_assistant:
         bonus -= weights.assistant * pool.by_assistant
     if pool.index.traits.has_speakers:

@@ -206,8 +206,6 @@ def _of_verb(new: Claim, old: Claim) -> Relation | None:
     kind = kind_of(old.attribute)
     if not new.ended or not new.value or not _covers(new, old, kind):
         return None
-    if kind is Of.SELF and new.value != {*old.attribute.split()}:
-        return None  # who throws out the peanuts is allergic as before
     if not new.sense:  # "the flight is off"; a phone that is off is not gone
         return _SURE if kind in {Of.PLAN, Of.PAID} else _PERHAPS
     return _SURE if kind in RETIRES[new.sense] and not _is_one_of(new, old) else _PERHAPS

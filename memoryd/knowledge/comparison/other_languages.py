@@ -6,7 +6,7 @@ It contests, and retires nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from memoryd.knowledge.comparison.finding import APART, Finding, Relation
 from memoryd.knowledge.statement.other_languages import Clause
@@ -19,17 +19,20 @@ LEAST_OF_PART = (
 )
 _TURNED = Finding(Relation.DOUBTFUL, "told_elsewhere", "it tells of a change of this, in another language")
 _RULES: tuple[tuple[str, Callable[[Clause, Clause], bool]], ...] = (
-    ("end", lambda new, old: _share(new, old) and not old.kinds & {"no", "end"}),
-    ("dislike", lambda new, old: _share(new, old) and not old.kinds & {"no", "dislike"}),
-    ("like", lambda new, old: _share(new, old) and bool(old.kinds & {"no", "dislike"})),
-    ("begin", lambda new, old: _share(new, old) and "no" in old.kinds),
-    ("favorite", lambda new, old: _share(new, old) and "favorite" in old.kinds),
+    ("end", lambda _, old: not old.kinds & {"no", "end"}),
+    ("dislike", lambda _, old: not old.kinds & {"no", "dislike"}),
+    ("like", lambda _, old: bool(old.kinds & {"no", "dislike"})),
+    ("begin", lambda _, old: "no" in old.kinds),
+    ("favorite", lambda _, old: "favorite" in old.kinds),
+)
+"""By what a clause of the newer statement tells, whether it tells of an older one that it shares a word with."""
+_OF_PLACES: tuple[tuple[str, Callable[[Clause, Clause], bool]], ...] = (
     ("move", lambda _, old: "home" in old.kinds),
     ("job", lambda _, old: "work" in old.kinds),
     ("switch", lambda new, old: "work" in new.kinds and "work" in old.kinds),
     ("begin", lambda new, old: "work" in new.kinds and "work" in old.kinds),
 )
-"""By what a clause of the newer statement tells, whether it tells of the older one."""
+"""The same of an older one that it need share no word with: where somebody lives, or works."""
 
 
 def by_other_language(said: Statement, known: Statement) -> Finding:
@@ -38,9 +41,15 @@ def by_other_language(said: Statement, known: Statement) -> Finding:
         return APART
     old = known.foreign.whole
     for new in said.foreign.turns:
-        if _of_one(new, old) and any(kind in new.kinds and turned(new, old) for kind, turned in _RULES):
+        if not _of_one(new, old):
+            continue
+        if _any(_OF_PLACES, new, old) or (_any(_RULES, new, old) and _share(new, old)):
             return _TURNED
     return APART
+
+
+def _any(rules: Sequence[tuple[str, Callable[[Clause, Clause], bool]]], new: Clause, old: Clause) -> bool:
+    return any(kind in new.kinds and turned(new, old) for kind, turned in rules)
 
 
 def _of_one(new: Clause, old: Clause) -> bool:
@@ -54,10 +63,6 @@ def _share(new: Clause, old: Clause) -> bool:
     """Whether a word of one is, or stands in, a word of the other."""
     if not new.stems.isdisjoint(old.stems):
         return True
-    return any(
-        short in long
-        for one in new.stems
-        for other in old.stems
-        for short, long in (sorted((one, other), key=len),)
-        if len(short) >= LEAST_OF_PART
-    )
+    ours, theirs = ([one for one in clause.stems if len(one) >= LEAST_OF_PART] for clause in (new, old))
+    our_text, their_text = " ".join(ours), " ".join(theirs)  # looked through once a word: pairs would be the square
+    return any(one in their_text for one in ours) or any(other in our_text for other in theirs)

@@ -38,7 +38,7 @@ class _Language:
     def __init__(self, held: Mapping[str, Any]) -> None:
         self.name = str(held["name"])
         self.words = frozenset(str(held["words"]).split())
-        self.self = frozenset(str(held["self"]).split())
+        self._articles = re.compile(rf"(?:{held['article']})\b")
         self.patterns = {kind: _any(held[kind]) for kind in KINDS}
         person = any_of({*FOREIGN_RELATIONS, *str(held["other_words"]).split()})
         others = str(held["others"]).replace("{foreign_person}", person)
@@ -52,6 +52,10 @@ class _Language:
             text = self.patterns[kind].sub(" ", text)
         found = (_APOSTROPHE.sub("", word) for word in _WORD.findall(text))
         return frozenset(stem_of(self.name, word) for word in found if len(word) > 1 and word not in self.words)
+
+    def is_of_other(self, text: str) -> bool:
+        """Whether a text begins with somebody else, or with a thing that it calls *the* thing."""
+        return bool(self.others.match(text) or self._articles.match(text))
 
     def kinds(self, text: str) -> frozenset[str]:
         """Return what a clause tells."""
@@ -97,9 +101,8 @@ class Foreign:
 
     @cached_property
     def is_of_speaker(self) -> bool:
-        """Whether it says I or we."""
-        said = {part for word in _WORD.findall(self.text) for part in re.split("['’]", word)}
-        return any(not language.self.isdisjoint(said) for language in self.languages)
+        """Whether it may be said of who says it: verbs say I without a word for it, so that only a beginning tells."""
+        return not any(language.is_of_other(self.text) for language in self.languages)
 
     @cached_property
     def whole(self) -> Clause:
