@@ -34,7 +34,7 @@ serve: $(READY)  ## Run the daemon in the foreground on the default socket
 test: check  ## Everything: lint, types, architecture, generated code, all tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
-QUICK := tests/conformance tests/knowledge $(addprefix tests/test_,$(addsuffix .py,config context embedding fault_sweep faults idempotency index model mutants order token wire))
+QUICK := tests/conformance tests/knowledge $(addprefix tests/test_,$(addsuffix .py,classes config context embedding fault_sweep faults idempotency index model mutants order token wire))
 quick: $(READY)  ## The inner loop: lint, and the tests that start no daemon, on the reference store
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

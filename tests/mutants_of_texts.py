@@ -66,7 +66,7 @@ MUTANTS_OF_TEXTS = [
      "self._subject = (0, len(text))", PAIRS),
     ("memoryd/knowledge/comparison/ending.py", "if kind in RETIRES[new.sense] and not _is_one_of(new, old) else", "if True else",
      "tests/knowledge/test_endings.py"),
-    ("memoryd/knowledge/comparison/ending.py", '(Of.SELF, words("nouns.what_one_is"))', '(Of.SELF, ())',
+    ("memoryd/knowledge/comparison/ending.py", '(Of.SELF, words("nouns.what_one_is"))', "(Of.SELF, ())",
      "tests/knowledge/test_endings.py"),
     ("memoryd/knowledge/statement/reader.py", "bool(_ENDS.match(rest)) and bool(_NARROW_END", "False and bool(_NARROW_END",
      "tests/knowledge/test_endings.py"),

@@ -214,6 +214,7 @@ _MEANINGS = {
     "answer": "the wanted sort of answer",
     "assistant": "said by the assistant",
     "question": "is a question itself",
+    "class": "one of the things asked for",
     "event": "the event of a better hit",
     "rerank": "as read with the question",
     "reader": "as it answers",

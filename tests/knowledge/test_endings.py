@@ -2,7 +2,7 @@
 What every verb of an end does to statements of every kind: `endings.md` shows it, and is compared with what is decided.
 
 To write it anew after a change of `lexicon/verbs.toml` or `comparison/ending.py`, and to read the difference:
-`.venv/bin/python -m tests.knowledge.test_endings > tests/knowledge/endings.md; git diff tests/knowledge/endings.md`.
+`.venv/bin/python -m tests.knowledge.test_endings && git diff tests/knowledge/endings.md`.
 """
 
 from __future__ import annotations
@@ -186,4 +186,4 @@ def test_a_verb_whose_object_stands_in_between_is_read_as_one(verb):
 
 
 if __name__ == "__main__":
-    print(shown(), end="")
+    ENDED.write_text(shown(), encoding="utf-8")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.knowledge.grammar.pattern import any_of, compiled, expanded
+from memoryd.knowledge.lexicon import load
 from memoryd.knowledge.lexicon.load import regular, table, verb_of, verbs, words
 
 KNOWLEDGE = Path(expanded.__code__.co_filename).parents[1]
@@ -114,3 +115,17 @@ def test_any_of_some_words_is_each_of_them_and_the_longest(some, fit, fail):
     assert not any(pattern.fullmatch(word) for word in fail)
     longest = max(some, key=len)
     assert longest == pattern.match(f"{longest}!")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "forms", "error"),
+    [("forgo", "forgo forwent forgone", r"verbs.toml, \[end.stop\]"), ("jettison *", "", "no \\* at the end")],
+)
+def test_a_verb_that_is_written_wrongly_is_told_with_its_row(name, forms, error):
+    with pytest.raises(ValueError, match=error):
+        load._verb("end.stop", name, forms)
+
+
+def test_a_broken_pattern_is_told_as_it_was_written():
+    with pytest.raises(ValueError, match=r"written out: \{profession\} \("):
+        compiled("{profession} (")

@@ -145,9 +145,9 @@ def _meet(said: Statement, new: Words, old: Sequence[str], attributes: Collectio
     """Whether a statement may decide anything of one that speaks of those attributes in words of those stems."""
     if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
         return True
-    if said.foreign is not None and said.foreign.turns:
+    if said.told or (said.foreign is not None and said.foreign.turns):
         return True
     shared = new.stems.intersection(old)
-    if (shared or new.names) and (new.numbers or said.told):
+    if (shared or new.names) and new.numbers:
         return True
     return len(shared) >= TOPIC_COVERED * max(1, len(old))

@@ -14,7 +14,7 @@ from enum import Enum, auto
 
 from memoryd.knowledge.comparison.finding import APART, Finding, Relation
 from memoryd.knowledge.grammar.relations import RELATIONS
-from memoryd.knowledge.lexicon.load import stems, words
+from memoryd.knowledge.lexicon.load import stems, verb_of, verbs, words
 from memoryd.knowledge.lexicon.stems import stem
 from memoryd.knowledge.statement.attributes import VALUED
 from memoryd.knowledge.statement.claim import Claim
@@ -63,6 +63,8 @@ RETIRES: Mapping[str, frozenset[Of]] = {
     "end.replace": frozenset(),
 }
 """By sense what is over for sure; of anything else that it covers it is in doubt."""
+if {verb.sense for verb in verbs("end")} != RETIRES.keys() or verb_of(""):  # which looks for verbs of two senses
+    raise ValueError("lexicon/verbs.toml: the tables of [end] are those of RETIRES in comparison/ending.py")
 _PARTNERS = frozenset(words("nouns.partner"))
 _KINDS: Mapping[str, Of] = {
     attribute: kind

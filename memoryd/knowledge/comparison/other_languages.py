@@ -60,9 +60,10 @@ def _of_one(new: Clause, old: Clause) -> bool:
 
 
 def _share(new: Clause, old: Clause) -> bool:
-    """Whether a word of one is, or stands in, a word of the other."""
-    if not new.stems.isdisjoint(old.stems):
+    """Whether a word of one is, or stands in, a word of the other; the words for whom both are of do not count."""
+    mine, other = new.stems - new.who - old.who, old.stems - new.who - old.who
+    if not mine.isdisjoint(other):
         return True
-    ours, theirs = ([one for one in clause.stems if len(one) >= LEAST_OF_PART] for clause in (new, old))
+    ours, theirs = ([one for one in stems if len(one) >= LEAST_OF_PART] for stems in (mine, other))
     our_text, their_text = " ".join(ours), " ".join(theirs)  # looked through once a word: pairs would be the square
     return any(one in their_text for one in ours) or any(other in our_text for other in theirs)

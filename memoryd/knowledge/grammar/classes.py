@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
 
 from memoryd.knowledge.grammar.pattern import any_of, expanded
 from memoryd.knowledge.lexicon.load import split, table
@@ -21,23 +20,29 @@ MOST_CHARACTERS = 400  # at the beginning of a question, in which a class is loo
 
 def members_asked(question: str) -> tuple[str, ...]:
     """Return the members of the class that a question asks for; empty where it names no class."""
-    match = _asked().search(question[:MOST_CHARACTERS].lower())
-    return _classes()[match["class"]] if match else ()
+    match = _ASKED.search(question[:MOST_CHARACTERS].lower())
+    return _CLASSES[match["class"]] if match else ()
 
 
-@cache
-def _classes() -> Mapping[str, tuple[str, ...]]:
-    """By each word for a class its members."""
-    return {
-        word.replace("_", " "): members
-        for words, listed in table("classes").items()
-        for members in (split(listed),)
-        for word in words.split()
-    }
+def _read() -> Mapping[str, tuple[str, ...]]:
+    """Return by each word for a class its members; ValueError for a word of two classes, or a class of nothing."""
+    found: dict[str, tuple[str, ...]] = {}
+    for words, listed in table("classes").items():
+        members = split(listed)
+        for word in words.split():
+            if word in found or not members or word != word.lower():
+                raise ValueError(f'lexicon/classes.toml: "{words}": {word!r} asks for one class, in small letters')
+            found[word] = members
+    return {word.replace("_", " "): members for word, members in found.items()}
 
 
-@cache
-def _asked() -> re.Pattern[str]:
-    some = any_of(_classes())
+_CLASSES = _read()
+
+
+def _pattern() -> re.Pattern[str]:
+    some = any_of(_CLASSES)
     asked = rf"\b{{asked_directly}}(?P<class>{some})\b(?![-'’])(?! (?:{some}|{{heads_of_classes}})\b)"
     return re.compile(expanded(asked))  # of small letters: to ignore case takes other letters for them
+
+
+_ASKED = _pattern()

@@ -58,7 +58,10 @@ def expanded(pattern: str) -> str:
 
 def compiled(pattern: str) -> re.Pattern[str]:
     """Return a pattern with its names written out, for any case of letters."""
-    return re.compile(expanded(pattern), re.IGNORECASE)
+    try:
+        return re.compile(expanded(pattern), re.IGNORECASE)
+    except re.error as error:
+        raise ValueError(f"no pattern, with its names written out: {pattern}: {error}") from error
 
 
 def whole(mood: str) -> re.Pattern[str]:
@@ -81,8 +84,10 @@ def _named(name: str) -> str:
             return any_of(_words_in(found))
         if isinstance(found, list):
             return "|".join(map(expanded, found))
+        if not isinstance(found, str):
+            raise ValueError(f"lexicon: {file}.{name}: words or a pattern in quotes, or a list of patterns")  # noqa: TRY004
         return expanded(found) if _SYNTAX.search(found) else any_of(split(found))
-    raise KeyError(f"no words are called {name!r}")
+    raise KeyError(f"no words are called {name!r} in lexicon/: {', '.join(_FILES)}, verbs")
 
 
 def _words_in(found: Mapping[str, Any]) -> Iterator[str]:

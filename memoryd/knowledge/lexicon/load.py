@@ -19,11 +19,15 @@ from memoryd.knowledge.lexicon.stems import stem
 __all__ = ["Verb", "particles_of", "split", "stems", "table", "verb_of", "verbs", "words"]
 
 _FILES = "memoryd.knowledge.lexicon"
+MOST_FORMS = 2  # of a verb: the past and the participle
 
 
 @cache
 def _file(name: str) -> Mapping[str, Any]:
-    return tomllib.loads(resources.files(_FILES).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    try:
+        return tomllib.loads(resources.files(_FILES).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"lexicon/{name}.toml: {error}") from error
 
 
 def table(path: str) -> Any:
@@ -94,7 +98,7 @@ def _ends() -> Mapping[str, Verb]:
     for verb in verbs("end"):
         for form in verb.done:
             if found.setdefault(form, verb) is not verb:
-                raise ValueError(f"{form!r} stands in {found[form].sense!r} and in {verb.sense!r}")
+                raise ValueError(f"lexicon/verbs.toml: {form!r} stands in [{found[form].sense}] and in [{verb.sense}]")
     return found
 
 
@@ -120,6 +124,10 @@ def _verb(sense: str, name: str, forms: str) -> Verb:
     if forms == "-":
         return Verb(plain, sense, (), (plain,), (), "", splits=False)
     base, _, particle = plain.partition(" ")
+    if len(forms.split()) > MOST_FORMS or name.endswith("*"):
+        raise ValueError(
+            f'lexicon/verbs.toml, [{sense}]: "{name}" = "{forms}": the past and the participle, and no * at the end'
+        )
     past, *participle = [form.split("/") for form in forms.split()] or [[regular(base)]]
     return Verb(plain, sense, (base,), tuple(past), tuple((participle or [past])[0]), particle, splits=plain != name)
 

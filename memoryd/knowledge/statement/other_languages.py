@@ -117,17 +117,24 @@ class Foreign:
 
 
 def languages_of(text: str) -> tuple[_Language, ...]:
-    """Return the languages that a text may be of, by its grammar, the likeliest first; none for English and others."""
-    found = [word.lower() for n, word in enumerate(_WORD.findall(text)) if n == 0 or word.islower()]
-    found += [part for word in found if _APOSTROPHE.match(word) for part in re.split("['’]", word)]
+    """Return the languages that a text may be of, by its grammar or its verb, the likeliest first; none for others."""
+    found = _words_of(text)
     telling = [word for word in found if word not in _ENGLISH]
+    english = sum(word in _PLAIN_ENGLISH for word in found)
     counts = {code: sum(word in language.words for word in telling) for code, language in LANGUAGES.items()}
     best = max(counts.values())
-    if not best or best < LEAST_SHARE * len(found) or best < sum(word in _PLAIN_ENGLISH for word in found):
+    if not best and not english:  # "Cancelé Netflix"
+        return tuple(language for language in LANGUAGES.values() if language.kinds(text.lower()) & _TURNS)
+    if best < LEAST_SHARE * len(found) or best < max(1, english):
         return ()
-    return tuple(
-        LANGUAGES[code] for code in sorted(counts, key=lambda code: -counts[code]) if counts[code] >= max(1, best - 1)
-    )
+    likely = sorted((code for code in counts if counts[code] >= max(1, best - 1)), key=lambda code: -counts[code])
+    return tuple(LANGUAGES[code] for code in likely)
+
+
+def _words_of(text: str) -> list[str]:
+    """Return the words by which a language is told: in small letters, and the first; parts of "l'eau" too."""
+    found = [word.lower() for n, word in enumerate(_WORD.findall(text)) if n == 0 or word.islower()]
+    return found + [part for word in found if _APOSTROPHE.match(word) for part in re.split("['’]", word)]
 
 
 def foreign_of(text: str) -> Foreign | None:

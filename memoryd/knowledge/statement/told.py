@@ -51,7 +51,11 @@ class Told:
 
 
 def _one_of(turn: Turn) -> str:
-    return rf"\b(?:{'|'.join(table(f'idioms.{turn.value}').strip().splitlines())})\b"
+    idioms = table(f"idioms.{turn.value}").strip("\n").split("\n")
+    empty = [line for line in idioms if not line.strip() or line.startswith("#") or line.endswith("|")]
+    if empty:
+        raise ValueError(f"lexicon/idioms.toml, {turn.value}: {empty[0]!r}: one idiom a line, and nothing else")
+    return rf"\b(?:{'|'.join(idioms)})\b"
 
 
 _IDIOMS = {turn: compiled(_one_of(turn)) for turn in Turn}
