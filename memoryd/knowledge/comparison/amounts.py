@@ -27,8 +27,6 @@ _MONEY = re.compile(r"[$€£¥] ?\d|\d ?(?:dollars|euros?|pounds|bucks|quid|usd
 _COSTS_NOW = compiled(r"\b{costs_now}\b")
 _OF_MONEY = stems("frames.part.of_money")
 _SPANS = compiled("{spans}")
-
-
 _OF_NOW = whole("of_now")
 _OF_AMOUNTS = stems("frames.word.of_amounts") | stems("time.month")
 _RENEWED = Finding(Relation.DOUBTFUL, "renewed", "it says the same of now, with another number or name")

@@ -14,9 +14,7 @@ from memoryd.knowledge.statement.reader import Statement
 
 __all__ = ["by_other_language"]
 
-LEAST_OF_PART = (
-    4  # letters of a word that stands in another: Abo in Jahresabo does not count, Klavier in Klavierstunde does
-)
+LEAST_OF_PART = 4  # letters of a word that stands in another, as Klavier in Klavierstunde
 _TURNED = Finding(Relation.DOUBTFUL, "told_elsewhere", "it tells of a change of this, in another language")
 _RULES: tuple[tuple[str, Callable[[Clause, Clause], bool]], ...] = (
     ("end", lambda _, old: not old.kinds & {"no", "end"}),

@@ -1,8 +1,8 @@
 """
 One notation for patterns: a regular expression in which {name} stands for words of the lexicon.
 
-`{have} {end.part_with} {their} (?P<thing>.+)`: a name is a sense of verbs (in the forms that tell that it was done), a
-list of nouns, or a part in `frames.toml`: words, a pattern that may name others, or a list of such patterns.
+`{have} {end.part_with} {their} (?P<thing>.+)`: a name is a sense of verbs (in the forms that tell that it was done), or
+a part of one of the files in `_FILES`: words, a pattern that may name others, or a list of such patterns.
 """
 
 from __future__ import annotations

@@ -65,7 +65,6 @@ class Verb:
     """As it stands in the table, without the mark for its object: "give up"."""
     sense: str
     """The table that it stands in: "end.abandon"."""
-    base: tuple[str, ...]
     past: tuple[str, ...]
     participle: tuple[str, ...]
     particle: str
@@ -86,7 +85,6 @@ def verbs(sense: str) -> tuple[Verb, ...]:
     return tuple(_verbs(sense, found))
 
 
-@cache
 def verb_of(form: str) -> Verb | None:
     """Return the verb of an end that a text in lower case is a form of; a form stands in one sense alone."""
     return _ends().get(form)
@@ -122,14 +120,14 @@ def _verbs(sense: str, found: Mapping[str, Any]) -> Iterator[Verb]:
 def _verb(sense: str, name: str, forms: str) -> Verb:
     plain = name.replace("* ", "")
     if forms == "-":
-        return Verb(plain, sense, (), (plain,), (), "", splits=False)
+        return Verb(plain, sense, (plain,), (), "", splits=False)
     base, _, particle = plain.partition(" ")
     if len(forms.split()) > MOST_FORMS or name.endswith("*"):
         raise ValueError(
             f'lexicon/verbs.toml, [{sense}]: "{name}" = "{forms}": the past and the participle, and no * at the end'
         )
     past, *participle = [form.split("/") for form in forms.split()] or [[regular(base)]]
-    return Verb(plain, sense, (base,), tuple(past), tuple((participle or [past])[0]), particle, splits=plain != name)
+    return Verb(plain, sense, tuple(past), tuple((participle or [past])[0]), particle, splits=plain != name)
 
 
 def regular(base: str) -> str:

@@ -163,6 +163,8 @@ class _Sentence:
 
     def _near(self, match: re.Match[str], low: int, high: int) -> list[int]:
         """Return which words stand near an idiom."""
+        if self._is_by_another(match) and _OF_HABIT.fullmatch(match[0]) and self._has_object(match, high):
+            return []
         words = list(enumerate(self._words))
         before = [n for n, word in words if low <= word.start and word.end <= match.start()][-_BEFORE:]
         inside = [
@@ -171,26 +173,25 @@ class _Sentence:
             if match.start() < word.start and word.end <= match.end() - (not _HAS_NOT.match(match[0]))
         ]
         after = [n for n, word in words if match.end() <= word.start < high][:_AFTER]
-        of_another = self._is_of_another and match.start() < self._first_end
-        if of_another and _OF_HABIT.fullmatch(match[0]) and self._has_object(match, high):
-            return []
         begin, end = self._within(match)
         around = (n for n in (*before, *inside, *after) if begin <= self._words[n].start < end)
         return [n for n in around if not any(word.text in _BESIDE for word in self._words[max(0, n - 2) : n])]
 
     def _has_object(self, match: re.Match[str], high: int) -> bool:
         """Whether something is said to be given up: "Grandad gave up sugar" is of sugar, and not of Grandad."""
+        return bool(value_of(self.text[slice(*self._behind(match, high))]) - EMPTY)
+
+    def _behind(self, match: re.Match[str], high: int) -> tuple[int, int]:
+        """Return where what stands behind an idiom begins, and where another thought begins."""
         stop = _STOP.search(self.text, match.end(), high)
-        return bool(value_of(self.text[match.end() : stop.start() if stop else high]) - EMPTY)
+        return match.end(), stop.start() if stop else high
 
     def _object(self, match: re.Match[str], low: int, high: int) -> frozenset[str]:
         """Return what stands behind an idiom, or where that is nothing, before it or in it."""
-        if self._is_of_another and match.start() < self._first_end:
+        if self._is_by_another(match):
             who = value_of(self.text[slice(*self._subject)]) - EMPTY
             return who if _DEATH.fullmatch(match[0]) else frozenset()
-        stop = _STOP.search(self.text, match.end(), high)
-        behind = (match.end(), stop.start() if stop else high)
-        for first, last in (behind, (low, match.start()), match.span()):
+        for first, last in (self._behind(match, high), (low, match.start()), match.span()):
             words = value_of(self.text[first:last]) - EMPTY
             if words and last - first <= MOST_OF_OBJECT:
                 return words if words - _TIMES else frozenset()
@@ -198,7 +199,11 @@ class _Sentence:
 
     def _within(self, match: re.Match[str]) -> tuple[int, int]:
         """Return where the words stand that an idiom is of; of what somebody else does only who that is."""
-        return self._subject if match.start() < self._first_end else (0, len(self.text))
+        return self._subject if self._is_by_another(match) else (0, len(self.text))
+
+    def _is_by_another(self, match: re.Match[str]) -> bool:
+        """Whether an idiom stands where the sentence tells of what somebody else does."""
+        return self._is_of_another and match.start() < self._first_end
 
     def _stands_alone(self, n: int, clause_end: int) -> bool:
         """Whether a word is no part of a longer name of a thing."""
