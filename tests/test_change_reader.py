@@ -40,6 +40,23 @@ async def share(reader, pairs) -> float:
     return sum(score >= CONTESTED for score in scores) / len(pairs)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I take metformin twice a day", "My doctor says I no longer need metformin, so the pill box is empty"),
+        ("I write my notes in Evernote", "Exported everything out of Evernote and deleted the account"),
+        ("I dislike cats", "A stray adopted us, and I've gone soft, cats are wonderful"),
+        ("My rent is 950 euros", "My landlord raised the rent, I pay 1020 euros a month now"),
+        ("I report to Sarah", "Sarah left the company, so Kofi is my boss now"),
+    ],
+)
+async def test_what_the_rules_miss_among_the_pairs_is_read(old, new):
+    reader = builtin_reader()
+    (score,) = await reader.read([(old, new)])
+    reader.close()
+    assert score >= CONTESTED
+
+
 async def test_a_pair_has_one_score_in_any_company_and_a_long_or_empty_one_none():
     reader = builtin_reader()
     (alone,) = await reader.read([(OLD, NEW)])

@@ -36,7 +36,6 @@ from memoryd.knowledge.profile import standing_of
 from memoryd.knowledge.reading import Reader
 from memoryd.knowledge.secrets.detector import SecretDetector
 from memoryd.knowledge.statement.reader import MOST_CHARACTERS, statement_of
-from memoryd.knowledge.statement.told import told_in
 from memoryd.knowledge.text_traits import from_text
 
 __all__ = ["READERS", "grows_too_fast", "growth", "texts", "vocabulary"]
@@ -65,7 +64,6 @@ def _compared(text: str) -> None:
 def _readers() -> dict[str, Callable[[str], object]]:
     detector, finders = SecretDetector(), [RegexFinder()]
     return {
-        "told_in": told_in,
         "statement": _read_whole,
         "compare": _compared,
         "words_of": words_of,

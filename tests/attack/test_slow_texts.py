@@ -14,7 +14,6 @@ from memoryd.knowledge.secrets import Given, Looks, SecretDetector
 from memoryd.knowledge.secrets.json_masking import mask_json
 from memoryd.knowledge.secrets.masking import MASK, mask_text
 from memoryd.knowledge.statement.reader import statement_of
-from memoryd.knowledge.statement.told import told_in
 from tests.attack.slow_texts import READERS, grows_too_fast, growth, texts
 from tests.attack.victim import FULL, undisturbed
 from tests.support import figures
@@ -91,8 +90,7 @@ def test_looking_ends_when_nobody_waits_for_it(detector):
 
 @pytest.mark.parametrize("word", ["my ", "our ", "A ", "I ", "A-", "quit my ", "no longer the ", "used to have "])
 def test_a_word_that_is_repeated_is_read_in_the_time_of_any_text(word):
-    told_in("x" + word * 20_000)  # it took the square: an hour
-    for read in (READERS["statement"], statement_of):
+    for read in (READERS["statement"], statement_of):  # it took the square: an hour
         assert not grows_too_fast(*growth(read, word, LENGTH))
 
 

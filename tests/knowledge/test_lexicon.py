@@ -42,6 +42,7 @@ def test_each_name_is_used():
     texts += [path.read_text(encoding="utf-8") for path in (*KNOWLEDGE.rglob("*.toml"), *KNOWLEDGE.rglob("*.txt"))]
     whole = "\n".join(texts)
     assert [] == [name for part, name in names() if f"{{{name}}}" not in whole and f"{part}.{name}" not in whole]
+    assert [] == [name for name in table("frames.mood") if not re.search(rf"whole\(.{name}.\)", whole)]
 
 
 def test_a_name_that_stands_nowhere_is_an_error():

@@ -9,8 +9,7 @@ import pytest
 
 from memoryd.knowledge.extraction.reading import facts_in
 from memoryd.knowledge.extraction.stated import stated_sentences
-from memoryd.knowledge.statement.reader import MOST_CHARACTERS
-from memoryd.knowledge.statement.told import told_in
+from memoryd.knowledge.statement.reader import MOST_CHARACTERS, statement_of
 
 LONG = 250_000
 UNITS = (
@@ -50,8 +49,8 @@ def test_no_number_is_too_large(text):
 @pytest.mark.parametrize(
     "words", ["quit ", "not ", "used to hate ", "hated ", "gave a a ", "I love it and now ", "my a "]
 )
-def test_idioms_are_read_at_once(words):
+def test_ends_and_turns_are_read_at_once(words):
     text = words * (MOST_CHARACTERS // len(words))
     began = time.process_time()
-    told_in(text)
+    statement_of(text)
     assert time.process_time() - began < 0.5  # mostly five milliseconds

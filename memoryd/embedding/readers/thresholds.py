@@ -27,13 +27,14 @@ something does:
 """
 LEAST_NEAR = 0.3
 """Cosine of two statements from which on the change reader reads them; from .2 on 3 of 100 more, of twice the pairs."""
-CONTESTED = 0.65
+CONTESTED = 0.63
 """
 Of the change reader: from it on, two statements are contested.
 
     from on      replacing / doubtful / holding statements, near ones of stores that are marked
     .50          .52 / .29 / .064, .0151
     .60          .46 / .22 / .041, .0082
+    .63          .44 / .20 / .036, .0071
     .65          .42 / .19 / .032, .0065
     .70          .38 / .16 / .022, .0038
     .80          .27 / .11 / .010, .0023

@@ -10,6 +10,7 @@ from memoryd.knowledge.comparison.finding import AGREED, APART, SAID, Finding, R
 from memoryd.knowledge.comparison.rules import Rule, deciding
 from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.grammar.relations import KIN, RELATIONS, SEVERAL
+from memoryd.knowledge.lexicon.stems import stem
 from memoryd.knowledge.statement.claim import Cardinality, Claim
 from memoryd.knowledge.statement.reader import Statement
 
@@ -27,8 +28,8 @@ _TO_TOWN = re.compile(expanded("{to_town}"))
 def _same_holder(new: Claim, old: Claim, *, same_subject: bool) -> bool:
     if new.relation and old.relation and new.relation != old.relation:
         return False
-    if new.subject == old.subject:
-        return True
+    if new.subject == old.subject or (new.attribute == "life" and {*stem([new.subject])} <= old.value):
+        return True  # or it tells of the death of somebody whom the older one names
     if new.subject in KIN and old.subject in KIN:
         return False  # no mother is a father
     if new.subject in _SPEAKERS and old.subject in _SPEAKERS:

@@ -10,13 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from memoryd.knowledge.comparison.amounts import by_amounts
 from memoryd.knowledge.comparison.attribute_rules import by_claims
 from memoryd.knowledge.comparison.ending import ENDING
 from memoryd.knowledge.comparison.finding import AGREED, APART, SAID, Finding, Relation
 from memoryd.knowledge.comparison.other_languages import by_other_language
 from memoryd.knowledge.comparison.technical_values import by_technical_values
-from memoryd.knowledge.comparison.told import by_told
 from memoryd.knowledge.comparison.word_rules import (
     NEAR,
     TOPIC_COVERED,
@@ -73,7 +71,7 @@ def _decided(
     *,
     same_subject: bool,
 ) -> Finding:
-    """Return what the claims of two statements decide, else their words, else the idioms of the newer one."""
+    """Return what the claims of two statements decide, else their words, else the words of another language."""
     if said.hedged or known.hedged:
         found = repeated(ours, theirs, similarity, duplicate) if said.hedged == known.hedged else APART
         if known.hedged:
@@ -87,13 +85,9 @@ def _decided(
         if finding is None:
             found = by_words(said, known, ours, theirs, similarity, duplicate)
             if found.relation is Relation.APART and not said.adding:
-                found = by_amounts(said, known, ours, theirs)
-                if found.relation is Relation.APART:
-                    found = by_technical_values(said.text, known.text)
+                found = by_technical_values(said.text, known.text)
         else:
             found = repeated(ours, theirs, similarity, duplicate) if finding is AGREED else finding
-    if found.relation is Relation.APART:
-        found = by_told(said, known, ours, theirs)
     return by_other_language(said, known) if found.relation is Relation.APART else found
 
 
@@ -145,7 +139,7 @@ def _meet(said: Statement, new: Words, old: Sequence[str], attributes: Collectio
     """Whether a statement may decide anything of one that speaks of those attributes in words of those stems."""
     if any(claim.attribute in attributes or claim.attribute in ENDING or claim.left for claim in said.claims):
         return True
-    if said.told or (said.foreign is not None and said.foreign.turns):
+    if said.foreign is not None and said.foreign.turns:
         return True
     shared = new.stems.intersection(old)
     if (shared or new.names) and new.numbers:

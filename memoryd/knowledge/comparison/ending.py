@@ -14,6 +14,7 @@ from enum import Enum, auto
 
 from memoryd.knowledge.comparison.finding import APART, Finding, Relation
 from memoryd.knowledge.grammar.relations import RELATIONS
+from memoryd.knowledge.grammar.words import GRAMMAR
 from memoryd.knowledge.lexicon.load import stems, verb_of, verbs, words
 from memoryd.knowledge.lexicon.stems import stem
 from memoryd.knowledge.statement.attributes import VALUED
@@ -98,7 +99,7 @@ def kind_of(attribute: str) -> Of:
     return next((kind for beginning, kind in _BEGINNINGS.items() if attribute.startswith(beginning)), Of.THING)
 
 
-ENDING = frozenset(["*", "partners", "consumes", "diet", "occupation", "marital status", *_PARTNERS])
+ENDING = frozenset(["*", "life", "partners", "likes", "consumes", "diet", "occupation", "marital status", *_PARTNERS])
 """Attributes of claims that may end one of another attribute."""
 _LEFT = frozenset(words("nouns.left_for_another"))
 _MEAT = stems("nouns.meat")
@@ -106,6 +107,8 @@ _OF_ANIMALS = _MEAT | stems("nouns.of_animals")
 _MEATLESS = stems("nouns.meatless")
 _VEGAN, _STUDENT, _ALONE, _MARRIED = (frozenset(stem([word])) for word in ("vegan", "student", "single", "married"))
 _NO_WORK, _PARTED = stems("nouns.without_work"), stems("nouns.parted")
+_OF_ATTRIBUTES = frozenset(stem(GRAMMAR)) | {"when", "colour", "name"}
+"""What of an attribute is no word for the thing that it is of."""
 _SURE = Relation.CHANGED
 _PERHAPS = Relation.DOUBTFUL
 
@@ -159,6 +162,14 @@ _CONSEQUENCES = (
         ),
         of_one_subject=False,
     ),
+    # "I no longer like coffee": to drink it
+    _Consequence(
+        "gone_off",
+        "likes",
+        frozenset(["consumes", "plays", "uses"]),
+        lambda new, old: new.ended and not new.affirmed and new.value <= old.value,
+        _PERHAPS,
+    ),
     # "I turned vegetarian": meat
     _Consequence(
         "eats_no_meat",
@@ -191,6 +202,8 @@ def by_ending(new: Claim, old: Claim) -> Finding:
 def _decided(new: Claim, old: Claim) -> Relation | None:
     if new.attribute == "*":
         return _of_verb(new, old)
+    if new.attribute == "life":  # "my father died": what he did
+        return _PERHAPS
     if new.attribute == "partners":  # "I broke up with Anna": whatever Anna was
         return _SURE if old.attribute in _PARTNERS and new.value & old.value else None
     for row in _CONSEQUENCES:
@@ -222,7 +235,9 @@ def _covers(new: Claim, old: Claim, kind: Of) -> bool:
     """Whether what a claim ends is what the other one is about."""
     if kind in {Of.PLAN, Of.PAID} and without_heads(new.value) <= old.value:
         return True  # "my trip to Japan"
-    thing = {*old.attribute.split()} - {"when", "colour", "of"}
+    thing = {*old.attribute.split()} - _OF_ATTRIBUTES
     if old.attribute.startswith(("amount of ", "number of ", "time of ")) and new.value <= thing:
         return True
-    return new.value == thing or (new.value <= old.value and old.head in {"", *new.value})
+    if new.value & thing and thing <= new.value <= thing | old.value:  # "my Yamaha piano"
+        return True
+    return new.value <= old.value and old.head in {"", *new.value}

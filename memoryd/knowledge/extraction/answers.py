@@ -15,7 +15,7 @@ from memoryd.knowledge.extraction.sentences import tidy
 from memoryd.knowledge.grammar.fillers import is_filler
 from memoryd.knowledge.grammar.pattern import compiled, expanded
 
-__all__ = ["answered", "asked_and_answered"]
+__all__ = ["answered"]
 
 MOST_WORDS = 14  # of an answer; a longer one is read by itself
 MOST_QUESTION = 400  # characters at the end of what was said before
@@ -78,35 +78,6 @@ def answered(before: str, text: str) -> str | None:
 
 def _short(text: str) -> str:
     return tidy(text).strip().replace("\u2019", "'")
-
-
-def asked_and_answered(before: str, text: str) -> str | None:
-    """
-    Return a lasting question about somebody with their short answer: "How do you take your coffee? Flat white".
-
-    For questions of which no row says how an answer to them is put.
-    """
-    question = _short(before[-MOST_QUESTION:])
-    answer = re.split(r"(?<=[.!])\s+(?=\w)|\n", _short(text[:MOST_ANSWER]), maxsplit=1)[0].strip(" .!,;")
-    answer = re.sub(r"^(?:(?:yes|yeah|yep|sure|oh|well|um+|hm+),? +)+", "", answer, flags=re.IGNORECASE)
-    if not question.endswith("?") or not answer or len(answer.split()) > MOST_WORDS:
-        return None
-    if _REFUSED.search(answer) or _CHAT.search(answer):
-        return None
-    asked = re.split(r"(?<=[.!?\n])\s+", question)[-1]
-    asked = _BEFORE_QUESTION.sub("", asked)
-    if len(asked) > MOST_ASKED or not _LASTING.search(asked) or _PASSING.search(asked) or is_filler(answer):
-        return None
-    if _SENTENCE.match(answer) and not re.match(r"(?:he|she|they|it)\b", answer, re.IGNORECASE):
-        return None
-    return f"{asked[:1].upper()}{asked[1:]} {answer[:1].upper()}{answer[1:]}"
-
-
-_CHAT = compiled("{chat}")
-_BEFORE_QUESTION = compiled("^{before_question}+")
-MOST_ASKED = 120  # characters of such a question
-_LASTING = compiled(r"\b{lasting}\b")
-_PASSING = compiled(r"\b{passing}\b")
 
 
 def _closed(answer: str, yes: str, no: str) -> str | None:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from memoryd.knowledge.extraction.answers import answered, asked_and_answered
+from memoryd.knowledge.extraction.answers import answered
 from memoryd.knowledge.extraction.clauses import before_question, clauses_of, without_lead
 from memoryd.knowledge.extraction.doubts import is_doubtful, is_ironic, is_of_now, is_question, takes_back
 from memoryd.knowledge.extraction.orders import Order, is_bare, is_of_before, names_secret, ordered
@@ -22,7 +22,6 @@ from memoryd.knowledge.extraction.when import due_day, is_yearly, lasting
 from memoryd.knowledge.grammar.dates import days_named
 from memoryd.knowledge.grammar.fillers import is_filler
 from memoryd.knowledge.grammar.pattern import compiled
-from memoryd.knowledge.grammar.words import plain
 from memoryd.knowledge.lexicon.load import words
 from memoryd.knowledge.statement.reader import statement_of
 from memoryd.model.memory import Kind
@@ -89,14 +88,7 @@ def facts_in(text: str, *, today: date, before: str = "") -> list[Fact]:
 
 def _of_answer(before: str, text: str, today: date) -> list[Fact]:
     answer = answered(before, text)
-    if answer is not None:
-        facts = [replace(fact, needs_question=True) for fact in _of_clause(answer, today)]
-        if facts:
-            return facts
-    pair = asked_and_answered(before, text)
-    if pair is None or is_of_now(plain(pair)) or names_secret(pair):
-        return []
-    return [Fact(pair, "other", Kind.FACT, LIKELY, needs_question=True)]
+    return [] if answer is None else [replace(fact, needs_question=True) for fact in _of_clause(answer, today)]
 
 
 def _of_sentence(sentence: str, today: date) -> list[Fact]:

@@ -9,13 +9,10 @@ from memoryd.knowledge.grammar.pattern import compiled, whole
 __all__ = [
     "ADDING",
     "CHANGING",
-    "FOR_NOW",
     "HABITUAL",
     "HAPPENED",
     "HEDGED",
-    "NOT_DONE",
     "NOT_ENDED",
-    "OF_PAST",
     "TAIL_CLAUSE",
     "TURNING",
 ]
@@ -29,7 +26,3 @@ NOT_ENDED = whole("not_ended")
 HAPPENED = whole("happened")
 ADDING = whole("adding")
 HABITUAL = whole("habitual")
-NOT_DONE = whole("not_done")
-FOR_NOW = whole("for_now")
-OF_PAST = whole("of_past")
-"""What tells of long ago."""

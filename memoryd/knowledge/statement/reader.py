@@ -35,7 +35,6 @@ from memoryd.knowledge.statement.moods import (
 from memoryd.knowledge.statement.other_languages import Foreign, foreign_of
 from memoryd.knowledge.statement.rewrites import rewritten
 from memoryd.knowledge.statement.things import claims_of_thing
-from memoryd.knowledge.statement.told import Told, told_in
 
 __all__ = ["MOST_CHARACTERS", "Statement", "statement_of"]
 
@@ -80,11 +79,6 @@ class Statement:
     def adding(self) -> bool:
         """Whether it speaks of something beside what was said: also, another, too."""
         return bool(ADDING.search(self.text))
-
-    @cached_property
-    def told(self) -> tuple[Told, ...]:
-        """How it tells that something is over, or that a taste has turned."""
-        return told_in(self.text)
 
     @cached_property
     def foreign(self) -> Foreign | None:
