@@ -9,7 +9,7 @@ import pytest
 from memory_client import Draft, MessageDraft, MessageSearch
 
 from memoryd.domain.reading.search import Found, said_once
-from memoryd.knowledge.grammar.sentence_ends import asked_sentences, is_courtesy, sentences_of, states_nothing
+from memoryd.knowledge.grammar.sentences import asked_sentences, is_courtesy, sentences_of, states_nothing
 from tests.builders import memory as stated
 from tests.support import until
 

@@ -10,13 +10,13 @@ import pytest
 
 from memoryd.domain.reading.ranking import WEIGHTS
 from memoryd.domain.reading.search import Asked, search
-from memoryd.knowledge.grammar import classes
-from memoryd.knowledge.grammar.classes import members_asked
+from memoryd.knowledge.grammar import questions
+from memoryd.knowledge.grammar.questions import members_asked
 from memoryd.model.results import Leg
 from memoryd.model.trust import Trust
 from tests.test_ranking import index_of, order, question_of, ranked_of, said
 
-TABLE = tomllib.loads((Path(classes.__file__).parents[1] / "lexicon" / "classes.toml").read_text(encoding="utf-8"))
+TABLE = tomllib.loads((Path(questions.__file__).parents[1] / "lexicon" / "classes.toml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(

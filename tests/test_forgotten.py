@@ -15,7 +15,7 @@ import pytest
 from memory_client import Draft, MemorydError, Unavailable
 
 from memoryd.daemon.config import Config, MemoryConfig
-from memoryd.knowledge.lexicon.stems import stem
+from memoryd.knowledge.lexicon.spelling import stem
 from memoryd.knowledge.statement.reader import Statement
 from memoryd.model.change import ChangeSet
 from memoryd.model.memory import Memory

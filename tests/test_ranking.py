@@ -18,7 +18,7 @@ from memoryd.index.analysis import analyse, indexed_memory
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.grammar.dates import days_named
-from memoryd.knowledge.grammar.open_days import opened
+from memoryd.knowledge.grammar.times import opened
 from memoryd.model.change import Entry
 from memoryd.model.embedding import TOKEN_DIMENSIONS, Embedded
 from memoryd.model.memory import Kind, Memory, Source

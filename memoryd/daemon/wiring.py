@@ -41,9 +41,9 @@ from memoryd.embedding.token_counts import InstalledTokenizers
 from memoryd.identity.grants import Grants
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.records import forget_unpacked
-from memoryd.knowledge.grammar.fillers import forget_fillers
 from memoryd.knowledge.grammar.names import forget_names
-from memoryd.knowledge.lexicon.stems import forget_stems
+from memoryd.knowledge.grammar.sentences import forget_fillers
+from memoryd.knowledge.lexicon.spelling import forget_stems
 from memoryd.knowledge.secrets import SecretDetector
 from memoryd.knowledge.text_traits import forget_texts
 from memoryd.model.change import Applied

@@ -31,12 +31,10 @@ from memoryd.entities.persons import (
     seems_person,
 )  # fmt: skip
 from memoryd.errors import StartupError
-from memoryd.knowledge.grammar.given_names import is_given_name
-from memoryd.knowledge.grammar.letters import UPPER
-from memoryd.knowledge.grammar.names import TITLES
+from memoryd.knowledge.grammar.names import TITLES, is_given_name
 from memoryd.knowledge.grammar.relations import RELATION_PATTERN, RELATIONS, relation_of
 from memoryd.knowledge.grammar.words import DAYS, NO_NAMES, Name, plain, words_of
-from memoryd.knowledge.lexicon.stems import word_set
+from memoryd.knowledge.lexicon.spelling import UPPER, word_set
 from memoryd.model.entity import EntityType, Form
 
 __all__ = ["FINDERS", "WRITTEN", "Find", "Finder", "FinderRefused", "RegexFinder", "find_entities", "load_finders"]

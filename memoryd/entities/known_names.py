@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Find
 from memoryd.entities.persons import is_named_here
-from memoryd.knowledge.grammar.letters import UPPER
+from memoryd.knowledge.lexicon.spelling import UPPER
 from memoryd.model.entity import EntityType, Form
 
 __all__ = ["KnownNames"]

@@ -12,13 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memoryd.knowledge.grammar.function_words import is_function_word
-from memoryd.knowledge.grammar.given_names import is_doubtful_name, is_given_name
-from memoryd.knowledge.grammar.letters import UPPER
-from memoryd.knowledge.grammar.names import TITLES
+from memoryd.knowledge.grammar.names import TITLES, is_doubtful_name, is_given_name
 from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.grammar.relations import FOREIGN_RELATIONS, RELATION_PATTERN, RELATIONS, relation_of
 from memoryd.knowledge.grammar.words import DAYS, GRAMMAR, NO_NAMES
-from memoryd.knowledge.lexicon.stems import word_set
+from memoryd.knowledge.lexicon.spelling import UPPER, word_set
 
 __all__ = [
     "GREETINGS",

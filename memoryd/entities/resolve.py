@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from memoryd.entities.directory import Directory
 from memoryd.entities.finders import Find, Finder, find_entities
 from memoryd.entities.known_names import KnownNames
-from memoryd.knowledge.grammar.letters import APOSTROPHES
 from memoryd.knowledge.grammar.names import is_formal, is_plain, may_be_one, short_forms, straight
 from memoryd.knowledge.grammar.relations import KIN, RELATIONS, relation_of
+from memoryd.knowledge.lexicon.spelling import APOSTROPHES
 from memoryd.model import limits
 from memoryd.model.entity import EntityType, Form, Mention
 

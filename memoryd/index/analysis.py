@@ -15,8 +15,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from memoryd.knowledge.grammar.function_words import CLUSTERED, content_of, is_clustered, is_function_word
-from memoryd.knowledge.grammar.letters import APOSTROPHES, unaccented
-from memoryd.knowledge.lexicon.stems import stem_by_script
+from memoryd.knowledge.lexicon.spelling import APOSTROPHES, stem_by_script, unaccented
 from memoryd.model.memory import Memory
 
 __all__ = ["analyse", "analyse_query", "embedded_text", "indexed_memory", "indexed_text", "token_terms"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from memoryd.knowledge.grammar.dates import Days, days_named
 from memoryd.knowledge.grammar.questions import Signs, question_share, signs_of
-from memoryd.knowledge.grammar.sentence_ends import states_nothing
+from memoryd.knowledge.grammar.sentences import states_nothing
 from memoryd.knowledge.profile import Standing, Topic, is_over, standing_of
 
 __all__ = [

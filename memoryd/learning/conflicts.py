@@ -16,7 +16,7 @@ from memoryd.domain.writing.known import KnownStatements
 from memoryd.domain.writing.pending import Pending
 from memoryd.errors import InvalidArgument
 from memoryd.knowledge.comparison.comparison import compare
-from memoryd.knowledge.comparison.finding import Relation
+from memoryd.knowledge.comparison.rules import Relation
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry

@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 
 from memoryd.knowledge.comparison.comparison import compare
-from memoryd.knowledge.comparison.finding import Relation
-from memoryd.knowledge.grammar.values import value_of
-from memoryd.knowledge.grammar.words import NUMBER_WORDS
-from memoryd.knowledge.lexicon.stems import stem, word_set
+from memoryd.knowledge.comparison.rules import Relation
+from memoryd.knowledge.grammar.words import NUMBER_WORDS, value_of
+from memoryd.knowledge.lexicon.spelling import stem, word_set
 from memoryd.knowledge.reading import Reading
 
 __all__ = ["adds_names_or_figures", "borne", "contradicts", "sums_up", "turns"]

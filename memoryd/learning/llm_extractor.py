@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from memoryd.errors import Unavailable
-from memoryd.knowledge.extraction.patterns import CATEGORIES
+from memoryd.knowledge.extraction.facts import CATEGORIES
 from memoryd.knowledge.extraction.sentences import own_sentences
-from memoryd.knowledge.extraction.stated import stated_sentences
+from memoryd.knowledge.extraction.talk import stated_sentences
 from memoryd.learning.backoff import backoff_s
 from memoryd.learning.budget import BudgetSpent
 from memoryd.learning.extractor import Exchange, Learnt, NotNow

@@ -9,7 +9,7 @@ from memoryd.embedding.base import ModelRefused
 from memoryd.embedding.readers.keeping import NOTHING, KeepingReader, Worth
 from memoryd.embedding.readers.texts import Pair
 from memoryd.embedding.readers.thresholds import CLEAR, KEPT
-from memoryd.knowledge.extraction.reading import MOST_A_MESSAGE, Fact
+from memoryd.knowledge.extraction.facts import MOST_A_MESSAGE, Fact
 from memoryd.knowledge.extraction.talk import Sentence, sentences_after
 from memoryd.knowledge.extraction.worth import Said, facts_of, is_answer, says_most_of
 from memoryd.learning.extractor import Exchange, Learnt

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, tzinfo
 
-from memoryd.knowledge.extraction.not_stated import begins_play, ends_play
-from memoryd.knowledge.extraction.reading import Fact, facts_in
-from memoryd.knowledge.grammar.relative_times import has_relative_time
+from memoryd.knowledge.extraction.facts import Fact, facts_in
+from memoryd.knowledge.extraction.sentences import begins_play, ends_play
+from memoryd.knowledge.grammar.times import has_relative_time
 from memoryd.learning.extractor import Exchange, Learnt
 from memoryd.model.conversation import Message, Role
 from memoryd.model.memory import Kind

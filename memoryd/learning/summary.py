@@ -19,8 +19,8 @@ import numpy as np
 from memoryd.domain.conversation.threads import ThreadKey, change_thread
 from memoryd.domain.ports import Ports
 from memoryd.errors import ThreadNotFound, Unavailable
-from memoryd.knowledge.grammar.fillers import is_filler
-from memoryd.knowledge.grammar.values import value_of
+from memoryd.knowledge.grammar.sentences import is_filler
+from memoryd.knowledge.grammar.words import value_of
 from memoryd.learning.grounding import sums_up
 from memoryd.learning.language_model import LanguageModel
 from memoryd.llm.replies import text_in_reply

@@ -26,11 +26,11 @@ from memoryd.index.analysis import analyse, analyse_query
 from memoryd.knowledge.comparison.comparison import compare
 from memoryd.knowledge.comparison.technical_values import by_technical_values
 from memoryd.knowledge.extraction.answers import answered
-from memoryd.knowledge.extraction.not_stated import not_stated
-from memoryd.knowledge.extraction.reading import facts_in
+from memoryd.knowledge.extraction.facts import facts_in
+from memoryd.knowledge.extraction.sentences import not_stated
 from memoryd.knowledge.grammar.dates import days_named
 from memoryd.knowledge.grammar.questions import asks_assistant, clauses, question_share, signs_of, wanted_of
-from memoryd.knowledge.grammar.relative_times import has_relative_time
+from memoryd.knowledge.grammar.times import has_relative_time
 from memoryd.knowledge.grammar.words import telling_words, words_of
 from memoryd.knowledge.profile import standing_of
 from memoryd.knowledge.reading import Reader

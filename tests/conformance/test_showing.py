@@ -8,7 +8,7 @@ import pytest
 from memory_client import Filter, Source
 
 from memoryd.domain.reading.presentation import said_by, said_time
-from memoryd.knowledge.grammar.relative_times import has_relative_time
+from memoryd.knowledge.grammar.times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.trust import Trust
 from tests.builders import ALICE, NOW, TEAM, Local, ports_over, ram_store

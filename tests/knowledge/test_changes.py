@@ -18,7 +18,7 @@ from memoryd.embedding.packaged import builtin_encoder
 from memoryd.embedding.readers.change import builtin_reader
 from memoryd.embedding.readers.thresholds import CONTESTED, LEAST_NEAR
 from memoryd.knowledge.comparison.comparison import compare
-from memoryd.knowledge.comparison.finding import Relation
+from memoryd.knowledge.comparison.rules import Relation
 from memoryd.knowledge.reading import Reader
 
 FOLDER = Path(__file__).parent

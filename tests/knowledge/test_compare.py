@@ -11,7 +11,7 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge import reading
 from memoryd.knowledge.comparison import comparison
 from memoryd.knowledge.comparison.comparison import may_stand_before
-from memoryd.knowledge.comparison.finding import APART, Finding, Relation
+from memoryd.knowledge.comparison.rules import APART, Finding, Relation
 from memoryd.knowledge.grammar.words import words_of
 from memoryd.knowledge.reading import Reader, Reading
 from memoryd.knowledge.statement.reader import statement_of

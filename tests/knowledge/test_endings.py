@@ -13,7 +13,7 @@ import pytest
 
 from memoryd.knowledge.comparison.comparison import compare
 from memoryd.knowledge.comparison.ending import RETIRES
-from memoryd.knowledge.comparison.finding import Relation
+from memoryd.knowledge.comparison.rules import Relation
 from memoryd.knowledge.lexicon.load import Verb, verb_of, verbs
 from memoryd.knowledge.reading import Reading
 

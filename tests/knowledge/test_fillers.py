@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.knowledge.grammar.fillers import is_filler
-from memoryd.knowledge.grammar.relative_times import has_relative_time
+from memoryd.knowledge.grammar.sentences import is_filler
+from memoryd.knowledge.grammar.times import has_relative_time
 
 NOTHING = [
     "ok", "OK!", "thanks!", "Thank you so much", "👍", "🎉🎉", "...", "?", "", "haha", "hahahaha", "lol", "yesss", "k",

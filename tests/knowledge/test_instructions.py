@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.knowledge.profile.topics import Topic, standing_of
+from memoryd.knowledge.profile import Topic, standing_of
 
 TO_ASSISTANT = {Topic.INSTRUCTION, Topic.ADDRESS}
 NONE = [

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memoryd.knowledge.extraction.patterns import CATEGORIES
-from memoryd.knowledge.extraction.reading import facts_in
+from memoryd.knowledge.extraction.facts import CATEGORIES, facts_in
 from memoryd.model.memory import Kind
 
 TODAY = date(2026, 3, 10)

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from memoryd.knowledge.grammar.pattern import any_of, compiled, expanded
+from memoryd.knowledge.grammar.relations import _by_word
 from memoryd.knowledge.lexicon import load
 from memoryd.knowledge.lexicon.load import regular, table, verb_of, verbs, words
+from memoryd.knowledge.statement.claim import _read as read_predicates
+from memoryd.knowledge.statement.rewrites import _read as read_rewrites
 
 KNOWLEDGE = Path(expanded.__code__.co_filename).parents[1]
 LEXICON = KNOWLEDGE / "lexicon"
@@ -130,3 +133,26 @@ def test_a_verb_that_is_written_wrongly_is_told_with_its_row(name, forms, error)
 def test_a_broken_pattern_is_told_as_it_was_written():
     with pytest.raises(ValueError, match=r"written out: \{profession\} \("):
         compiled("{profession} (")
+
+
+def test_a_relation_that_stands_twice_is_told():
+    with pytest.raises(ValueError, match=r"nouns.toml, \[relation\]: 'boss' names 'boss' and 'manager'"):
+        _by_word([{"boss": ""}, {"manager": "boss"}])
+
+
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [
+        ("i sold (?P<x>.+)\n= i lost \\g<y>\n> a > b", "no group is called 'y'"),
+        ("i sold (?P<x>.+)\n i lost \\g<x>\n> a > b", "a line with = or ~"),
+        ("i sold (?P<x>.+)\n= i lost \\g<x>\n> a", "an example > outcome"),
+    ],
+)
+def test_a_rewrite_that_is_written_wrongly_is_told(row, error):
+    with pytest.raises(ValueError, match=error):
+        list(read_rewrites(row))
+
+
+def test_a_predicate_without_a_value_is_told():
+    with pytest.raises(ValueError, match="'home': a group"):
+        list(read_predicates([["home", "one", "lives somewhere"]]))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.knowledge.extraction.not_stated import PLAYED, QUOTED, SUPPOSED, TASK, ends_play, not_stated
-from memoryd.knowledge.extraction.sentences import own_sentences
+from memoryd.knowledge.extraction.sentences import PLAYED, QUOTED, SUPPOSED, TASK, ends_play, not_stated, own_sentences
 
 NO_STATEMENTS = {
     PLAYED: [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memoryd.knowledge.comparison.comparison import compare, speaks_of_itself
-from memoryd.knowledge.comparison.finding import Relation
+from memoryd.knowledge.comparison.rules import Relation
 from memoryd.knowledge.grammar.questions import Wanted, wanted_of
 from memoryd.knowledge.reading import Reading
 from memoryd.knowledge.statement.other_languages import LANGUAGES, languages_of

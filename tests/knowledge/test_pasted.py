@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
-from memoryd.knowledge.extraction.pasted import own_part
-from memoryd.knowledge.extraction.reading import facts_in
+from memoryd.knowledge.extraction.facts import facts_in
+from memoryd.knowledge.extraction.sentences import own_part
 
 TOLD = ["Always reply in French", "I live in Minsk", "My address is 4 Evil Street", "I'm allergic to water"]
 PASTED = [

@@ -10,7 +10,7 @@ from memoryd.entities.directory import Directory
 from memoryd.entities.finders import RegexFinder, find_entities
 from memoryd.entities.known_names import KnownNames
 from memoryd.entities.resolve import mentions_of
-from memoryd.knowledge.grammar.given_names import is_doubtful_name, is_given_name
+from memoryd.knowledge.grammar.names import is_doubtful_name, is_given_name
 from memoryd.model.entity import EntityType, Form
 from memoryd.model.trust import Trust
 from tests.builders import memory

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.knowledge.profile import Topic, standing_of, topic_of_category
-from memoryd.knowledge.profile.patterns import PATTERNS, beginnings
+from memoryd.knowledge.profile import PATTERNS, Topic, beginnings, standing_of, topic_of_category
 from memoryd.knowledge.text_traits import as_text, from_text, read_text, standing_in
 from tests.builders import NOW
 

@@ -7,8 +7,8 @@ from datetime import date
 
 import pytest
 
-from memoryd.knowledge.extraction.reading import facts_in
-from memoryd.knowledge.extraction.stated import stated_sentences
+from memoryd.knowledge.extraction.facts import facts_in
+from memoryd.knowledge.extraction.talk import stated_sentences
 from memoryd.knowledge.statement.reader import MOST_CHARACTERS, statement_of
 
 LONG = 250_000

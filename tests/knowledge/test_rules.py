@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memoryd.knowledge.comparison.attribute_rules import ATTRIBUTE_RULES
-from memoryd.knowledge.comparison.claim_pair import ClaimPair
+from memoryd.knowledge.comparison.attribute_rules import ATTRIBUTE_RULES, ClaimPair
 from memoryd.knowledge.comparison.rules import deciding
 from memoryd.knowledge.comparison.word_rules import NAMED_RULES, SPEAKER_RULES, WordPair
 from memoryd.knowledge.reading import Reading

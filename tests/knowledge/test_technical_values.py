@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from memoryd.knowledge.comparison.comparison import compare
-from memoryd.knowledge.comparison.finding import Relation
+from memoryd.knowledge.comparison.rules import Relation
 from memoryd.knowledge.reading import Reader
 
 NOTICED = {Relation.CHANGED, Relation.DOUBTFUL}

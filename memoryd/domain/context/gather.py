@@ -27,8 +27,8 @@ from memoryd.entities.known_names import KnownNames
 from memoryd.entities.lookup import meant_by
 from memoryd.errors import Unavailable
 from memoryd.index.newest import newest
-from memoryd.knowledge.extraction.not_stated import PLAYED, ends_play, not_stated
-from memoryd.knowledge.grammar.fillers import is_filler
+from memoryd.knowledge.extraction.sentences import PLAYED, ends_play, not_stated
+from memoryd.knowledge.grammar.sentences import is_filler
 from memoryd.model import limits
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextRequest

@@ -15,7 +15,7 @@ from datetime import datetime, tzinfo
 from memoryd.domain.reading.presentation import said_by
 from memoryd.entities.directory import Directory
 from memoryd.knowledge.grammar.names import MOST_NAME_CHARACTERS, MOST_NAME_WORDS
-from memoryd.knowledge.grammar.relative_times import has_relative_time
+from memoryd.knowledge.grammar.times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.context import ContextItem
 from memoryd.model.conversation import CUT, SOURCES, Role, place_of, source_label, tool_label

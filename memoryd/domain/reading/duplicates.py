@@ -10,7 +10,7 @@ from memoryd.domain.reading.pairs import Candidate
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.vectors import similarities
 from memoryd.knowledge.comparison.comparison import compare
-from memoryd.knowledge.comparison.finding import Relation
+from memoryd.knowledge.comparison.rules import Relation
 from memoryd.model.conversation import shown_id
 from memoryd.model.limits import MAX_CONTENT_BYTES
 from memoryd.model.memory import HAPPENED, Kind, Memory

@@ -10,7 +10,7 @@ from memoryd.domain.ports import Ports
 from memoryd.domain.scopes import Scopes
 from memoryd.entities.directory import Directory
 from memoryd.knowledge.grammar.names import straight
-from memoryd.knowledge.grammar.relative_times import has_relative_time
+from memoryd.knowledge.grammar.times import has_relative_time
 from memoryd.model.caller import Caller
 from memoryd.model.entity import EntityRef
 from memoryd.model.memory import UNKNOWN, USER_WORDS, VOUCHED, Memory

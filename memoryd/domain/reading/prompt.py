@@ -9,7 +9,7 @@ from typing import Self
 
 from memoryd.domain.ports import Ports
 from memoryd.errors import Unavailable
-from memoryd.knowledge.grammar.sentence_ends import asked_sentences
+from memoryd.knowledge.grammar.sentences import asked_sentences
 from memoryd.model.caller import Caller
 from memoryd.model.embedding import Embedded
 

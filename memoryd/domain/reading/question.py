@@ -13,10 +13,9 @@ from memoryd.index.analysis import analyse, analyse_query, token_terms
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.index.traits import first_name
-from memoryd.knowledge.grammar.classes import members_asked
 from memoryd.knowledge.grammar.dates import days_named
-from memoryd.knowledge.grammar.open_days import opened
-from memoryd.knowledge.grammar.questions import asks_assistant, clauses, wanted_of
+from memoryd.knowledge.grammar.questions import asks_assistant, clauses, members_asked, wanted_of
+from memoryd.knowledge.grammar.times import opened
 from memoryd.model.embedding import TOKEN_DIMENSIONS, Embedded
 from memoryd.model.query import Filter
 

@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 
 from memoryd.knowledge.comparison.attribute_rules import by_claims
 from memoryd.knowledge.comparison.ending import ENDING
-from memoryd.knowledge.comparison.finding import AGREED, APART, SAID, Finding, Relation
 from memoryd.knowledge.comparison.other_languages import by_other_language
+from memoryd.knowledge.comparison.rules import AGREED, APART, SAID, Finding, Relation
 from memoryd.knowledge.comparison.technical_values import by_technical_values
 from memoryd.knowledge.comparison.word_rules import (
     NEAR,

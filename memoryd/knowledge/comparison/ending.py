@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from memoryd.knowledge.comparison.finding import APART, Finding, Relation
+from memoryd.knowledge.comparison.rules import APART, Finding, Relation
 from memoryd.knowledge.grammar.relations import RELATIONS
 from memoryd.knowledge.grammar.words import GRAMMAR
 from memoryd.knowledge.lexicon.load import stems, verb_of, verbs, words
-from memoryd.knowledge.lexicon.stems import stem
-from memoryd.knowledge.statement.attributes import VALUED
-from memoryd.knowledge.statement.claim import Claim
+from memoryd.knowledge.lexicon.spelling import stem
+from memoryd.knowledge.statement.claim import VALUED, Claim
 from memoryd.knowledge.statement.things import without_heads
 
 __all__ = ["ENDING", "RETIRES", "Of", "by_ending", "kind_of"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from memoryd.knowledge.comparison.finding import APART, Finding, Relation
+from memoryd.knowledge.comparison.rules import APART, Finding, Relation
 from memoryd.knowledge.statement.other_languages import Clause
 from memoryd.knowledge.statement.reader import Statement
 

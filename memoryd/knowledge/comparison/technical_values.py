@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from memoryd.knowledge.comparison.finding import APART, Finding, Relation
+from memoryd.knowledge.comparison.rules import APART, Finding, Relation
 from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.lexicon.load import words
 

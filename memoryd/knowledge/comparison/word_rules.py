@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from memoryd.knowledge.comparison.finding import APART, Finding, Relation
-from memoryd.knowledge.comparison.rules import Rule, deciding
+from memoryd.knowledge.comparison.rules import APART, Finding, Relation, Rule, deciding
 from memoryd.knowledge.grammar.words import Words
 from memoryd.knowledge.lexicon.load import stems, table
-from memoryd.knowledge.lexicon.stems import stem
+from memoryd.knowledge.lexicon.spelling import stem
 from memoryd.knowledge.statement.reader import Statement
 
 __all__ = [

@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memoryd.knowledge.grammar.given_names import is_doubtful_name, is_given_name
-from memoryd.knowledge.grammar.letters import UPPER
+from memoryd.knowledge.grammar.names import is_doubtful_name, is_given_name
 from memoryd.knowledge.grammar.pattern import compiled, expanded
 from memoryd.knowledge.grammar.relations import RELATION_PATTERN
 from memoryd.knowledge.grammar.words import NO_NAMES
 from memoryd.knowledge.lexicon.load import table
+from memoryd.knowledge.lexicon.spelling import UPPER
 
 __all__ = ["Alone", "alone", "answer_alone"]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from importlib import resources
 
 from memoryd.knowledge.extraction.sentences import tidy
-from memoryd.knowledge.grammar.fillers import is_filler
 from memoryd.knowledge.grammar.pattern import compiled, expanded
+from memoryd.knowledge.grammar.sentences import is_filler
 
 __all__ = ["answered"]
 

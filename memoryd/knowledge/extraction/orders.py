@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 
-from memoryd.knowledge.grammar.duration import days_of, span_of
+from memoryd.knowledge.grammar.amounts import days_of, span_of
 from memoryd.knowledge.grammar.pattern import compiled, expanded
 
 __all__ = ["Order", "is_bare", "is_of_before", "names_secret", "ordered"]

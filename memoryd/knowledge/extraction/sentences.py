@@ -1,5 +1,5 @@
 """
-The sentences that somebody says in a message for themselves: without code, quotes, pasted text and tasks.
+The sentences that somebody says in a message for themselves: without code, quotes, pasted text, play and tasks.
 
 What a message is about ("translate this: I live in Berlin") is not what its sender says of themselves.
 """
@@ -9,12 +9,85 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memoryd.knowledge.extraction.not_stated import PLAYED, QUOTED, TASK, not_stated
-from memoryd.knowledge.extraction.pasted import own_part
-from memoryd.knowledge.grammar.pattern import compiled
-from memoryd.knowledge.grammar.sentence_ends import sentences_of
+from memoryd.knowledge.grammar.pattern import compiled, expanded
+from memoryd.knowledge.grammar.sentences import sentences_of
 
-__all__ = ["MOST_CHARACTERS", "own_sentences", "tidy"]
+__all__ = [
+    "MOST_CHARACTERS",
+    "PLAYED",
+    "QUOTED",
+    "TASK",
+    "begins_play",
+    "ends_play",
+    "not_stated",
+    "own_part",
+    "own_sentences",
+    "tidy",
+]
+
+_GREETING = expanded("{greeting}")
+_SIGN_OFF = expanded("{sign_off}")
+
+# each stands at the beginning of a line, and what follows it is another's
+_BEGINS = re.compile(expanded(r"^[ \t]*{pasted_begins}"), re.IGNORECASE | re.MULTILINE)
+_LETTER = re.compile(rf"^[ \t]*{_GREETING}\b[^.?\n]{{0,40}}[,!:]?[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_SIGNED = re.compile(
+    rf"^[ \t]*{_SIGN_OFF}[ \t]*[,.!]?[ \t]*(?:$|\n[ \t]*[\w.' -]{{1,40}}[ \t]*$)", re.IGNORECASE | re.MULTILINE
+)
+
+# sentences after which another's text comes, in the same line or below
+_ANNOUNCES = compiled("{announces}")
+
+
+def own_part(text: str) -> str:
+    """
+    Return a tidied message (`sentences.tidy`) up to where another's text begins; "" of a letter, whosever it is.
+
+    A lost fact is told again; what a stranger wrote must never count as the user's.
+    """
+    letter = _LETTER.search(text)
+    if letter and (text[: letter.start()].strip() or _SIGNED.search(text, letter.end())):
+        text = text[: letter.start()]
+    announced = _ANNOUNCES.search(text)
+    if announced and text[announced.end() :].strip():
+        text = text[: announced.end()]
+    begun = _BEGINS.search(text)
+    return text[: begun.start()] if begun else text
+
+
+MOST_OF_MESSAGE = 2000  # of a message that are looked at
+PLAYED, SUPPOSED, TASK, QUOTED = "role play", "supposed", "a text to work on", "quoted"
+_PLAYED = compiled("{played}")
+_BEGUN = compiled("{begun}")
+_ENDED = compiled(r"\b{not_stated_ended}\b")
+_SUPPOSED = compiled("{supposed}")
+_TASK = compiled("{task}")
+_QUOTATION = re.compile(r"(?:>[^\n]*\n?)+|[\"“«„][^\"”»“]+[\"”»“]\s*(?:[-—–]\s*[^\n]{1,60})?")
+
+
+def begins_play(text: str) -> bool:
+    """Whether a message begins a role play that goes on in those after it: more than a game that is proposed."""
+    return _BEGUN.search(text[:MOST_OF_MESSAGE]) is not None
+
+
+def ends_play(text: str) -> bool:
+    """Whether a message says that a role play is over; what it says then is meant."""
+    return _ENDED.search(text[:MOST_OF_MESSAGE]) is not None
+
+
+def not_stated(text: str) -> str:
+    """Return in a word why what a message says is no statement of who says it; "" where it may be one."""
+    said = text[:MOST_OF_MESSAGE].strip()
+    if not said or ends_play(said):
+        return ""
+    if _PLAYED.search(said):
+        return PLAYED
+    if _TASK.match(said):
+        return TASK
+    if _QUOTATION.fullmatch(said):
+        return QUOTED
+    return SUPPOSED if any(_SUPPOSED.search(sentence) for sentence in sentences_of(said)) else ""
+
 
 MOST_CHARACTERS = 3000  # of a message that are read; what is longer was pasted
 MOST_OF_SENTENCE = 600  # characters; nobody says so much without a full stop

@@ -1,18 +1,46 @@
-"""The sentences of a message that may be worth keeping, each with what was said before it."""
+"""The sentences of a message that may be worth keeping: what states something, each with what was said before it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memoryd.knowledge.extraction.clauses import before_question
-from memoryd.knowledge.extraction.doubts import takes_back
-from memoryd.knowledge.extraction.not_stated import not_stated
-from memoryd.knowledge.extraction.orders import names_secret
-from memoryd.knowledge.extraction.sentences import own_sentences
-from memoryd.knowledge.grammar.fillers import is_filler
+from memoryd.knowledge.extraction.clauses import (
+    before_question,
+    is_doubtful,
+    is_of_now,
+    is_question,
+    takes_back,
+    written_out,
+)
+from memoryd.knowledge.extraction.orders import names_secret, ordered
+from memoryd.knowledge.extraction.sentences import not_stated, own_sentences
 from memoryd.knowledge.grammar.pattern import compiled
+from memoryd.knowledge.grammar.sentences import is_filler
 
-__all__ = ["Sentence", "sentences_after"]
+__all__ = ["Sentence", "sentences_after", "stated_sentences"]
+
+
+def stated_sentences(text: str) -> list[str]:
+    """
+    Return the sentences that somebody states for themselves, in order.
+
+    Left out is what the rules never learn from either: code, quotes, pasted text, tasks, role play, questions, wishes,
+    guesses, jokes, what others are said to say, what is so for now only, and what holds a password.
+    """
+    return [said for sentence in own_sentences(text) if (said := _stated(sentence))]
+
+
+def _stated(sentence: str) -> str:
+    if names_secret(sentence):
+        return ""
+    if ordered(sentence) is not None:
+        return sentence
+    said = before_question(sentence).strip()
+    if not said or is_filler(said) or is_question(said):
+        return ""
+    written = written_out(said)
+    return "" if is_doubtful(written) or is_of_now(written) else said
+
 
 MOST_BEFORE = 400  # characters of what was said before a sentence
 _TO_OBEY = compiled(r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b{to_obey}\b")

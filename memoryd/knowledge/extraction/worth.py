@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from memoryd.knowledge.extraction.alone import Alone, alone, answer_alone
+from memoryd.knowledge.extraction.facts import Fact
 from memoryd.knowledge.extraction.orders import names_secret, ordered
-from memoryd.knowledge.extraction.reading import Fact
 from memoryd.knowledge.extraction.talk import Sentence
-from memoryd.knowledge.extraction.when import due_day, is_yearly, lasting, past_day
 from memoryd.knowledge.grammar.dates import days_named
 from memoryd.knowledge.grammar.pattern import compiled
+from memoryd.knowledge.grammar.times import due_day, is_yearly, lasting, past_day
 from memoryd.knowledge.grammar.words import plain
-from memoryd.knowledge.profile.topics import Topic, standing_of
+from memoryd.knowledge.profile import Topic, standing_of
 from memoryd.model.memory import Kind
 
 __all__ = ["Said", "bare_words", "facts_of", "is_answer", "says_most_of"]

@@ -9,17 +9,37 @@ numbers and names as dates.
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from itertools import islice
 from typing import NamedTuple
 
-from memoryd.knowledge.grammar.calendar_days import Days, day_of, month_days
-from memoryd.knowledge.grammar.duration import number_of
+from memoryd.knowledge.grammar.amounts import number_of
 from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.lexicon.load import words
 
-__all__ = ["Days", "days_named"]
+__all__ = ["Days", "day_of", "days_named", "month_days"]
+
+
+class Days(NamedTuple):
+    """An interval of days, both of them in it, as proleptic ordinals (date.toordinal)."""
+
+    first: int
+    last: int
+
+
+def day_of(year: int, month: int, day: int) -> int | None:
+    """Return the ordinal of a day; None where the calendar has none such."""
+    if not 1 <= day <= monthrange(year, month)[1]:
+        return None
+    return date(year, month, day).toordinal()
+
+
+def month_days(year: int, month: int) -> Days:
+    """Return all days of a month."""
+    return Days(date(year, month, 1).toordinal(), date(year, month, monthrange(year, month)[1]).toordinal())
+
 
 MOST_CHARACTERS = 1000  # of a text that are read
 MOST_DAYS = 24  # intervals of one text
@@ -27,8 +47,7 @@ MOST_MATCHES = 8  # of one form in one text
 FAR_DAYS = 366 * 120  # nobody's own memory is farther away
 
 
-_MONTH_NAMES = words("time.month")
-_MONTHS = {name: n for n, name in enumerate(_MONTH_NAMES, 1)}
+_MONTHS = {name: n for n, name in enumerate(words("time.month"), 1)}
 _MONTHS |= {name[:3]: n for name, n in _MONTHS.items()} | {"sept": 9}
 _WEEKDAYS = {
     spelled: n
@@ -38,7 +57,7 @@ _WEEKDAYS = {
 _ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4, "last": -1}
 _SEASONS = {"spring": (3, 5), "summer": (6, 8), "autumn": (9, 11), "fall": (9, 11), "winter": (12, 2)}
 
-_MONTH = rf"(?P<month>{'|'.join(_MONTH_NAMES)}|sept|(?:jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec)\b\.?)"
+_MONTH = expanded(r"(?P<month>{month}|sept|{month_begins}\b\.?)")
 _MONTH2 = _MONTH.replace("month", "month2", 1)
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _DAY2 = _DAY.replace("day", "day2", 1)
@@ -262,8 +281,7 @@ def _form(pattern: str, read: _Rule, *anchors: str) -> _Form:
     return _Form(re.compile(rf"(?<![\w.]){pattern}(?![\w])"), read, anchors)
 
 
-_MONTH_STARTS = tuple(name[:3] for name in _MONTH_NAMES)
-_DAY_STARTS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_MONTH_STARTS, _DAY_STARTS = words("time.month_begins"), words("time.weekday_begins")
 _PART = r"(?P<part>early|mid|late|the (?:beginning|start|middle|end) of|(?:beginning|start|middle|end) of)[ -]"
 _NTH = rf"(?:the )?(?P<nth>{'|'.join(_ORDINALS)}) (?P<piece>week|weekend|half) of "
 _DATED = (

@@ -1,7 +1,9 @@
 """
-Whether two names may be one person's: the same, a nickname, or the first name of a full one.
+Names of people: which words are given names, and whether two names may be one person's.
 
-Nicknames are those of the `nicknames` package (a hand-made table of English names, Apache-2.0).
+They are the same, a nickname, or the first name of a full one. Nicknames are those of the `nicknames` package (a
+hand-made table of English names, Apache-2.0); given names are those of some fifty countries, in Latin letters
+(`lexicon/given_names.txt` says from where).
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from importlib.resources import files
 
 from nicknames import NickNamer
 
-from memoryd.knowledge.grammar.letters import APOSTROPHES, unaccented
 from memoryd.knowledge.lexicon.load import words
+from memoryd.knowledge.lexicon.spelling import APOSTROPHES, unaccented
 from memoryd.model.validation import fold
 
 __all__ = [
@@ -23,8 +26,10 @@ __all__ = [
     "TITLES",
     "forget_names",
     "fullest",
+    "is_doubtful_name",
     "is_first_name",
     "is_formal",
+    "is_given_name",
     "is_plain",
     "longest_word",
     "may_be_one",
@@ -164,3 +169,23 @@ def may_be_one(one: str, other: str, *, nicknames: bool = True) -> bool:
     if a[0] != b[0] and not (nicknames and b[0] in short_forms(a[0])):
         return False
     return a[1:] == b[1:] or len(a) == 1 or len(b) == 1
+
+
+@cache
+def _names() -> dict[str, bool]:
+    """Return every name in lower case, and whether it is also a place, a word or a thing."""
+    text = files("memoryd.knowledge.lexicon").joinpath("given_names.txt").read_text("utf-8")
+    listed = (name for line in text.splitlines() if not line.startswith("#") for name in line.split())
+    return {name.removesuffix("*"): name.endswith("*") for name in listed}
+
+
+def is_given_name(word: str) -> bool:
+    """Whether a word is somebody's given name, whatever its case; of two with a hyphen the first decides."""
+    names = _names()
+    lower = word.lower()
+    return lower in names or is_first_name(lower) or ("-" in lower and lower.partition("-")[0] in names)
+
+
+def is_doubtful_name(word: str) -> bool:
+    """Whether a given name is also a place, a word or a thing, so that what stands around it has to decide."""
+    return _names().get(word.lower(), False)

@@ -2,7 +2,8 @@
 One notation for patterns: a regular expression in which {name} stands for words of the lexicon.
 
 `{have} {end.part_with} {their} (?P<thing>.+)`: a name is a sense of verbs (in the forms that tell that it was done), or
-a part of one of the files in `_FILES`: words, a pattern that may name others, or a list of such patterns.
+a part of one of the files in `_FILES`: words, a pattern that may name others, or a list of such patterns. A table of
+another file is named with it: `{numbers.counted}`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
-from memoryd.knowledge.grammar.letters import UPPER
 from memoryd.knowledge.lexicon.load import split, table, verbs
+from memoryd.knowledge.lexicon.spelling import UPPER
 
 __all__ = ["any_of", "compiled", "expanded", "whole"]
 
@@ -75,9 +76,9 @@ def _named(name: str) -> str:
         return any_of(form for verb in verbs(name) for form in verb.done)
     if name in _BUILT:
         return _BUILT[name]
-    for file in _FILES:
+    for path in (name,) if "." in name else (f"{file}.{name}" for file in _FILES):
         try:
-            found = table(f"{file}.{name}")
+            found = table(path)
         except KeyError:
             continue
         if isinstance(found, dict):
@@ -85,16 +86,17 @@ def _named(name: str) -> str:
         if isinstance(found, list):
             return "|".join(map(expanded, found))
         if not isinstance(found, str):
-            raise ValueError(f"lexicon: {file}.{name}: words or a pattern in quotes, or a list of patterns")  # noqa: TRY004
+            raise ValueError(f"lexicon: {path}: words or a pattern in quotes, or a list of patterns")  # noqa: TRY004
         return expanded(found) if _SYNTAX.search(found) else any_of(split(found))
     raise KeyError(f"no words are called {name!r} in lexicon/: {', '.join(_FILES)}, verbs")
 
 
 def _words_in(found: Mapping[str, Any]) -> Iterator[str]:
-    """Return what stands in a table of words and of what else is said for them."""
+    """Return what stands in a table of words and of what else is said for them, or of what they count."""
     for name, others in found.items():
-        if isinstance(others, str):
-            yield name
-            yield from split(others)
-        else:
+        if isinstance(others, Mapping):
             yield from _words_in(others)
+            continue
+        yield name
+        if isinstance(others, str):
+            yield from split(others)

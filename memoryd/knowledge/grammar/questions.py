@@ -1,17 +1,30 @@
 """
 What a question asks for, and what a text has that could answer it: by the look of the words alone.
 
-In English, German, French, Dutch, Spanish, Portuguese and Italian.
+The type of an answer in English, German, French, Dutch, Spanish, Portuguese and Italian; in English a class of things,
+too: of "What foods does Audrey like?" the foods, and so a chicken pot pie. The classes stand in `lexicon/classes.toml`,
+the words by which each is asked for, and its members. A question that names none has none, and is read as any other.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import Enum, IntFlag
 
-from memoryd.knowledge.grammar.pattern import expanded
+from memoryd.knowledge.grammar.pattern import any_of, expanded
+from memoryd.knowledge.lexicon.load import split, table
 
-__all__ = ["Wanted", "asks_assistant", "clauses", "question_share", "signs_of", "wanted_of"]
+__all__ = [
+    "MOST_OF_CLASS",
+    "Wanted",
+    "asks_assistant",
+    "clauses",
+    "members_asked",
+    "question_share",
+    "signs_of",
+    "wanted_of",
+]
 
 MOST_CHARACTERS = 2000  # of a text that are read
 LEAST_CLAUSES = 3
@@ -99,3 +112,36 @@ def signs_of(text: str) -> Signs:
     if _NAME_SIGN.search(text):
         found |= Signs.NAME
     return found
+
+
+MOST_OF_CLASS = 400  # characters at the beginning of a question, in which a class is looked for
+
+
+def members_asked(question: str) -> tuple[str, ...]:
+    """Return the members of the class that a question asks for; empty where it names no class."""
+    match = _ASKED.search(question[:MOST_OF_CLASS].lower())
+    return _CLASSES[match["class"]] if match else ()
+
+
+def _classes() -> Mapping[str, tuple[str, ...]]:
+    """Return by each word for a class its members; ValueError for a word of two classes, or a class of nothing."""
+    found: dict[str, tuple[str, ...]] = {}
+    for words, listed in table("classes").items():
+        members = split(listed)
+        for word in words.split():
+            if word in found or not members or word != word.lower():
+                raise ValueError(f'lexicon/classes.toml: "{words}": {word!r} asks for one class, in small letters')
+            found[word] = members
+    return {word.replace("_", " "): members for word, members in found.items()}
+
+
+_CLASSES = _classes()
+
+
+def _pattern() -> re.Pattern[str]:
+    some = any_of(_CLASSES)
+    asked = rf"\b{{asked_directly}}(?P<class>{some})\b(?![-'’])(?! (?:{some}|{{heads_of_classes}})\b)"
+    return re.compile(expanded(asked))  # of small letters: to ignore case takes other letters for them
+
+
+_ASKED = _pattern()

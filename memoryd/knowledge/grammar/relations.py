@@ -7,7 +7,7 @@ Each relation is in one table: of how many there are, and whether they are kin, 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from memoryd.knowledge.grammar.pattern import any_of, expanded
 from memoryd.knowledge.lexicon.load import split, table
@@ -27,12 +27,20 @@ __all__ = [
 _TABLES: Mapping[str, Mapping[str, str]] = table("nouns.relation")
 _ONE, _MOSTLY_ONE, _MANY = _TABLES["one"], _TABLES["mostly_one"], _TABLES["many"]
 _ONE_OF_KIN, _MANY_OF_KIN = _TABLES["one_of_kin"], _TABLES["many_of_kin"]
-RELATIONS: dict[str, str] = {
-    word: relation
-    for some in _TABLES.values()
-    for relation, others in some.items()
-    for word in (relation, *split(others))
-}
+
+
+def _by_word(tables: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return the relation that each word names; ValueError for a word that stands twice."""
+    found: dict[str, str] = {}
+    for relation, others in (row for some in tables for row in some.items()):
+        for word in (relation, *split(others)):
+            if word in found:
+                raise ValueError(f"lexicon/nouns.toml, [relation]: {word!r} names {found[word]!r} and {relation!r}")
+            found[word] = relation
+    return found
+
+
+RELATIONS = _by_word(_TABLES.values())
 """A word → the relation that it names."""
 ONE_AT_A_TIME = frozenset({*_ONE, *_ONE_OF_KIN})
 """Relations of which a person has one: the last one stated counts."""

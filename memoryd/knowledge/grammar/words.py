@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass, field
 
 from memoryd.knowledge.grammar.names import is_first_name
+from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.lexicon.load import table, words
-from memoryd.knowledge.lexicon.stems import stem, word_set
+from memoryd.knowledge.lexicon.spelling import stem, word_set
 
 __all__ = [
     "DAYS",
@@ -20,8 +21,12 @@ __all__ = [
     "NUMBER_WORDS",
     "Name",
     "Words",
+    "head_of",
+    "names_of",
     "plain",
     "telling_words",
+    "value_of",
+    "words_in",
     "words_of",
 ]
 
@@ -274,3 +279,31 @@ def telling_words(text: str) -> list[str]:
     """Return the words that tell instances of one shape apart: names, numbers, days, in lower case."""
     words = words_of(text)
     return [*(name.text for name in words.names), *words.numbers, *words.days]
+
+
+_EMPTY = frozenset(words("grammar.values_empty"))
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a text in lower case, numbers as digits, without possessives."""
+    found = re.findall(r"[\w.+-]+@[\w.-]+\w|\d+(?:[.:,]\d+)*|\w+(?:['-]\w+)*", text.lower())
+    return [NUMBER_WORDS.get(word, word).removesuffix("'s") for word in found]
+
+
+def value_of(text: str) -> frozenset[str]:
+    """Return the stems of the words that carry meaning."""
+    return frozenset(stem([word for word in words_in(text) if word not in GRAMMAR and word not in _EMPTY]))
+
+
+_AFTER_HEAD = re.compile(expanded("{after_head}"))
+
+
+def head_of(text: str) -> str:
+    """Return the stem of the word that a phrase is about: of "a car seat for the baby" the seat."""
+    cut = _AFTER_HEAD.search(text)
+    return (stem(words_in(text[: cut.start()] if cut else text)) or [""])[-1]
+
+
+def names_of(text: str) -> frozenset[str]:
+    """Return the stems of the capitalised words; days are no names."""
+    return value_of(" ".join(word for word in text.split() if any(map(str.isupper, word)) and word.lower() not in DAYS))

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from memoryd.knowledge.lexicon.stems import stem
+from memoryd.knowledge.lexicon.spelling import stem
 
 __all__ = ["Verb", "particles_of", "split", "stems", "table", "verb_of", "verbs", "words"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64decode
 
-from memoryd.knowledge.lexicon.stems import word_set
+from memoryd.knowledge.lexicon.spelling import word_set
 
 __all__ = ["is_placeholder", "is_sample", "is_sample_jwt", "is_sample_key", "is_template"]
 

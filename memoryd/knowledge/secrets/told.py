@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from memoryd.knowledge.lexicon.stems import word_set
+from memoryd.knowledge.lexicon.spelling import word_set
 from memoryd.knowledge.secrets.placeholders import is_placeholder, is_template
 
 __all__ = ["is_told", "names_credential"]

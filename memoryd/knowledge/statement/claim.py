@@ -1,11 +1,17 @@
-"""A claim: one value of one attribute of one subject."""
+"""A claim: one value of one attribute of one subject; and the words that tell of an attribute (`predicates.toml`)."""
 
 from __future__ import annotations
 
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from importlib import resources
 
-__all__ = ["Cardinality", "Claim"]
+from memoryd.knowledge.grammar.pattern import compiled, expanded
+
+__all__ = ["EVENTS", "PLACES", "PREDICATES", "SINGULAR", "VALUED", "Cardinality", "Claim"]
 
 
 class Cardinality(Enum):
@@ -50,3 +56,29 @@ class Claim:
     """Of a claim that ends another: the sense of its verb (`lexicon/verbs.toml`); empty where no verb says it."""
     is_plural: bool = False
     """Whether the value is told of as of several: "my cars"."""
+
+
+PLACES = frozenset(["home", "birthplace", "origin"])
+"""Attributes whose value is a place."""
+
+
+def _read(rows: Iterable[tuple[str, str, str]]) -> Iterator[tuple[re.Pattern[str], str, Cardinality]]:
+    for attribute, holds, pattern in rows:
+        read = compiled(f"{{adverbs}}(?:{pattern})$")
+        if not {"v", *(["of"] if "{of}" in attribute else [])} <= read.groupindex.keys():
+            raise ValueError(f"statement/predicates.toml: {attribute!r}: a group (?P<v>…), and (?P<of>…) for {{of}}")
+        yield read, attribute, Cardinality(holds)
+
+
+PREDICATES = tuple(
+    _read(tomllib.loads(resources.files(__package__).joinpath("predicates.toml").read_text("utf-8"))["predicates"])
+)
+"""What a subject does or is: the text after it, its attribute, and how many values that has."""
+
+_NAMED = r"^(?:[\w.-]+ ){0,3}"
+SINGULAR = re.compile(expanded(rf"{_NAMED}(?:{{had_once}}|default \w+)$"))
+"""Things of which one has one, so that another value of them is a change."""
+VALUED = re.compile(expanded(rf"{_NAMED}(?:{{valued}}|default \w+)$"))
+"""Things whose bare word is their value ("my role is lead"), not a remark on them ("my car is fast")."""
+EVENTS = re.compile(expanded(rf"{_NAMED}{{event}}$"))
+"""Things of which there are several in time: when one is, is a plan of its own; what else is said may be of another."""

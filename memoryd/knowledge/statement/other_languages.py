@@ -17,7 +17,7 @@ from typing import Any
 from memoryd.knowledge.grammar.pattern import any_of
 from memoryd.knowledge.grammar.relations import FOREIGN_RELATIONS
 from memoryd.knowledge.lexicon.load import table, words
-from memoryd.knowledge.lexicon.stems import stem_of
+from memoryd.knowledge.lexicon.spelling import stem_of
 
 __all__ = ["LANGUAGES", "Clause", "Foreign", "foreign_of", "languages_of"]
 

@@ -13,15 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from memoryd.knowledge.grammar.letters import UPPER
+from memoryd.knowledge.grammar.amounts import clock_of, measure_of
 from memoryd.knowledge.grammar.pattern import any_of, compiled, expanded
 from memoryd.knowledge.grammar.relations import RELATION_PATTERN, relation_of
-from memoryd.knowledge.grammar.values import clock_of, head_of, measure_of, names_of, value_of, words_in
-from memoryd.knowledge.grammar.words import plain
+from memoryd.knowledge.grammar.words import head_of, names_of, plain, value_of, words_in
 from memoryd.knowledge.lexicon.load import particles_of, verb_of
-from memoryd.knowledge.lexicon.stems import stem
-from memoryd.knowledge.statement.attributes import PLACES, PREDICATES
-from memoryd.knowledge.statement.claim import Cardinality, Claim
+from memoryd.knowledge.lexicon.spelling import UPPER, stem
+from memoryd.knowledge.statement.claim import PLACES, PREDICATES, Cardinality, Claim
 from memoryd.knowledge.statement.moods import (
     ADDING,
     CHANGING,
@@ -141,7 +139,7 @@ _BY_DEGREES = expanded("{by_degrees}")
 """What is denied in part: "I don't always like it"."""
 _NARROW = compiled(rf"{_LIMITED.pattern}|{_BY_DEGREES}|{{narrow}}")
 _NARROW_END = compiled("{narrow_end}|{narrow}")
-_FOR_A_WHILE = compiled(r"{for_a_while}|\bonce\b|\byears ago\b|\bleft \w+ at (?:\d|{number_word})")
+_FOR_A_WHILE = compiled("{for_a_while}")
 """What was so, or has ended, for a while alone; long ago; at an hour."""
 _AGO = compiled(r" (?:(?:last|this) (?:week|month|year|{season}|\w+day)|a while ago)(?=$|,)")
 _ENDS = compiled(r"(?:have |has )?(?:{end}|cancel\w*)\b")

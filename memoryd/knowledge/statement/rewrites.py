@@ -17,6 +17,7 @@ from memoryd.knowledge.grammar.pattern import compiled
 __all__ = ["REWRITES", "Rewrite", "rewritten"]
 
 _REST_OF_CLAUSE = "[^,.;!?]*"
+_GROUP = re.compile(r"\\g<(\w+)>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +32,24 @@ class Rewrite:
     """Whether what it reads may retire an older statement; else it only contests."""
 
 
-def _read() -> Iterator[Rewrite]:
-    text = resources.files(__package__).joinpath("rewrites.txt").read_text(encoding="utf-8")
+def _read(text: str) -> Iterator[Rewrite]:
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     for pattern, plain, example in zip(lines[::3], lines[1::3], lines[2::3], strict=True):
         written = pattern
         said, _, becomes = example.removeprefix("> ").partition(" > ")
         sure, kept = plain.startswith("= "), plain[2:]
+        if plain[:2] not in {"= ", "~ "} or not becomes:
+            raise ValueError(f"statement/rewrites.txt: {pattern!r}: then a line with = or ~, and an example > outcome")
         if kept.endswith("."):  # the rest of the clause tells of when, where and why, and goes
             written = f"(?:{pattern}){_REST_OF_CLAUSE}"
-        yield Rewrite(compiled(written), kept.removesuffix("."), (said, becomes), sure)
+        row = Rewrite(compiled(written), kept.removesuffix("."), (said, becomes), sure)
+        unknown = {*_GROUP.findall(row.plain)} - row.pattern.groupindex.keys()
+        if unknown:
+            raise ValueError(f"statement/rewrites.txt: {pattern!r}: no group is called {unknown.pop()!r}")
+        yield row
 
 
-REWRITES: tuple[Rewrite, ...] = tuple(_read())
+REWRITES = tuple(_read(resources.files(__package__).joinpath("rewrites.txt").read_text(encoding="utf-8")))
 
 
 def rewritten(sentence: str) -> tuple[str, bool]:

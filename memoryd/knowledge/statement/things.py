@@ -11,15 +11,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from memoryd.knowledge.grammar.amounts import clock_of, measure_of
 from memoryd.knowledge.grammar.names import is_first_name
 from memoryd.knowledge.grammar.pattern import compiled, expanded
 from memoryd.knowledge.grammar.relations import MOSTLY_ONE, ONE_AT_A_TIME, RELATIONS
-from memoryd.knowledge.grammar.values import clock_of, measure_of, names_of, value_of, words_in
-from memoryd.knowledge.grammar.words import DAYS
+from memoryd.knowledge.grammar.words import DAYS, names_of, value_of, words_in
 from memoryd.knowledge.lexicon.load import stems, words
-from memoryd.knowledge.lexicon.stems import stem
-from memoryd.knowledge.statement.attributes import EVENTS, SINGULAR, VALUED
-from memoryd.knowledge.statement.claim import Cardinality, Claim
+from memoryd.knowledge.lexicon.spelling import stem
+from memoryd.knowledge.statement.claim import EVENTS, SINGULAR, VALUED, Cardinality, Claim
 
 __all__ = ["MOST_WORDS", "claims_of_thing", "without_heads"]
 

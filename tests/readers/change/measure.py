@@ -18,7 +18,7 @@ import numpy as np
 from memoryd.embedding.readers.change import ChangeReader, builtin_reader, directory_reader
 from memoryd.embedding.readers.thresholds import CONTESTED, LEAST_NEAR
 from memoryd.knowledge.comparison.comparison import compare
-from memoryd.knowledge.comparison.finding import Relation
+from memoryd.knowledge.comparison.rules import Relation
 from memoryd.knowledge.reading import Reader
 from tests.readers.change.pairs import (
     Pair,

@@ -1,20 +1,68 @@
-"""When something is that somebody says: the day on which it is due or was, and for how long it is so."""
+"""
+How a text tells of time, beside the days that it names.
+
+Whether it is understood only on the day on which it was said, which days it leaves open to one side ("since March"),
+when something is due or was, and for how long it is so.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
+from itertools import islice
 
-from memoryd.knowledge.grammar.dates import days_named
-from memoryd.knowledge.grammar.duration import span_of
-from memoryd.knowledge.grammar.pattern import compiled
+from memoryd.knowledge.grammar.amounts import span_of
+from memoryd.knowledge.grammar.dates import Days, days_named
+from memoryd.knowledge.grammar.pattern import compiled, expanded
 from memoryd.knowledge.grammar.words import plain
 
-__all__ = ["due_day", "is_yearly", "lasting", "past_day"]
+__all__ = ["due_day", "has_relative_time", "is_yearly", "lasting", "opened", "past_day"]
+
+MOST_CHARACTERS = 1000  # that are read: half a millisecond
+_OTHER_LANGUAGES = re.compile(expanded("{other_languages}"))
+_RELATIVE = re.compile(expanded(r"\b{relative}\b"))
+
+
+def has_relative_time(text: str) -> bool:
+    """Return whether a text needs the day on which it was said to be understood; of a long one it is taken for sure."""
+    if len(text) > MOST_CHARACTERS:
+        return True
+    lower = text.lower()  # a quarter of the time of patterns that ignore case (measured)
+    return bool(_RELATIVE.search(lower) or _OTHER_LANGUAGES.search(lower))
+
+
+FAR = 36_525  # days: a hundred years
+MOST = 4  # such words of a question that are read
+_OPENS = compiled("{opens}")
+_AHEAD = 40  # characters after such a word, in which its day stands
+_FROM = frozenset(["since", "seit", "depuis", "desde"])
+_AFTER = frozenset(["after", "nach", "après", "después de"])
+_BEFORE = frozenset(["before", "prior to", "vor", "avant", "antes de", "antes del"])
+
+
+def opened(text: str, days: Iterable[Days], today: date, years: Sequence[int]) -> list[Days]:
+    """Return the days that a question names, those after such a word without an end on the side that it leaves open."""
+    held = list(days)
+    for match in islice(_OPENS.finditer(text), MOST) if held else ():
+        after = text[match.end() : match.end() + _AHEAD]
+        begin = re.split(r"[,;?!]| and | or ", after)[0]
+        named = set(days_named(f"on {begin}", today, years)) | set(days_named(begin, today, years))
+        held = [_opened(one, match["word"].lower(), today) if one in named else one for one in held]
+    return list(dict.fromkeys(held))
+
+
+def _opened(days: Days, word: str, today: date) -> Days:
+    if word in _FROM:
+        return Days(days.first, max(today.toordinal(), days.last))
+    if word in _AFTER:
+        return Days(days.last + 1, days.last + FAR)
+    return Days(max(1, days.first - FAR), days.first - 1 if word in _BEFORE else days.last)
+
 
 A_YEAR = 360  # days
 MOST_NEXT = 2  # days until a weekday that nobody calls "next"
-_NEXT_DAY = re.compile(r"\bnext (?:mon|tue|wed|thu|fri|sat|sun)", re.IGNORECASE)
+_NEXT_DAY = compiled(r"\bnext {weekday_begins}")
 _YEARLY = re.compile(r"\b(?:birthday|anniversary|bday|b-day|every|each|yearly|annually)\b", re.IGNORECASE)
 _LASTS = compiled("{lasts}")
 _STAYS = re.compile(r"\b(?:am|are|is|will be|staying|visiting|away|off|until|till)\b", re.IGNORECASE)

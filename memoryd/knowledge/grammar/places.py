@@ -1,14 +1,19 @@
-"""Districts and suburbs of large cities: who names one after the city has not moved."""
+"""Places: countries, in which a town may lie, and districts and suburbs: who names one after the city has not moved."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
-from memoryd.knowledge.grammar.values import value_of
+import pycountry
 
-__all__ = ["is_district_of"]
+from memoryd.knowledge.grammar.words import value_of
+from memoryd.knowledge.lexicon.load import words
+from memoryd.knowledge.lexicon.spelling import stem
+
+__all__ = ["LANDS", "is_district_of"]
 
 
 def is_district_of(district: frozenset[str], city: frozenset[str]) -> bool:
@@ -29,3 +34,14 @@ def _cities_of() -> Mapping[frozenset[str], set[frozenset[str]]]:
         for district in districts.split(", "):
             found.setdefault(value_of(district), set()).update(names)
     return found
+
+
+def _countries() -> set[str]:
+    """Return the names of countries that are one word, in lower case: of ISO 3166 and in common use."""
+    names = {name for one in pycountry.countries for name in (one.name, getattr(one, "common_name", one.name))}
+    short = {re.split(r"[,(]", name)[0].strip() for name in names}
+    return {name.casefold() for name in short if " " not in name}
+
+
+LANDS = frozenset(stem({*_countries(), *words("nouns.other_lands")} - {*words("nouns.lands_and_towns")}))
+"""Stems, each of one word."""
