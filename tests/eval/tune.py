@@ -75,6 +75,7 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder that holds eval_retrieval.py")
     parser.add_argument("--sets", default=",".join(SETS), help="comma-separated names of its data sets")
     parser.add_argument("--cache", default="", help="folder that keeps embeddings between runs")
+    parser.add_argument("--only", default="", help="comma-separated names of the weights to try; else all")
     parser.add_argument("--most", type=int, default=3, help="changes that are taken together")
     args = parser.parse_args()
     names = args.sets.split(",")
@@ -86,7 +87,10 @@ def main() -> None:
             return dict(zip(names, pool.map(_figures, jobs), strict=True))
 
         base = figures(WEIGHTS)
-        changes = _changes(WEIGHTS)
+        only = set(filter(None, args.only.split(",")))
+        changes = [one for one in _changes(WEIGHTS) if not only or one[0].split(" × ")[0] in only]
+        if not changes:
+            parser.error(f"--only: no weight is called so; there are {', '.join(SCALARS)}")
         gains: list[tuple[str, Weights, dict[str, float]]] = []
         for n, (title, weights) in enumerate(changes):
             after = figures(weights)
