@@ -38,11 +38,16 @@ from memoryd.knowledge.lexicon.load import split, table, words
 from memoryd.knowledge.statement.reader import statement_of
 from memoryd.model.memory import Kind
 
-__all__ = ["CATEGORIES", "CLAIMED", "MOST_A_MESSAGE", "Fact", "Row", "facts_in", "rows_of"]
+__all__ = [
+    "CATEGORIES",
+    "MOST_A_MESSAGE",
+    "Fact",
+    "facts_in",
+]
 
 CATEGORIES = ("personal", "preference", "relationship", "work", "habit", "goal", "decision", "date", "other")
-SURE, LIKELY = 0.9, 0.8
-"""Confidence in what is read: of a form that hardly ever means anything else, and of one that mostly does not."""
+LIKELY = 0.8
+"""Confidence in what the reader of statements reads, where no row does; a row has its own."""
 
 _BEGINS = re.compile(r"(?:\(\?:(?:(?:i|we|my|our)(?: am| are| will be)?\|?)+\)|(?:i|we|my|our)) ")
 

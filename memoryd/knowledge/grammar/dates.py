@@ -19,7 +19,10 @@ from memoryd.knowledge.grammar.amounts import number_of
 from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.lexicon.load import words
 
-__all__ = ["Days", "day_of", "days_named", "month_days"]
+__all__ = [
+    "Days",
+    "days_named",
+]
 
 
 class Days(NamedTuple):

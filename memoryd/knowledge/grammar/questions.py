@@ -16,7 +16,6 @@ from memoryd.knowledge.grammar.pattern import any_of, expanded
 from memoryd.knowledge.lexicon.load import split, table
 
 __all__ = [
-    "MOST_OF_CLASS",
     "Wanted",
     "asks_assistant",
     "clauses",

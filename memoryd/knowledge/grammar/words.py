@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from memoryd.knowledge.grammar.names import is_first_name
 from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.lexicon.load import table, words
-from memoryd.knowledge.lexicon.spelling import stem, word_set
+from memoryd.knowledge.lexicon.spelling import stem
 
 __all__ = [
     "DAYS",
@@ -51,9 +51,7 @@ _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|\w+(?:['-]\w+)*", re.UNICODE)
 GRAMMAR = frozenset(words("grammar.grammar"))
 NEGATIONS = frozenset(words("grammar.negations"))
 """What turns a statement round."""
-EXCLUSIONS = word_set("""
-    only exclusively solely instead rather anymore longer unlike
-""")
+EXCLUSIONS = frozenset(words("grammar.exclusions"))
 """What leaves no room for another value beside this one."""
 NUMBER_WORDS = {word: str(number) for word, number in table("numbers.counted").items()}
 DAYS = frozenset(words("time.when"))
@@ -157,19 +155,8 @@ class Words:
         return self.stems | self.named | {*self.numbers, *self.days}
 
 
-_HOW_OFTEN = {
-    word: words[0]
-    for words in (
-        ("never",),
-        ("rarely", "seldom", "hardly", "scarcely", "barely"),
-        ("sometimes", "occasionally"),
-        ("often", "frequently", "regularly"),
-        ("usually", "normally", "typically", "generally", "mostly"),
-        ("always", "constantly"),
-    )
-    for word in words
-}
-_PAST = word_set("was were did had")
+_HOW_OFTEN = {word: line.split()[0] for line in table("grammar.as_often") for word in line.split()}
+_PAST = frozenset(("was", "were", "did", "had"))
 _IDENTIFIER = re.compile(r"(?<!\S)[\"'`(]*((?:--?)?[A-Za-z]\S*[_/.:@#\\]\S*|--\w\S*|/\S+|[a-z]+[A-Z]\w*)")
 
 
