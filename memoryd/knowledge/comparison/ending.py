@@ -63,6 +63,8 @@ RETIRES: Mapping[str, frozenset[Of]] = {
     "end.replace": frozenset(),
 }
 """By sense what is over for sure; of anything else that it covers it is in doubt."""
+_NOTHING: Mapping[str, frozenset[Of]] = {"end.finish": frozenset((Of.TASTE, Of.HABIT, Of.USE))}
+"""By sense what goes on: who has finished a coffee drinks another."""
 if {verb.sense for verb in verbs("end")} != RETIRES.keys() or verb_of(""):  # which looks for verbs of two senses
     raise ValueError("lexicon/verbs.toml: the tables of [end] are those of RETIRES in comparison/ending.py")
 _PARTNERS = frozenset(words("nouns.partner"))
@@ -218,7 +220,7 @@ def _decided(new: Claim, old: Claim) -> Relation | None:
 def _of_verb(new: Claim, old: Claim) -> Relation | None:
     """Return what "I sold my piano" decides."""
     kind = kind_of(old.attribute)
-    if not new.ended or not new.value or not _covers(new, old, kind):
+    if not new.ended or not new.value or kind in _NOTHING.get(new.sense, ()) or not _covers(new, old, kind):
         return None
     if not new.sense:  # "the flight is off"; a phone that is off is not gone
         return _SURE if kind in {Of.PLAN, Of.PAID} else _PERHAPS

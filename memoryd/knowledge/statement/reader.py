@@ -263,7 +263,7 @@ def _of_subject(subject: str, rest: str) -> list[Claim]:
         if match is None:
             continue
         groups = match.groupdict()
-        if attribute == "home" and _FOR_A_WHILE.search(said):
+        if (attribute == "home" or groups.get("left")) and _FOR_A_WHILE.search(said):
             return []
         return _made(subject, attribute, groups, holds, affirmed=affirmed, ended=ended or past)
     return []
@@ -295,7 +295,7 @@ def _made(
     if "{of}" in attribute:
         attribute = attribute.format(of=" ".join(stem(words_in(groups.get("of") or ""))))
     text, since = _dated(attribute, groups.get("v") or "")
-    if attribute == "home" and (_SEASONAL.search(text) or _NO_HOME.search(text)):
+    if attribute == "home" and (_SEASONAL.search(text) or _NO_HOME.search(text.partition(" for ")[0])):
         return []
     if attribute in PLACES:
         text = text.replace("-", " ")  # Berlin-Mitte lies in Berlin
@@ -303,11 +303,18 @@ def _made(
     measure, names = measure_of(text), names_of(text)
     claim = Claim(
         subject, attribute, value, holds, affirmed=affirmed, ended=ended, names=names, measure=measure,
-        named=bool(names) and not _DESCRIBED.match(text), left=value_of(groups.get("left") or ""),
+        named=bool(names) and not _DESCRIBED.match(text), left=_left(attribute, groups.get("left") or "", text),
         aspect=(groups.get("prep") or "").lower(), since=since, head=head_of(text), sense=_sense_of(groups.get("end")),
         is_plural=_is_plural(text),
     )  # fmt: skip
     return _claimed(claim) if value or measure else []
+
+
+def _left(attribute: str, left: str, value: str) -> frozenset[str]:
+    """Return what is left for something else: nothing of "Notion's dark theme", as Notion stays."""
+    if _DETAIL.search(left):
+        return frozenset()
+    return value_of(left) - (frozenset() if attribute == "prefers" else value_of(value.partition(",")[0]))
 
 
 def _is_plural(text: str) -> bool:
@@ -347,6 +354,7 @@ def _valued(attribute: str, text: str) -> tuple[str, frozenset[str]]:
 _SINCE = re.compile(r" (?:back )?(?:in|since) (?:\w+ )?(?P<year>(?:19|20)\d\d)$", re.IGNORECASE)
 _DESCRIBED = re.compile(r"(?:an?|the|my|our) .*\b[a-z]+$")
 """A value that holds a name and is none: "the Zurich office"."""
+_DETAIL = re.compile(rf"\b[{UPPER}][\w-]*['’]s? \w")
 _SEASONAL = compiled(r"\b{seasonal}\b")
 _NO_HOME = compiled("{no_home}")
 """What one moves to, too."""
