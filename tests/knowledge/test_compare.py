@@ -130,3 +130,16 @@ def test_a_text_is_not_read_again_for_a_pair_that_shares_no_word_until_something
     assert 0 == reader.nbytes
     comparison.compare(new, reader.read(texts[0]), similarity=0.5, attributes=())
     assert texts[0] == read[-1]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Allergic to nuts", "Not allergic to nuts"),
+        ("Prefers window seats", "No longer prefers window seats"),
+        ("The user's wife Sarah lives in Oslo", "The user's wife Sarah died"),
+        ("Has a piano", "Has sold the piano"),
+    ],
+)
+def test_what_somebody_says_of_themselves_without_i_is_of_nobody_else(older, newer):
+    assert compare(newer, older, similarity=0.7, same_speaker=False).relation is Relation.APART

@@ -41,11 +41,14 @@ def test_each_name_is_a_pattern(part, name):
 
 
 def test_each_name_is_used():
-    texts = [path.read_text(encoding="utf-8") for path in KNOWLEDGE.parent.rglob("*.py")]
-    texts += [path.read_text(encoding="utf-8") for path in (*KNOWLEDGE.rglob("*.toml"), *KNOWLEDGE.rglob("*.txt"))]
+    modules = (*KNOWLEDGE.rglob("*.py"), *(KNOWLEDGE.parent / "entities").glob("*.py"))
+    texts = [path.read_text(encoding="utf-8") for path in (*KNOWLEDGE.rglob("*.toml"), *KNOWLEDGE.rglob("*.txt"))]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in modules]
+    texts += [str(one.value) for tree in trees for one in ast.walk(tree) if isinstance(one, ast.Constant)]
     whole = "\n".join(texts)
+    moods = "\n".join(path.read_text(encoding="utf-8") for path in modules)
     assert [] == [name for part, name in names() if f"{{{name}}}" not in whole and f"{part}.{name}" not in whole]
-    assert [] == [name for name in table("frames.mood") if not re.search(rf"whole\(.{name}.\)", whole)]
+    assert [] == [name for name in table("frames.mood") if not re.search(rf"whole\(.{name}.\)", moods)]
 
 
 def test_a_name_that_stands_nowhere_is_an_error():
@@ -123,7 +126,14 @@ def test_any_of_some_words_is_each_of_them_and_the_longest(some, fit, fail):
 
 @pytest.mark.parametrize(
     ("name", "forms", "error"),
-    [("forgo", "forgo forwent forgone", r"verbs.toml, \[end.stop\]"), ("jettison *", "", "no \\* at the end")],
+    [
+        ("forgo", "forgo forwent forgone", r"verbs.toml, \[end.stop\]"),
+        ("jettison *", "", "not the last"),
+        ("palm *off", "", "not the last"),
+        ("palm * * off", "", "not the last"),
+        ("", "", "not the last"),
+        ("palm", ["palmed"], "not the last"),
+    ],
 )
 def test_a_verb_that_is_written_wrongly_is_told_with_its_row(name, forms, error):
     with pytest.raises(ValueError, match=error):
@@ -146,6 +156,10 @@ def test_a_relation_that_stands_twice_is_told():
         ("i sold (?P<x>.+)\n= i lost \\g<y>\n> a > b", "no group is called 'y'"),
         ("i sold (?P<x>.+)\n i lost \\g<x>\n> a > b", "a line with = or ~"),
         ("i sold (?P<x>.+)\n= i lost \\g<x>\n> a", "an example > outcome"),
+        ("i sold (?P<x>.+)\n= i lost \\g<x>", "an example > outcome"),
+        ("i sold (.+)\n= i lost \\2\n> i sold it > i lost it", "invalid group reference 2"),
+        ("i sold (?P<x>.+\n= i lost \\g<x>\n> a > b", "> a > b: no pattern"),
+        ("i {sold} (?P<x>.+)\n= i lost \\g<x>\n> a > b", "no words are called 'sold'"),
     ],
 )
 def test_a_rewrite_that_is_written_wrongly_is_told(row, error):
@@ -153,6 +167,17 @@ def test_a_rewrite_that_is_written_wrongly_is_told(row, error):
         list(read_rewrites(row))
 
 
-def test_a_predicate_without_a_value_is_told():
-    with pytest.raises(ValueError, match="'home': a group"):
-        list(read_predicates([["home", "one", "lives somewhere"]]))
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [
+        (["home", "one", "lives somewhere"], "a group"),
+        (["home", "ones", "lives in (?P<v>.+)"], "one or maybe_one or many"),
+        (["home", "lives in (?P<v>.+)"], "an attribute, one or"),
+        (["+home", "one", "lives in (?P<v>.+)"], "an attribute, one or"),
+        (["of {who}", "one", "lives in (?P<v>.+)"], "an attribute, one or"),
+        (["home", "one", "{residing} in (?P<v>.+)"], "no words are called 'residing'"),
+    ],
+)
+def test_a_predicate_that_is_written_wrongly_is_told_with_its_row(row, error):
+    with pytest.raises(ValueError, match=rf"predicates.toml: .*{error}"):
+        list(read_predicates([row]))

@@ -144,7 +144,11 @@ _TO_TOWN = re.compile(expanded("{to_town}"))
 def _same_holder(new: Claim, old: Claim, *, same_subject: bool) -> bool:
     if new.relation and old.relation and new.relation != old.relation:
         return False
-    if new.subject == old.subject or (new.attribute == "life" and {*stem([new.subject])} <= old.value):
+    if new.attribute == "life" and new.subject in _SPEAKERS:
+        return False  # who says so lives
+    if new.subject == old.subject or (
+        new.attribute == "life" and not old.aspect and {*stem([new.subject])} <= old.names
+    ):
         return True  # or it tells of the death of somebody whom the older one names
     if new.subject in KIN and old.subject in KIN:
         return False  # no mother is a father

@@ -99,13 +99,15 @@ def _said_again(ours: Words, theirs: Words, similarity: float, duplicate: tuple[
     return repeated(ours, theirs, similarity, duplicate)
 
 
+_UNSAID_I = compiled("{unsaid_i}")
+"""How begins what somebody says of themselves without a word for it: "No longer allergic to nuts", "User's sister"."""
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|me|my|mine|myself|we|our|ours)\b", re.IGNORECASE)
 
 
 def speaks_of_itself(said: Reading) -> bool:
     """Return whether what a text says depends on who says it."""
     foreign = said.statement.foreign
-    if foreign is not None and foreign.is_of_speaker:
+    if (foreign is not None and foreign.is_of_speaker) or _UNSAID_I.match(said.text):
         return True
     return bool(_FIRST_PERSON.search(said.text)) or any(claim.subject in {"i", "we"} for claim in said.statement.claims)
 
@@ -116,9 +118,8 @@ def _are_of_two(new: str, old: str) -> bool:
     return of_kin[0] != of_kin[1] and bool(_OF_ME.match(old if of_kin[0] else new))
 
 
-_LED = r"(?:[\w ]{1,20}[,:] |you know,? |well,? |oh,? |ok(?:ay)? so |so |also |btw )?"
 _OF_KIN = compiled("{of_kin}")
-_OF_ME = re.compile(rf"{_LED}(?:i|my|our|user|the user)\b", re.IGNORECASE)
+_OF_ME = compiled(r"{led_in_talk}?(?:i|my|our|user|the user)\b")
 _OVER = compiled(r"\b{comparison_over}\b")
 """What tells of an end: of what was denied already it says nothing new."""
 _OF_THE_PAST = compiled("{of_the_past}")

@@ -58,6 +58,7 @@ RETIRES: Mapping[str, frozenset[Of]] = {
     "end.leave": frozenset((Of.WORK, Of.STUDY)),
     "end.tire": frozenset((Of.TASTE,)),
     "end.part": frozenset((Of.PARTNER,)),
+    "end.give_back": frozenset(),
     "end.finish": frozenset(),
     "end.lose": frozenset(),
     "end.replace": frozenset(),
@@ -76,11 +77,11 @@ _KINDS: Mapping[str, Of] = {
         (Of.PLAN, ("plans", "trip")),
         (Of.WORK, ("employer", "team")),
         (Of.STUDY, ("studies", "major")),
-        (Of.HABIT, ("plays", "consumes", "regime", "diet", "commute", "languages")),
+        (Of.HABIT, ("plays", "consumes", "regime", "diet", "commute")),
         (Of.TASTE, ("likes", "prefers", "fears")),
         (Of.PARTNER, _PARTNERS),
         (Of.HOME, ("home", "birthplace", "origin")),
-        (Of.SELF, words("nouns.what_one_is")),
+        (Of.SELF, (*words("nouns.what_one_is"), "languages")),
     )
     for attribute in attributes
 }
@@ -110,6 +111,7 @@ _VEGAN, _STUDENT, _ALONE, _MARRIED = (frozenset(stem([word])) for word in ("vega
 _NO_WORK, _PARTED = stems("nouns.without_work"), stems("nouns.parted")
 _OF_ATTRIBUTES = frozenset(stem(GRAMMAR)) | {"when", "colour", "name"}
 """What of an attribute is no word for the thing that it is of."""
+_OF_THE_DEAD = frozenset(("birthplace", "origin", "life"))
 _SURE = Relation.CHANGED
 _PERHAPS = Relation.DOUBTFUL
 
@@ -168,7 +170,7 @@ _CONSEQUENCES = (
         "gone_off",
         "likes",
         frozenset(["consumes", "plays", "uses"]),
-        lambda new, old: new.ended and not new.affirmed and new.value <= old.value,
+        lambda new, old: new.ended and not new.affirmed and _covers(new, old, Of.HABIT),
         _PERHAPS,
     ),
     # "I turned vegetarian": meat
@@ -203,8 +205,8 @@ def by_ending(new: Claim, old: Claim) -> Finding:
 def _decided(new: Claim, old: Claim) -> Relation | None:
     if new.attribute == "*":
         return _of_verb(new, old)
-    if new.attribute == "life":  # "my father died": what he did
-        return _PERHAPS
+    if new.attribute == "life":  # "my father died": what he did, and not who he was
+        return None if kind_of(old.attribute) is Of.SELF or old.attribute in _OF_THE_DEAD else _PERHAPS
     if new.attribute == "partners":  # "I broke up with Anna": whatever Anna was
         return _SURE if old.attribute in _PARTNERS and new.value & old.value else None
     for row in _CONSEQUENCES:
@@ -213,6 +215,10 @@ def _decided(new: Claim, old: Claim) -> Relation | None:
             return row.decides if new.subject == old.subject or not row.of_one_subject else None
     if new.left and (new.left <= old.value or new.left & old.names):  # "I switched from vim to emacs": it was vim
         is_left = old.attribute in _LEFT or old.attribute.startswith(("uses", "favorite"))
+        kind = kind_of(old.attribute)
+        is_person = kind is Of.PERSON and not new.left <= old.value
+        if new.attribute.startswith("uses") and (kind in {Of.WORK, Of.PARTNER} or is_person):
+            return _PERHAPS if is_left else None  # Google may be an employer, and a search engine
         return _SURE if is_left or old.aspect in {"which", "word"} else None
     return None
 
@@ -233,12 +239,14 @@ def _is_one_of(new: Claim, old: Claim) -> bool:
 
 
 def _covers(new: Claim, old: Claim, kind: Of) -> bool:
-    """Whether what a claim ends is what the other one is about."""
+    """Whether what a claim ends is what the other one is about; apples are not Apple."""
+    if old.named and new.is_plural and not new.names:
+        return False
     if kind in {Of.PLAN, Of.PAID} and without_heads(new.value) <= old.value:
         return True  # "my trip to Japan"
     thing = {*old.attribute.split()} - _OF_ATTRIBUTES
     if old.attribute.startswith(("amount of ", "number of ", "time of ")) and new.value <= thing:
         return True
-    if new.value & thing and thing <= new.value <= thing | old.value:  # "my Yamaha piano"
+    if thing and new.value in (thing, thing | old.value):  # "my piano", "my Yamaha piano"
         return True
     return new.value <= old.value and old.head in {"", *new.value}

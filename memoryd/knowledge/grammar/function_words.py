@@ -8,8 +8,9 @@ stand: "你能不能告诉我我对什么过敏" asks for "过敏". Texts keep a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from importlib.resources import files
+
+from memoryd.knowledge.grammar.pattern import any_of
 
 __all__ = ["CLUSTERED", "content_of", "is_clustered", "is_function_word"]
 
@@ -40,20 +41,15 @@ def _sections() -> dict[str, list[str]]:
     return found
 
 
-def _any(words: Iterable[str]) -> str:
-    """Return a pattern of any of some words, the longest first."""
-    return "|".join(sorted(set(words), key=len, reverse=True))
-
-
 _OF = _sections()
-_HAN = re.compile(_any(_OF["han"]))
-_THAI = re.compile(_any(_OF["thai"]))
-_KANJI = re.compile(_any(_OF["kanji"]))
+_HAN = re.compile(any_of(_OF["han"]))
+_THAI = re.compile(any_of(_OF["thai"]))
+_KANJI = re.compile(any_of(_OF["kanji"]))
 SHORT, LONG = 2, 60  # characters: of a Korean word that keeps its last one, and of hiragana that is looked at
-_BEFORE = re.compile(f"^(?:{_any(_OF['hira'])})+")
-_AFTER = re.compile(f"^(?:{_any(word[::-1] for word in _OF['hira'])})+")
+_BEFORE = re.compile(f"^(?:{any_of(_OF['hira'])})+")
+_AFTER = re.compile(f"^(?:{any_of(word[::-1] for word in _OF['hira'])})+")
 """Of the letters from the last to the first."""
-_JOSA = re.compile(f"(?<=.)(?:{_any(_OF['josa'])})$")
+_JOSA = re.compile(f"(?<=.)(?:{any_of(_OF['josa'])})$")
 _SURE_JOSA = re.compile("(?<=.)[를을는에]$")
 """Of a word of two syllables, of which the last is mostly its own: 사과, 회의, 수도."""
 _HANGUL_WORDS = frozenset(_OF["hangul"])

@@ -57,12 +57,14 @@ def expanded(pattern: str) -> str:
     return _NAME.sub(lambda match: f"(?:{_named(match[1])})", pattern)
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a pattern with its names written out, for any case of letters."""
+def compiled(pattern: str, where: str = "lexicon") -> re.Pattern[str]:
+    """Return a pattern with its names written out, for any case of letters; ValueError, with `where` it stands."""
     try:
         return re.compile(expanded(pattern), re.IGNORECASE)
     except re.error as error:
-        raise ValueError(f"no pattern, with its names written out: {pattern}: {error}") from error
+        raise ValueError(f"{where}: no pattern, once its names are written out: {pattern}: {error.msg}") from error
+    except KeyError as error:
+        raise ValueError(f"{where}: {error.args[0]}, in {pattern}") from error
 
 
 def whole(mood: str) -> re.Pattern[str]:
@@ -73,7 +75,10 @@ def whole(mood: str) -> re.Pattern[str]:
 @cache
 def _named(name: str) -> str:
     if name.split(".", maxsplit=1)[0] in table("verbs"):
-        return any_of(form for verb in verbs(name) for form in verb.done)
+        try:
+            return any_of(form for verb in verbs(name) for form in verb.done)
+        except KeyError:
+            raise KeyError(f"lexicon/verbs.toml has no table [{name}]") from None
     if name in _BUILT:
         return _BUILT[name]
     for path in (name,) if "." in name else (f"{file}.{name}" for file in _FILES):

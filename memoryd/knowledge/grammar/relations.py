@@ -25,15 +25,20 @@ __all__ = [
 ]
 
 _TABLES: Mapping[str, Mapping[str, str]] = table("nouns.relation")
+_HOW_MANY = ("one", "mostly_one", "many", "one_of_kin", "many_of_kin")
+if {*_TABLES} != {*_HOW_MANY}:
+    raise ValueError(f"lexicon/nouns.toml: the tables of [relation] are {', '.join(_HOW_MANY)}")
 _ONE, _MOSTLY_ONE, _MANY = _TABLES["one"], _TABLES["mostly_one"], _TABLES["many"]
 _ONE_OF_KIN, _MANY_OF_KIN = _TABLES["one_of_kin"], _TABLES["many_of_kin"]
 
 
-def _by_word(tables: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Return the relation that each word names; ValueError for a word that stands twice."""
+def _by_word(tables: Iterable[Mapping[str, str]], *, with_names: bool = True) -> dict[str, str]:
+    """Return the relation that each word names, its own name too; ValueError for a word that stands twice."""
     found: dict[str, str] = {}
     for relation, others in (row for some in tables for row in some.items()):
-        for word in (relation, *split(others)):
+        if not isinstance(others, str):
+            raise ValueError(f"lexicon/nouns.toml, [relation]: {relation} = {others!r}: words in quotes")  # noqa: TRY004
+        for word in (*([relation] if with_names else []), *split(others)):
             if word in found:
                 raise ValueError(f"lexicon/nouns.toml, [relation]: {word!r} names {found[word]!r} and {relation!r}")
             found[word] = relation
@@ -50,9 +55,7 @@ SEVERAL = frozenset({*_MOSTLY_ONE, *_MANY, *_MANY_OF_KIN})
 """Relations of which a person may have several at a time."""
 KIN = frozenset({*_ONE_OF_KIN, *_MANY_OF_KIN})
 """Relations that never change: a sister is no wife."""
-FOREIGN_RELATIONS: dict[str, str] = {
-    word: relation for relation, some in table("nouns.foreign_relation").items() for word in split(some)
-}
+FOREIGN_RELATIONS = _by_word([table("nouns.foreign_relation")], with_names=False)
 """A word of Dutch, German, French, Spanish, Italian, Portuguese or Polish → the relation that it names."""
 RELATION_PATTERN = expanded("{relation}")
 _EVERY = any_of({*RELATIONS, *FOREIGN_RELATIONS})

@@ -53,7 +53,7 @@ NEGATIONS = frozenset(words("grammar.negations"))
 """What turns a statement round."""
 EXCLUSIONS = frozenset(words("grammar.exclusions"))
 """What leaves no room for another value beside this one."""
-NUMBER_WORDS = {word: str(number) for word, number in table("numbers.counted").items()}
+NUMBER_WORDS = {word: str(number) for word, number in {**table("numbers.counted"), **table("numbers.times")}.items()}
 DAYS = frozenset(words("time.when"))
 
 

@@ -20,6 +20,7 @@ __all__ = ["Verb", "particles_of", "split", "stems", "table", "verb_of", "verbs"
 
 _FILES = "memoryd.knowledge.lexicon"
 MOST_FORMS = 2  # of a verb: the past and the participle
+_NAME_OF_VERB = re.compile(r"[\w'-]+(?: (?:\* )?[\w'-]+)*")
 
 
 @cache
@@ -111,20 +112,22 @@ def particles_of(sense: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
 
 def _verbs(sense: str, found: Mapping[str, Any]) -> Iterator[Verb]:
     for name, forms in found.items():
-        if isinstance(forms, str):
-            yield _verb(sense, name, forms)
-        else:
+        if isinstance(forms, Mapping):
             yield from _verbs(f"{sense}.{name}", forms)
+        else:
+            yield _verb(sense, name, forms)
 
 
-def _verb(sense: str, name: str, forms: str) -> Verb:
+def _verb(sense: str, name: str, forms: Any) -> Verb:
     plain = name.replace("* ", "")
     if forms == "-":
         return Verb(plain, sense, (plain,), (), "", splits=False)
     base, _, particle = plain.partition(" ")
-    if len(forms.split()) > MOST_FORMS or name.endswith("*"):
+    is_name = _NAME_OF_VERB.fullmatch(name) is not None and name.count("*") <= 1
+    if not (is_name and isinstance(forms, str) and len(forms.split()) <= MOST_FORMS):
         raise ValueError(
-            f'lexicon/verbs.toml, [{sense}]: "{name}" = "{forms}": the past and the participle, and no * at the end'
+            f'lexicon/verbs.toml, [{sense}]: "{name}" = {forms!r}: words, of which one may be *, but not the last; then'
+            " the past and the participle"
         )
     past, *participle = [form.split("/") for form in forms.split()] or [[regular(base)]]
     return Verb(plain, sense, tuple(past), tuple((participle or [past])[0]), particle, splits=plain != name)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from importlib import resources
 
 from memoryd.knowledge.grammar.pattern import compiled, expanded
@@ -14,7 +14,7 @@ from memoryd.knowledge.grammar.pattern import compiled, expanded
 __all__ = ["EVENTS", "PLACES", "PREDICATES", "SINGULAR", "VALUED", "Cardinality", "Claim"]
 
 
-class Cardinality(Enum):
+class Cardinality(StrEnum):
     """How many values an attribute has at a time."""
 
     ONE = "one"
@@ -58,15 +58,21 @@ class Claim:
     """Whether the value is told of as of several: "my cars"."""
 
 
+FIELDS = 3  # of a row
+_ATTRIBUTE = re.compile(r"[-!]?(?:\*|[a-z][a-z ]*(?:\{of\})?)")
 PLACES = frozenset(["home", "birthplace", "origin"])
 """Attributes whose value is a place."""
 
 
-def _read(rows: Iterable[tuple[str, str, str]]) -> Iterator[tuple[re.Pattern[str], str, Cardinality]]:
-    for attribute, holds, pattern in rows:
-        read = compiled(f"{{adverbs}}(?:{pattern})$")
+def _read(rows: Iterable[Sequence[str]]) -> Iterator[tuple[re.Pattern[str], str, Cardinality]]:
+    for row in rows:
+        where = f"statement/predicates.toml: {row}"
+        if len(row) != FIELDS or row[1] not in set(Cardinality) or not _ATTRIBUTE.fullmatch(row[0]):
+            raise ValueError(f"{where}: an attribute, {' or '.join(Cardinality)}, and a pattern")
+        attribute, holds, pattern = row
+        read = compiled(f"{{adverbs}}(?:{pattern})$", where)
         if not {"v", *(["of"] if "{of}" in attribute else [])} <= read.groupindex.keys():
-            raise ValueError(f"statement/predicates.toml: {attribute!r}: a group (?P<v>…), and (?P<of>…) for {{of}}")
+            raise ValueError(f"{where}: a group (?P<v>…), and (?P<of>…) for {{of}}")
         yield read, attribute, Cardinality(holds)
 
 

@@ -97,9 +97,11 @@ _ASIDE = compiled("(?<=[.!?]) {aside}[.!]?(?= |$)")
 """Words beside a statement that say nothing of it."""
 _SENTENCE = re.compile(r"(?<=[a-z0-9)])[.!](?:\s+|$)")
 MOST_CLAUSES = 4
+MOST_OF_LIMIT = 6  # words of a clause that limits the next one
 MOST_CLAUSE_CHARACTERS = 240
 
 _LEAD = compiled("^{lead}+")
+_WE, _I = re.compile(r"we\b", re.IGNORECASE), re.compile(r"^i (?!am\b)")
 _NOT_ANOTHER = compiled("{not_another}")
 """What is said not to be meant: "my sport is volleyball now, not padel"."""
 _NAME = rf"[{UPPER}][\w-]+(?: [{UPPER}][\w-]+){{0,2}}"
@@ -141,6 +143,7 @@ _NARROW = compiled(rf"{_LIMITED.pattern}|{_BY_DEGREES}|{{narrow}}")
 _NARROW_END = compiled("{narrow_end}|{narrow}")
 _FOR_A_WHILE = compiled("{for_a_while}")
 """What was so, or has ended, for a while alone; long ago; at an hour."""
+_LIMIT = compiled(r"(?={limit_begins}\b).*(?:{for_a_while}|{narrow_end})")
 _AGO = compiled(r" (?:(?:last|this) (?:week|month|year|{season}|\w+day)|a while ago)(?=$|,)")
 _ENDS = compiled(r"(?:have |has )?(?:{end}|cancel\w*)\b")
 _PAST = compiled(r"^{past}\b")
@@ -154,9 +157,12 @@ def statement_of(text: str) -> Statement:
     plainly = [put_plainly(one) for one in _SENTENCE.split(said)]
     written = ". ".join(one for one, _ in plainly)
     found: list[Claim] = []
+    limited = False
     for clause in _CLAUSE.split(written)[:MOST_CLAUSES]:
         if clause and len(clause) <= MOST_CLAUSE_CHARACTERS:
-            found += _claims(clause.strip(" .!,"))
+            claims = _claims(clause.strip(" .!,"))
+            found += [one for one in claims if not (limited and (one.ended or one.left or one.attribute == "home"))]
+            limited = not claims and _is_limit(clause)  # "for January, I gave up coffee"
     return Statement(said, tuple(found), written if written != said else "", all(sure for _, sure in plainly))
 
 
@@ -170,7 +176,14 @@ def put_plainly(sentence: str) -> tuple[str, bool]:
     changed, is_sure = rewritten(bare)
     if changed == bare:
         return sentence, True
+    if _WE.match(bare):
+        changed = _I.sub("we ", changed, count=1)
     return changed, is_sure and not _FOR_A_WHILE.search(_AGO.sub("", sentence))
+
+
+def _is_limit(clause: str) -> bool:
+    """Whether a clause only tells of a while, or of long ago."""
+    return len(clause.split()) <= MOST_OF_LIMIT and _LIMIT.match(clause) is not None
 
 
 def _claims(clause: str) -> list[Claim]:
@@ -190,13 +203,13 @@ def _claims(clause: str) -> list[Claim]:
         before = f" from {shifted['left']}" if shifted["left"] else ""
         holder = "" if shifted["whose"].lower() == "the" else "i"
         return _of_thing(holder, f"{shifted['thing']} moved{before} to {shifted['v']}")
+    if _BARE.match(clause):
+        return _of_subject("", clause)  # "lives in Oslo": the caller names the subject
     for pattern, meant in _SUBJECTS:
         match = pattern.match(clause)
         claims = None if match is None else _after_subject(match, meant, clause[match.end() :].strip())
         if claims is not None:
             return claims
-    if _BARE.match(clause):
-        return _of_subject("", clause)  # "lives in Oslo": the caller names the subject
     return _of_thing("", clause)
 
 

@@ -1,5 +1,5 @@
 """
-The words in which people tell that something has changed, put as plain statements that `attributes` reads.
+The words in which people tell that something has changed, put as plain statements, which `predicates.toml` reads.
 
 "I used to hate jazz, but now I like it" is "i now like jazz"; "my salary went from A to B" is "my income moved to B".
 The rows stand in `rewrites.txt`; each has an example, which is tested (`tests/knowledge/test_rewrites.py`).
@@ -34,7 +34,8 @@ class Rewrite:
 
 def _read(text: str) -> Iterator[Rewrite]:
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    for pattern, plain, example in zip(lines[::3], lines[1::3], lines[2::3], strict=True):
+    for n in range(0, len(lines), 3):
+        pattern, plain, example = (*lines[n : n + 3], "", "")[:3]
         written = pattern
         said, _, becomes = example.removeprefix("> ").partition(" > ")
         sure, kept = plain.startswith("= "), plain[2:]
@@ -42,10 +43,16 @@ def _read(text: str) -> Iterator[Rewrite]:
             raise ValueError(f"statement/rewrites.txt: {pattern!r}: then a line with = or ~, and an example > outcome")
         if kept.endswith("."):  # the rest of the clause tells of when, where and why, and goes
             written = f"(?:{pattern}){_REST_OF_CLAUSE}"
-        row = Rewrite(compiled(written), kept.removesuffix("."), (said, becomes), sure)
+        row = Rewrite(
+            compiled(written, f"statement/rewrites.txt: {example}"), kept.removesuffix("."), (said, becomes), sure
+        )
         unknown = {*_GROUP.findall(row.plain)} - row.pattern.groupindex.keys()
         if unknown:
             raise ValueError(f"statement/rewrites.txt: {pattern!r}: no group is called {unknown.pop()!r}")
+        try:
+            row.pattern.sub(row.plain, said)
+        except (re.error, IndexError) as error:
+            raise ValueError(f"statement/rewrites.txt: {pattern!r}: {plain!r}: {error}") from error
         yield row
 
 
@@ -54,7 +61,7 @@ REWRITES = tuple(_read(resources.files(__package__).joinpath("rewrites.txt").rea
 
 def rewritten(sentence: str) -> tuple[str, bool]:
     """
-    Return a sentence with its contractions written out, put plainly, and whether that is sure.
+    Return a sentence put plainly, and whether that is sure; its contractions are written out already.
 
     It is the same where no row has anything to say.
     """

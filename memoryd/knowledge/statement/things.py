@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from memoryd.knowledge.grammar.amounts import clock_of, measure_of
 from memoryd.knowledge.grammar.names import is_first_name
-from memoryd.knowledge.grammar.pattern import compiled, expanded
+from memoryd.knowledge.grammar.pattern import any_of, compiled, expanded
 from memoryd.knowledge.grammar.relations import MOSTLY_ONE, ONE_AT_A_TIME, RELATIONS
 from memoryd.knowledge.grammar.words import DAYS, names_of, value_of, words_in
 from memoryd.knowledge.lexicon.load import stems, words
@@ -22,17 +22,15 @@ from memoryd.knowledge.statement.claim import EVENTS, SINGULAR, VALUED, Cardinal
 
 __all__ = ["MOST_WORDS", "claims_of_thing", "without_heads"]
 
-_CHANGE = expanded("{things_change}")
 _IS = compiled("{is}")
-_MOVED = re.compile(_CHANGE)
+_MOVED = re.compile(expanded("{changed_of_things}"))
 _OFF = compiled(r"^(?P<np>[\w' -]{2,60}?) {off} (?:been )?(?:cancell?ed|called off|off)$")
 _COLOURS = frozenset(words("frames.part.colours"))
 _CLEARLY = (
     r"\d{1,2}[:.]\d\d|\d{1,2}(?:[:.]\d\d)? ?(?:am|pm|a\.m\.|p\.m\.|o'clock|h)|noon|midnight|half past"
     r"|quarter (?:to|past)"
 )
-_DAY = "|".join(sorted(DAYS, key=len, reverse=True))
-_WHEN = re.compile(rf"\b(?:{_CLEARLY}|{_DAY}|(?:19|20)\d\d(?! ?[a-z€$])|\d+(?:st|nd|rd|th))\b", re.IGNORECASE)
+_WHEN = re.compile(rf"\b(?:{_CLEARLY}|{any_of(DAYS)}|(?:19|20)\d\d(?! ?[a-z€$])|\d+(?:st|nd|rd|th))\b", re.IGNORECASE)
 _AT = compiled("^{clock}(?: .*)?$")
 _HAPPENED_TO = re.compile(r"(?:\w{3,}ed|built|made|sold|found|born|founded|written|held)\b", re.IGNORECASE)
 _DATE = compiled("{date}")
