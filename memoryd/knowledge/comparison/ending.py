@@ -213,14 +213,19 @@ def _decided(new: Claim, old: Claim) -> Relation | None:
         of_new = new.attribute == row.new if isinstance(row.new, str) else new.attribute in row.new
         if of_new and old.attribute in row.old and row.applies(new, old):
             return row.decides if new.subject == old.subject or not row.of_one_subject else None
-    if new.left and (new.left <= old.value or new.left & old.names):  # "I switched from vim to emacs": it was vim
-        is_left = old.attribute in _LEFT or old.attribute.startswith(("uses", "favorite"))
-        kind = kind_of(old.attribute)
-        is_person = kind is Of.PERSON and not new.left <= old.value
-        if new.attribute.startswith("uses") and (kind in {Of.WORK, Of.PARTNER} or is_person):
-            return _PERHAPS if is_left else None  # Google may be an employer, and a search engine
-        return _SURE if is_left or old.aspect in {"which", "word"} else None
-    return None
+    return _of_switch(new, old)
+
+
+def _of_switch(new: Claim, old: Claim) -> Relation | None:
+    """Return what "I switched from vim to emacs" decides: it was vim; Google may be an employer, and a search engine."""
+    if not new.left or not (new.left <= old.value or new.left & old.names):
+        return None
+    is_left = old.attribute in _LEFT or old.attribute.startswith(("uses", "favorite"))
+    kind = kind_of(old.attribute)
+    is_person = kind is Of.PERSON and not new.left <= old.value
+    if new.attribute.startswith("uses") and (kind in {Of.WORK, Of.PARTNER} or is_person):
+        return _PERHAPS if is_left else None
+    return _SURE if is_left or old.aspect in {"which", "word"} else None
 
 
 def _of_verb(new: Claim, old: Claim) -> Relation | None:
