@@ -22,7 +22,7 @@ from memoryd.model.trust import Trust
 from memoryd.model.validation import check_text, text_digest
 from memoryd.model.work import Run, RunState, Work
 from memoryd.v1 import error_reason_pb2
-from tests.builders import BOB, NOW, TEAM, entry
+from tests.builders import BOB, NOW, TEAM, entry, memory
 from tests.conformance.store_helpers import grant
 
 
@@ -213,3 +213,19 @@ def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
         held = [value for change in split if (value := getattr(change, part.name)) != empty]
         assert [getattr(whole, part.name)] == held, part.name
     assert set(whole.ids) == {touched for change in split for touched in change.ids}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_one"),
+    [
+        ({"author": "victim"}, {"author": "Victim"}, False),
+        ({"author": "victim"}, {"author": "victim"}, True),
+        ({"author": "straße"}, {"author": "strasse"}, False),
+        ({"author": "", "source": Source(speaker="Bob")}, {"author": "", "source": Source(speaker="bob")}, True),
+        ({"author": "bob"}, {"author": "", "source": Source(speaker="Bob")}, True),
+    ],
+)
+def test_two_users_whose_ids_differ_in_case_are_two_speakers(one, other, is_one):
+    first, second = (memory(scope=TEAM, trust=Trust.HOST, **more) for more in (one, other))
+    assert is_one is first.is_told_as(second)
+    assert is_one is second.is_told_as(first)

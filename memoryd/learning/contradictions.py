@@ -39,7 +39,6 @@ from memoryd.model.change import Applied, ChangeSet
 from memoryd.model.memory import KEPT, NO_STATEMENTS, Judgement, Memory, State
 from memoryd.model.scope import Owner
 from memoryd.model.times import from_us, to_us
-from memoryd.model.validation import fold
 from memoryd.model.work import Run, RunState
 
 __all__ = ["CONTRADICTION_JOB", "CONTRADICTION_RULE", "Contradictions", "suspects"]
@@ -300,7 +299,7 @@ def _may_be_of(newer: Memory, beside: Neighbour) -> bool:
     return (
         (older.create_time, older.id) < (newer.create_time, newer.id)
         and beside.similarity >= LEAST_NEAR
-        and fold(older.narrator) == fold(newer.narrator)
+        and older.is_told_as(newer)
         and not (older.key and newer.key)
         and "?" not in newer.content  # what asks states nothing
         and _is_of_same(newer, beside)

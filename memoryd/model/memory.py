@@ -230,6 +230,13 @@ class Memory(ShortRepr):
         vouched = fold(speaker) == fold(author) or self.scope.user_id is not None or self.trust is Trust.HOST
         return speaker if vouched else f"{speaker}{VOUCHED}{author or UNKNOWN} says"
 
+    def is_told_as(self, other: Memory) -> bool:
+        """Whether one and the same says "I" in both: names in any case, ids of users as they are written."""
+        if self.narrator == other.narrator:
+            return True
+        are_ids = self.narrator == self.author and other.narrator == other.author
+        return not are_ids and fold(self.narrator) == fold(other.narrator)
+
     @property
     def own_event_time(self) -> datetime | None:
         """The event_time if it is another than that of the storing."""

@@ -23,7 +23,7 @@ from memoryd.knowledge.reading import Reader
 from memoryd.model.memory import Draft, Judgement, Memory, Outcome
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
-from memoryd.model.validation import fold, text_digest
+from memoryd.model.validation import text_digest
 from memoryd.turns import in_turns
 
 __all__ = [
@@ -140,7 +140,7 @@ def _by_text(offer: Offer, known: Known, reader: Reader, now: datetime) -> Verdi
         return None  # a correction is a statement of its own, and so is what has a key
     # equals and betters first
     for held in sorted(known.same_text, key=lambda memory: new.trust.outranks(memory.trust)):
-        if speaks_of_itself(reader.read(new.content)) and not _same_speaker(held, new):
+        if speaks_of_itself(reader.read(new.content)) and not held.is_told_as(new):
             continue  # "I like tea", said by another
         if held.key or _ends_first(held, new):
             continue  # what has a key is stated again under that key alone
@@ -198,15 +198,10 @@ def _finding(new: Memory, old: Memory, neighbour: Neighbour, reader: Reader, rul
         reader.read(old.content),
         similarity=neighbour.similarity,
         same_subject=neighbour.same_subject,
-        same_speaker=_same_speaker(new, old),
+        same_speaker=new.is_told_as(old),
         duplicate=(rules.dedup_cosine, rules.dedup_jaccard),
         attributes=old.claims,
     )
-
-
-def _same_speaker(one: Memory, other: Memory) -> bool:
-    """Whether one and the same says "I" in both."""
-    return one.narrator == other.narrator or fold(one.narrator) == fold(other.narrator)
 
 
 def _is_doubt(finding: Finding, neighbour: Neighbour) -> bool:

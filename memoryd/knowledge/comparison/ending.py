@@ -217,7 +217,7 @@ def _decided(new: Claim, old: Claim) -> Relation | None:
 
 
 def _of_switch(new: Claim, old: Claim) -> Relation | None:
-    """Return what "I switched from vim to emacs" decides: it was vim; Google may be an employer, and a search engine."""
+    """Return what "I switched from vim to emacs" decides: it was vim; Google may be an employer, too."""
     if not new.left or not (new.left <= old.value or new.left & old.names):
         return None
     is_left = old.attribute in _LEFT or old.attribute.startswith(("uses", "favorite"))
