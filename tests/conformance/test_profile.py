@@ -116,7 +116,7 @@ async def test_an_excluded_session_leaves_what_was_true_before_it(memory, clock)
 async def test_what_a_newer_statement_contests_says_so(memory, clock):
     await memory.add("I live in Oslo")
     clock.pass_days(1)
-    newer = await memory.add("Oslo is no longer my home")
+    newer = await memory.add("I left Oslo")
     assert newer.contested_ids
     (line,) = shown(await memory.context("", sections=["profile"]))
-    assert line.startswith("I live in Oslo [contested by the newer: Oslo is no longer my home")
+    assert line.startswith("I live in Oslo [contested by the newer: I left Oslo")

@@ -38,12 +38,7 @@ from memoryd.knowledge.lexicon.load import split, table, words
 from memoryd.knowledge.statement.reader import statement_of
 from memoryd.model.memory import Kind
 
-__all__ = [
-    "CATEGORIES",
-    "MOST_A_MESSAGE",
-    "Fact",
-    "facts_in",
-]
+__all__ = ["CATEGORIES", "MOST_A_MESSAGE", "Fact", "facts_in"]
 
 CATEGORIES = ("personal", "preference", "relationship", "work", "habit", "goal", "decision", "date", "other")
 LIKELY = 0.8

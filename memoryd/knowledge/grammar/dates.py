@@ -19,10 +19,7 @@ from memoryd.knowledge.grammar.amounts import number_of
 from memoryd.knowledge.grammar.pattern import expanded
 from memoryd.knowledge.lexicon.load import words
 
-__all__ = [
-    "Days",
-    "days_named",
-]
+__all__ = ["Days", "days_named"]
 
 
 class Days(NamedTuple):

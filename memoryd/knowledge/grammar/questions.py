@@ -15,15 +15,7 @@ from enum import Enum, IntFlag
 from memoryd.knowledge.grammar.pattern import any_of, expanded
 from memoryd.knowledge.lexicon.load import split, table
 
-__all__ = [
-    "Wanted",
-    "asks_assistant",
-    "clauses",
-    "members_asked",
-    "question_share",
-    "signs_of",
-    "wanted_of",
-]
+__all__ = ["Wanted", "asks_assistant", "clauses", "members_asked", "question_share", "signs_of", "wanted_of"]
 
 MOST_CHARACTERS = 2000  # of a text that are read
 LEAST_CLAUSES = 3

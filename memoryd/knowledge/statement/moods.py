@@ -6,16 +6,7 @@ import re
 
 from memoryd.knowledge.grammar.pattern import compiled, whole
 
-__all__ = [
-    "ADDING",
-    "CHANGING",
-    "HABITUAL",
-    "HAPPENED",
-    "HEDGED",
-    "NOT_ENDED",
-    "TAIL_CLAUSE",
-    "TURNING",
-]
+__all__ = ["ADDING", "CHANGING", "HABITUAL", "HAPPENED", "HEDGED", "NOT_ENDED", "TAIL_CLAUSE", "TURNING"]
 
 TAIL_CLAUSE = compiled("{tail_clause}")
 """A reason at the end: the doubt in it is no doubt of what stands before it."""
