@@ -75,6 +75,8 @@ MUTANTS_OF_TEXTS = [
      "tests/knowledge/test_other_languages.py"),
     ("memoryd/index/legs.py", "found[:-1] & self.trusted if self.trusted.any() else found[:-1]", "found[:-1]",
      "tests/test_classes.py"),
+    ("memoryd/domain/writing/judge.py", "if held.author != new.author] if new.trust.is_sandbox else []", "if False]",
+     "tests/test_trust_of_newer.py"),
     ("memoryd/knowledge/comparison/ending.py", "if thing and new.value in (thing, thing | old.value):", "if thing and thing <= new.value:", PAIRS),
     ("memoryd/knowledge/extraction/sentences.py", '    return _RUN.sub(r"\\1\\1\\1", _SPACES.sub(" ", text))',
      "    return text", "tests/knowledge/test_reading_time.py"),

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from memoryd.domain.rules import Rules
+from memoryd.domain.writing.judge import Known, Neighbour, Offer, judge
+from memoryd.knowledge.reading import Reader
+from memoryd.model import limits
+from memoryd.model.memory import Draft
+from memoryd.model.trust import Trust
+from tests.builders import NOW, TEAM, memory
+
 
 def test_a_sandbox_that_contests_the_host_is_no_remark_beside_it(world):
     with world.admin("nia") as host, world.inside(world.sandbox(user_id="nia", chat_ids=())) as inside:
@@ -26,3 +38,17 @@ def test_a_sandbox_makes_no_person_of_what_the_host_names(world):
 
 def _people(memory):
     return {one.name for one in memory.people().people}
+
+
+@pytest.mark.parametrize(
+    ("trust", "author", "most"),
+    [(Trust.SANDBOX, "mallory", limits.MAX_ENDED_OF_OTHERS), (Trust.SANDBOX, "vic", 12), (Trust.HOST, "", 12)],
+)
+async def test_one_statement_of_a_sandbox_ends_few_of_what_others_say_in_a_chat(trust, author, most):
+    said = [f"Bob uses the car in {month}" for month in ("May", "June", "July", "March")] * 3
+    held = [memory(text, scope=TEAM, trust=Trust.SANDBOX, author="vic") for text in said]
+    new = memory("Bob sold his car", scope=TEAM, trust=trust, author=author)
+    beside = Known(neighbours=[Neighbour(one, 0.7, same_subject=True, same_people=True) for one in held])
+    offer = Offer(Draft(content=new.content), replace(new, create_time=NOW), b"")
+    verdict = await judge(offer, beside, Reader(), now=NOW, rules=Rules())
+    assert most == len(verdict.superseded_ids)

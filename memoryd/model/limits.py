@@ -33,6 +33,7 @@ MAX_CONTEXT_TOKENS = 100_000
 DEFAULT_CONTEXT_MEMORIES = 10
 MAX_CONTEXT_MEMORIES = 100
 DEFAULT_WORKING_MEMORY_CHARACTERS = 4000  # of all working memories together
+MAX_ENDED_OF_OTHERS = 5  # memories of other users of a chat that one statement of a sandbox ends
 MAX_CONTESTED = 5  # memories that one contests; what would contest more says too little of each
 MOST_ALIKE = 16  # memories of one text that a repetition is held against; there are more only under as many keys
 MAX_EXPIRES_DAYS = 36_525  # a century

@@ -20,6 +20,7 @@ from memoryd.errors import TrustTooLow
 from memoryd.knowledge.comparison.comparison import compare, speaks_of_itself
 from memoryd.knowledge.comparison.rules import Finding, Relation
 from memoryd.knowledge.reading import Reader
+from memoryd.model import limits
 from memoryd.model.memory import Draft, Judgement, Memory, Outcome
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
@@ -168,6 +169,8 @@ async def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime,
             (retired if ends else contested).append((held, why))
         elif _is_doubt(finding, neighbour):
             contested.append((held, Judgement(finding.rule, finding.reason, new.id)))
+    retired, too_many = _bounded(retired, new)
+    contested += too_many
     if offer.corrects is not None:
         retired = [(m, why) for m, why in retired if m.id != offer.corrects.id]
         contested = [(m, why) for m, why in contested if m.id != offer.corrects.id]
@@ -179,6 +182,16 @@ async def _by_meaning(offer: Offer, known: Known, reader: Reader, now: datetime,
         verdict = _replaced(new, more, contested, now, rules)
         return _with_corrected(verdict, offer.corrects, retired[0][1], now)
     return _replaced(new, retired, contested, now, rules)
+
+
+_Judged = list[tuple[Memory, Judgement]]
+
+
+def _bounded(retired: _Judged, new: Memory) -> tuple[_Judged, _Judged]:
+    """Return what a statement ends, of other users' the nearest few alone, and the rest, which it may contest."""
+    others = [held.id for held, _ in retired if held.author != new.author] if new.trust.is_sandbox else []
+    spared = {*others[limits.MAX_ENDED_OF_OTHERS :]}
+    return [one for one in retired if one[0].id not in spared], [one for one in retired if one[0].id in spared]
 
 
 def _is_repetition(offer: Offer, neighbour: Neighbour) -> bool:
