@@ -268,7 +268,7 @@ MUTANTS = [
     ("memoryd/domain/writing/evict.py", "not memory.trust.outranks(trust) and not", "not", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
     ("memoryd/domain/people/decide.py", "if people.type(one) is EntityType.PERSON]", "if False]", PEOPLE),
     ("memoryd/daemon/wiring.py", "    forget_unpacked()\n", "", "tests/test_forgotten.py tests/test_purged_links.py"),
-    ("memoryd/domain/writing/judge.py", "and not _same_speaker(held, new)", "and False", KNOWLEDGE),
+    ("memoryd/domain/writing/judge.py", "and not held.is_told_as(new)", "and False", KNOWLEDGE),
     ("memoryd/domain/writing/session.py", "if is_same_subject(memory, new, people)", "if True", KNOWLEDGE),
     ("memoryd/domain/reading/pairs.py", "return is_near(older, newer, CLOSE) and not words.of_older_alone(",
      "return not words.of_older_alone(", ORDER),
