@@ -181,3 +181,13 @@ def test_a_rewrite_that_is_written_wrongly_is_told(row, error):
 def test_a_predicate_that_is_written_wrongly_is_told_with_its_row(row, error):
     with pytest.raises(ValueError, match=rf"predicates.toml: .*{error}"):
         list(read_predicates([row]))
+
+
+def test_a_form_in_two_senses_is_told(monkeypatch):
+    held = {"end": {"stop": {"halt": ""}}, "change": {"halt": ""}}
+    monkeypatch.setattr(load, "table", lambda path: held if path == "verbs" else held[path.removeprefix("verbs.")])
+    load.verbs.cache_clear()
+    load._by_form.cache_clear()
+    with pytest.raises(ValueError, match=r"'halted' stands in \[end.stop\] and in \[change\]"):
+        load._by_form()
+    load.verbs.cache_clear()

@@ -88,13 +88,15 @@ def verbs(sense: str) -> tuple[Verb, ...]:
 
 def verb_of(form: str) -> Verb | None:
     """Return the verb of an end that a text in lower case is a form of; a form stands in one sense alone."""
-    return _ends().get(form)
+    verb = _by_form().get(form)
+    return verb if verb is not None and verb.sense.startswith("end") else None
 
 
 @cache
-def _ends() -> Mapping[str, Verb]:
+def _by_form() -> Mapping[str, Verb]:
+    """Return the verb of each form; ValueError for a form in two senses."""
     found: dict[str, Verb] = {}
-    for verb in verbs("end"):
+    for verb in (one for sense in table("verbs") for one in verbs(sense)):
         for form in verb.done:
             if found.setdefault(form, verb) is not verb:
                 raise ValueError(f"lexicon/verbs.toml: {form!r} stands in [{found[form].sense}] and in [{verb.sense}]")
