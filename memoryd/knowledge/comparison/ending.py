@@ -231,8 +231,10 @@ def _of_switch(new: Claim, old: Claim) -> Relation | None:
 def _of_verb(new: Claim, old: Claim) -> Relation | None:
     """Return what "I sold my piano" decides."""
     kind = kind_of(old.attribute)
-    if not new.ended or not new.value or kind in _NOTHING.get(new.sense, ()) or not _covers(new, old, kind):
+    if not new.ended or not new.value or kind in _NOTHING.get(new.sense, ()):
         return None
+    if not _covers(new, old, kind):  # "the Volvo" may be the Volvo V50
+        return _PERHAPS if new.value == new.names and new.value < old.names else None
     if not new.sense:  # "the flight is off"; a phone that is off is not gone
         return _SURE if kind in {Of.PLAN, Of.PAID} else _PERHAPS
     return _SURE if kind in RETIRES[new.sense] and not _is_one_of(new, old) else _PERHAPS
