@@ -48,7 +48,7 @@ MUTANTS_OF_TEXTS = [
     ("memoryd/entities/directory.py", "said = Said(weight, ", "said = Said(0, ", "tests/test_grants.py tests/test_trust_of_grants.py tests/test_doors.py"),
     ("memoryd/entities/directory.py", "return weight >= known", "return True",
      "tests/test_trust.py"),
-    ("memoryd/knowledge/comparison/attribute_rules.py", "covers = new.value <= old.value", "covers = True",
+    ("memoryd/knowledge/comparison/attribute_rules.py", "covers = new.covers(old)", "covers = True",
      "tests/knowledge/test_compare.py"),
     ("memoryd/knowledge/comparison/attribute_rules.py", "lambda p: p.is_of_another_aspect", "lambda p: False",
      "tests/knowledge/test_compare.py"),

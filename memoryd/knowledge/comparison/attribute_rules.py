@@ -42,7 +42,7 @@ class ClaimPair:
     def is_denied(self) -> bool:
         """Whether the older one, which was so, is so no longer: "no tea" ends "green tea", and not the other way."""
         new, old = self.new, self.old
-        covers = new.value <= old.value and old.head in {"", *new.value}
+        covers = new.covers(old)
         if new.ended and old.value <= new.value and new.value - old.value <= _FORMS_OF_FIRMS:
             covers = True
         return old.affirmed and (self.equal or covers)

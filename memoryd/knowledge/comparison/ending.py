@@ -17,7 +17,7 @@ from memoryd.knowledge.grammar.relations import RELATIONS
 from memoryd.knowledge.grammar.words import GRAMMAR
 from memoryd.knowledge.lexicon.load import stems, verb_of, verbs, words
 from memoryd.knowledge.lexicon.spelling import stem
-from memoryd.knowledge.statement.claim import VALUED, Claim
+from memoryd.knowledge.statement.claim import PLACES, VALUED, Claim
 from memoryd.knowledge.statement.things import without_heads
 
 __all__ = ["ENDING", "RETIRES", "Of", "by_ending", "kind_of"]
@@ -111,7 +111,7 @@ _VEGAN, _STUDENT, _ALONE, _MARRIED = (frozenset(stem([word])) for word in ("vega
 _NO_WORK, _PARTED = stems("nouns.without_work"), stems("nouns.parted")
 _OF_ATTRIBUTES = frozenset(stem(GRAMMAR)) | {"when", "colour", "name"}
 """What of an attribute is no word for the thing that it is of."""
-_OF_THE_DEAD = frozenset(("birthplace", "origin", "life"))
+_OF_THE_DEAD = PLACES - {"home"}
 _SURE = Relation.CHANGED
 _PERHAPS = Relation.DOUBTFUL
 
@@ -256,4 +256,4 @@ def _covers(new: Claim, old: Claim, kind: Of) -> bool:
         return True
     if thing and new.value in (thing, thing | old.value):  # "my piano", "my Yamaha piano"
         return True
-    return new.value <= old.value and old.head in {"", *new.value}
+    return new.covers(old)

@@ -22,6 +22,7 @@ __all__ = [
     "Name",
     "Words",
     "head_of",
+    "is_plural",
     "names_of",
     "plain",
     "telling_words",
@@ -294,3 +295,9 @@ def head_of(text: str) -> str:
 def names_of(text: str) -> frozenset[str]:
     """Return the stems of the capitalised words; days are no names."""
     return value_of(" ".join(word for word in text.split() if any(map(str.isupper, word)) and word.lower() not in DAYS))
+
+
+def is_plural(text: str) -> bool:
+    """Whether the last word of a text has the ending of a plural: "my cars", not "my boss"."""
+    last = (words_in(text) or [""])[-1]
+    return last.endswith("s") and not last.endswith("ss")

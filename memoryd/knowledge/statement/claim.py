@@ -57,6 +57,10 @@ class Claim:
     is_plural: bool = False
     """Whether the value is told of as of several: "my cars"."""
 
+    def covers(self, other: Claim) -> bool:
+        """Whether its value names what the other's is about: "tea" does "green tea", and not "tea cups"."""
+        return self.value <= other.value and other.head in {"", *self.value}
+
 
 FIELDS = 3  # of a row
 _ATTRIBUTE = re.compile(r"[-!]?(?:\*|[a-z][a-z ]*(?:\{of\})?)")

@@ -16,7 +16,7 @@ from functools import cached_property
 from memoryd.knowledge.grammar.amounts import clock_of, measure_of
 from memoryd.knowledge.grammar.pattern import any_of, compiled, expanded
 from memoryd.knowledge.grammar.relations import RELATION_PATTERN, relation_of
-from memoryd.knowledge.grammar.words import head_of, names_of, plain, value_of, words_in
+from memoryd.knowledge.grammar.words import head_of, is_plural, names_of, plain, value_of, words_in
 from memoryd.knowledge.lexicon.load import particles_of, verb_of
 from memoryd.knowledge.lexicon.spelling import UPPER, stem
 from memoryd.knowledge.statement.claim import PLACES, PREDICATES, Cardinality, Claim
@@ -318,7 +318,7 @@ def _made(
         subject, attribute, value, holds, affirmed=affirmed, ended=ended, names=names, measure=measure,
         named=bool(names) and not _DESCRIBED.match(text), left=_left(attribute, groups.get("left") or "", text),
         aspect=(groups.get("prep") or "").lower(), since=since, head=head_of(text), sense=_sense_of(groups.get("end")),
-        is_plural=_is_plural(text),
+        is_plural=is_plural(text),
     )  # fmt: skip
     return _claimed(claim) if value or measure else []
 
@@ -328,11 +328,6 @@ def _left(attribute: str, left: str, value: str) -> frozenset[str]:
     if _DETAIL.search(left):
         return frozenset()
     return value_of(left) - (frozenset() if attribute == "prefers" else value_of(value.partition(",")[0]))
-
-
-def _is_plural(text: str) -> bool:
-    last = (words_in(text) or [""])[-1]
-    return last.endswith("s") and not last.endswith("ss")
 
 
 def _claimed(claim: Claim) -> list[Claim]:

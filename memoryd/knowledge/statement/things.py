@@ -15,7 +15,7 @@ from memoryd.knowledge.grammar.amounts import clock_of, measure_of
 from memoryd.knowledge.grammar.names import is_first_name
 from memoryd.knowledge.grammar.pattern import any_of, compiled, expanded
 from memoryd.knowledge.grammar.relations import MOSTLY_ONE, ONE_AT_A_TIME, RELATIONS
-from memoryd.knowledge.grammar.words import DAYS, names_of, value_of, words_in
+from memoryd.knowledge.grammar.words import DAYS, is_plural, names_of, value_of, words_in
 from memoryd.knowledge.lexicon.load import stems, words
 from memoryd.knowledge.lexicon.spelling import stem
 from memoryd.knowledge.statement.claim import EVENTS, SINGULAR, VALUED, Cardinality, Claim
@@ -118,9 +118,8 @@ _Said = tuple[str, Cardinality | None, str]
 
 
 def _favorite(one: _Clause) -> _Said:
-    plural = one.words[-1].endswith("s") and not one.words[-1].endswith("ss")
     kept = stem([word for word in one.words if word not in _FAVORITE])
-    return f"favorite {' '.join(kept)}", Cardinality.MAYBE_ONE if plural else Cardinality.ONE, ""
+    return f"favorite {' '.join(kept)}", Cardinality.MAYBE_ONE if is_plural(one.thing) else Cardinality.ONE, ""
 
 
 def _when(one: _Clause) -> _Said:
