@@ -111,6 +111,7 @@ _VEGAN, _STUDENT, _ALONE, _MARRIED = (frozenset(stem([word])) for word in ("vega
 _NO_WORK, _PARTED = stems("nouns.without_work"), stems("nouns.parted")
 _OF_ATTRIBUTES = frozenset(stem(GRAMMAR)) | {"when", "colour", "name"}
 """What of an attribute is no word for the thing that it is of."""
+_BOUGHT_BY_NAME = frozenset((Of.THING, Of.USE, Of.PAID))
 _OF_THE_DEAD = PLACES - {"home"}
 _SURE = Relation.CHANGED
 _PERHAPS = Relation.DOUBTFUL
@@ -234,7 +235,8 @@ def _of_verb(new: Claim, old: Claim) -> Relation | None:
     if not new.ended or not new.value or kind in _NOTHING.get(new.sense, ()):
         return None
     if not _covers(new, old, kind):  # "the Volvo" may be the Volvo V50
-        return _PERHAPS if new.value == new.names and new.value < old.names else None
+        is_named = kind in _BOUGHT_BY_NAME and new.value == new.names and new.value < old.names
+        return _PERHAPS if is_named else None
     if not new.sense:  # "the flight is off"; a phone that is off is not gone
         return _SURE if kind in {Of.PLAN, Of.PAID} else _PERHAPS
     return _SURE if kind in RETIRES[new.sense] and not _is_one_of(new, old) else _PERHAPS
