@@ -138,6 +138,7 @@ class _Daemon:
                 self._places.database,
                 memory_limit_bytes=config.store.memory_limit_bytes,
                 random_bytes=secrets.token_bytes,
+                tell=lambda done, total: log.info("filter_terms_written", done=done, total=total),
             )
         )
         try:

@@ -1,4 +1,9 @@
-"""One string for each property that a filter can ask for, so that store and index compare the same things."""
+"""
+One string for each property that a filter can ask for, so that store and index compare the same things.
+
+A store keeps the terms of what it holds. Where other terms come out of a memory than before, raise VERSION: at its next
+start a store writes those of all memories anew.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,10 @@ from memoryd.model.memory import Kind, Memory
 from memoryd.model.query import Filter
 from memoryd.model.validation import fold
 
-__all__ = ["entity_terms", "excluded_terms", "filter_terms_of", "required_terms", "subject_terms"]
+__all__ = ["VERSION", "entity_terms", "excluded_terms", "filter_terms_of", "required_terms", "subject_terms"]
+
+VERSION = 1
+"""Of the terms of a memory; `tests/test_filter_terms.py` pins what it stands for."""
 
 
 def _subject_terms(subjects: tuple[str, ...]) -> list[str]:

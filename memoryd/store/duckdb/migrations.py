@@ -364,9 +364,14 @@ def authors_of_texts(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("ALTER TABLE working_memories ADD COLUMN author VARCHAR DEFAULT ''")
 
 
+def filter_terms(con: duckdb.DuckDBPyConnection) -> None:
+    """Note which version of filter terms `memories.facets` holds; see `facets.py`."""
+    con.execute("INSERT INTO meta VALUES ('filter_terms', '1')")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     first_tables, grants, knowledge, unlink, usage, conversations, token_vectors, traits,
-    places, work, proposals, grants_of_texts, window_vectors, authors_of_texts,
+    places, work, proposals, grants_of_texts, window_vectors, authors_of_texts, filter_terms,
 )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ import duckdb
 
 from memoryd.errors import StartupError
 from memoryd.store.duckdb.damage import damage_of
+from memoryd.store.duckdb.facets import NewerFilterTerms, Tell, refresh_filter_terms
 from memoryd.store.duckdb.migrations import MIGRATIONS, Migration, migrate
 from memoryd.store.duckdb.reserve import RESERVE
 from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
@@ -107,17 +108,18 @@ def open_store(
     migrations: tuple[Migration, ...] = MIGRATIONS,
     adopt: bool = False,
     accept_loss: int | None = None,
+    tell: Tell = lambda _done, _total: None,
 ) -> Opened:
     """
     Open the database, or create it where none of its files exist, with an id and a secret of `random_bytes`.
 
-    With adopt, a database without its side file is taken as it is; with accept_loss, one whose last transaction has
+    Memories whose filter terms an older version has written get new ones; `tell` is told how far that is. With adopt, a database without its side file is taken as it is; with accept_loss, one whose last transaction has
     exactly that number. Raises StoreRefused, before anything is changed, if the files are not what they should be.
     """
     lock = _lock(path)
     try:
         return _open_locked(
-            path, lock, memory_limit_bytes, random_bytes, migrations, adopt=adopt, accept_loss=accept_loss
+            path, lock, memory_limit_bytes, random_bytes, migrations, tell, adopt=adopt, accept_loss=accept_loss
         )
     except BaseException:
         os.close(lock)
@@ -130,6 +132,7 @@ def _open_locked(
     memory_limit_bytes: int,
     random_bytes: Callable[[int], bytes],
     migrations: tuple[Migration, ...],
+    tell: Tell,
     *,
     adopt: bool,
     accept_loss: int | None,
@@ -167,10 +170,17 @@ def _open_locked(
             con.execute("CHECKPOINT")
             shutil.copyfile(path, beside(path, f".before-schema-{version + 1}"))
         migrate(con, version, migrations, store_id=str(store_id), random_bytes=random_bytes)
+        refresh_filter_terms(con, tell)
         secret = secret or bytes.fromhex(con.execute("SELECT value FROM meta WHERE name = 'secret'").fetchall()[0][0])
     except duckdb.Error as error:
         _let_go(con)
         raise unreadable(path, error) from None
+    except NewerFilterTerms as newer:
+        _let_go(con)
+        raise StoreRefused(
+            f"{path} has filter terms of version {newer.args[0]}; this memoryd knows up to {newer.args[1]}. Install the"
+            " newer memoryd again"
+        ) from None
     except BaseException:
         _let_go(con)
         raise

@@ -34,6 +34,7 @@ __all__ = [
     "entity_of",
     "entity_row",
     "entry_row",
+    "facets_text",
     "filter_term_pattern",
     "grant_of",
     "grant_row",
@@ -139,11 +140,16 @@ def traits_text(memory: Memory) -> str:
     return as_text(read, is_said=said, is_dated=dated)
 
 
+def facets_text(memory: Memory) -> str:
+    """Return what filters ask for of a memory, as the column `facets` holds it."""
+    facets = filter_terms_of(memory)
+    joined = SEPARATOR.join(json.dumps(term, ensure_ascii=False) for term in facets)
+    return f"{SEPARATOR}{joined}{SEPARATOR}" if facets else ""
+
+
 def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
     """Return an entry as column → value."""
     memory = entry.memory
-    facets = filter_terms_of(memory)
-    joined = SEPARATOR.join(json.dumps(term, ensure_ascii=False) for term in facets)
     return {
         "id": memory.id,
         "agent_id": memory.agent_id,
@@ -153,7 +159,7 @@ def entry_row(entry: Entry, commit_seq: int) -> dict[str, Any]:
         "text_digest": text_digest(memory.content).hex(),
         "kind": memory.kind.value,
         "key": memory.key,
-        "facets": f"{SEPARATOR}{joined}{SEPARATOR}" if facets else "",
+        "facets": facets_text(memory),
         "details": _details(memory),
         "create_time": naive(memory.create_time),
         "event_time": naive(memory.event_time),
