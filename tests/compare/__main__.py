@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,28 +26,48 @@ from google.protobuf import json_format, symbol_database
 
 import memoryd.v1.admin_service_pb2
 import memoryd.v1.context_service_pb2
+import memoryd.v1.conversation_service_pb2
 import memoryd.v1.entity_service_pb2
 import memoryd.v1.grant_service_pb2
+import memoryd.v1.job_service_pb2
 import memoryd.v1.memory_service_pb2  # noqa: F401  each registers its messages
 from tests.compare.script import SANDBOXES, Call, Crowd
 from tests.support import reason_of
 
-# Ids come from a seed; those of 4 bytes (daemons, keys) from another one, as not every version draws as many. The
-# counts of recalls, written down every 3 s, wait for the stop: when they are written would depend on the machine.
+# Ids come from a seed; those of other lengths (daemons, keys, calls) from another one, as not every version draws as
+# many. The counts of recalls, written down every 3 s, wait for the stop: when they are written would depend on the
+# machine. So would what is read and learnt in the background: it is learnt by job, one thread at a time, and waited
+# for; and what is learnt within an hour counts as said at once.
 LAUNCH = (
     "import asyncio, random, runpy, secrets, sys, uuid; dice = random.Random(int(sys.argv.pop(1)));"
     " sleep = asyncio.sleep;"
-    " asyncio.sleep = lambda delay, result=None: sleep(1e6 if delay == 3.0 else delay, result);"
-    " other = random.Random(1); secrets.token_bytes = lambda n=32: (other if n == 4 else dice).randbytes(n);"
+    " asyncio.sleep = lambda delay, result=None: sleep(1e6 if delay in (3.0, 5.0) else delay, result);"
+    " other = random.Random(1); secrets.token_bytes = lambda n=32: (dice if n == 16 else other).randbytes(n);"
     " secrets.token_hex = lambda n=32: secrets.token_bytes(n).hex();"
     " uuid.uuid4 = lambda: uuid.UUID(bytes=dice.randbytes(16), version=4);"
+    " from datetime import timedelta; import memoryd.model.memory as memory; memory.AT_ONCE = timedelta(hours=1);"
+    " memory.AT_ONCE_US = 3_600_000_000;"
+    " import memoryd.learning.follow as follow; follow.TOGETHER = dict.fromkeys(follow.TOGETHER, 1);"
     " sys.argv[0] = 'memoryd'; runpy.run_module('memoryd', run_name='__main__', alter_sys=True)"
 )
-CONFIG = '[memory]\nauto_gc = false\n[schedule]\ngc = ""\ndecay = ""\nenrichment = ""\ncompaction = ""\n'
+CONFIG = """
+[memory]
+auto_gc = false
+[schedule]
+gc = ""
+decay = ""
+enrichment = ""
+compaction = ""
+[readers]
+change = "none"
+[learning]
+wait_s = 86400.0
+"""
 ID = re.compile(r"\b[a-z2-7]{26}\b")
 LABEL = re.compile(r"#(?:page-)?\d+")
 NAMESAKES = re.compile(r"(?<=may be several: )[^;]+")  # listed by their ids, which are random
 START_S = 60
+SEES_MESSAGES = frozenset({"SearchMessages", "BuildContext"})
 SHOWN = 12  # differences that are printed
 
 
@@ -84,6 +105,28 @@ class Side:
         except grpc.RpcError:
             return None
 
+    def _info(self) -> Any:
+        return self._send("admin", "AdminService", "GetServerInfo", {})
+
+    def _ended(self, begun: Any) -> Any:
+        """Return a run of a job once it has ended."""
+        asked = {"id": begun["run"]["id"]}
+        found = [begun]
+
+        def is_over() -> bool:
+            found.append(self._send("admin", "JobService", "GetJobRun", asked))
+            return "RUNNING" not in found[-1]["run"]["state"]
+
+        self._wait(is_over)
+        return found[-1]
+
+    def _wait(self, is_over: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_S
+        while not is_over():
+            if time.monotonic() > deadline:
+                raise SystemExit(f"memoryd of {self._checkout} was not done within {START_S} s")
+            time.sleep(0.01)
+
     def stop(self) -> None:
         for channel in self._channels.values():
             channel.close()
@@ -114,8 +157,11 @@ class Side:
     def ask(self, call: Call) -> Any:
         """Return the answer, or the error, in a form that two sides can be compared by."""
         request = self._with_ids(call.request)
+        if call.method in SEES_MESSAGES:
+            self._wait(lambda: not self._info().get("unembedded_message_count"))
         try:
-            return self._told(self._send(call.door, call.service, call.method, request))
+            answer = self._send(call.door, call.service, call.method, request)
+            return self._told(self._ended(answer) if call.method == "RunJob" else answer)
         except grpc.RpcError as error:
             return self._told({"error": error.code().name, "reason": reason_of(error), "message": error.details()})
 

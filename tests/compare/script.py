@@ -185,8 +185,9 @@ class Crowd:
         kinds = (
             "add", "batch", "search", "list", "get", "delete", "restore", "history", "correct", "confirm", "stats",
             "context", "people", "entity", "rename", "merge", "unmerge", "forget", "match", "again", "wrong", "page", "admin",
+            "append", "append_again", "messages", "ask_messages", "thread", "set", "compact", "session", "erase", "job",
         )  # fmt: skip
-        weights = (34, 7, 16, 4, 2, 5, 4, 3, 4, 3, 1, 6, 2, 4, 1, 2, 1, 1, 2, 3, 3, 2, 1)
+        weights = (34, 7, 16, 4, 2, 5, 4, 3, 4, 3, 1, 6, 2, 4, 1, 2, 1, 1, 2, 3, 3, 2, 1, 14, 2, 4, 5, 3, 3, 1, 3, 1, 2)
         kind = self.dice.choices(kinds, weights)[0]
         return getattr(self, f"_{kind}")(door, asker, name)
 
@@ -290,6 +291,73 @@ class Crowd:
             request["filter"] = {"tags": [self.dice.choice(["work", "food"])]}
         return Call("MemoryService", "DeleteMemories", request, door)
 
+    def _place(self, asker: dict[str, str], door: str) -> dict[str, Any]:
+        """A thread of somebody, of a few."""
+        thread: dict[str, Any] = {**asker, "thread_id": f"{door}-{self.dice.randint(1, 4)}"}
+        if asker.get("chat_id") and self.dice.random() < 0.4:
+            thread["shared"] = True
+        return thread
+
+    def _append(self, door: str, asker: dict[str, str], _: str) -> Call:
+        said: list[dict[str, Any]] = []
+        for _ in range(self.dice.choice([1, 1, 2, 2, 4])):
+            role = self.dice.choice(["USER", "USER", "ASSISTANT", "TOOL"])
+            one = {"role": f"MESSAGE_ROLE_{role}", "content": self.text(self.dice.choice([*QUESTIONS, *TEMPLATES]))}
+            if role == "TOOL":
+                one["name"] = self.dice.choice(["search", "calendar"])
+            if self.dice.random() < 0.05:
+                one["id"] = f"own-{self.dice.randint(1, 20)}"
+            said.append(one)
+        request = {**self._place(asker, door), "messages": said}
+        if self.dice.random() < 0.1:
+            request["session_id"] = f"s{self.dice.randint(1, 3)}"
+        return Call("ConversationService", "AppendMessages", request, door)
+
+    def _append_again(self, door: str, asker: dict[str, str], _: str) -> Call:
+        n = self.dice.randint(1, 8)
+        place = {**asker, "thread_id": f"{door}-{n % 3}", "request_id": f"again-{n}"}
+        request = {**place, "messages": [{"role": "MESSAGE_ROLE_USER", "content": f"said once, {n // 2}"}]}
+        return Call("ConversationService", "AppendMessages", request, door)
+
+    def _messages(self, door: str, asker: dict[str, str], _: str) -> Call:
+        request = {**self._place(asker, door), "page_size": self.dice.choice([0, 2, 5])}
+        request |= self.dice.choice(({}, {"in_view": True}, {"whole_turns": True}, {"max_tokens": 60}))
+        return Call("ConversationService", "ListMessages", request, door)
+
+    def _ask_messages(self, door: str, asker: dict[str, str], _: str) -> Call:
+        request = {**asker, "query": self.text(self.dice.choice(QUESTIONS)), "top_k": self.dice.choice([0, 3])}
+        if self.dice.random() < 0.2:
+            request["exclude_thread_ids"] = [f"{door}-1"]
+        return Call("ConversationService", "SearchMessages", request, door)
+
+    def _thread(self, door: str, asker: dict[str, str], _: str) -> Call:
+        method = self.dice.choice(["GetThread", "ListThreads", "GetSummary", "GetWorkingMemory", "ListSessions"])
+        return Call("ConversationService", method, asker if method == "ListThreads" else self._place(asker, door), door)
+
+    def _set(self, door: str, asker: dict[str, str], _: str) -> Call:
+        place, text = self._place(asker, door), self.text(self.dice.choice(TEMPLATES))
+        if self.dice.random() < 0.5:
+            return Call("ConversationService", "SetSummary", {**place, "summary": text}, door)
+        return Call("ConversationService", "SetWorkingMemory", {**place, "text": text}, door)
+
+    def _compact(self, door: str, asker: dict[str, str], _: str) -> Call:
+        return Call("ConversationService", "CompactThread", {**self._place(asker, door), "retain_recent": 2}, door)
+
+    def _session(self, door: str, asker: dict[str, str], _: str) -> Call:
+        method = self.dice.choice(["StartSession", "EndSession"])
+        return Call("ConversationService", method, self._place(asker, door), door)
+
+    def _erase(self, door: str, asker: dict[str, str], _: str) -> Call:
+        if self.dice.random() < 0.2:
+            request = {"user_id": self.dice.choice(USERS), "dry_run": self.dice.random() < 0.5}
+            return Call("AdminService", "EraseUser", request)
+        request = {**self._place(asker, door), "with_memories": self.dice.random() < 0.5}
+        return Call("ConversationService", "DeleteThread", request, door)
+
+    def _job(self, _: str, __: dict[str, str], ___: str) -> Call:
+        job = self.dice.choice(["extraction", "extraction", "consolidation", "decay", "gc"])
+        return Call("JobService", "RunJob", {"job": job})
+
     def _wrong(self, door: str, asker: dict[str, str], _: str) -> Call:
         """What is refused: too long, empty, of somebody else, with a field that does not fit."""
         bad: dict[str, Any] = self.dice.choice(
@@ -311,8 +379,9 @@ class Crowd:
         asker = {name: value for name, value in call.request.items() if name in {"user_id", "chat_id"}}
         for key, value in _members(answer):
             if key == "id" and isinstance(value, str) and value.startswith("#"):
-                known = self.entities if call.service == "EntityService" else self.memories
-                known.append((call.door, asker, value))
+                if call.service in {"MemoryService", "ContextService", "EntityService"}:
+                    known = self.entities if call.service == "EntityService" else self.memories
+                    known.append((call.door, asker, value))
             if key == "next_page_token" and value:
                 self.pages.append((call, value))
 
