@@ -316,7 +316,7 @@ def test_a_start_forty_days_ahead_purges_nothing_until_it_is_confirmed(folder):
         store = open_duckdb(folder)
         deleted = memory("deleted", create_time=past, delete_time=past, purge_time=past + timedelta(days=30))
         ahead = memory("ahead", create_time=datetime.now(UTC) + timedelta(days=TEN_YEARS), kind=Kind.FACT)
-        await store.commit(*ChangeSet(inserts=(entry(deleted), entry(ahead)), jobs={CLOCK_SEEN: past}).by_owner())
+        await store.commit(*ChangeSet(inserts=(entry(deleted), entry(ahead)), marks={CLOCK_SEEN: past}).by_owner())
         await store.close()
         return deleted.id
 

@@ -269,7 +269,7 @@ async def test_what_upkeep_writes_does_not_use_the_reserve_up(folder):
     reserve = folder / "memory.duckdb.reserve"
     store._writer._free_bytes = lambda: 0
     with pytest.raises(Unavailable, match="min_free_bytes"):
-        await store.commit(ChangeSet(jobs={"clock seen": NOW}))
+        await store.commit(ChangeSet(marks={"clock seen": NOW}))
     assert reserve.exists()
     await store.close()
 

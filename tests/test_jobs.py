@@ -15,7 +15,7 @@ from memoryd.daemon.jobs import MOST_ATTEMPTS, Job, Jobs
 from memoryd.errors import Conflict
 from memoryd.learning.follow import Learner
 from memoryd.model.change import ChangeSet
-from memoryd.model.work import EXTRACTION_JOB, Run, RunState, WorkState
+from memoryd.model.work import EXTRACTION_JOB, Lease, Run, RunState, WorkState
 from tests.builders import Local, open_duckdb, ports_over, ram_store
 from tests.support import running
 
@@ -130,8 +130,8 @@ async def test_a_year_of_nights_runs_every_job_when_it_is_due_and_in_order(ports
 async def test_what_an_earlier_daemon_ran_is_lost_and_what_another_runs_is_not(ports, clock):
     lost = Run(id="a" * 26, job="gc", state=RunState.RUNNING, start_time=clock() - timedelta(hours=1))
     other = Run(id="b" * 26, job="decay", state=RunState.RUNNING, start_time=clock())
-    leased = {"decay leased until": clock() + timedelta(seconds=50)}
-    await ports.store.commit(ChangeSet(runs=(lost, other), jobs=leased))
+    lease = Lease("decay", other.id, clock() + timedelta(seconds=50))
+    await ports.store.commit(ChangeSet(runs=(lost, other), leases=(lease,), leases_before={"decay": None}))
     jobs = jobs_over(ports, clock, gc=Work(), decay=Work())
     await jobs.begin(gc=False)
     assert [RunState.LOST, RunState.RUNNING] == [(await jobs.find(run.id)).state for run in (lost, other)]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 import numpy as np
+import pytest
 from memory_client import MessageDraft, MessageSearch, SessionState
 
 from memoryd.daemon.config import Config, ConversationConfig
 from memoryd.domain.conversation.embed import PAGE, MessageEmbedder
 from memoryd.domain.conversation.waking import end_idle_sessions
 from memoryd.domain.ports import EmbeddingLag
+from memoryd.model.change import ChangeSet
 from memoryd.model.scope import Owner
+from memoryd.model.work import CounterName
 from tests.builders import ALICE, BOB, HashEncoder, Local, open_duckdb, ports_over, ram_store
 
 WANTED = MessageSearch(text="message 7", top_k=1)
@@ -84,6 +87,26 @@ async def test_another_model_begins_again_and_no_vector_of_the_first_is_left(fol
                 owners = memory._caller.visibility.owners
                 assert [] == await ports.store.nearest_messages(owners, vector, other, limit=100)
             assert (await memory.search_messages(WANTED)).hits[0].similarity > 0.5
+            assert {f"messages:{encoder.fingerprint}"} == {name.name for name in await ports.store.counters()}
+
+
+@pytest.mark.parametrize("kind", ["ram", "duckdb"])
+async def test_vectors_of_messages_go_where_a_change_says_so_and_by_no_counter(kind, folder, clock):
+    async with ports_over(ram_store() if kind == "ram" else open_duckdb(folder)) as ports:
+        memory, store = Local(ports, clock, user_id="alice"), ports.store
+        await memory.append("t", drafts(5))
+        await embedded(MessageEmbedder(ports, clock, print))
+
+        async def count():
+            vector = np.ones(ports.embedder.dimensions, np.float32)
+            owners = memory._caller.visibility.owners
+            return len(await store.nearest_messages(owners, vector, ports.embedder.fingerprint, limit=100))
+
+        await store.commit(ChangeSet(counters={CounterName("messages:x"): 7, CounterName("windows:x"): 7}))
+        await store.commit(ChangeSet(message_vectors_of=ports.embedder.fingerprint))
+        assert 5 == await count()
+        await store.commit(ChangeSet(message_vectors_of="x"))
+        assert 0 == await count()
 
 
 async def test_what_is_erased_while_it_is_embedded_gets_no_vector(clock):

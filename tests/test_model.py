@@ -20,7 +20,7 @@ from memoryd.model.query import Filter, Query
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_text, text_digest
-from memoryd.model.work import Run, RunState, Work
+from memoryd.model.work import CounterName, Lease, Run, RunState, Work
 from memoryd.v1 import error_reason_pb2
 from tests.builders import BOB, NOW, TEAM, entry, memory
 from tests.conformance.store_helpers import grant
@@ -190,10 +190,12 @@ def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
         inserts=(mine,), updates=(ours,), purges=(gone.memory,), request=request, forget_requests_before=NOW,
         entities=(Entity("e" * 26, of_team, NOW, Trust.HOST),),
         forget_entities=(Entity("f" * 26, of_alice, NOW, Trust.HOST),), tombstones=(Tombstone(of_alice, b"t"),),
-        lift=(Tombstone(of_team, b"l"),), jobs={"gc": NOW}, jobs_before={"gc": None},
+        lift=(Tombstone(of_team, b"l"),), marks={"gc": NOW}, marks_before={"gc": None},
         grants=(grant(),), forget_grants=("g",), token_keys=(),
         embeddings=(Embedding(of_alice, "m" * 26, mine.vector, "f"),),
-        cursors={"messages:f": 7}, cursors_before={"messages:f": 3},
+        counters={CounterName("messages:f"): 7}, counters_before={CounterName("messages:f"): 3},
+        forget_counters=(CounterName("messages:g"),), message_vectors_of="f",
+        leases=(Lease("gc", "r", NOW),), leases_before={"gc": None}, freed_leases=(Lease("decay", "r", NOW),),
         runs=(Run(id="r", job="gc", state=RunState.DONE, start_time=NOW),),
         work=(Work(kind="extraction", owner=of_alice, thread_id="t", due_time=NOW),),
         proposals=(proposal(of_alice),), decided=(proposal(of_team),),

@@ -19,9 +19,11 @@ from memoryd.model.conversation import WorkingMemory
 from memoryd.model.grant import GrantUsage
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner, Scope
+from memoryd.model.times import to_us
+from memoryd.model.work import CounterName, Lease
 from memoryd.store.conversations import thread_name
 from memoryd.store.duckdb import StoreRefused, rows
-from memoryd.store.duckdb.migrations import MIGRATIONS, authors_of_texts
+from memoryd.store.duckdb.migrations import MIGRATIONS, authors_of_texts, marks
 from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
 from tests.builders import (
     ALICE,
@@ -254,7 +256,7 @@ def test_a_migration_is_whole_or_not_at_all_and_keeps_a_copy(folder):
 
 async def test_a_new_database_does_not_say_that_something_was_purged(folder):
     store = open_duckdb(folder)
-    assert {} == await store.jobs()
+    assert {} == await store.marks()
     await store.close()
 
 
@@ -301,6 +303,32 @@ async def test_a_working_memory_of_an_older_store_has_no_author(folder):
         renewed = WorkingMemory("new", NOW, author="ann")
         await store.commit(ChangeSet(conversation=ConversationChange(team, working_memory=renewed)))
         assert renewed == await store.working_memory(team)
+    finally:
+        await store.close()
+
+
+async def test_what_jobs_and_cursors_held_together_becomes_marks_leases_and_counters(folder):
+    before = MIGRATIONS[: MIGRATIONS.index(marks)]
+    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
+    con, day = opened.connection, NOW.date()
+    for name, time in (("gc", NOW), ("gc leased until", NOW + timedelta(minutes=1)), ("clock seen", NOW)):
+        con.execute("INSERT INTO jobs VALUES (?, ?)", [name, rows.naive(time)])
+    counted = {
+        "messages:f": 7, "windows:f": 5, "learning": 6, "llm_learning": 4, "contradictions_read": to_us(NOW),
+        "llm_judged": to_us(NOW), "llm_day": day.toordinal(), "llm_tokens": 900, "llm_cost": 90, "llm_calls": 3,
+    }  # fmt: skip
+    con.executemany("INSERT INTO cursors VALUES (?, ?)", list(counted.items()))
+    opened.close()
+    store = open_duckdb(folder)
+    try:
+        done = {"gc": NOW, "clock seen": NOW, "contradictions_read": NOW, "llm_judged": NOW}
+        assert done == await store.marks()
+        assert {"gc": Lease("gc", "", NOW + timedelta(minutes=1))} == await store.leases()
+        of_all_time = {
+            CounterName(name): counted[name] for name in ("messages:f", "windows:f", "learning", "llm_learning")
+        }
+        used = {CounterName(name, day): counted[name] for name in ("llm_tokens", "llm_cost", "llm_calls")}
+        assert of_all_time | used == await store.counters()
     finally:
         await store.close()
 

@@ -128,7 +128,7 @@ async def test_an_older_database_is_cleaned_of_what_was_purged_before(folder):
     copy = "memory.duckdb.before-schema-4"
     assert {copy} == {place.partition(":")[0] for place in await store.traces(gone)}  # nothing but in the copy
     assert f"{copy}:memories.content" in await store.traces("it was replaced")
-    assert PURGE in await store.jobs()
+    assert PURGE in await store.marks()
     (folder / copy).write_bytes(b"no database")
     assert [f"{copy}:unreadable"] == await store.traces(gone)
     (folder / copy).unlink()

@@ -28,7 +28,7 @@ from memoryd.model.call_context import CallContext, in_call
 from memoryd.model.change import ChangeSet
 from memoryd.model.reports import JobStatus
 from memoryd.model.validation import check_id
-from memoryd.model.work import Run, RunState, WorkState
+from memoryd.model.work import Lease, Run, RunState, WorkState
 
 __all__ = ["Job", "Jobs", "Progress", "lease", "look_at_clock"]
 
@@ -71,23 +71,17 @@ async def look_at_clock(ports: Ports, now: datetime, noted: datetime | None = No
     """Write the time down now and then, if it is believed: the next start compares the clock with it."""
     believed = ports.clock is not None and ports.clock.look(now)
     if believed and (noted is None or abs(now - noted) >= CLOCK_NOTED):
-        await ports.store.commit(ChangeSet(jobs={CLOCK_SEEN: now}))
+        await ports.store.commit(ChangeSet(marks={CLOCK_SEEN: now}))
 
 
-def leased(name: str) -> str:
-    """Return under which name it is noted until when a job is leased."""
-    return f"{name} leased until"
-
-
-async def lease(name: str, ports: Ports, now: datetime, *, ran: datetime | None) -> bool:
+async def lease(name: str, holder: str, ports: Ports, now: datetime, *, ran: datetime | None) -> bool:
     """Take a job that ran last at a time (None: never); False if somebody else runs it, or has run it since."""
-    until = (await ports.store.jobs()).get(leased(name))
-    if until is not None and now < until <= now + 2 * LEASE:  # later ones come from a clock that was wrong
+    held = (await ports.store.leases()).get(name)
+    if held is not None and now < held.until <= now + 2 * LEASE:  # later ones come from a clock that was wrong
         return False
+    taken = Lease(name, holder, now + LEASE)
     try:
-        await ports.store.commit(
-            ChangeSet(jobs={leased(name): now + LEASE}, jobs_before={name: ran, leased(name): until})
-        )
+        await ports.store.commit(ChangeSet(leases=(taken,), leases_before={name: held}, marks_before={name: ran}))
     except Contended:
         return False
     except Unavailable:
@@ -121,7 +115,7 @@ class Jobs:
     async def look(self) -> list[Run]:
         """Run what is due now, in order; return the runs."""
         ports, now = self._ports, self._clock()
-        ran = await ports.store.jobs()
+        ran = await ports.store.marks()
         await look_at_clock(ports, now, ran.get(CLOCK_SEEN))
         if self._tidied is None or abs(now - self._tidied) >= LEASE:
             await self.tidy()
@@ -129,7 +123,7 @@ class Jobs:
         if not ports.is_behind(now):
             new |= misdated(ran, now)
         if new:
-            await ports.store.commit(ChangeSet(jobs=new))
+            await ports.store.commit(ChangeSet(marks=new))
             ran |= new
         done = []
         for name in due_jobs(self._config, ran, now):
@@ -143,17 +137,17 @@ class Jobs:
         try:
             await self.tidy()
             if gc:
-                await self.run("gc", trigger="start", ran=(await self._ports.store.jobs()).get("gc"))
+                await self.run("gc", trigger="start", ran=(await self._ports.store.marks()).get("gc"))
         except Exception as error:  # noqa: BLE001  the daemon serves all the same
             log.error("jobs_not_begun", error=type(error).__name__)  # noqa: TRY400  a trace may hold content
 
     async def tidy(self) -> None:
         """Note as lost what an earlier daemon was running when it ended."""
         self._tidied = now = self._clock()
-        noted = await self._ports.store.jobs()
+        leases = await self._ports.store.leases()
         for run in await self._ports.store.runs(limit=1000):
-            until = noted.get(leased(run.job))
-            if run.state is RunState.RUNNING and run.job not in self._running and (until is None or until <= now):
+            held = leases.get(run.job)
+            if run.state is RunState.RUNNING and run.job not in self._running and (held is None or held.until <= now):
                 await self._ports.store.commit(ChangeSet(runs=(replace(run, state=RunState.LOST, end_time=now),)))
 
     # --- by call ---
@@ -179,7 +173,7 @@ class Jobs:
             if held.dry_run != dry_run:
                 raise Conflict(f"{'a dry run of ' if held.dry_run else ''}{name} runs now; wait for it", field="job")
             return self.now(held)
-        ran = (await self._ports.store.jobs()).get(name)
+        ran = (await self._ports.store.marks()).get(name)
         begun = await self._begin(name, trigger="call", ran=ran, dry_run=dry_run)
         if begun is None:
             raise Conflict(f"{name} is leased to a run that goes on, or was killed within a minute", field="job")
@@ -222,7 +216,7 @@ class Jobs:
     async def status(self) -> list[JobStatus]:
         """Return every job, with when it runs next and how its last run went."""
         store, now = self._ports.store, self._clock()
-        noted, counts = await store.jobs(), await store.work_counts()
+        noted, counts = await store.marks(), await store.work_counts()
         expressions = expressions_of(self._config)
         found = []
         for name, job in self._jobs.items():
@@ -260,10 +254,11 @@ class Jobs:
             return None
         self._beginning.add(name)
         try:
-            if not dry_run and not await lease(name, self._ports, self._clock(), ran=ran):
+            run_id = self._ports.new_id()
+            if not dry_run and not await lease(name, run_id, self._ports, self._clock(), ran=ran):
                 return None
             run = Run(
-                id=self._ports.new_id(), job=name, state=RunState.RUNNING, start_time=self._clock(), trigger=trigger,
+                id=run_id, job=name, state=RunState.RUNNING, start_time=self._clock(), trigger=trigger,
                 dry_run=dry_run,
             )  # fmt: skip
             with contextlib.suppress(Unavailable):  # the disk may be full, and garbage collection makes room
@@ -310,16 +305,17 @@ class Jobs:
         if tries_again:
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempts)
             self._failed[done.job] = (attempts + 1, now + pause)
-        noted = {} if done.dry_run else {leased(done.job): now}
-        if not done.dry_run and not tries_again and done.state is not RunState.CANCELLED:
-            noted[done.job] = done.start_time
-        await self._ports.store.commit(ChangeSet(jobs=noted, runs=(done,)))
+        is_over = not done.dry_run and not tries_again and done.state is not RunState.CANCELLED
+        marks = {done.job: done.start_time} if is_over else {}
+        freed = (Lease(done.job, done.id, now),)
+        await self._ports.store.commit(ChangeSet(marks=marks, freed_leases=freed, runs=(done,)))
 
     async def _renew(self, run: Run) -> None:
         while not run.dry_run:
             await asyncio.sleep(RENEW_S)
-            with contextlib.suppress(MemorydError):
-                await self._ports.store.commit(ChangeSet(jobs={leased(run.job): self._clock() + LEASE}))
+            with contextlib.suppress(MemorydError):  # the disk may be full, or the lease has ended and is another's
+                renewed = Lease(run.job, run.id, self._clock() + LEASE)
+                await self._ports.store.commit(ChangeSet(leases=(renewed,)))
 
 
 def _reason(error: Exception) -> str:

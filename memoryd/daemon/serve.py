@@ -171,7 +171,7 @@ class _Daemon:
         damage = (await store.info()).damage
         if damage:
             raise StoreRefused(damage)
-        clock = ClockWatch(now_utc(), (await store.jobs()).get(CLOCK_SEEN), uptime_s)
+        clock = ClockWatch(now_utc(), (await store.marks()).get(CLOCK_SEEN), uptime_s)
         grants = await make_grants(store)
         ports = await make_ports(
             self._config, store, embedder, grants=grants, clock=clock, tokenizers=self._places.tokenizers

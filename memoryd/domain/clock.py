@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 __all__ = ["AHEAD", "CLOCK_SEEN", "ClockWatch"]
 
-CLOCK_SEEN = "clock seen"  # among the jobs: the last time that was believed
+CLOCK_SEEN = "clock seen"  # the mark of the last time that was believed
 STOPPED = timedelta(days=7)  # so long may memoryd have been stopped without a doubt
 LEAP = timedelta(hours=1)  # so far may the clock be set while it runs
 STEADY = timedelta(days=1)

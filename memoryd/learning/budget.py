@@ -8,17 +8,18 @@ crash, or a second daemon, never makes it cost more than its budget.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from memoryd.domain.ports import Ports
 from memoryd.errors import Contended, Unavailable
 from memoryd.model.change import ChangeSet
+from memoryd.model.work import CounterName
 
 __all__ = ["BudgetSpent", "DailyBudget", "Limits", "QuestionTooLarge", "Spent"]
 
-DAY, TOKENS, COST, CALLS = "llm_day", "llm_tokens", "llm_cost", "llm_calls"  # cursors of the store
+TOKENS, COST, CALLS = "llm_tokens", "llm_cost", "llm_calls"  # counters of the store, of each day
 MICRO = 1_000_000  # of the unit of money that are counted; prices are per million tokens, so a token costs its price
 MOST_ATTEMPTS = 20  # against others that write it down
 
@@ -54,7 +55,7 @@ class Limits:
 class Spent:
     """What a day has used."""
 
-    day: int
+    day: date
     tokens: int = 0
     micro: int = 0
     calls: int = 0
@@ -70,11 +71,14 @@ class DailyBudget:
 
     async def spent(self) -> Spent:
         """Return what today has used."""
-        day = self._clock().astimezone(self._zone).toordinal()
-        held = [await self._ports.store.cursor(name) for name in (DAY, TOKENS, COST, CALLS)]
-        if held[0] is None or not day <= held[0] <= day + 1:
-            return Spent(day)  # a day far ahead was written by a clock that was wrong
-        return Spent(held[0], held[1] or 0, held[2] or 0, held[3] or 0)  # a clock that was set back opens no new day
+        return self._spent_of(await self._ports.store.counters())
+
+    def _spent_of(self, counters: Mapping[CounterName, int]) -> Spent:
+        today = self._clock().astimezone(self._zone).date()
+        for day in (today + timedelta(days=1), today):  # a clock that was set back opens no new day
+            if CounterName(CALLS, day) in counters:
+                return Spent(day, *(counters.get(CounterName(name, day), 0) for name in (TOKENS, COST, CALLS)))
+        return Spent(today)  # a day far ahead was written by a clock that was wrong
 
     async def reserve(self, prompt_tokens: int, completion_tokens: int) -> Spent:
         """Take what a question may use at most, and return it; BudgetSpent where the day does not hold it."""
@@ -105,13 +109,16 @@ class DailyBudget:
 
     async def _change(self, by: Callable[[Spent], Spent]) -> Spent:
         for attempt in range(MOST_ATTEMPTS):
-            names = (DAY, TOKENS, COST, CALLS)
-            before = {name: await self._ports.store.cursor(name) for name in names}
-            spent = await self.spent()
-            after = by(spent)
-            values = dict(zip(names, (after.day, after.tokens, after.micro, after.calls), strict=True))
+            counters = await self._ports.store.counters()
+            after = by(self._spent_of(counters))
+            names = [CounterName(name, after.day) for name in (TOKENS, COST, CALLS)]
+            values = dict(zip(names, (after.tokens, after.micro, after.calls), strict=True))
+            over = tuple(one for one in counters if one.name in {TOKENS, COST, CALLS} and one.day != after.day)
+            change = ChangeSet(
+                counters=values, counters_before={name: counters.get(name) for name in names}, forget_counters=over
+            )
             try:
-                await self._ports.store.commit(ChangeSet(cursors=values, cursors_before=before))
+                await self._ports.store.commit(change)
             except Contended:
                 await asyncio.sleep(0.005 * attempt)
                 continue

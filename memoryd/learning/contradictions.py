@@ -5,7 +5,7 @@ Changes that the rules do not read: a small model reads what is new beside what 
 never retired: of two statements it knows no more than their words.
 
 What a commit adds waits in memory and is read in seconds; users and chats take turns. Once nothing waits, the time is
-noted as a cursor; at its start a daemon lets wait what was stored since some minutes before that, as an earlier one may
+marked; at its start a daemon lets wait what was stored since some minutes before that, as an earlier one may
 have ended with something unread. To read a statement twice changes nothing: it is read beside the same ones, and what
 somebody has decided in between stands.
 """
@@ -38,14 +38,13 @@ from memoryd.model.call_context import in_call
 from memoryd.model.change import Applied, ChangeSet
 from memoryd.model.memory import KEPT, NO_STATEMENTS, Judgement, Memory, State
 from memoryd.model.scope import Owner
-from memoryd.model.times import from_us, to_us
 from memoryd.model.work import Run, RunState
 
 __all__ = ["CONTRADICTION_JOB", "CONTRADICTION_RULE", "Contradictions", "suspects"]
 
 CONTRADICTION_JOB = "contradictions"
 CONTRADICTION_RULE = "model"
-CURSOR = "contradictions_read"  # microseconds since 1970: when nothing waited to be read
+READ = "contradictions_read"  # the mark of when nothing waited to be read
 NEAREST = 100  # statements of any speaker among which those are that a new one is read beside
 MOST_BESIDE = 4  # statements that a new one is read beside, the nearest; of lower trust half as many
 MOST_CONTESTED = 2  # by one new statement; of lower trust half as many
@@ -107,15 +106,14 @@ class Contradictions:
             except ModelRefused as error:
                 self.fault = str(error)
                 self._tell(self.fault)
-                self._waiting.clear()  # the next start finds it by the cursor
+                self._waiting.clear()  # the next start finds it by the mark
             except Exception as error:  # noqa: BLE001  the store may be busy or full now; the next look comes soon
                 self._tell(type(error).__name__)
             await asyncio.sleep(LOOK_S)
 
     async def read_until(self) -> datetime | None:
         """Return until when all that was stored has been read; None where nothing reads."""
-        noted = None if self._model is None or self.fault else await self._ports.store.cursor(CURSOR)
-        return None if noted is None else from_us(noted)
+        return None if self._model is None or self.fault else (await self._ports.store.marks()).get(READ)
 
     async def step(self) -> Counter[str]:
         """Read what is new, as one run of the job; return what came of it."""
@@ -150,15 +148,15 @@ class Contradictions:
 
     async def _note(self, runs: tuple[Run, ...] = ()) -> None:
         """Note that nothing waits now, unless something does."""
-        cursors = {} if self._waiting or self._is_behind else {CURSOR: to_us(self._clock())}
-        if cursors or runs:
-            await self._ports.store.commit(ChangeSet(cursors=cursors, runs=runs))
+        marks = {} if self._waiting or self._is_behind else {READ: self._clock()}
+        if marks or runs:
+            await self._ports.store.commit(ChangeSet(marks=marks, runs=runs))
 
     async def _find_left(self) -> None:
         """Let wait what an earlier daemon may have left; what was stored before there was a model is not read."""
-        noted = await self._ports.store.cursor(CURSOR) if self._is_behind else None
+        noted = (await self._ports.store.marks()).get(READ) if self._is_behind else None
         if noted is not None:
-            after = min(from_us(noted), self._clock()) - AGAIN
+            after = min(noted, self._clock()) - AGAIN
             while page := await self._ports.store.live_since(after, END_OF_TIME, limit=A_PAGE):
                 for memory in page:
                     self._add(memory)

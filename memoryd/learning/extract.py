@@ -25,7 +25,7 @@ from memoryd.learning.writing import daemon_call, embedded, judged, offered, quo
 from memoryd.model.call_context import in_call
 from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import FirstSaid, Message, Thread
-from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, Work, WorkState
+from memoryd.model.work import EXTRACTION_JOB, LLM_EXTRACTION_JOB, CounterName, Work, WorkState
 
 __all__ = [
     "Extracted",
@@ -44,8 +44,8 @@ MOST_CHARACTERS = {EXTRACTION_JOB: 64_000, LLM_EXTRACTION_JOB: 16_000}
 ALONE = 2  # failures in a row from which messages are read one by one
 WRITTEN_AT_ONCE = 64  # facts, but for those of one message; other writes of their owner wait meanwhile
 NOTICED = 2048  # messages that are looked at together for the threads they are of
-_CURSORS = {EXTRACTION_JOB: "learning", LLM_EXTRACTION_JOB: "llm_learning"}
-"""Of each kind of extraction, the cursor over all messages of the store."""
+_DONE = {EXTRACTION_JOB: CounterName("learning"), LLM_EXTRACTION_JOB: CounterName("llm_learning")}
+"""Of each kind of extraction, what counts up to which message of the store it has noted their threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
     A thread is read `wait_s` after the first of them, so that of two threads what was said first is learnt first. One
     that is parked is tried once more.
     """
-    known = await ports.store.cursor(_CURSORS[kind])
+    known = (await ports.store.counters()).get(_DONE[kind])
     page = await ports.store.first_said_past(known or 0, limit=NOTICED)
     if not page:
         return 0
@@ -91,9 +91,9 @@ async def notice(ports: Ports, *, wait_s: float, now: datetime, kind: str = EXTR
 
 
 def _moved(page: Sequence[FirstSaid], known: int | None, kind: str) -> ChangeSet:
-    """Return the change that moves the cursor behind a page of messages."""
+    """Return the change that counts a page of messages."""
     last = max(one.last_number for one in page)
-    return ChangeSet(cursors={_CURSORS[kind]: last}, cursors_before={_CURSORS[kind]: known})
+    return ChangeSet(counters={_DONE[kind]: last}, counters_before={_DONE[kind]: known})
 
 
 async def _noted(
@@ -112,7 +112,7 @@ async def _noted(
 
 async def unnoticed(ports: Ports, *, now: datetime, kind: str) -> list[Work]:
     """Return the work that `notice` would note, without noting it."""
-    after = await ports.store.cursor(_CURSORS[kind]) or 0
+    after = (await ports.store.counters()).get(_DONE[kind], 0)
     found: dict[object, Work] = {}
     while page := await ports.store.first_said_past(after, limit=NOTICED):
         after = max(one.last_number for one in page)

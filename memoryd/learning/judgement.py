@@ -25,12 +25,11 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet
 from memoryd.model.learnt import Resolution
 from memoryd.model.memory import Memory
-from memoryd.model.times import to_us
 
 __all__ = ["PROMPT", "judge_contested"]
 
 PROMPT = "judgement.v1"
-CURSOR = "llm_judged"  # microseconds since 1970 of the newest pair that was asked about
+JUDGED = "llm_judged"  # the mark of the create time of the newest pair that was asked about
 READ_AT_ONCE = 500
 REPLACES, BOTH, UNSURE = "replaces", "both", "unsure"
 _VERDICTS = frozenset([REPLACES, BOTH, UNSURE])
@@ -53,21 +52,21 @@ async def judge_contested(
     Raises what keeps the model from answering; the next run goes on there. With dry_run it only counts.
     """
     counts: Counter[str] = Counter()
-    done = await ports.store.cursor(CURSOR)
-    asked = await _pairs(ports, done or 0, now if until is None else min(now, until))
-    for at, pairs in groupby(asked, key=lambda pair: to_us(pair[0].create_time)):
+    done = (await ports.store.marks()).get(JUDGED)
+    asked = await _pairs(ports, done, now if until is None else min(now, until))
+    for at, pairs in groupby(asked, key=lambda pair: pair[0].create_time):
         for newer, older in pairs:
             counts["pairs"] += 1
             if not dry_run:
                 verdict = await _verdict(newer, older, model)
                 counts[verdict] += await _carry_out(verdict, newer, older, model, ports, now)
         if not dry_run:
-            await ports.store.commit(ChangeSet(cursors={CURSOR: at}, cursors_before={CURSOR: done}))
+            await ports.store.commit(ChangeSet(marks={JUDGED: at}, marks_before={JUDGED: done}))
             done = at
     return counts
 
 
-async def _pairs(ports: Ports, after: int, now: datetime) -> list[tuple[Memory, Memory]]:
+async def _pairs(ports: Ports, after: datetime | None, now: datetime) -> list[tuple[Memory, Memory]]:
     """Return the pairs that contest each other, the newer one first, in the order of the newer ones' times."""
     contested: dict[str, Memory] = {}
     last = ""
@@ -78,7 +77,7 @@ async def _pairs(ports: Ports, after: int, now: datetime) -> list[tuple[Memory, 
     found = [
         pair
         for memory in contested.values()
-        if memory.create_time <= now and to_us(memory.create_time) > after
+        if memory.create_time <= now and (after is None or memory.create_time > after)
         for pair in _of(memory, contested)
     ]
     return sorted(found, key=lambda pair: (pair[0].create_time, pair[0].id, pair[1].id))

@@ -1,7 +1,7 @@
 """
 What is written together: the change sets of one commit are one transaction, whole or not at all.
 
-A change set is of one owner, or of what belongs to the whole store (grants, keys, jobs). The store makes it durable,
+A change set is of one owner, or of what belongs to the whole store (grants, keys, marks). The store makes it durable,
 then the index learns of it; neither decides anything.
 """
 
@@ -19,7 +19,7 @@ from memoryd.model.grant import Grant, TokenKey
 from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Memory, Outcome
 from memoryd.model.scope import Owner
-from memoryd.model.work import Run, Work
+from memoryd.model.work import CounterName, Lease, Run, Work
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,7 @@ __all__ = [
 
 
 PURGE = "purge"
-"""Noted with the jobs whenever something is purged: its bytes may be in the file until the next compaction."""
+"""The mark of the last purge: bytes of what went may be in the file until the next compaction."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +180,7 @@ Recalled = tuple[datetime, int, datetime | None]
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """What changes: memories, the request that asked for it, decisions about people; or grants, keys and jobs."""
+    """What changes: memories, the request that asked for it, decisions about people; or what is of the whole store."""
 
     inserts: tuple[Entry, ...] = ()
     updates: tuple[Entry, ...] = ()
@@ -202,20 +202,29 @@ class ChangeSet:
     """What may be learnt again."""
     embeddings: tuple[Embedding, ...] = ()
     """New vectors of known memories; of one that is gone it changes nothing. No content: `ids` leaves them out."""
-    jobs: Mapping[str, datetime] = field(default_factory=dict)
-    """When jobs ran, by name."""
-    jobs_before: Mapping[str, datetime | None] = field(default_factory=dict)
-    """What is noted of jobs, None: nothing, when it was decided; otherwise it is not committed."""
+    marks: Mapping[str, datetime] = field(default_factory=dict)
+    """When something was done last, or until when, by name: jobs above all."""
+    marks_before: Mapping[str, datetime | None] = field(default_factory=dict)
+    """What was marked, None: nothing, when it was decided; otherwise it is not committed."""
+    leases: tuple[Lease, ...] = ()
+    """Taken where `leases_before` names them; else renewed, which only the holder can, or it is not committed."""
+    leases_before: Mapping[str, Lease | None] = field(default_factory=dict)
+    """What is taken, as it was when it was decided, None: free; otherwise it is not committed."""
+    freed_leases: tuple[Lease, ...] = ()
+    """Given back; one that somebody else holds by now stays theirs."""
     conversation: ConversationChange | None = None
     """What changes of the conversations of one owner; it decides nothing about memories."""
     purge_owner: Owner | None = None
     """Of whom all goes for good: memories in every state, people, conversations, and what notes of requests name."""
     rebuild: Owner | None = None
     """Of whom so much is erased that an index is read anew."""
-    cursors: Mapping[str, int] = field(default_factory=dict)
-    """How far work in the background has come, by name."""
-    cursors_before: Mapping[str, int | None] = field(default_factory=dict)
-    """How far it had come, None: it had not begun, when this was decided; otherwise it is not committed."""
+    counters: Mapping[CounterName, int] = field(default_factory=dict)
+    """How far work in the background has come, and what a day has used."""
+    counters_before: Mapping[CounterName, int | None] = field(default_factory=dict)
+    """What was counted, None: nothing yet, when this was decided; otherwise it is not committed."""
+    forget_counters: tuple[CounterName, ...] = ()
+    message_vectors_of: str = ""
+    """The fingerprint whose vectors of messages stay: those of all others go, of all owners. Empty: all stay."""
     work: tuple[Work, ...] = ()
     """How far work has come in threads: never back, whoever writes last. It decides nothing about memories."""
     proposals: tuple[Proposal, ...] = ()
@@ -274,10 +283,15 @@ class ChangeSet:
             grants=self.grants,
             forget_grants=self.forget_grants,
             token_keys=self.token_keys,
-            jobs=self.jobs,
-            jobs_before=self.jobs_before,
-            cursors=self.cursors,
-            cursors_before=self.cursors_before,
+            marks=self.marks,
+            marks_before=self.marks_before,
+            leases=self.leases,
+            leases_before=self.leases_before,
+            freed_leases=self.freed_leases,
+            counters=self.counters,
+            counters_before=self.counters_before,
+            forget_counters=self.forget_counters,
+            message_vectors_of=self.message_vectors_of,
             runs=self.runs,
         )
 

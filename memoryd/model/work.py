@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
+from typing import NamedTuple
 
 from memoryd.model.open_enum import OpenEnum
 from memoryd.model.scope import Owner
 
-__all__ = ["EXTRACTION_JOB", "LLM_EXTRACTION_JOB", "Run", "RunState", "Work", "WorkState"]
+__all__ = ["EXTRACTION_JOB", "LLM_EXTRACTION_JOB", "CounterName", "Lease", "Run", "RunState", "Work", "WorkState"]
 
 EXTRACTION_JOB = "extraction"
 LLM_EXTRACTION_JOB = "llm_extraction"  # beside it, with a cursor of its own: a model only adds
+
+
+class CounterName(NamedTuple):
+    """What a number of the store counts: of one day (in the daemon's time zone), or of all time."""
+
+    name: str
+    day: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who does a piece of work that one daemon does at a time, and until when nobody else may take it."""
+
+    name: str
+    holder: str
+    until: datetime
 
 
 class WorkState(OpenEnum):

@@ -61,7 +61,7 @@ class AdminService:
         clock = self._ports.clock
         if request.clock_is_right and clock is not None:
             clock.believe(call.now)
-            await self._ports.store.commit(ChangeSet(jobs={CLOCK_SEEN: call.now}))
+            await self._ports.store.commit(ChangeSet(marks={CLOCK_SEEN: call.now}))
         report = await run_gc(
             self._ports,
             self._issuer,

@@ -24,6 +24,7 @@ from memoryd.model.query import Filter
 from memoryd.model.reports import Compaction, GcReport, OwnerContents, OwnerSizes
 from memoryd.model.results import Stats
 from memoryd.model.scope import Owner, Visibility
+from memoryd.model.work import CounterName, Lease
 from memoryd.store.conversations import ConversationStore
 from memoryd.store.work import WorkStore
 
@@ -41,7 +42,9 @@ __all__ = [
     "MemoryStore",
     "Store",
     "StoreInfo",
-    "check_jobs",
+    "check_counters",
+    "check_leases",
+    "check_marks",
     "check_owners",
     "in_turns_of_owners",
 ]
@@ -101,10 +104,28 @@ def check_owners(changes: Sequence[ChangeSet]) -> None:
         raise ValueError("a change set mixes owners; see ChangeSet.by_owner")
 
 
-def check_jobs(change: ChangeSet, noted: Mapping[str, datetime]) -> None:
-    """Raise Contended where jobs are not noted as they were when a change was decided."""
-    if any(noted.get(name) != before for name, before in change.jobs_before.items()):
-        raise Contended("somebody else has run or leased the job; nothing was written")
+def check_marks(change: ChangeSet, marks: Mapping[str, datetime]) -> None:
+    """Raise Contended where marks are not as they were when a change was decided."""
+    if any(marks.get(name) != before for name, before in change.marks_before.items()):
+        raise Contended("somebody else has run the job; nothing was written")
+
+
+def check_leases(change: ChangeSet, leases: Mapping[str, Lease]) -> None:
+    """Raise Contended where a lease that a change takes is not as it was, or one that it renews is not its holder's."""
+    for lease in change.leases:
+        held = leases.get(lease.name)
+        if lease.name in change.leases_before:
+            is_right = held == change.leases_before[lease.name]
+        else:
+            is_right = held is not None and held.holder == lease.holder
+        if not is_right:
+            raise Contended(f"somebody else has leased {lease.name!r}; nothing was written")
+
+
+def check_counters(change: ChangeSet, counters: Mapping[CounterName, int]) -> None:
+    """Raise Contended where counters are not as they were when a change was decided."""
+    if any(counters.get(name) != before for name, before in change.counters_before.items()):
+        raise Contended("another daemon has done this work meanwhile; nothing was written")
 
 
 def in_turns_of_owners(memories: Iterable[Memory]) -> list[Memory]:
@@ -146,7 +167,7 @@ class CommitLog(Protocol):
 
         Each is of one owner, or of the whole store (ValueError else; see `ChangeSet.by_owner`), and gets the next
         number of its owner. Raises Contended, with nothing written, where the owner was changed after the commit that
-        one is based on, a request id is taken, or a job is not noted as in `jobs_before`.
+        one is based on, a request id is taken, or marks, leases or counters are not as the change says they were.
 
         Commits that wait together may share a transaction, and one that fails harms no other. An update replaces
         every column of the memory but recall_time, recall_count and trusted_recall_time; one of a memory that is not
@@ -308,10 +329,6 @@ class MaintenanceStore(CommitLog, Protocol):
 
         They are of all owners and in every state.
         """
-        ...
-
-    async def jobs(self) -> dict[str, datetime]:
-        """Return when jobs last ran, by name."""
         ...
 
     async def locate(self, memory_id: str) -> Memory | None:

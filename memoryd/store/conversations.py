@@ -189,10 +189,6 @@ class ConversationStore(Protocol):
         """Return of the next messages past a number, at most limit, the first of each thread, in their order."""
         ...
 
-    async def cursor(self, name: str) -> int | None:
-        """Return how far work in the background has come; None if it never began."""
-        ...
-
     async def messages_on(self, day: date) -> dict[str, int]:
         """Return how many messages of a day (UTC) there are of each grant."""
         ...

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from memoryd.errors import Contended, Unavailable
 from memoryd.model import limits
-from memoryd.model.change import PURGE, Applied, ChangeSet, Entry, Head, Recalled, RecordedRequest, Snapshot, Tombstone
+from memoryd.model.change import Applied, ChangeSet, Entry, Head, Recalled, RecordedRequest, Snapshot, Tombstone
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import DECAYED, Kind, Memory, State
@@ -25,7 +25,16 @@ from memoryd.model.reports import Compaction, GcReport
 from memoryd.model.results import MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import text_digest
-from memoryd.store.base import Cursor, Graces, StoreInfo, check_jobs, check_owners, in_turns_of_owners
+from memoryd.store.base import (
+    Cursor,
+    Graces,
+    StoreInfo,
+    check_counters,
+    check_leases,
+    check_marks,
+    check_owners,
+    in_turns_of_owners,
+)
 from memoryd.store.ram_conversations import RamConversations, erased_messages, names_erased_thread
 from memoryd.store.ram_work import RamWork
 from memoryd.store.recent import RecentChanges
@@ -48,7 +57,6 @@ class RamStore(RamConversations, RamWork):
         self._token_keys: tuple[TokenKey, ...] = ()
         self._named: dict[str, Entity] = {}
         self._tombstones: set[Tombstone] = set()
-        self._jobs: dict[str, datetime] = {}
         self._callbacks: list[Callable[[Applied], None]] = []
         self._seq = 0
         self._recent = RecentChanges(Head())
@@ -75,11 +83,15 @@ class RamStore(RamConversations, RamWork):
         requests = [change.request for change in changes if change.request is not None]
         if any((one.owner, one.method, one.request_id) in self._requests for one in requests):
             raise Contended("a request_id is taken; nothing was written: try again")
-        self._check_talk(changes)
-        noted = dict(self._jobs)
+        self._check_threads(changes)
+        marks, leases, counters = dict(self._marks), dict(self._leases), dict(self._counters)
         for change in changes:
-            check_jobs(change, noted)
-            noted |= change.jobs
+            check_marks(change, marks)
+            check_leases(change, leases)
+            check_counters(change, counters)
+            marks |= change.marks
+            leases |= {lease.name: lease for lease in change.leases}
+            counters |= change.counters
         entries = self._entries
         for change in changes:
             entries = _entries_after(entries, change)
@@ -110,12 +122,8 @@ class RamStore(RamConversations, RamWork):
             self._named.pop(entity.id, None)
         self._tombstones = (self._tombstones | {*change.tombstones}) - {*change.lift}
         self._purge_owner(change.purge_owner)
-        self._note_cursors(change)
+        self._keep_vectors_of(change.message_vectors_of)
         self._note_work(change)
-        jobs = dict(change.jobs)
-        if PURGE in jobs and PURGE in self._jobs:
-            jobs[PURGE] = max(jobs[PURGE], self._jobs[PURGE] + timedelta(microseconds=1))
-        self._jobs.update(jobs)
         times = [entry.memory.create_time for entry in change.inserts]
         self._newest = max([*times, *([self._newest] if self._newest else [])], default=None)
 
@@ -287,9 +295,6 @@ class RamStore(RamConversations, RamWork):
     async def unembedded(self, fingerprint: str, *, limit: int, after: str = "") -> list[Memory]:
         found = sorted(memory_id for memory_id, entry in self._entries.items() if entry.fingerprint != fingerprint)
         return [self._entries[memory_id].memory for memory_id in found if memory_id > after][:limit]
-
-    async def jobs(self) -> dict[str, datetime]:
-        return dict(self._jobs)
 
     async def traces(self, text: str) -> list[str]:
         found = any(text in str(asdict(entry)) for entry in self._entries.values())

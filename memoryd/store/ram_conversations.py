@@ -36,9 +36,6 @@ __all__ = ["RamConversations", "erased_messages", "names_erased_thread"]
 T = TypeVar("T")
 
 
-MESSAGES, WINDOWS = "messages:", "windows:"  # how the names of the cursors of messages' vectors begin
-
-
 class RamConversations:
     """Dictionaries of threads, sessions and messages; and what goes with all that an owner has."""
 
@@ -53,14 +50,8 @@ class RamConversations:
         self._messages: dict[int, Entry] = {}
         self._said: dict[int, Message] = {}
         self._working: dict[Owner, WorkingMemory] = {}
-        self._cursors: dict[str, int] = {}
         self._recent_episodes = RecentChanges(Head())
         self._episode_callbacks: list[Callable[[Applied], None]] = []
-
-    def _check_talk(self, changes: Sequence[ChangeSet]) -> None:
-        """Raise Contended where a thread, or work in the background, is further than where a change began."""
-        self._check_threads(changes)
-        self._check_cursors(changes)
 
     def _check_threads(self, changes: Sequence[ChangeSet]) -> None:
         """Raise Contended where a thread has changed since a change of it was decided."""
@@ -170,25 +161,10 @@ class RamConversations:
         sizes.sort(key=lambda one: (-one.content_bytes, one.agent_id, one.user_id, one.chat_id))
         return OwnerSizes(tuple(sizes[:limit]), len(sizes))
 
-    def _check_cursors(self, changes: Sequence[ChangeSet]) -> None:
-        """Raise Contended where work in the background was further than where a change of it began."""
-        for change in changes:
-            for name, before in change.cursors_before.items():
-                if self._cursors.get(name) != before:
-                    raise Contended("another daemon has done this work meanwhile; nothing was written")
-
-    def _note_cursors(self, change: ChangeSet) -> None:
-        for name, value in change.cursors.items():
-            kind = f"{name.partition(':')[0]}:"
-            others = [other for other in self._cursors if other.startswith(kind) and other != name]
-            if others and kind == MESSAGES:
-                others += [other for other in self._cursors if other.startswith(WINDOWS)]
-            for other in others:
-                del self._cursors[other]
-            if others:
-                for number, entry in self._messages.items():
-                    self._messages[number] = replace(entry, vector=None, fingerprint="", tokens=b"", windows=b"")
-            self._cursors[name] = value
+    def _keep_vectors_of(self, fingerprint: str) -> None:
+        for number, entry in self._messages.items() if fingerprint else ():
+            if entry.fingerprint != fingerprint:
+                self._messages[number] = replace(entry, vector=None, fingerprint="", tokens=b"", windows=b"")
 
     def on_episodes(self, callback: Callable[[Applied], None]) -> None:
         self._episode_callbacks.append(callback)
@@ -355,9 +331,6 @@ class RamConversations:
             count = 1 if first is None else first.count + 1
             found[one.owner, one.thread_id] = FirstSaid(one.owner, one.thread_id, seq, time, number, count)
         return list(found.values())
-
-    async def cursor(self, name: str) -> int | None:
-        return self._cursors.get(name)
 
     async def messages_on(self, day: date) -> dict[str, int]:
         found = (one for one in self._said.values() if one.grant_id and one.create_time.date() == day)

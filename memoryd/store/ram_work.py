@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.change import PURGE, ChangeSet, Entry
 from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Memory
 from memoryd.model.query import STATEMENTS
 from memoryd.model.scope import Owner
-from memoryd.model.work import Run, Work, WorkState
+from memoryd.model.work import CounterName, Lease, Run, Work, WorkState
 from memoryd.store.work import MOST_RUNS
 
 __all__ = ["RamWork"]
@@ -27,8 +27,12 @@ class RamWork:
         self._work: dict[tuple[Owner, str, str], Work] = {}
         self._runs: dict[str, Run] = {}
         self._proposals: dict[str, Proposal] = {}
+        self._marks: dict[str, datetime] = {}
+        self._leases: dict[str, Lease] = {}
+        self._counters: dict[CounterName, int] = {}
 
     def _note_work(self, change: ChangeSet) -> None:
+        self._note_marks(change)
         for one in change.work:
             key = one.owner, one.kind, one.thread_id
             known = self._work.get(key)
@@ -47,6 +51,28 @@ class RamWork:
             of_job = sorted((one for one in self._runs.values() if one.job == run.job), key=_latest)
             for old in of_job[MOST_RUNS:]:
                 del self._runs[old.id]
+
+    def _note_marks(self, change: ChangeSet) -> None:
+        marks = dict(change.marks)
+        if PURGE in marks and PURGE in self._marks:
+            marks[PURGE] = max(marks[PURGE], self._marks[PURGE] + timedelta(microseconds=1))
+        self._marks.update(marks)
+        for lease in change.freed_leases:
+            if lease.name in self._leases and self._leases[lease.name].holder == lease.holder:
+                del self._leases[lease.name]
+        self._leases.update({lease.name: lease for lease in change.leases})
+        for name in change.forget_counters:
+            self._counters.pop(name, None)
+        self._counters.update(change.counters)
+
+    async def marks(self) -> dict[str, datetime]:
+        return dict(self._marks)
+
+    async def leases(self) -> dict[str, Lease]:
+        return dict(self._leases)
+
+    async def counters(self) -> dict[CounterName, int]:
+        return dict(self._counters)
 
     def _note_proposals(self, change: ChangeSet) -> None:
         talk = change.conversation

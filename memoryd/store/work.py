@@ -9,7 +9,7 @@ from typing import Protocol
 from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Memory
 from memoryd.model.scope import Owner
-from memoryd.model.work import Run, Work, WorkState
+from memoryd.model.work import CounterName, Lease, Run, Work, WorkState
 
 __all__ = ["MOST_RUNS", "WorkStore"]
 
@@ -17,7 +17,19 @@ MOST_RUNS = 200  # of one job that are kept
 
 
 class WorkStore(Protocol):
-    """Work of threads, and runs of jobs."""
+    """Work of threads, runs of jobs, and what daemons note of work that is of no owner."""
+
+    async def marks(self) -> dict[str, datetime]:
+        """Return when things were done last, by name."""
+        ...
+
+    async def leases(self) -> dict[str, Lease]:
+        """Return the leases that were taken and not given back, also those that have ended, by name."""
+        ...
+
+    async def counters(self) -> dict[CounterName, int]:
+        """Return how far work in the background has come, and what days have used."""
+        ...
 
     async def work(self, owner: Owner, kind: str, thread_id: str) -> Work | None:
         """Return how far a kind of work has come in a thread; None if it never began."""

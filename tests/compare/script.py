@@ -378,10 +378,10 @@ class Crowd:
         """Learn the ids of an answer."""
         asker = {name: value for name, value in call.request.items() if name in {"user_id", "chat_id"}}
         for key, value in _members(answer):
-            if key == "id" and isinstance(value, str) and value.startswith("#"):
-                if call.service in {"MemoryService", "ContextService", "EntityService"}:
-                    known = self.entities if call.service == "EntityService" else self.memories
-                    known.append((call.door, asker, value))
+            is_id = key == "id" and isinstance(value, str) and value.startswith("#")
+            if is_id and call.service in {"MemoryService", "ContextService", "EntityService"}:
+                known = self.entities if call.service == "EntityService" else self.memories
+                known.append((call.door, asker, value))
             if key == "next_page_token" and value:
                 self.pages.append((call, value))
 

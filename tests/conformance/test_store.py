@@ -177,7 +177,7 @@ async def test_commits_are_numbered_by_owner_and_announced_before_they_return(st
         assert Head(seen[n].commit_seq, made.memory.create_time) == await store.head(OWNER)
     mine = await store.head(OWNER)
     await put(store, entry("of bob", scope=BOB))
-    await store.commit(ChangeSet(jobs={"decay": NOW}))
+    await store.commit(ChangeSet(marks={"decay": NOW}))
     assert mine == await store.head(OWNER)
     await put(store, entry("4"))
     numbers = [before.commit_seq, *(applied.commit_seq for applied in seen if applied.change.owner == OWNER)]
@@ -289,15 +289,15 @@ async def test_a_change_set_is_of_one_owner_and_those_of_several_are_whole_or_no
     seen = []
     store.on_commit(lambda applied: seen.append(applied.change.owners))
     mine, ours = entry("mine"), entry("ours", scope=TEAM)
-    mixed = ChangeSet(inserts=(mine, ours), jobs={"purge": NOW})
-    for wrong in (mixed, replace(mixed, jobs={}), ChangeSet(inserts=(mine,), jobs={"purge": NOW})):
+    mixed = ChangeSet(inserts=(mine, ours), marks={"purge": NOW})
+    for wrong in (mixed, replace(mixed, marks={}), ChangeSet(inserts=(mine,), marks={"purge": NOW})):
         with pytest.raises(ValueError, match="by_owner"):
             await store.commit(wrong)
     assert [] == seen == await page(store, ALICE, chat_id="team")
 
     await store.commit(*mixed.by_owner())
     assert [frozenset({mine.memory.owner}), frozenset({ours.memory.owner}), frozenset()] == seen
-    assert "purge" in await store.jobs()
+    assert "purge" in await store.marks()
 
     other = entry("other")
     with pytest.raises(Unavailable):  # ours is there already

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 
+import pytest
+
+from memoryd.errors import Contended
 from memoryd.model.change import ChangeSet, ConversationChange, Entry
 from memoryd.model.conversation import Thread
 from memoryd.model.memory import Kind
 from memoryd.model.scope import Owner
-from memoryd.model.work import Run, RunState, Work, WorkState
+from memoryd.model.work import CounterName, Lease, Run, RunState, Work, WorkState
 from memoryd.store.work import MOST_RUNS
 from tests.builders import ALICE, BOB, NOW, TEAM, entry, memory
 from tests.conformance.store_helpers import put
@@ -103,3 +106,41 @@ async def test_statements_since_a_time_are_live_and_come_with_all_of_the_last_ti
     assert ["m2", "m3", "m8", "m9"] == await since(1, 60, 9)
     assert ["m7", "m8"] == await since(2, 4, 9)  # what expires later is live until then
     assert [] == await since(5, 60, 9)
+
+
+LATER = NOW + timedelta(minutes=1)
+
+
+async def test_a_lease_is_taken_by_one_and_renewed_and_freed_by_its_holder_alone(store):
+    mine, theirs = Lease("gc", "one", NOW), Lease("gc", "other", NOW)
+    await store.commit(ChangeSet(leases=(mine,), leases_before={"gc": None}))
+    for wrong in (
+        ChangeSet(leases=(theirs,), leases_before={"gc": None}),  # who has not seen that it is taken
+        ChangeSet(leases=(theirs,), leases_before={"gc": replace(mine, until=LATER)}),
+        ChangeSet(leases=(theirs,)),  # renewed by another
+        ChangeSet(leases=(Lease("decay", "one", NOW),)),  # renewed and never taken
+    ):
+        with pytest.raises(Contended):
+            await store.commit(wrong, ChangeSet(marks={"never": NOW}))
+    await store.commit(ChangeSet(freed_leases=(theirs,)))
+    assert {"gc": mine} == await store.leases()
+    assert {} == await store.marks()
+    longer = replace(mine, until=LATER)
+    await store.commit(ChangeSet(leases=(longer,)))
+    assert {"gc": longer} == await store.leases()
+    await store.commit(ChangeSet(leases=(theirs,), leases_before={"gc": longer}))  # it has ended
+    with pytest.raises(Contended):
+        await store.commit(ChangeSet(leases=(longer,)))
+    await store.commit(ChangeSet(freed_leases=(theirs,)))
+    assert {} == await store.leases()
+
+
+async def test_counters_of_a_day_and_of_all_time_stand_apart_and_touch_nothing_else(store):
+    first, day = CounterName("x:one"), CounterName("x:one", date(2026, 11, 1))
+    await store.commit(ChangeSet(counters={first: 7, day: 3}, counters_before={first: None, day: None}))
+    await store.commit(ChangeSet(counters={CounterName("x:two"): 1}))
+    assert {first: 7, day: 3, CounterName("x:two"): 1} == await store.counters()
+    with pytest.raises(Contended):
+        await store.commit(ChangeSet(counters={first: 9}, counters_before={first: 8}))
+    await store.commit(ChangeSet(counters={first: 8}, counters_before={first: 7}, forget_counters=(day,)))
+    assert {first: 8, CounterName("x:two"): 1} == await store.counters()

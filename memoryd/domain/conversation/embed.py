@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import accumulate
@@ -26,6 +26,7 @@ from memoryd.model.change import ChangeSet, ConversationChange, Embedding
 from memoryd.model.conversation import Message, message_key
 from memoryd.model.embedding import Embedded
 from memoryd.model.scope import Owner
+from memoryd.model.work import CounterName
 
 __all__ = ["MessageEmbedder"]
 
@@ -39,6 +40,7 @@ LONG_MESSAGE_BYTES = 2000
 LONG_PAGE, LONG_CHARACTERS = 8, 32_768  # long messages of one transaction, or one that is longer
 MOST_CHARACTERS = 4096  # of a message: beyond the window of any model here, and tokenising more takes long
 WINDOWS_A_PART = 64  # of a long message, between which others get their vectors: 0.1 s
+MESSAGES, WINDOWS = "messages:", "windows:"  # what the counters of a model begin with: up to which message it is done
 LINE = "messages"  # the caller by whose name the texts wait
 
 
@@ -56,18 +58,19 @@ class MessageEmbedder:
         """Up to which number no message is long that has no later windows."""
 
     @property
-    def _name(self) -> str:
-        return f"messages:{self._ports.embedder.fingerprint}"
+    def _name(self) -> CounterName:
+        return CounterName(f"{MESSAGES}{self._ports.embedder.fingerprint}")
 
     @property
-    def _windows_name(self) -> str:
-        return f"windows:{self._ports.embedder.fingerprint}"
+    def _windows_name(self) -> CounterName:
+        return CounterName(f"{WINDOWS}{self._ports.embedder.fingerprint}")
 
     async def pending(self) -> int:
         """Return how many messages wait for a vector; 0 where there is no model."""
         if not self._ports.embedder.fingerprint:
             return 0
-        return (await self._ports.store.message_totals(await self._ports.store.cursor(self._name) or 0))[1]
+        done = (await self._ports.store.counters()).get(self._name, 0)
+        return (await self._ports.store.message_totals(done))[1]
 
     async def serve(self) -> None:
         """Embed what is appended, until it is cancelled; nothing where there is no model."""
@@ -113,19 +116,20 @@ class MessageEmbedder:
         """Embed and write the next messages; False if there are none."""
         ports = self._ports
         ports.lag.appended.clear()
-        known = await ports.store.cursor(self._name)
+        counters = await ports.store.counters()
+        known = counters.get(self._name)
         after = known or 0
         page = await ports.store.messages_past(after, limit=PAGE)
         ports.lag.waiting = (await ports.store.message_totals(after))[1] if page else 0
         if not page:
             return False
         if known is None:  # vectors of another model go before the first of this one
-            await ports.store.commit(ChangeSet(cursors={self._name: 0}, cursors_before={self._name: None}))
+            await ports.store.commit(self._begun(counters))
         began = time.perf_counter()
         messages = [message for _, message in page]
         parts = [messages[n : n + PART] for n in range(0, len(messages), PART)]
         embedded = [one for made in await asyncio.gather(*map(self._vectors, parts)) for one in made]
-        moved = ChangeSet(cursors={self._name: page[-1][0]}, cursors_before={self._name: after})
+        moved = ChangeSet(counters={self._name: page[-1][0]}, counters_before={self._name: after})
         try:
             await ports.store.commit(*self._changes(messages, embedded, after), moved)
         except Contended:  # another daemon has made these vectors meanwhile
@@ -133,6 +137,17 @@ class MessageEmbedder:
         ports.lag.done((message.owner for message in messages), max(0, ports.lag.waiting - len(page)))
         ports.lag.rate = 0.5 * ports.lag.rate + 0.5 * len(page) / max(1e-3, time.perf_counter() - began)
         return True
+
+    def _begun(self, counters: Collection[CounterName]) -> ChangeSet:
+        """Return the change with which a model begins: what another one has made goes, and how far it had come."""
+        own = {self._name, self._windows_name}
+        others = tuple(name for name in counters if name.name.startswith((MESSAGES, WINDOWS)) and name not in own)
+        return ChangeSet(
+            counters={self._name: 0},
+            counters_before={self._name: None},
+            forget_counters=others,
+            message_vectors_of=self._ports.embedder.fingerprint,
+        )
 
     def _changes(self, messages: Sequence[Message], embedded: Sequence[Embedded | None], after: int) -> list[ChangeSet]:
         """Return what gives messages past a number their vectors, by owner."""
@@ -151,7 +166,8 @@ class MessageEmbedder:
     async def step_of_long(self) -> bool:
         """Give the next long messages the vectors of their later windows; False if there are none."""
         store = self._ports.store
-        known, until = await store.cursor(self._windows_name), await store.cursor(self._name) or 0
+        counters = await store.counters()
+        known, until = counters.get(self._windows_name), counters.get(self._name, 0)
         after = max(known or 0, self._looked_at)
         page = await store.messages_past(after, limit=LONG_PAGE, until=until, above_bytes=LONG_MESSAGE_BYTES)
         if not page:
@@ -161,7 +177,7 @@ class MessageEmbedder:
         page = page[: max(1, sum(size <= LONG_CHARACTERS for size in sizes))]
         messages = [message for _, message in page]
         embedded = [await self._windows(message) for message in messages]
-        moved = ChangeSet(cursors={self._windows_name: page[-1][0]}, cursors_before={self._windows_name: known})
+        moved = ChangeSet(counters={self._windows_name: page[-1][0]}, counters_before={self._windows_name: known})
         with contextlib.suppress(Contended):  # another daemon has made these vectors meanwhile
             await store.commit(*self._changes(messages, embedded, after), moved)
         return True

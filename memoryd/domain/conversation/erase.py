@@ -52,7 +52,7 @@ async def erase_thread(
         ids = tuple(await ports.store.first_message_ids(owner, thread.id, limit=limits.MAX_NAMED_IDS))
         talk = ConversationChange(owner, purge_threads=(thread,), purged_ids=ids[: limits.MAX_AUDITED_IDS])
         receipt = ErasedThread(thread, ids, memory_ids, backups)
-        return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), answering(receipt))
+        return Decision(ChangeSet(conversation=talk, marks={PURGE: now}), answering(receipt))
 
     locks = [thread_lock(owner, key.thread_id)]
     erased = await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)

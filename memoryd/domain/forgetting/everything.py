@@ -54,6 +54,6 @@ async def _erase(owner: Owner, caller: Caller, ports: Ports, now: datetime, *, d
             return Decision(None, answer)
         gone = (*held.memory_ids, *held.message_ids)[: limits.MAX_AUDITED_IDS]
         talk = ConversationChange(owner, purge_all=True, purged_ids=gone)
-        return Decision(ChangeSet(purge_owner=owner, conversation=talk, jobs={PURGE: now}), answer)
+        return Decision(ChangeSet(purge_owner=owner, conversation=talk, marks={PURGE: now}), answer)
 
     return await decide_and_commit([owner], decide, ports, now=now, grant_id=caller.grant_id)

@@ -172,4 +172,4 @@ async def forgetting_change(  # noqa: PLR0913  every way of forgetting says how 
     erased = await purge_of(derived, ports, now=now)
     kept = {entry.memory.id for entry in change.updates}
     more = tuple(entry for entry in erased.updates if entry.memory.id not in kept)
-    return replace(change, updates=(*change.updates, *more), purges=erased.purges, jobs=erased.jobs)
+    return replace(change, updates=(*change.updates, *more), purges=erased.purges, marks=erased.marks)

@@ -55,7 +55,7 @@ async def purge_of(gone: Sequence[Memory], ports: Ports, *, now: datetime, by: T
         updates=tuple(replace(entry, memory=_without(entry.memory, ids)) for entry in changed.values()),
         entities=tuple(kept),
         forget_entities=tuple(unnamed),
-        jobs={PURGE: now},
+        marks={PURGE: now},
     )
 
 

@@ -166,7 +166,7 @@ async def _erase_of_thread(
             purge_messages=tuple(gone),
             purged_ids=tuple(message.id for message in gone)[: limits.MAX_AUDITED_IDS],
         )
-        return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), no_answer)
+        return Decision(ChangeSet(conversation=talk, marks={PURGE: now}), no_answer)
 
     locks = [thread_lock(owner, thread_id)]
     await decide_and_commit(locks, decide, ports, now=now, grant_id=caller.grant_id)
@@ -203,6 +203,6 @@ async def _forget_working_memory(
         if not _names(names, held.text):
             return Decision(None, no_answer)
         talk = ConversationChange(owner, working_memory=WorkingMemory())
-        return Decision(ChangeSet(conversation=talk, jobs={PURGE: now}), no_answer)
+        return Decision(ChangeSet(conversation=talk, marks={PURGE: now}), no_answer)
 
     await decide_and_commit([("working memory", owner), owner], decide, ports, now=now, grant_id=caller.grant_id)

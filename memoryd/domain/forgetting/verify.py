@@ -26,12 +26,12 @@ LEAST_TEXT = 3  # characters that tell one text from another at all
 
 async def compact(ports: Ports, *, now: datetime) -> Compaction:
     """Rewrite the store without the bytes of what was purged; see CompactStore in the contract."""
-    purged = (await ports.store.jobs()).get(PURGE)
+    purged = (await ports.store.marks()).get(PURGE)
     done = await ports.store.compact()
     noted = {COMPACTION: now}
-    if purged is not None and purged == (await ports.store.jobs()).get(PURGE):
+    if purged is not None and purged == (await ports.store.marks()).get(PURGE):
         noted[PROVEN] = purged  # nothing was purged since before the copy
-    await ports.store.commit(ChangeSet(jobs=noted))
+    await ports.store.commit(ChangeSet(marks=noted))
     return replace(done, backups=tuple(ports.store.backups()))
 
 
@@ -76,7 +76,7 @@ async def verify_forgotten(
             _trace(place, "the text stands there, of this memory or another")
             for place in await ports.store.traces(text)
         ]
-    jobs = await ports.store.jobs()
+    jobs = await ports.store.marks()
     if jobs.get(PURGE) != jobs.get(PROVEN):
         traces.append(
             Trace("database", "something was purged since the last compaction, and its bytes may lie in the file;"

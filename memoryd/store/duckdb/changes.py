@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 from itertools import groupby
 from typing import Any
 
 import duckdb
 
 from memoryd.errors import Contended
-from memoryd.model.change import PURGE, ChangeSet, ConversationChange, Embedding, Recalled, Tombstone
+from memoryd.model.change import ChangeSet, ConversationChange, Embedding, Recalled, Tombstone
 from memoryd.model.scope import Owner
-from memoryd.store.base import check_jobs
 from memoryd.store.conversations import thread_name
 from memoryd.store.duckdb import rows
-from memoryd.store.duckdb.conversation_writes import message_sizes, stored_sizes, write_conversations, write_cursors
+from memoryd.store.duckdb.conversation_writes import message_sizes, stored_sizes, write_conversations
 from memoryd.store.duckdb.granted_texts import texts_of_threads, texts_of_working_memories
+from memoryd.store.duckdb.marks import write_marks
 from memoryd.store.duckdb.purges import purge, purge_owner
 from memoryd.store.duckdb.usage import UsageChanges, sizes_of
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.work_writes import write_work
 
-__all__ = ["add_recalls", "jobs_of", "write"]
+__all__ = ["add_recalls", "write"]
 
 FEW_ROWS = 2  # below it, a row as parameters is cheaper than a scan of arrays (measured: 1.8 against 2.6 ms for one)
 MANY_UPDATES = 16  # from it on, one statement that scans the ids is cheaper than a statement each
@@ -106,13 +106,12 @@ def write(
             con.execute("DELETE FROM requests WHERE create_time < ?", [rows.naive(change.forget_requests_before)])
             con.execute("DELETE FROM uses WHERE memory_id NOT IN (SELECT id FROM memories)")
         _write_grants(con, change)
-        if change.jobs_before:
-            check_jobs(change, jobs_of(con))
         _write_knowledge(con, change)
         if change.purge_owner is not None:
             purge_owner(con, change.purge_owner, usage)
-        if change.cursors:
-            write_cursors(con, change)
+        if change.message_vectors_of:
+            con.execute("DELETE FROM message_vectors WHERE fingerprint <> ?", [change.message_vectors_of])
+        write_marks(con, change)
         write_work(con, change)
     talks = [(seq, change.conversation) for seq, change in enumerate(changes, first_seq) if change.conversation]
     write_conversations(con, talks, _insert)
@@ -214,20 +213,6 @@ def _write_knowledge(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
     if change.lift:
         digests = [tombstone.digest.hex() for tombstone in change.lift]
         con.execute("DELETE FROM tombstones WHERE digest IN (SELECT unnest(?::VARCHAR[]))", [digests])
-    for name, time in change.jobs.items():
-        con.execute(
-            # a mark never goes back, and no two commits leave the same one
-            "INSERT INTO jobs VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET"
-            " run_time = greatest(excluded.run_time, jobs.run_time + INTERVAL 1 MICROSECOND)"
-            if name == PURGE
-            else "INSERT INTO jobs VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET run_time = excluded.run_time",
-            [name, rows.naive(time)],
-        )
-
-
-def jobs_of(con: duckdb.DuckDBPyConnection) -> dict[str, datetime]:
-    """Return when jobs ran, by name."""
-    return {name: time.replace(tzinfo=UTC) for name, time in con.execute("SELECT name, run_time FROM jobs").fetchall()}
 
 
 def _by_owner(tombstones: Sequence[Tombstone]) -> dict[Owner, list[str]]:

@@ -360,10 +360,6 @@ class ConversationReads:
             ),
         )
 
-    async def cursor(self, name: str) -> int | None:
-        found = await self._conversation_rows("SELECT value FROM cursors WHERE name = ?", [name], tuple)
-        return int(found[0][0]) if found else None
-
     async def messages_on(self, day: date) -> dict[str, int]:
         found = await self._conversation_rows(
             "SELECT grant_id, count(*) FROM messages WHERE grant_id <> '' AND create_time >= ?"

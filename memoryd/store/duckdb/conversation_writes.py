@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from memoryd.errors import Contended
-from memoryd.model.change import ChangeSet, ConversationChange, Embedding
+from memoryd.model.change import ConversationChange, Embedding
 from memoryd.model.conversation import Message, Session, Thread, place_of
 from memoryd.model.scope import Owner
 from memoryd.store.conversations import numbered, thread_mark, thread_name
@@ -28,15 +28,13 @@ from memoryd.store.duckdb.purges import forget_noted_messages
 from memoryd.store.duckdb.queries import of_owner
 from memoryd.store.duckdb.vectors import column_of
 
-__all__ = ["message_sizes", "stored_sizes", "write_conversations", "write_cursors"]
+__all__ = ["message_sizes", "stored_sizes", "write_conversations"]
 
 Insert = Callable[[duckdb.DuckDBPyConnection, str, Sequence[dict[str, Any]]], None]
 
 
 CHANGED = ("update_time", "session_id", "revision", "details", "commit_seq")
 CHANGED_MEANWHILE = "others have changed the thread at the same time; nothing was written: try again"
-MESSAGES = "messages"  # the kind of the cursor of the vectors of messages; see `write_cursors`
-WINDOWS = "windows:"  # how the names of the cursors of their later windows begin
 WINDOWS_A_ROW = 16  # later windows of a message: DuckDB reads 2,048 rows at once, however long
 MANY_THREADS = 3  # from it on, one statement that scans rows is cheaper than a statement each
 
@@ -247,27 +245,3 @@ def _write_vectors(con: duckdb.DuckDBPyConnection, change: ConversationChange, c
 
 def _pieces_of(codes: bytes, size: int) -> Sequence[bytes | None]:
     return [codes[n : n + size] for n in range(0, len(codes), size)] or [None]
-
-
-def write_cursors(con: duckdb.DuckDBPyConnection, change: ChangeSet) -> None:
-    """
-    Note how far work in the background has come; Contended where it was further than where this began.
-
-    With another model's cursor of messages go the vectors that it made.
-    """
-    for name, before in change.cursors_before.items():
-        found = con.execute("SELECT value FROM cursors WHERE name = ?", [name]).fetchall()
-        if (found[0][0] if found else None) != before:
-            raise Contended("another daemon has done this work meanwhile; nothing was written")
-    for name, value in change.cursors.items():
-        kind = name.partition(":")[0]
-        others = con.execute(
-            "SELECT count(*) FROM cursors WHERE name <> ? AND starts_with(name, ?)", [name, f"{kind}:"]
-        ).fetchall()[0][0]
-        if others:
-            con.execute("DELETE FROM cursors WHERE starts_with(name, ?)", [f"{kind}:"])
-            if kind == MESSAGES:
-                con.execute("DELETE FROM message_vectors")
-                con.execute("DELETE FROM cursors WHERE starts_with(name, ?)", [WINDOWS])
-        con.execute("INSERT INTO cursors VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                    [name, value])  # fmt: skip

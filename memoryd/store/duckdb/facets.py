@@ -9,28 +9,21 @@ import duckdb
 from memoryd.model import filter_terms
 from memoryd.store.duckdb import rows
 
-__all__ = ["NewerFilterTerms", "Tell", "refresh_filter_terms"]
+__all__ = ["Tell", "refresh_filter_terms"]
 
 PAGE = 2048  # memories of one transaction
 Tell = Callable[[int, int], None]
 """Is told how many memories of how many have their terms, while they are written anew."""
 
 
-class NewerFilterTerms(Exception):
-    """The terms were written by a later version: `args` are that version and the one that is known here."""
-
-
 def refresh_filter_terms(con: duckdb.DuckDBPyConnection, tell: Tell) -> None:
     """
     Write the filter terms of all memories anew, if those of an older version are stored.
 
-    Page by page; the version is noted with the last one, so that after a crash all are written again. Raises
-    NewerFilterTerms where a later version has written them.
+    Page by page; the version is noted after the last one, so that after a crash all are written again.
     """
     noted = con.execute("SELECT value FROM meta WHERE name = 'filter_terms'").fetchall()
     stored = int(noted[0][0]) if noted else filter_terms.VERSION  # none in a schema of before, which is not served
-    if stored > filter_terms.VERSION:
-        raise NewerFilterTerms(stored, filter_terms.VERSION)
     if stored == filter_terms.VERSION:
         return
     total = int(con.execute("SELECT count(*) FROM memories").fetchall()[0][0])
@@ -39,9 +32,7 @@ def refresh_filter_terms(con: duckdb.DuckDBPyConnection, tell: Tell) -> None:
     while page := con.execute(f"{select} WHERE id > ? ORDER BY id LIMIT {PAGE}", [last]).fetchall():
         memories = [(rows.memory_of(row[:-1]), row[-1]) for row in page]
         changed = [
-            {"id": memory.id, "facets": new}
-            for memory, old in memories
-            if (new := rows.facets_text(memory)) != old
+            {"id": memory.id, "facets": new} for memory, old in memories if (new := rows.facets_text(memory)) != old
         ]
         if changed:
             columns = rows.columns_of(changed)  # noqa: F841  DuckDB finds it by its name

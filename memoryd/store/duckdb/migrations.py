@@ -369,9 +369,43 @@ def filter_terms(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("INSERT INTO meta VALUES ('filter_terms', '1')")
 
 
+def marks(con: duckdb.DuckDBPyConnection) -> None:
+    """
+    Keep apart what the tables `jobs` and `cursors` held together: marks, leases, and counters with their day.
+
+    Of a lease that was taken before nobody knows the holder: it ends when it would have ended.
+    """
+    con.execute("CREATE TABLE marks (name VARCHAR PRIMARY KEY, time TIMESTAMP NOT NULL)")
+    con.execute("CREATE TABLE leases (name VARCHAR PRIMARY KEY, holder VARCHAR NOT NULL, until TIMESTAMP NOT NULL)")
+    con.execute(
+        "CREATE TABLE counters (name VARCHAR NOT NULL, day DATE NOT NULL, value BIGINT NOT NULL,"
+        " PRIMARY KEY (name, day))"
+    )
+    con.execute(
+        "INSERT INTO leases SELECT replace(name, ' leased until', ''), '', run_time FROM jobs"
+        " WHERE ends_with(name, ' leased until')"
+    )
+    con.execute("INSERT INTO marks SELECT * FROM jobs WHERE NOT ends_with(name, ' leased until')")
+    con.execute(
+        "INSERT INTO marks SELECT name, make_timestamp(value) FROM cursors"
+        " WHERE name IN ('contradictions_read', 'llm_judged')"
+    )
+    con.execute(
+        "INSERT INTO counters SELECT name, DATE '0001-01-01', value FROM cursors"
+        " WHERE name <> 'contradictions_read' AND (NOT starts_with(name, 'llm_') OR name = 'llm_learning')"
+    )
+    con.execute(  # the day was a number itself: days since 0001-01-01, which is 1
+        "INSERT INTO counters SELECT c.name, DATE '0001-01-01' + (d.value - 1)::INTEGER, c.value"
+        " FROM cursors AS c, cursors AS d"
+        " WHERE d.name = 'llm_day' AND c.name IN ('llm_tokens', 'llm_cost', 'llm_calls')"
+    )
+    con.execute("DROP TABLE jobs")
+    con.execute("DROP TABLE cursors")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     first_tables, grants, knowledge, unlink, usage, conversations, token_vectors, traits,
-    places, work, proposals, grants_of_texts, window_vectors, authors_of_texts, filter_terms,
+    places, work, proposals, grants_of_texts, window_vectors, authors_of_texts, filter_terms, marks,
 )  # fmt: skip
 
 

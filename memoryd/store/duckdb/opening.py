@@ -21,8 +21,9 @@ from uuid import UUID
 import duckdb
 
 from memoryd.errors import StartupError
+from memoryd.model import filter_terms
 from memoryd.store.duckdb.damage import damage_of
-from memoryd.store.duckdb.facets import NewerFilterTerms, Tell, refresh_filter_terms
+from memoryd.store.duckdb.facets import Tell, refresh_filter_terms
 from memoryd.store.duckdb.migrations import MIGRATIONS, Migration, migrate
 from memoryd.store.duckdb.reserve import RESERVE
 from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
@@ -113,17 +114,26 @@ def open_store(
     """
     Open the database, or create it where none of its files exist, with an id and a secret of `random_bytes`.
 
-    Memories whose filter terms an older version has written get new ones; `tell` is told how far that is. With adopt, a database without its side file is taken as it is; with accept_loss, one whose last transaction has
+    Memories whose filter terms an older version has written get new ones; `tell` is told how far that is.
+
+    With adopt, a database without its side file is taken as it is; with accept_loss, one whose last transaction has
     exactly that number. Raises StoreRefused, before anything is changed, if the files are not what they should be.
     """
     lock = _lock(path)
     try:
-        return _open_locked(
-            path, lock, memory_limit_bytes, random_bytes, migrations, tell, adopt=adopt, accept_loss=accept_loss
+        opened = _open_locked(
+            path, lock, memory_limit_bytes, random_bytes, migrations, adopt=adopt, accept_loss=accept_loss
         )
     except BaseException:
         os.close(lock)
         raise
+    try:
+        refresh_filter_terms(opened.connection, tell)
+    except duckdb.Error as error:
+        with contextlib.suppress(duckdb.Error):
+            opened.close()
+        raise unreadable(path, error) from None
+    return opened
 
 
 def _open_locked(
@@ -132,7 +142,6 @@ def _open_locked(
     memory_limit_bytes: int,
     random_bytes: Callable[[int], bytes],
     migrations: tuple[Migration, ...],
-    tell: Tell,
     *,
     adopt: bool,
     accept_loss: int | None,
@@ -170,17 +179,10 @@ def _open_locked(
             con.execute("CHECKPOINT")
             shutil.copyfile(path, beside(path, f".before-schema-{version + 1}"))
         migrate(con, version, migrations, store_id=str(store_id), random_bytes=random_bytes)
-        refresh_filter_terms(con, tell)
         secret = secret or bytes.fromhex(con.execute("SELECT value FROM meta WHERE name = 'secret'").fetchall()[0][0])
     except duckdb.Error as error:
         _let_go(con)
         raise unreadable(path, error) from None
-    except NewerFilterTerms as newer:
-        _let_go(con)
-        raise StoreRefused(
-            f"{path} has filter terms of version {newer.args[0]}; this memoryd knows up to {newer.args[1]}. Install the"
-            " newer memoryd again"
-        ) from None
     except BaseException:
         _let_go(con)
         raise
@@ -280,6 +282,12 @@ def _prove(
     if version > latest:
         raise StoreRefused(
             f"{path} has schema {version}; this memoryd knows up to {latest}. Install the newer memoryd again"
+        )
+    terms = int(meta.get("filter_terms", 0))
+    if terms > filter_terms.VERSION:
+        raise StoreRefused(
+            f"{path} has filter terms of version {terms}; this memoryd knows up to {filter_terms.VERSION}. Install the"
+            " newer memoryd again"
         )
     commit_seq = int(con.execute("SELECT max(commit_seq) FROM commits").fetchall()[0][0])
     if accept_loss is not None and accept_loss != commit_seq:

@@ -28,7 +28,6 @@ from memoryd.model.results import MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
 from memoryd.store.base import Cursor, Graces, StoreInfo, check_owners
 from memoryd.store.duckdb import queries, rows
-from memoryd.store.duckdb.changes import jobs_of
 from memoryd.store.duckdb.compact import remains_of
 from memoryd.store.duckdb.compactor import Compactor, size_of
 from memoryd.store.duckdb.conversation_reads import ConversationReads
@@ -308,9 +307,6 @@ class DuckDBStore(ConversationReads, WorkReads):
 
     async def unenriched_count(self) -> int:
         return int((await self._query(f"SELECT count(*) FROM memories WHERE {queries.UNENRICHED}"))[0][0])
-
-    async def jobs(self) -> dict[str, datetime]:
-        return await self._readers.read(lambda: jobs_of(self._readers.cursor()))
 
     async def contents(self, owner: Owner, *, limit: int) -> OwnerContents:
         return await self._readers.read(contents_of, self._readers.rows, owner, limit)

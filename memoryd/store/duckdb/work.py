@@ -13,8 +13,9 @@ from memoryd.model.query import STATEMENTS
 from memoryd.model.reports import OwnerSizes
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us
-from memoryd.model.work import Run, RunState, Work, WorkState
+from memoryd.model.work import CounterName, Lease, Run, RunState, Work, WorkState
 from memoryd.store.duckdb import queries, rows
+from memoryd.store.duckdb.marks import counters_of, leases_of, marks_of
 from memoryd.store.duckdb.proposals import COLUMNS, proposal_of
 from memoryd.store.duckdb.purges import sizes_of_owners
 from memoryd.store.duckdb.readers import Readers
@@ -63,6 +64,15 @@ class WorkReads:
 
     async def _work_rows(self, sql: str, params: Sequence[Any], make: Callable[[Sequence[Any]], T]) -> list[T]:
         return await self._readers.read(lambda: [make(row) for row in self._readers.rows(sql, params)])
+
+    async def marks(self) -> dict[str, datetime]:
+        return await self._readers.read(lambda: marks_of(self._readers.cursor()))
+
+    async def leases(self) -> dict[str, Lease]:
+        return await self._readers.read(lambda: leases_of(self._readers.cursor()))
+
+    async def counters(self) -> dict[CounterName, int]:
+        return await self._readers.read(lambda: counters_of(self._readers.cursor()))
 
     async def work(self, owner: Owner, kind: str, thread_id: str) -> Work | None:
         found = await self._work_rows(f"{_WORK} WHERE name = ?", [work_name(owner, kind, thread_id)], _work_of)
