@@ -40,8 +40,9 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import Entry
 from memoryd.model.context import ContextRequest
 from memoryd.model.grant import Door, Quota
-from memoryd.model.memory import Draft, Memory, Source
+from memoryd.model.memory import Draft, Memory, Outcome, Source
 from memoryd.model.query import Filter, Query
+from memoryd.model.receipt import AddReceipt, StatementOutcome
 from memoryd.model.scope import Scope, Visibility
 from memoryd.store import duckdb
 from memoryd.store.duckdb import DuckDBStore
@@ -76,6 +77,10 @@ def entry(content: str | Memory = "a statement", **more) -> Entry:
     made = content if isinstance(content, Memory) else memory(content, **more)
     terms = " ".join(analyse(indexed_memory(made)))
     return Entry(made, terms, HashEncoder().encode([made.content], query=False)[0], HashEncoder.fingerprint)
+
+
+def added(memory: Memory, *superseded_ids: str) -> AddReceipt:
+    return AddReceipt((StatementOutcome(Outcome.INSERTED, memory.owner, memory.id, superseded_ids),))
 
 
 def visible_to(scope: Scope, *, chat_id: str | None = None) -> Visibility:

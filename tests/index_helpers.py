@@ -13,7 +13,8 @@ from memoryd.index.loading import batch_of
 from memoryd.index.question import Question
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.batch import Batch, VectorsWanted
-from memoryd.model.change import Entry, Snapshot
+from memoryd.model.change import Entry
+from memoryd.model.commits import Snapshot
 from memoryd.model.memory import Memory
 from memoryd.model.query import Filter
 from memoryd.model.scope import Owner

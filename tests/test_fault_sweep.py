@@ -9,10 +9,9 @@ import pytest
 
 from memoryd.errors import Unavailable
 from memoryd.model.change import ChangeSet, RecordedRequest
-from memoryd.model.memory import Outcome
 from memoryd.model.query import Filter
 from memoryd.store.duckdb import DuckDBStore
-from tests.builders import ALICE, MEMORY_LIMIT, NOW, entry, memory, open_store, visible_to
+from tests.builders import ALICE, MEMORY_LIMIT, NOW, added, entry, memory, open_store, visible_to
 
 
 class FailingConnection:
@@ -67,7 +66,7 @@ async def test_a_statement_that_fails_leaves_no_trace(folder, what):
     await store.commit(ChangeSet(inserts=(old, doomed)))
     before = await everything(store)
     new = [entry(f"new {n}") for n in range(1 if what == "insert" else 9)]
-    request = RecordedRequest(old.memory.owner, "AddMemory", "r", "h", ((new[0].memory.id, Outcome.INSERTED, ()),), NOW)
+    request = RecordedRequest(old.memory.owner, "AddMemory", "r", "h", added(new[0].memory), NOW)
     update = replace(old, memory=replace(old.memory, tags=("b",)), vector=None)
     change = {
         "insert": ChangeSet(inserts=tuple(new), request=request),

@@ -15,10 +15,11 @@ from memoryd.domain.payload import is_payload, payload_hash
 from memoryd.domain.ports import SeenRequests
 from memoryd.errors import LimitExceeded, RequestIdReused
 from memoryd.model.change import ChangeSet, RecordedRequest
-from memoryd.model.memory import Draft, Kind, Outcome, Source
+from memoryd.model.memory import Draft, Kind, Source
 from memoryd.model.query import Filter
+from memoryd.model.receipt import MemoriesReceipt
 from memoryd.model.scope import Owner
-from tests.builders import ALICE, NOW, Local, open_duckdb, ports_over, ram_store
+from tests.builders import ALICE, NOW, Local, added, open_duckdb, ports_over, ram_store
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,7 @@ async def test_a_request_of_before_the_upgrade_gets_its_first_answer(clock):
         first = (await alice.add("I live in Rome")).memory
         old = blake2b(repr(("default", "alice", None, draft)).encode(), digest_size=16).hexdigest()
         assert is_payload(("default", "alice", None, draft), old)
-        noted = RecordedRequest(
-            Owner("default", ALICE), "AddMemory", "r1", old, ((first.id, Outcome.INSERTED, ()),), NOW
-        )
+        noted = RecordedRequest(Owner("default", ALICE), "AddMemory", "r1", old, added(first), NOW)
         await ports.store.commit(ChangeSet(request=noted))
         assert first.id == (await alice.add("I live in Rome", request_id="r1")).memory.id
         assert 1 == len((await alice.page()).memories)
@@ -87,7 +86,7 @@ async def test_a_delete_of_many_is_hashed_by_what_it_asks_for_and_known_in_the_f
         old = "8cd1b7708d1707385aed754fdc732d96"  # as the first form of hashes was written for this request
         asked = ("default", "alice", None, (whole.first_form, False))
         assert old == blake2b(repr(asked).encode(), digest_size=16).hexdigest()
-        noted = RecordedRequest(Owner("default", ALICE), "DeleteMemories", "r1", old, ((tea.id, None, ()),), NOW)
+        noted = RecordedRequest(Owner("default", ALICE), "DeleteMemories", "r1", old, MemoriesReceipt.of([tea]), NOW)
         await ports.store.commit(ChangeSet(request=noted))
         assert (tea.id,) == (await alice.delete_matching(text="tea", request_id="r1")).deleted_ids
         assert 1 == len((await alice.page()).memories)

@@ -17,6 +17,7 @@ from memoryd.model.entity import Entity
 from memoryd.model.learnt import Proposal
 from memoryd.model.memory import Draft, Source
 from memoryd.model.query import Filter, Query
+from memoryd.model.receipt import AddReceipt
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_text, text_digest
@@ -185,7 +186,7 @@ def proposal(owner: Owner) -> Proposal:
 def test_a_change_of_several_owners_is_split_and_nothing_of_it_is_lost():
     mine, ours, gone = entry("mine"), entry("ours", scope=TEAM), entry("gone", scope=BOB)
     of_alice, of_team = mine.memory.owner, ours.memory.owner
-    request = RecordedRequest(of_alice, "AddMemory", "r", "h", (), NOW)
+    request = RecordedRequest(of_alice, "AddMemory", "r", "h", AddReceipt(), NOW)
     whole = ChangeSet(
         inserts=(mine,), updates=(ours,), purges=(gone.memory,), request=request, forget_requests_before=NOW,
         entities=(Entity("e" * 26, of_team, NOW, Trust.HOST),),

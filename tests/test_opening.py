@@ -7,36 +7,26 @@ import shutil
 import stat
 import subprocess
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 import duckdb
 import pytest
-from memory_client import MessageDraft
 
-from memoryd.model.change import ChangeSet, ConversationChange
-from memoryd.model.conversation import WorkingMemory
+from memoryd.model.change import ChangeSet
 from memoryd.model.grant import GrantUsage
 from memoryd.model.query import Filter
-from memoryd.model.scope import Owner, Scope
-from memoryd.model.times import to_us
-from memoryd.model.work import CounterName, Lease
-from memoryd.store.conversations import thread_name
-from memoryd.store.duckdb import StoreRefused, rows
-from memoryd.store.duckdb.migrations import MIGRATIONS, authors_of_texts, marks
+from memoryd.model.scope import Scope
+from memoryd.store.duckdb import StoreRefused
+from memoryd.store.duckdb.migrations import MIGRATIONS
 from memoryd.store.duckdb.watermark import CommitWatermark, read_watermark
 from tests.builders import (
     ALICE,
-    BOB,
     MEMORY_LIMIT,
     NOW,
-    TEAM,
-    Local,
     entry,
     memory,
     open_duckdb,
     open_store,
-    ports_over,
     run,
     visible_to,
 )
@@ -260,79 +250,6 @@ async def test_a_new_database_does_not_say_that_something_was_purged(folder):
     await store.close()
 
 
-async def test_what_came_through_grants_is_counted_in_a_database_that_did_not_count_it(folder):
-    path = folder / "memory.duckdb"
-    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:4])
-    made = [("g1", ALICE, NOW), ("g1", TEAM, NOW), ("g1", ALICE, NOW - timedelta(days=1)), ("g2", BOB, NOW)]
-    given = [entry(memory("text", scope=scope, create_time=time, grant_id=name)) for name, scope, time in made]
-    opened.connection.begin()
-    rows_of = [rows.entry_row(one, 1) for one in (*given, entry("of the host"))]
-    for row in rows_of:
-        for later in ("vector_32", "traits"):
-            row.pop(later)
-        opened.connection.execute(
-            f"INSERT INTO memories ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608  our own names
-            list(row.values()),
-        )
-    opened.connection.commit()
-    opened.close()
-    store = open_duckdb(folder)
-    try:
-        assert GrantUsage(2, 3, 12) == await store.usage("g1", NOW.date())
-        await store.commit(ChangeSet(purges=(given[0].memory,)))
-        assert GrantUsage(1, 2, 8) == await store.usage("g1", NOW.date())
-        assert GrantUsage(1, 1, 4) == await store.usage("g2", NOW.date())
-        assert "usage.grant_id" in await store.traces("g2")
-        await store.commit(ChangeSet(purges=(given[3].memory,)))
-        assert "usage.grant_id" not in await store.traces("g2")
-    finally:
-        await store.close()
-    assert (folder / "memory.duckdb.before-schema-5").exists()
-
-
-async def test_a_working_memory_of_an_older_store_has_no_author(folder):
-    team = Owner("default", TEAM)
-    before = MIGRATIONS[: MIGRATIONS.index(authors_of_texts)]
-    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
-    row = [thread_name(team, ""), "default", None, "team", "the plan", rows.naive(NOW), "host", ""]
-    opened.connection.execute("INSERT INTO working_memories VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-    opened.close()
-    store = open_duckdb(folder)
-    try:
-        assert WorkingMemory("the plan", NOW) == await store.working_memory(team)
-        renewed = WorkingMemory("new", NOW, author="ann")
-        await store.commit(ChangeSet(conversation=ConversationChange(team, working_memory=renewed)))
-        assert renewed == await store.working_memory(team)
-    finally:
-        await store.close()
-
-
-async def test_what_jobs_and_cursors_held_together_becomes_marks_leases_and_counters(folder):
-    before = MIGRATIONS[: MIGRATIONS.index(marks)]
-    opened = open_store(folder / "memory.duckdb", memory_limit_bytes=MEMORY_LIMIT, migrations=before)
-    con, day = opened.connection, NOW.date()
-    for name, time in (("gc", NOW), ("gc leased until", NOW + timedelta(minutes=1)), ("clock seen", NOW)):
-        con.execute("INSERT INTO jobs VALUES (?, ?)", [name, rows.naive(time)])
-    counted = {
-        "messages:f": 7, "windows:f": 5, "learning": 6, "llm_learning": 4, "contradictions_read": to_us(NOW),
-        "llm_judged": to_us(NOW), "llm_day": day.toordinal(), "llm_tokens": 900, "llm_cost": 90, "llm_calls": 3,
-    }  # fmt: skip
-    con.executemany("INSERT INTO cursors VALUES (?, ?)", list(counted.items()))
-    opened.close()
-    store = open_duckdb(folder)
-    try:
-        done = {"gc": NOW, "clock seen": NOW, "contradictions_read": NOW, "llm_judged": NOW}
-        assert done == await store.marks()
-        assert {"gc": Lease("gc", "", NOW + timedelta(minutes=1))} == await store.leases()
-        of_all_time = {
-            CounterName(name): counted[name] for name in ("messages:f", "windows:f", "learning", "llm_learning")
-        }
-        used = {CounterName(name, day): counted[name] for name in ("llm_tokens", "llm_cost", "llm_calls")}
-        assert of_all_time | used == await store.counters()
-    finally:
-        await store.close()
-
-
 async def test_what_came_through_grants_of_many_owners_outlives_a_restart(folder):
     made = [entry(memory("text", scope=Scope(f"u{n}"), grant_id=f"g{n % 5}", create_time=NOW)) for n in range(12)]
     again = [
@@ -346,25 +263,6 @@ async def test_what_came_through_grants_of_many_owners_outlives_a_restart(folder
     try:
         expected = [GrantUsage(count, count, 4 * count) for count in (6, 6, 4, 4, 4)]
         assert expected == [await store.usage(f"g{n}", NOW.date()) for n in range(5)]
-    finally:
-        await store.close()
-
-
-async def test_a_database_of_the_first_schema_opens_with_all_it_holds(folder):
-    path = folder / "memory.duckdb"
-    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:1])
-    row = rows.entry_row(entry("older than grants"), 1)
-    columns = {found[0] for found in opened.connection.execute("DESCRIBE memories").fetchall()}
-    names = [name for name in row if name in columns]
-    opened.connection.execute(
-        f"INSERT INTO memories ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",  # noqa: S608  our own names
-        [row[name] for name in names],
-    )
-    opened.close()
-    store = open_duckdb(folder)
-    try:
-        found = await store.page(visible_to(ALICE), Filter(), now=NOW + timedelta(days=1), limit=9)
-        assert [("older than grants", "")] == [(memory.content, memory.grant_id) for memory in found]
     finally:
         await store.close()
 
@@ -384,25 +282,3 @@ async def test_below_the_watermark_inserts_are_refused_and_nothing_is_lost(folde
         assert [] == await store.page(visible_to(ALICE), Filter(), now=NOW, limit=9)
     finally:
         await store.close()
-
-
-async def test_a_database_without_conversations_opens_and_takes_them(folder):
-    path = folder / "memory.duckdb"
-    opened = open_store(path, memory_limit_bytes=MEMORY_LIMIT, migrations=MIGRATIONS[:5])
-    row = dict(rows.entry_row(entry("older than conversations"), 1))
-    for later in ("vector_32", "traits"):
-        row.pop(later)
-    opened.connection.execute(
-        f"INSERT INTO memories ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608  our own names
-        list(row.values()),
-    )
-    opened.close()
-    async with ports_over(open_duckdb(folder)) as ports:
-        memory_of = Local(ports, lambda: NOW, user_id="alice")
-        await memory_of.append("t", MessageDraft(content="said since"))
-        built = await memory_of.context("older conversations said", thread_id="t", min_score=0.0)
-        assert ["relevant_memory", "recent_messages"] == [section.name for section in built.sections]
-    async with ports_over(open_duckdb(folder)) as ports:
-        memory_of = Local(ports, lambda: NOW, user_id="alice")
-        assert ["said since"] == [message.content for message in (await memory_of.messages("t")).messages]
-    assert (folder / "memory.duckdb.before-schema-6").exists()

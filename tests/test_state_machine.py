@@ -19,7 +19,7 @@ from memoryd.daemon.wiring import make_ports
 from memoryd.domain.forgetting.collect import collect
 from memoryd.domain.writing.reembed import Reembedder
 from memoryd.embedding.scheduler import ScheduledEmbedder
-from memoryd.model.change import Head
+from memoryd.model.commits import Head
 from memoryd.store.recent import RecentChanges
 from tests.builders import NOW, HashEncoder, Local, open_duckdb, ram_store
 

@@ -18,11 +18,13 @@ from memoryd.domain.writing.add import add
 from memoryd.errors import Contended, LimitExceeded, Unavailable
 from memoryd.identity.grants import Grants
 from memoryd.model.caller import Caller
-from memoryd.model.change import ChangeSet, Head, RecordedRequest, Tombstone
+from memoryd.model.change import ChangeSet, RecordedRequest, Tombstone
+from memoryd.model.commits import Head
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Quota
 from memoryd.model.memory import Draft, Outcome
 from memoryd.model.query import Filter
+from memoryd.model.receipt import MemoriesReceipt, MemoryRef
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.recent import RecentChanges
@@ -292,7 +294,9 @@ def change(text, *, scope=ALICE, create_time=NOW, **more):
 def test_recent_changes_are_bounded_whatever_they_are_made_of():
     stones = tuple(Tombstone(OWNER, bytes([n]) * 32) for n in range(100))
     rows = tuple(Entity(f"e{n}", OWNER, NOW, Trust.HOST) for n in range(100))
-    request = RecordedRequest(OWNER, "DeleteMemory", "r" * 100, "h", (("i" * 26, None, ()),) * 1000, NOW)
+    request = RecordedRequest(
+        OWNER, "DeleteMemory", "r" * 100, "h", MemoriesReceipt((MemoryRef(OWNER, "i" * 26),) * 1000), NOW
+    )
     for made in (ChangeSet(tombstones=stones), ChangeSet(lift=stones), ChangeSet(entities=rows)):
         recent = RecentChanges(Head(), most_bytes=200_000)
         for seq in range(1, 20):

@@ -46,7 +46,7 @@ from memoryd.knowledge.grammar.sentences import forget_fillers
 from memoryd.knowledge.lexicon.spelling import forget_stems
 from memoryd.knowledge.secrets import SecretDetector
 from memoryd.knowledge.text_traits import forget_texts
-from memoryd.model.change import Applied
+from memoryd.model.commits import Applied
 from memoryd.store.base import Store
 from memoryd.store.conversations import EpisodeCommits
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import TypeVar
 
 from memoryd.domain.payload import is_payload, payload_hash
 from memoryd.domain.ports import Ports
 from memoryd.errors import RequestIdReused
 from memoryd.model.caller import Caller
 from memoryd.model.change import RecordedRequest
-from memoryd.model.memory import Memory, Outcome
+from memoryd.model.memory import Memory
+from memoryd.model.receipt import AddReceipt, MemoriesReceipt, Receipt, StatementOutcome
 from memoryd.model.scope import Owner, Visibility
 from memoryd.model.validation import check_id
 
-__all__ = ["IdempotentRequest", "idempotent", "memory_now"]
+__all__ = ["IdempotentRequest", "deleted_ids", "idempotent", "memory_now", "receipt_of", "statements_of"]
 
 
 class IdempotentRequest:
@@ -43,14 +45,32 @@ class IdempotentRequest:
             )
         return known
 
-    def record(
-        self, outcomes: tuple[tuple[str, Outcome | None, tuple[str, ...]], ...], now: datetime
-    ) -> RecordedRequest | None:
+    def record(self, receipt: Receipt, now: datetime) -> RecordedRequest | None:
         """Return the note to write with the effect; None without an id."""
         if not self._request_id:
             return None
         hashed = payload_hash(self._payload)
-        return RecordedRequest(self._owner, self._method, self._request_id, hashed, outcomes, now)
+        return RecordedRequest(self._owner, self._method, self._request_id, hashed, receipt, now)
+
+
+R = TypeVar("R", bound=Receipt)
+
+
+def receipt_of(earlier: RecordedRequest, kind: type[R]) -> R:
+    """Return the receipt of a request; its method has one kind alone."""
+    if not isinstance(earlier.receipt, kind):
+        raise TypeError(f"{earlier.method} has a receipt of another method")
+    return earlier.receipt
+
+
+def statements_of(earlier: RecordedRequest) -> tuple[StatementOutcome, ...]:
+    """Return what became of the statements of an earlier request."""
+    return receipt_of(earlier, AddReceipt).statements
+
+
+def deleted_ids(earlier: RecordedRequest) -> tuple[str, ...]:
+    """Return what an earlier request has hidden, without what was purged since."""
+    return tuple(one.id for one in receipt_of(earlier, MemoriesReceipt).memories)
 
 
 @asynccontextmanager

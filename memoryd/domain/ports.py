@@ -24,7 +24,8 @@ from memoryd.embedding.base import AnswerReader, Embedder, PairReader, Reranker
 from memoryd.entities.finders import Finder, RegexFinder
 from memoryd.index.cache import ScopeIndexes
 from memoryd.index.scope import ScopeIndex
-from memoryd.model.change import Applied, ChangeSet, Entry, Recalled
+from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.commits import Applied, Recalled
 from memoryd.model.conversation import Session, Thread
 from memoryd.model.grant import NO_LIMITS, Quota
 from memoryd.model.memory import Memory

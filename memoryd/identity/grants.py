@@ -15,7 +15,8 @@ from types import MappingProxyType
 
 from memoryd.errors import AmbiguousId, GrantNotFound, InvalidArgument, LimitExceeded, Unauthenticated
 from memoryd.model import limits
-from memoryd.model.change import Applied, ChangeSet
+from memoryd.model.change import ChangeSet
+from memoryd.model.commits import Applied
 from memoryd.model.grant import NO_LIMITS, Grant, GrantUsage, Quota, TokenKey
 from memoryd.model.memory import Memory
 from memoryd.model.validation import check_id

@@ -19,7 +19,8 @@ from typing import Protocol, TypeVar
 from memoryd.index.filling import Filling
 from memoryd.index.scope import ScopeIndex
 from memoryd.model.batch import VectorBatch, VectorsWanted
-from memoryd.model.change import Applied, ChangeSet, Head, Snapshot
+from memoryd.model.change import ChangeSet
+from memoryd.model.commits import Applied, Head, Snapshot
 from memoryd.model.scope import Owner
 from memoryd.turns import Turn
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from memoryd.model.change import Recalled
+from memoryd.model.commits import Recalled
 from memoryd.model.entity import EntityType, Form, Mention
 from memoryd.model.memory import Judgement, Kind, Memory, Source
 from memoryd.model.scope import Scope

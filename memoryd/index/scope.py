@@ -31,7 +31,8 @@ from memoryd.index.windows import Windows
 from memoryd.knowledge.reading import Reader
 from memoryd.model import limits
 from memoryd.model.batch import Batch, VectorBatch
-from memoryd.model.change import Embedding, Entry, Recalled
+from memoryd.model.change import Embedding, Entry
+from memoryd.model.commits import Recalled
 from memoryd.model.entity import Entity
 from memoryd.model.filter_terms import filter_terms_of
 from memoryd.model.memory import Kind, Memory

@@ -35,7 +35,8 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.learning.follow import Told
 from memoryd.learning.writing import daemon_call
 from memoryd.model.call_context import in_call
-from memoryd.model.change import Applied, ChangeSet
+from memoryd.model.change import ChangeSet
+from memoryd.model.commits import Applied
 from memoryd.model.memory import KEPT, NO_STATEMENTS, Judgement, Memory, State
 from memoryd.model.scope import Owner
 from memoryd.model.work import Run, RunState

@@ -16,7 +16,6 @@ from datetime import datetime, timedelta
 
 from memoryd.domain.pipeline import Decision, answering, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports, thread_lock
-from memoryd.domain.writing.session import Recorded
 from memoryd.errors import Contended
 from memoryd.learning.extractor import Exchange, Extractor, Learnt
 from memoryd.learning.review import proposed
@@ -320,7 +319,7 @@ async def _write(steps: Sequence[_Step], ports: Ports, now: datetime) -> Counter
             return Decision(ChangeSet(work=work, proposals=waiting), answering(Counter(proposed=len(waiting))))
         said, known = zip(*left, strict=True)
         done = await judged(said, known, owner, ports, now=now)
-        return Decision(replace(done.change, work=work), answering(_counted(done.recorded)))
+        return Decision(replace(done.change, work=work), answering(Counter(one.outcome.value for one in done.outcomes)))
 
     threads = [thread_lock(owner, step.work.thread_id) for step in steps]
     locks = [owner, *threads, *quota_locks([offer for _, offer in offers], ports)]
@@ -336,7 +335,3 @@ async def _still(step: _Step, ports: Ports) -> Work | None:
         return None
     goes_on = step.after.state is WorkState.IDLE and there.last_seq > step.after.seq  # what came meanwhile is read next
     return replace(step.after, state=WorkState.WAITING) if goes_on else step.after
-
-
-def _counted(recorded: Sequence[Recorded]) -> Counter[str]:
-    return Counter(outcome.value for _, outcome, _ in recorded if outcome is not None)

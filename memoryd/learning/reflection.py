@@ -208,9 +208,9 @@ async def _store(owner: Owner, digest: _Digest, cites: Sequence[str], ports: Por
         indexes = {owner: await ports.indexes.get(owner)}
         session = WriteSession(ports, indexes, now, heads=[await ports.store.head(owner)], used=GrantUsage(), count=1)
         try:
-            _, outcome, _ = await session.consider(draft, owner, caller, vectors)
+            became = await session.consider(draft, owner, caller, vectors)
         finally:
             session.end()
-        return Decision(await session.change(None), answering(outcome is not Outcome.REJECTED))
+        return Decision(await session.change(None), answering(became.outcome is not Outcome.REJECTED))
 
     return await decide_and_commit([owner], decide, ports, now=now, grant_id="")

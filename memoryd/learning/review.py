@@ -120,15 +120,15 @@ async def approve(proposal_id: str, content: str, ports: Ports, *, now: datetime
     async def decide() -> Decision[AddResult]:
         await _find(one.id, ports)
         done = await judged(offers, vectors, one.owner, ports, now=now)
-        memory_id, outcome, details = done.recorded[0]
-        decided = () if outcome is Outcome.REJECTED else (one,)
+        became = done.outcomes[0]
+        decided = () if became.outcome is Outcome.REJECTED else (one,)
 
         async def answer() -> AddResult:
-            if outcome is None or outcome is Outcome.REJECTED:
-                return AddResult.of(Outcome.REJECTED, None, details)
-            memory = done.session.memory(memory_id)
+            if not became.memory_id:
+                return became.result()
+            memory = done.session.memory(became.memory_id)
             caller = Caller(one.agent_id, one.scope.user_id, one.scope.chat_id)
-            return AddResult.of(outcome, await present_one(memory, caller, ports, now), details, memory.contested_with)
+            return became.result(await present_one(memory, caller, ports, now), memory.contested_with)
 
         return Decision(replace(done.change, decided=decided), answer)
 

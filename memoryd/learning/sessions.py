@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from memoryd.domain.idempotency import IdempotentRequest, memory_now
+from memoryd.domain.idempotency import IdempotentRequest, memory_now, statements_of
 from memoryd.domain.pipeline import Decision, Write, answering, carry_out, decide_and_commit
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.domain.reading.page_token import number_after, read_number
@@ -28,7 +28,7 @@ from memoryd.model.change import ChangeSet, ConversationChange, RecordedRequest
 from memoryd.model.conversation import Message, Role, Session, SessionState
 from memoryd.model.embedding import Embedded
 from memoryd.model.learnt import SaidFact, SessionKey
-from memoryd.model.memory import Outcome
+from memoryd.model.receipt import AddReceipt, Rejection, StatementOutcome
 from memoryd.model.results import AddResult
 from memoryd.model.scope import Owner
 from memoryd.model.validation import check_count, check_id
@@ -254,43 +254,40 @@ class _SaveFacts(Write[list[AddResult]]):
         return [key.owner, thread_lock(key.owner, key.thread_id), *quota_locks(self._offers, self.ports)]
 
     async def decide(self, request: IdempotentRequest) -> Decision[list[AddResult]]:
-        noted = request.record((), self.now)
         if not self.ports.policy.of(self._key.owner.agent_id).enabled:
-            return self._answering(None, "disabled", noted)
+            return self._answering(None, Rejection.DISABLED, request)
         if not self._offers:
-            return self._answering(None, "confidence", noted)
+            return self._answering(None, Rejection.CONFIDENCE, request)
         key, ids = self._key, {one for draft, _ in self._offers for one in draft.source.message_ids}
         there = await self.ports.store.messages_of_ids(key.owner, key.thread_id, ids)
         if ids - {message.id for message in there}:
             raise Conflict("a message that the facts name was erased meanwhile", field="facts")
         done = await judged(self._offers, self._vectors, self._key.owner, self.ports, now=self.now)
-        return self._answering(done, "confidence", noted)
+        return self._answering(done, Rejection.CONFIDENCE, request)
 
-    def _answering(self, done: Judged | None, why: str, noted: RecordedRequest | None) -> Decision[list[AddResult]]:
-        rejected = ("", Outcome.REJECTED, (why,))
-        recorded = tuple(rejected if done is None or place is None else done.recorded[place] for place in self._places)
+    def _answering(self, done: Judged | None, why: Rejection, request: IdempotentRequest) -> Decision[list[AddResult]]:
+        rejected = StatementOutcome.rejected(why)
+        outcomes = tuple(rejected if done is None or place is None else done.outcomes[place] for place in self._places)
         change = ChangeSet() if done is None else done.change
-        if noted is not None:
-            change = replace(change, request=replace(noted, outcomes=recorded))
+        change = replace(change, request=request.record(AddReceipt(outcomes), self.now))
 
         async def answer() -> list[AddResult]:
-            return [await self._result(one, None if done is None else done) for one in recorded]
+            return [await self._result(one, None if done is None else done) for one in outcomes]
 
         return Decision(change, answer)
 
     async def replay(self, earlier: RecordedRequest) -> list[AddResult]:
-        return [await self._result(one, None) for one in earlier.outcomes]
+        return [await self._result(one, None) for one in statements_of(earlier)]
 
-    async def _result(self, recorded: Any, done: Judged | None) -> AddResult:
-        memory_id, outcome, details = recorded
-        if outcome is None or outcome is Outcome.REJECTED:
-            return AddResult.of(Outcome.REJECTED, None, details)
+    async def _result(self, one: StatementOutcome, done: Judged | None) -> AddResult:
+        if not one.memory_id:
+            return one.result()
         if done is not None:
-            memory = done.session.memory(memory_id)
+            memory = done.session.memory(one.memory_id)
         else:
-            known = await memory_now(self.ports, self.caller.visibility, memory_id, self.now)
+            known = await memory_now(self.ports, self.caller.visibility, one.memory_id, self.now)
             if known is None:
-                return AddResult.of(outcome, None, details)
+                return one.result()
             memory = known
         shown = await present_one(memory, self.caller, self.ports, self.now)
-        return AddResult.of(outcome, shown, details, memory.contested_with)
+        return one.result(shown, memory.contested_with)

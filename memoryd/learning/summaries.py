@@ -9,7 +9,7 @@ from datetime import datetime
 from memoryd.domain.ports import Ports
 from memoryd.learning.language_model import LanguageModel
 from memoryd.learning.summary import sum_up, wants_summary
-from memoryd.model.change import Applied
+from memoryd.model.commits import Applied
 from memoryd.model.conversation import Thread
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust

@@ -9,18 +9,19 @@ from datetime import datetime
 from memoryd.domain.decay import EXTRACTION
 from memoryd.domain.ports import Ports
 from memoryd.domain.writing.add import texts_of
-from memoryd.domain.writing.session import Recorded, WriteSession
+from memoryd.domain.writing.session import WriteSession
 from memoryd.errors import InvalidArgument, LimitExceeded
 from memoryd.index.analysis import embedded_text
 from memoryd.learning.extractor import Learnt
 from memoryd.model.call_context import CallContext
 from memoryd.model.caller import Caller
-from memoryd.model.change import ChangeSet, RecordedRequest
+from memoryd.model.change import ChangeSet
 from memoryd.model.conversation import Message
 from memoryd.model.embedding import Embedded
 from memoryd.model.grant import GrantUsage
-from memoryd.model.memory import Draft, Outcome, Source
+from memoryd.model.memory import Draft, Source
 from memoryd.model.message_draft import MASK
+from memoryd.model.receipt import Rejection, StatementOutcome
 from memoryd.model.scope import Owner
 from memoryd.turns import in_turns
 
@@ -37,7 +38,7 @@ class Judged:
     """What became of statements, and what is written; `session` has the memories."""
 
     change: ChangeSet
-    recorded: tuple[Recorded, ...]
+    outcomes: tuple[StatementOutcome, ...]
     session: WriteSession
 
 
@@ -105,13 +106,12 @@ async def judged(
     ports: Ports,
     *,
     now: datetime,
-    request: RecordedRequest | None = None,
 ) -> Judged:
     """
     Judge statements of one owner, each in the name of who said it; the owner's lock is held.
 
     What holds a credential, exceeds a quota, or finds a full scope is rejected, and keeps nothing else from being
-    stored. `request` is noted with it, with what became of each.
+    stored.
     """
     grant_id = _grant_of(offers)
     quota = ports.grants.quota(grant_id)
@@ -120,22 +120,21 @@ async def judged(
     used = await ports.store.usage(grant_id, now.date()) if counted else GrantUsage()
     heads = [await ports.store.head(owner)]
     session = WriteSession(ports, indexes, now, heads=heads, used=used, count=max(1, len(offers)))
-    recorded: list[Recorded] = []
+    outcomes: list[StatementOutcome] = []
     try:
         async for (draft, message), vector in in_turns(zip(offers, vectors, strict=True)):
             if ports.secrets(texts_of(draft)):
-                recorded.append(("", Outcome.REJECTED, ("secret",)))
+                outcomes.append(StatementOutcome.rejected(Rejection.SECRET))
                 continue
             caller = speaker_of(message)
             caller = replace(caller, quota=quota) if message.grant_id == grant_id else caller
             try:
-                recorded.append(await session.consider(draft, owner, caller, vector, said_time=message.create_time))
+                outcomes.append(await session.consider(draft, owner, caller, vector, said_time=message.create_time))
             except LimitExceeded:  # a full scope, all of it protected
-                recorded.append(("", Outcome.REJECTED, ("full",)))
+                outcomes.append(StatementOutcome.rejected(Rejection.FULL))
     finally:
         session.end()
-    noted = None if request is None else replace(request, outcomes=tuple(recorded))
-    return Judged(await session.change(noted), tuple(recorded), session)
+    return Judged(await session.change(None), tuple(outcomes), session)
 
 
 def speaker_of(message: Message) -> Caller:

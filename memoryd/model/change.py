@@ -7,7 +7,7 @@ then the index learns of it; neither decides anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -17,7 +17,8 @@ from memoryd.model.conversation import Message, Session, Thread, WorkingMemory
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, TokenKey
 from memoryd.model.learnt import Proposal
-from memoryd.model.memory import Memory, Outcome
+from memoryd.model.memory import Memory
+from memoryd.model.receipt import Receipt
 from memoryd.model.scope import Owner
 from memoryd.model.work import CounterName, Lease, Run, Work
 
@@ -25,19 +26,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from memoryd.model.batch import Batch, VectorBatch, VectorsWanted
 
 __all__ = [
     "PURGE",
-    "Applied",
     "ChangeSet",
     "ConversationChange",
     "Embedding",
     "Entry",
-    "Head",
-    "Recalled",
     "RecordedRequest",
-    "Snapshot",
     "Tombstone",
 ]
 
@@ -83,14 +79,13 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """A request that was carried out, and the ids and outcomes that it got; the answer is rendered again from them."""
+    """A request that was carried out, and what its answer is rendered from when it comes again."""
 
     owner: Owner
     method: str
     request_id: str
     payload_hash: str
-    outcomes: tuple[tuple[str, Outcome | None, tuple[str, ...]], ...]
-    """A memory id, its outcome and the ids that it superseded, one an item; of a REJECTED one no id, and the reason."""
+    receipt: Receipt
     create_time: datetime
 
 
@@ -172,10 +167,6 @@ def _of(owner: Owner, rows: Iterable[_T]) -> tuple[_T, ...]:
 
 def _entries_of(owner: Owner, entries: Iterable[Entry]) -> tuple[Entry, ...]:
     return tuple(entry for entry in entries if entry.memory.owner == owner)
-
-
-Recalled = tuple[datetime, int, datetime | None]
-"""When a memory was last recalled, how often since, and when last by the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,49 +357,3 @@ class ChangeSet:
         """Every memory that it erases."""
         more = () if self.conversation is None else self.conversation.purged_ids
         return (*(memory.id for memory in self.purges), *more)
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """How far an owner's commits have come; where a store does not know it exactly, all is later than it is."""
-
-    commit_seq: int = 0
-    """The number of the last commit. Numbers rise within an owner; between owners they say nothing."""
-    newest_create_time: datetime | None = None
-    """The latest create time ever given to a memory, also to one that was purged since."""
-    purge_seq: int = 0
-    """The number of the last commit that purged something."""
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """A change set that was committed, and its number."""
-
-    commit_seq: int
-    change: ChangeSet
-    after: int = 0
-    """The number of the owner's commit before it: whoever has followed to there misses nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The recallable memories of one owner as of one commit: all but the deleted ones, oldest first."""
-
-    commit_seq: int
-    """No commit of the owner up to this number is missing."""
-    count: int
-    text_bytes: int
-    """Bytes of all texts, roughly what the records and terms of an index take."""
-    read: Callable[[VectorsWanted], Iterable[Batch | Sequence[Entry]]]
-    """Returns all of them, piece by piece; it is called, and what it returns is used, while the snapshot is held."""
-    entities: Sequence[Entity] = ()
-    """What was decided of the owner's entities by hand."""
-    tombstones: frozenset[bytes] = frozenset()
-    """Digests of what was deleted."""
-    token_bytes: int = 0
-    """Bytes of the vectors of tokens, roughly."""
-    read_vectors: Callable[[VectorsWanted], Iterator[VectorBatch]] | None = None
-    """
-    Returns the vectors of those that have any, piece by piece, as they are when each is read: also when the snapshot is
-    over. None: they come with `read` alone.
-    """

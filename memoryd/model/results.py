@@ -111,17 +111,6 @@ class AddResult(ShortRepr):
     untaken_fields: tuple[str, ...] = ()
     """Of a REINFORCED one: the fields that came with the repetition and were not taken."""
 
-    @classmethod
-    def of(
-        cls, outcome: Outcome, memory: Memory | None, details: tuple[str, ...], contested_ids: tuple[str, ...] = ()
-    ) -> AddResult:
-        """Return it with the details that are noted of a statement, which mean what its outcome says."""
-        if outcome is Outcome.REJECTED:
-            return cls(outcome, None, rejection="".join(details))
-        if outcome is Outcome.REINFORCED:
-            return cls(outcome, memory, (), contested_ids, untaken_fields=details)
-        return cls(outcome, memory, details, contested_ids)
-
 
 @dataclass(frozen=True, slots=True)
 class ProfileItem:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memoryd.errors import Contended
-from memoryd.model.change import Applied, ChangeSet, Entry, Head, Recalled, RecordedRequest, Snapshot
+from memoryd.model.change import ChangeSet, Entry, RecordedRequest
+from memoryd.model.commits import Applied, Head, Recalled, Snapshot
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import Memory

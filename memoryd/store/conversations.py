@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from memoryd.model.change import Applied, Head, Snapshot
+from memoryd.model.commits import Applied, Head, Snapshot
 from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.scope import Owner, Visibility
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["NUMBERS_A_COMMIT", "ConversationStore", "EpisodeCommits", "Place", "numbered", "thread_mark", "thread_name"]
+__all__ = ["NUMBERS_A_COMMIT", "ConversationStore", "EpisodeCommits", "Place", "numbered", "thread_name"]
 
 T = TypeVar("T")
 Place = tuple[datetime, str]
@@ -41,11 +41,6 @@ def thread_name(owner: Owner, thread_id: str) -> str:
     scope = owner.scope
     named = json.dumps([owner.agent_id, scope.user_id, scope.chat_id, thread_id])
     return hashlib.blake2b(named.encode(), digest_size=16).hexdigest()
-
-
-def thread_mark(owner: Owner, thread_id: str) -> str:
-    """Return what the note of a request says of a thread, so that it goes with the thread."""
-    return f"thread:{thread_name(owner, thread_id)}"
 
 
 class ConversationStore(Protocol):

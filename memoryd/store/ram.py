@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from memoryd.errors import Contended, Unavailable
 from memoryd.model import limits
-from memoryd.model.change import Applied, ChangeSet, Entry, Head, Recalled, RecordedRequest, Snapshot, Tombstone
+from memoryd.model.change import ChangeSet, Entry, RecordedRequest, Tombstone
+from memoryd.model.commits import Applied, Head, Recalled, Snapshot
 from memoryd.model.entity import Entity
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
 from memoryd.model.memory import DECAYED, Kind, Memory, State
 from memoryd.model.query import Filter
+from memoryd.model.receipt import Name, without_gone
 from memoryd.model.reports import Compaction, GcReport
 from memoryd.model.results import MemoryCount, Stats
 from memoryd.model.scope import Owner, Visibility
@@ -35,7 +37,7 @@ from memoryd.store.base import (
     check_owners,
     in_turns_of_owners,
 )
-from memoryd.store.ram_conversations import RamConversations, erased_messages, names_erased_thread
+from memoryd.store.ram_conversations import RamConversations
 from memoryd.store.ram_work import RamWork
 from memoryd.store.recent import RecentChanges
 
@@ -128,16 +130,15 @@ class RamStore(RamConversations, RamWork):
         self._newest = max([*times, *([self._newest] if self._newest else [])], default=None)
 
     def _requests_after(self, change: ChangeSet) -> dict[tuple[Owner, str, str], RecordedRequest]:
-        requests, purged = dict(self._requests), {one.id for one in change.purges}
+        requests, is_gone = dict(self._requests), _gone_with(change)
         if change.request is not None:
             requests[change.request.owner, change.request.method, change.request.request_id] = change.request
-        requests = {key: one for key, one in requests.items() if not names_erased_thread(one, change)}
         before = change.forget_requests_before
         return {
-            key: _without(request, gone)
+            key: replace(request, receipt=left)
             for key, request in requests.items()
-            for gone in (purged | erased_messages(request, change),)
-            if (before is None or request.create_time >= before) and not _names_only(request, gone)
+            if (before is None or request.create_time >= before)
+            and (left := without_gone(request.receipt, is_gone)) is not None
         }
 
     def _visible(self, visible: Visibility) -> list[Memory]:
@@ -365,18 +366,22 @@ def _past(memories: list[Memory], after: Cursor | None) -> list[Memory]:
     return [memory for memory in memories if (memory.create_time, memory.id) < (after.create_time, after.id)]
 
 
-def _names_only(request: RecordedRequest, gone: Collection[str]) -> bool:
-    """Whether a request names memories that are gone, and no other."""
-    named = {memory_id for memory_id, _, _ in request.outcomes}
-    return bool(named.intersection(gone)) and named <= {*gone, ""}
+def _gone_with(change: ChangeSet) -> Callable[[Name], bool]:
+    """Return what says whether a name is of what a change erases."""
+    memories = {(memory.owner, memory.id) for memory in change.purges}
+    talk = change.conversation
+    threads = set() if talk is None else {(one.owner, one.id) for one in talk.purge_threads}
+    messages = set() if talk is None else {(one.owner, one.thread_id, one.id) for one in talk.purge_messages}
 
+    def is_gone(name: Name) -> bool:
+        if name.owner == change.purge_owner:
+            return True
+        if name.thread_id:
+            place = name.owner, name.thread_id
+            return place in threads or (*place, name.id) in messages
+        return (name.owner, name.id) in memories
 
-def _without(request: RecordedRequest, gone: Collection[str]) -> RecordedRequest:
-    outcomes = tuple(
-        ("" if memory_id in gone else memory_id, outcome, tuple(one for one in superseded if one not in gone))
-        for memory_id, outcome, superseded in request.outcomes
-    )
-    return replace(request, outcomes=outcomes)
+    return is_gone
 
 
 def _entries_after(known: dict[str, Entry], change: ChangeSet) -> dict[str, Entry]:

@@ -13,25 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.errors import Contended
-from memoryd.model.change import (
-    Applied,
-    ChangeSet,
-    ConversationChange,
-    Entry,
-    Head,
-    RecordedRequest,
-    Snapshot,
-    Tombstone,
-)
+from memoryd.model.change import ChangeSet, ConversationChange, Entry, RecordedRequest, Tombstone
+from memoryd.model.commits import Applied, Head, Snapshot
 from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.entity import Entity
 from memoryd.model.limits import how_many_fit
 from memoryd.model.reports import OwnerContents, OwnerSize, OwnerSizes
 from memoryd.model.scope import Owner, Visibility
-from memoryd.store.conversations import Place, numbered, thread_mark
+from memoryd.store.conversations import Place, numbered
 from memoryd.store.recent import RecentChanges
 
-__all__ = ["RamConversations", "erased_messages", "names_erased_thread"]
+__all__ = ["RamConversations"]
 
 T = TypeVar("T")
 
@@ -107,7 +99,6 @@ class RamConversations:
         self._entries = {one: entry for one, entry in self._entries.items() if one not in gone}
         self._named = {one: entity for one, entity in self._named.items() if entity.owner != owner}
         self._tombstones = {stone for stone in self._tombstones if stone.owner != owner}
-        self._requests = {key: one for key, one in self._requests.items() if key[0] != owner}
         self._threads = {key: one for key, one in self._threads.items() if key[0] != owner}
         self._sessions = {key: one for key, one in self._sessions.items() if key[0] != owner}
         numbers = [number for number, message in self._said.items() if message.owner == owner]
@@ -338,18 +329,3 @@ class RamConversations:
 
     async def message_totals(self, after: int = 0) -> tuple[int, int]:
         return len(self._said), sum(number > after for number in self._said)
-
-
-def erased_messages(request: RecordedRequest, change: ChangeSet) -> set[str]:
-    """Return the ids of the messages that a change erases one by one, of the thread of a request."""
-    gone = () if change.conversation is None else change.conversation.purge_messages
-    marks = {mark for _, _, noted in request.outcomes for mark in noted[:1]}
-    return {one.id for one in gone if thread_mark(one.owner, one.thread_id) in marks}
-
-
-def names_erased_thread(request: RecordedRequest, change: ChangeSet) -> bool:
-    """Whether the note of a request is of a thread that a change erases."""
-    if change.conversation is None:
-        return False
-    marks = {thread_mark(thread.owner, thread.id) for thread in change.conversation.purge_threads}
-    return any(not marks.isdisjoint(noted) for _, _, noted in request.outcomes)

@@ -14,7 +14,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from memoryd.errors import Contended
-from memoryd.model.change import Applied, ChangeSet, Entry, Head
+from memoryd.model.change import ChangeSet, Entry
+from memoryd.model.commits import Applied, Head
 from memoryd.model.scope import Owner
 
 __all__ = ["Heads", "RecentChanges"]

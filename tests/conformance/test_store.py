@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 
 from memoryd.errors import Contended, Unavailable
-from memoryd.model.change import ChangeSet, Head, RecordedRequest, Tombstone
+from memoryd.model.change import ChangeSet, RecordedRequest, Tombstone
+from memoryd.model.commits import Head
 from memoryd.model.entity import Entity
-from memoryd.model.memory import Judgement, Kind, Outcome, Source
+from memoryd.model.memory import Judgement, Kind, Source
 from memoryd.model.query import Filter
+from memoryd.model.receipt import AddReceipt
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.store.base import Cursor
-from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, entry, memory, visible_to
+from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, added, entry, memory, visible_to
 from tests.conformance.store_helpers import LATER, page, put
 
 OWNER = Owner("default", ALICE)
@@ -195,7 +197,7 @@ async def test_a_head_keeps_the_newest_create_time_and_the_last_purge(store):
     await store.commit(ChangeSet(purges=(gone.memory,)))
     third = await store.head(OWNER)
     assert (LATER, third.commit_seq) == (third.newest_create_time, third.purge_seq)
-    noted = RecordedRequest(OWNER, "AddMemory", "r", "h", (), NOW)
+    noted = RecordedRequest(OWNER, "AddMemory", "r", "h", AddReceipt(), NOW)
     await store.commit(ChangeSet(request=noted))  # which changes nothing that is decided
     assert third == await store.head(OWNER)
     await put(store, entry("more"))
@@ -235,7 +237,7 @@ async def test_what_was_decided_before_the_last_commit_of_its_owner_is_refused(s
 
 
 async def test_a_request_id_that_is_taken_is_a_conflict(store):
-    noted = RecordedRequest(OWNER, "AddMemory", "once", "hash", (), NOW)
+    noted = RecordedRequest(OWNER, "AddMemory", "once", "hash", AddReceipt(), NOW)
     await store.commit(ChangeSet(inserts=(entry("one"),), request=noted))
     with pytest.raises(Contended):
         await store.commit(ChangeSet(inserts=(entry("two"),), request=replace(noted, payload_hash="other")))
@@ -276,9 +278,7 @@ async def test_the_changes_since_a_commit_are_those_of_the_owner_and_end_with_a_
 
 async def test_a_request_is_remembered_with_its_effect(store):
     made = entry()
-    request = RecordedRequest(
-        made.memory.owner, "AddMemory", "r\x1f'1", "hash", ((made.memory.id, Outcome.INSERTED, ("x",)),), NOW
-    )
+    request = RecordedRequest(made.memory.owner, "AddMemory", "r\x1f'1", "hash", added(made.memory, "x"), NOW)
     await store.commit(ChangeSet(inserts=(made,), request=request))
     assert request == await store.recorded(made.memory.owner, "AddMemory", "r\x1f'1")
     assert await store.recorded(made.memory.owner, "DeleteMemory", "r\x1f'1") is None

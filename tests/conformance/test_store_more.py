@@ -13,14 +13,15 @@ from memoryd.errors import Contended, Unavailable
 from memoryd.model.change import ChangeSet, ConversationChange, RecordedRequest
 from memoryd.model.conversation import Thread
 from memoryd.model.grant import GrantUsage, Permission, Quota, TokenKey
-from memoryd.model.memory import Kind, Outcome
+from memoryd.model.memory import Kind
 from memoryd.model.query import Filter
+from memoryd.model.receipt import AddReceipt
 from memoryd.model.reports import GcReport
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
 from memoryd.store.base import Cursor, Graces
-from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, entry, memory, visible_to
+from tests.builders import ALICE, BOB, NOW, TEAM, HashEncoder, added, entry, memory, visible_to
 from tests.conformance.store_helpers import LATER, grant, page, put
 from tests.index_helpers import read_whole
 
@@ -28,7 +29,7 @@ from tests.index_helpers import read_whole
 async def test_a_purge_removes_the_memory_and_the_requests_that_name_it(store):
     gone, kept = entry("gone"), entry("kept")
     for e, name in ((gone, "r1"), (kept, "r2")):
-        request = RecordedRequest(e.memory.owner, "A", name, "h", ((e.memory.id, Outcome.INSERTED, ()),), NOW)
+        request = RecordedRequest(e.memory.owner, "A", name, "h", added(e.memory), NOW)
         await store.commit(ChangeSet(inserts=(e,), request=request))
     await store.commit(ChangeSet(purges=(gone.memory,)))
     assert [kept.memory] == await page(store)
@@ -111,7 +112,7 @@ async def test_collectable_is_what_is_past_its_grace(store):
         memory("superseded", supersede_time=NOW),
         memory("expired", expire_time=NOW),
     ]
-    request = RecordedRequest(Owner("default", ALICE), "A", "r", "h", (), NOW - timedelta(days=9))
+    request = RecordedRequest(Owner("default", ALICE), "A", "r", "h", AddReceipt(), NOW - timedelta(days=9))
     await store.commit(ChangeSet(inserts=tuple(map(entry, due + kept)), request=request))
     week = NOW - timedelta(days=7)
     report, found = await store.collectable(Graces(week, week, NOW, week), limit=9)

@@ -23,7 +23,7 @@ from memoryd.domain.conversation.threads import (
     quota_lock,
     refuse_secret_names,
 )
-from memoryd.domain.idempotency import IdempotentRequest
+from memoryd.domain.idempotency import IdempotentRequest, receipt_of
 from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports, thread_lock
 from memoryd.errors import Conflict, InvalidArgument, LimitExceeded
@@ -34,12 +34,10 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, ConversationChange, RecordedRequest
 from memoryd.model.conversation import Message, Role, Session, Thread
 from memoryd.model.message_draft import MessageDraft
-from memoryd.model.scope import Owner
+from memoryd.model.receipt import AppendReceipt
 from memoryd.model.talk import Appended, AppendedMessage
-from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
 from memoryd.model.validation import check_id
-from memoryd.store.conversations import thread_mark
 
 __all__ = ["append"]
 
@@ -100,12 +98,9 @@ class _Append(Write[Appended]):
 
     async def replay(self, earlier: RecordedRequest) -> Appended:
         thread = await self.ports.store.thread(self._owner, self._key.thread_id)
-        messages, session_id = [], ""
-        for message_id, _, (_, seq, created, masked, session_id) in earlier.outcomes:  # noqa: B007  of one session all
-            messages.append(AppendedMessage(message_id, int(seq), from_us(int(created)), masked == "1"))
-        if thread is None:
-            return Appended(True, tuple(messages), session_id)
-        return Appended(True, tuple(messages), session_id, thread.message_count, thread.turn_count)
+        told = receipt_of(earlier, AppendReceipt)
+        counts = (0, 0) if thread is None else (thread.message_count, thread.turn_count)
+        return Appended(True, told.messages, told.session_id, *counts)
 
     async def prepare(self) -> None:
         if self._said:
@@ -183,13 +178,13 @@ class _Append(Write[Appended]):
         size = sum(message.text_bytes for message, _ in messages)
         await check_quota(size, f"these messages have {size}", self.caller, self.ports, self.now)
         changed = self._thread_after(thread, [message for message, _ in messages], session_id)
-        note = request.record(_outcomes(self._owner, messages), self.now)
+        told = tuple(AppendedMessage(one.id, one.seq, one.create_time, one.masked) for one, _ in messages)
+        note = request.record(AppendReceipt(self._owner, thread.id, session_id, told), self.now)
         talk = ConversationChange(self._owner, messages=tuple(messages), threads=(changed,), sessions=sessions)
 
         async def answer() -> Appended:
             self.ports.lag.add(self._owner, len(messages))
             self.ports.last_threads.put(changed, session)
-            told = tuple(AppendedMessage(one.id, one.seq, one.create_time, one.masked) for one, _ in messages)
             before = "" if thread.session_id in {"", session_id} else thread.session_id
             return Appended(True, told, session_id, changed.message_count, changed.turn_count, before)
 
@@ -250,24 +245,6 @@ def _parts(drafts: Sequence[MessageDraft]) -> Iterator[list[MessageDraft]]:
         part.append(draft)
         size += draft.characters
     yield part
-
-
-def _outcomes(owner: Owner, messages: Sequence[tuple[Message, str]]) -> tuple[tuple[str, None, tuple[str, ...]], ...]:
-    """Return what is noted of a request: of each message what its answer says, and which thread it is of."""
-    return tuple(
-        (
-            one.id,
-            None,
-            (
-                thread_mark(owner, one.thread_id),
-                str(one.seq),
-                str(to_us(one.create_time)),
-                str(int(one.masked)),
-                one.session_id,
-            ),
-        )
-        for one, _ in messages
-    )
 
 
 def _check(drafts: Sequence[MessageDraft], caller: Caller) -> None:

@@ -11,7 +11,7 @@ from memoryd.domain.batching import READ_AT_ONCE, SLICE
 from memoryd.domain.forgetting.derived import digests_citing
 from memoryd.domain.forgetting.purge import purge_of
 from memoryd.domain.hiding import hidden
-from memoryd.domain.idempotency import IdempotentRequest
+from memoryd.domain.idempotency import IdempotentRequest, deleted_ids
 from memoryd.domain.links import released
 from memoryd.domain.pipeline import Decision, Write, answering, carry_out, decide_and_commit, no_answer
 from memoryd.domain.ports import Ports
@@ -21,6 +21,7 @@ from memoryd.errors import NotFound, TrustTooLow
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry, RecordedRequest
 from memoryd.model.memory import Memory
+from memoryd.model.receipt import MemoriesReceipt
 from memoryd.model.reports import ForgottenGrant
 from memoryd.model.results import Deleted
 from memoryd.model.trust import Trust
@@ -68,7 +69,7 @@ class _Forget(Write[Deleted]):
 
     async def replay(self, earlier: RecordedRequest) -> Deleted:
         grace = timedelta(days=self.ports.policy.delete_grace_days)
-        return Deleted(tuple(gone for gone, _, _ in earlier.outcomes if gone), earlier.create_time + grace)
+        return Deleted(deleted_ids(earlier), earlier.create_time + grace)
 
     async def prepare(self) -> None:
         self._found = await find(self._memory_id, self.caller, self.ports, deleted=self._purge)
@@ -83,7 +84,7 @@ class _Forget(Write[Deleted]):
             raise TrustTooLow(KEPT)
         due_time = None if self._purge else ports.purge_time(now)
         # of a purge no note is kept: it would keep the id
-        noted = None if self._purge else request.record(((memory.id, None, ()),), now)
+        noted = None if self._purge else request.record(MemoriesReceipt.of([memory]), now)
         entry = await ports.store.entry(memory) or Entry(memory)
         change = await forgetting_change([entry], ports, now=now, due_time=due_time, trust=caller.trust, request=noted)
         return Decision(change, answering(Deleted((memory.id,), due_time)))

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from memoryd.domain.batching import READ_AT_ONCE, SLICE
 from memoryd.domain.forgetting.forget import KEPT, forget_slice
-from memoryd.domain.idempotency import idempotent
+from memoryd.domain.idempotency import deleted_ids, idempotent
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.presentation import present
 from memoryd.domain.subjects import resolve_subjects_exactly
@@ -17,6 +17,7 @@ from memoryd.model.caller import Caller
 from memoryd.model.change import RecordedRequest
 from memoryd.model.memory import Memory, Source
 from memoryd.model.query import Filter
+from memoryd.model.receipt import MemoriesReceipt
 from memoryd.model.results import DeletedMany
 from memoryd.model.validation import check_id, check_text
 from memoryd.store.base import Cursor
@@ -114,7 +115,7 @@ async def forget_matching(
             return DeletedMany(ids, len(ids), memories=tuple(first), dry_run=True)
         if purge and not all(map(caller.may_erase, found)):
             raise TrustTooLow(KEPT)
-        noted = None if purge else request.record(tuple((i, None, ()) for i in ids), now)
+        noted = None if purge else request.record(MemoriesReceipt.of(found), now)
         for n in range(0, max(1, len(found)), SLICE):
             last = n + SLICE >= len(found)
             try:
@@ -136,7 +137,7 @@ async def forget_matching(
 
 
 def _replayed(earlier: RecordedRequest, ports: Ports, now: datetime) -> DeletedMany:
-    ids = tuple(gone for gone, _, _ in earlier.outcomes if gone)
+    ids = deleted_ids(earlier)
     return DeletedMany(ids, len(ids), earlier.create_time + (ports.purge_time(now) - now))
 
 

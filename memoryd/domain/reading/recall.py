@@ -37,7 +37,8 @@ from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.grammar.words import telling_words
 from memoryd.model import limits
 from memoryd.model.caller import Caller
-from memoryd.model.change import Entry, Recalled
+from memoryd.model.change import Entry
+from memoryd.model.commits import Recalled
 from memoryd.model.embedding import Embedded
 from memoryd.model.memory import Memory
 from memoryd.model.query import Query

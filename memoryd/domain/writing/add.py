@@ -13,19 +13,20 @@ from numpy.typing import NDArray
 
 from memoryd.domain.completion import abandonable
 from memoryd.domain.decay import REFLECTION
-from memoryd.domain.idempotency import IdempotentRequest, memory_now
-from memoryd.domain.pipeline import Decision, Write, carry_out
+from memoryd.domain.idempotency import IdempotentRequest, memory_now, statements_of
+from memoryd.domain.pipeline import Decision, Write, answering, carry_out
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.browse import find
 from memoryd.domain.reading.presentation import present_one
-from memoryd.domain.writing.session import Recorded, WriteSession
+from memoryd.domain.writing.session import WriteSession
 from memoryd.errors import Conflict, InvalidArgument, MemorydError, TrustTooLow
 from memoryd.index.analysis import embedded_text
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, RecordedRequest
 from memoryd.model.embedding import Embedded
 from memoryd.model.grant import GrantUsage
-from memoryd.model.memory import Draft, Memory, Outcome, State
+from memoryd.model.memory import Draft, Memory, State
+from memoryd.model.receipt import AddReceipt, Rejection, StatementOutcome
 from memoryd.model.results import AddResult
 from memoryd.model.scope import Owner
 from memoryd.turns import in_turns
@@ -64,7 +65,7 @@ class _Statements(Write[list[AddResult]]):
         super().__init__(caller, ports, now)
         self.drafts = drafts
         self._owners: list[Owner] = []
-        self._declined: dict[int, str] = {}
+        self._declined: dict[int, Rejection] = {}
         self._embedded: list[Embedded | None] = []
         self._prepared: Sequence[Draft] = ()
 
@@ -77,9 +78,9 @@ class _Statements(Write[list[AddResult]]):
         if self.caller.trust.is_sandbox:
             self._each(_refuse_reserved)
         if not self.ports.policy.of(self.caller.agent_id).enabled:
-            self._declined = dict.fromkeys(range(len(self.drafts)), "disabled")
+            self._declined = dict.fromkeys(range(len(self.drafts)), Rejection.DISABLED)
         else:
-            self._declined = dict.fromkeys(await self._with_secrets(), "secret")
+            self._declined = dict.fromkeys(await self._with_secrets(), Rejection.SECRET)
         texts = [
             embedded_text(d.source.speaker, d.content) for n, d in enumerate(self.drafts) if n not in self._declined
         ]
@@ -126,23 +127,23 @@ class _Statements(Write[list[AddResult]]):
         heads = [await self.ports.store.head(owner) for owner in indexes]
         used = await self._used()
         session = WriteSession(self.ports, indexes, self.now, heads=heads, used=used, count=len(self.drafts))
-        outcomes: list[Recorded] = []
+        outcomes: list[StatementOutcome] = []
         try:
             async for n in in_turns(range(len(self.drafts))):
                 if n in self._declined:
-                    outcomes.append(("", Outcome.REJECTED, (self._declined[n],)))
+                    outcomes.append(StatementOutcome.rejected(self._declined[n]))
                 else:
                     outcomes.append(await self._consider(n, session))
         finally:
             session.end()
-        change = await session.change(request.record(tuple(outcomes), self.now))
+        change = await session.change(request.record(AddReceipt(tuple(outcomes)), self.now))
 
         async def answer() -> list[AddResult]:
             return [await self._result(one, outcomes[n + 1 :], session.memory) for n, one in enumerate(outcomes)]
 
         return Decision(change, answer)
 
-    async def _consider(self, n: int, session: WriteSession) -> Recorded:
+    async def _consider(self, n: int, session: WriteSession) -> StatementOutcome:
         try:
             return await session.consider(self.drafts[n], self._owners[n], self.caller, self._embedded[n])
         except MemorydError as error:
@@ -150,38 +151,33 @@ class _Statements(Write[list[AddResult]]):
 
     async def _decline(self, request: IdempotentRequest) -> Decision[list[AddResult]]:
         """Store nothing, say why, and say the same when asked again."""
-        reasons = [self._declined[n] for n in range(len(self.drafts))]
-        noted = request.record(tuple(("", Outcome.REJECTED, (reason,)) for reason in reasons), self.now)
-
-        async def answer() -> list[AddResult]:
-            return [AddResult(Outcome.REJECTED, None, rejection=reason) for reason in reasons]
-
+        declined = tuple(StatementOutcome.rejected(self._declined[n]) for n in range(len(self.drafts)))
+        noted = request.record(AddReceipt(declined), self.now)
+        answer = answering([one.result() for one in declined])
         return Decision(ChangeSet(request=noted), answer)  # also without a note: a grant that has ended gets no answer
 
     async def replay(self, earlier: RecordedRequest) -> list[AddResult]:
         """Return what became of the statements, with their memories as they are now."""
         ports, visible = self.ports, self.caller.visibility
-        ids = [memory_id for memory_id, _, _ in earlier.outcomes if memory_id]
+        outcomes = statements_of(earlier)
+        ids = [one.memory_id for one in outcomes if one.memory_id]
         found = {memory_id: await memory_now(ports, visible, memory_id, self.now) for memory_id in ids}
-        return [await self._result(one, earlier.outcomes[n + 1 :], found.get) for n, one in enumerate(earlier.outcomes)]
+        return [await self._result(one, outcomes[n + 1 :], found.get) for n, one in enumerate(outcomes)]
 
     async def _result(
-        self, recorded: Recorded, later: Sequence[Recorded], memory_of: Callable[[str], Memory | None]
+        self, one: StatementOutcome, later: Sequence[StatementOutcome], memory_of: Callable[[str], Memory | None]
     ) -> AddResult:
         """
         Return what became of one statement, with its memory as an answer shows it.
 
         What it contests is told of all before it; a contest of two items of a call is told of the later one.
         """
-        memory_id, outcome, details = recorded
-        if outcome is None or outcome is Outcome.REJECTED:
-            return AddResult.of(Outcome.REJECTED, None, details)
-        memory = memory_of(memory_id)
+        memory = memory_of(one.memory_id) if one.memory_id else None
         if memory is None:
-            return AddResult.of(outcome, None, details)
-        later_ids = {one for one, _, _ in later}
-        contested = tuple(one for one in memory.contested_with if one not in later_ids)
-        return AddResult.of(outcome, await present_one(memory, self.caller, self.ports, self.now), details, contested)
+            return one.result()
+        later_ids = {other.memory_id for other in later}
+        contested = tuple(known for known in memory.contested_with if known not in later_ids)
+        return one.result(await present_one(memory, self.caller, self.ports, self.now), contested)
 
     def _each(self, check: Callable[[Draft], T]) -> list[T]:
         """Return what a check returns for each draft; its error names the item."""
@@ -238,7 +234,7 @@ class _Correct(_Statements):
         await super().prepare()
         self._owners = [old.owner]
 
-    async def _consider(self, n: int, session: WriteSession) -> Recorded:
+    async def _consider(self, n: int, session: WriteSession) -> StatementOutcome:
         old = await find(self._old.id if self._old else "", self.caller, self.ports)  # as it is under the lock
         check_changeable(old, self.caller, self.now)
         return await session.consider(self.drafts[n], old.owner, self.caller, self._embedded[n], corrects=old)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from memoryd.domain.idempotency import IdempotentRequest, memory_now
+from memoryd.domain.idempotency import IdempotentRequest, memory_now, receipt_of
 from memoryd.domain.pipeline import Decision, Write, carry_out
 from memoryd.domain.ports import Ports
 from memoryd.domain.reading.browse import find
@@ -18,6 +18,7 @@ from memoryd.errors import NotFound, TrustTooLow
 from memoryd.model.caller import Caller
 from memoryd.model.change import ChangeSet, Entry, RecordedRequest
 from memoryd.model.memory import DECAYED, Memory, State
+from memoryd.model.receipt import MemoriesReceipt
 from memoryd.model.trust import Trust
 
 __all__ = ["restore"]
@@ -41,7 +42,8 @@ class _Restore(Write[Memory]):
         return self._memory_id
 
     async def replay(self, earlier: RecordedRequest) -> Memory:
-        memory = await memory_now(self.ports, self.caller.visibility, earlier.outcomes[0][0], self.now)
+        restored = receipt_of(earlier, MemoriesReceipt).memories[0]
+        memory = await memory_now(self.ports, self.caller.visibility, restored.id, self.now)
         if memory is None:
             raise NotFound("the memory was purged since", field="id")
         return await present_one(memory, self.caller, self.ports, self.now)
@@ -56,7 +58,7 @@ class _Restore(Write[Memory]):
         ports, now = self.ports, self.now
         memory = await find(self._found.id if self._found else "", self.caller, ports, deleted=True)
         state = memory.state_at(now)
-        noted = request.record(((memory.id, None, ()),), now)
+        noted = request.record(MemoriesReceipt.of([memory]), now)
         if state in {State.LIVE, State.EXPIRED}:
             return Decision(None if noted is None else ChangeSet(request=noted), self._answer(memory))
         await _check_trust(memory, self.caller, ports)

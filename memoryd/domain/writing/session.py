@@ -24,23 +24,19 @@ from memoryd.index.analysis import analyse, indexed_memory
 from memoryd.index.scope import ScopeIndex
 from memoryd.knowledge.statement.claim import Claim
 from memoryd.model.caller import Caller
-from memoryd.model.change import ChangeSet, Entry, Head, RecordedRequest, Tombstone
+from memoryd.model.change import ChangeSet, Entry, RecordedRequest, Tombstone
+from memoryd.model.commits import Head
 from memoryd.model.embedding import Embedded
 from memoryd.model.entity import Mention
 from memoryd.model.grant import GrantUsage
-from memoryd.model.memory import AT_ONCE, NO_STATEMENTS, Draft, Memory, Outcome
+from memoryd.model.memory import AT_ONCE, NO_STATEMENTS, Draft, Memory
+from memoryd.model.receipt import Rejection, StatementOutcome
 from memoryd.model.scope import Owner
 from memoryd.model.trust import Trust
 from memoryd.model.validation import text_digest
 
 __all__ = ["WriteSession"]
 
-Recorded = tuple[str, Outcome | None, tuple[str, ...]]
-"""
-The id of the memory that says a statement, the outcome, and the ids it superseded.
-
-Of a rejected one the third is the reason, of a reinforced one the fields that were not taken.
-"""
 INLINE_CHARACTERS = 8_000  # of text that is analysed on the loop (≤ 1 ms); more goes to a thread
 
 
@@ -82,7 +78,7 @@ class WriteSession:
         *,
         corrects: Memory | None = None,
         said_time: datetime | None = None,
-    ) -> Recorded:
+    ) -> StatementOutcome:
         """Judge one statement and note what follows; LimitExceeded where a full scope has no room for it."""
         ports = self._ports
         vector = None if embedded is None else embedded.vector
@@ -91,7 +87,7 @@ class WriteSession:
         same_text = await self.known.same_text(owner, digest)
         barred, lifted = await self._tombstones(draft, owner, caller.trust)
         if barred and draft.source.channel == EXTRACTION and not same_text:
-            return "", Outcome.REJECTED, ("forgotten",)
+            return StatementOutcome.rejected(Rejection.FORGOTTEN)
         new = self._read(draft, owner, caller, corrects)
         people = self.known.people(owner)
         same_text = [memory for memory in same_text if is_same_subject(memory, new, people)]
@@ -103,7 +99,7 @@ class WriteSession:
         verdict = await self._judge(offer, beside)
         known = [*of_key, *same_text, *(one.memory for one in neighbours), *((corrects,) if corrects else ())]
         if caller.grant_id and not self._room.is_within_quota(verdict, known, caller):
-            return "", Outcome.REJECTED, ("quota",)
+            return StatementOutcome.rejected(Rejection.QUOTA)
         await self._follow(verdict, known, owner, caller.trust)
         if verdict.new is not None:
             self._newest = new.create_time
@@ -117,7 +113,9 @@ class WriteSession:
                 self._provisional.append((people, verdict.new))
         if draft.source.channel != EXTRACTION:
             self._lifted += lifted
-        return verdict.memory.id, verdict.outcome, verdict.superseded_ids or verdict.untaken
+        return StatementOutcome(
+            verdict.outcome, owner, verdict.memory.id, verdict.superseded_ids, untaken_fields=verdict.untaken
+        )
 
     def _next_time(self) -> datetime:
         """Return a create time after all that the owners have, also when the wall clock steps back."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import duckdb
 
-from memoryd.errors import Contended
-from memoryd.model.change import ChangeSet, ConversationChange, Embedding, Recalled, Tombstone
+from memoryd.model.change import ChangeSet, ConversationChange, Embedding, Tombstone
+from memoryd.model.commits import Recalled
 from memoryd.model.scope import Owner
 from memoryd.store.conversations import thread_name
 from memoryd.store.duckdb import rows
@@ -18,6 +18,7 @@ from memoryd.store.duckdb.conversation_writes import message_sizes, stored_sizes
 from memoryd.store.duckdb.granted_texts import texts_of_threads, texts_of_working_memories
 from memoryd.store.duckdb.marks import write_marks
 from memoryd.store.duckdb.purges import purge, purge_owner
+from memoryd.store.duckdb.receipts import forget_old_requests, write_requests
 from memoryd.store.duckdb.usage import UsageChanges, sizes_of
 from memoryd.store.duckdb.vectors import column_of
 from memoryd.store.duckdb.work_writes import write_work
@@ -99,11 +100,12 @@ def write(
         _insert(con, "memories", list(alike))
     for seq, change in enumerate(changes, first_seq):
         _count(con, change, usage)
-        _update(con, [rows.entry_row(entry, seq) for entry in change.updates])
+        updates = {entry.memory.id: entry for entry in change.updates}  # of two of one memory the last counts
+        _update(con, [rows.entry_row(entry, seq) for entry in updates.values()])
         if change.purges:
-            purge(con, [memory.id for memory in change.purges])
+            purge(con, change.purges[0].owner, [memory.id for memory in change.purges])
         if change.forget_requests_before is not None:
-            con.execute("DELETE FROM requests WHERE create_time < ?", [rows.naive(change.forget_requests_before)])
+            forget_old_requests(con, change.forget_requests_before)
             con.execute("DELETE FROM uses WHERE memory_id NOT IN (SELECT id FROM memories)")
         _write_grants(con, change)
         _write_knowledge(con, change)
@@ -117,12 +119,7 @@ def write(
     write_conversations(con, talks, _insert)
     _embed(con, [(seq, one) for seq, change in enumerate(changes, first_seq) for one in change.embeddings], dimensions)
     usage.write(con)
-    requests = [rows.request_row(change.request) for change in changes if change.request is not None]
-    if requests:
-        try:
-            _insert(con, "requests", requests)
-        except duckdb.ConstraintException:
-            raise Contended("a request_id is taken; nothing was written: try again") from None
+    write_requests(con, changes, _insert)
     return usage
 
 

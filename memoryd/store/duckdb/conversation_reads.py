@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.model.batch import NEVER
-from memoryd.model.change import Applied, Head, Snapshot
+from memoryd.model.commits import Applied, Head, Snapshot
 from memoryd.model.conversation import FirstSaid, Message, Session, SessionState, Thread, WorkingMemory
 from memoryd.model.limits import how_many_fit
 from memoryd.model.scope import Owner, Scope, Visibility

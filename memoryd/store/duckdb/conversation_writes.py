@@ -14,7 +14,7 @@ from memoryd.errors import Contended
 from memoryd.model.change import ConversationChange, Embedding
 from memoryd.model.conversation import Message, Session, Thread, place_of
 from memoryd.model.scope import Owner
-from memoryd.store.conversations import numbered, thread_mark, thread_name
+from memoryd.store.conversations import numbered, thread_name
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.conversation_rows import (
     OWNER,
@@ -24,8 +24,8 @@ from memoryd.store.duckdb.conversation_rows import (
     thread_key,
     thread_row,
 )
-from memoryd.store.duckdb.purges import forget_noted_messages
 from memoryd.store.duckdb.queries import of_owner
+from memoryd.store.duckdb.receipts import forget_names
 from memoryd.store.duckdb.vectors import column_of
 
 __all__ = ["message_sizes", "stored_sizes", "write_conversations"]
@@ -89,7 +89,7 @@ def _write_more(con: duckdb.DuckDBPyConnection, change: ConversationChange, comm
         where, params = of_owner(thread.owner)
         for table in ("messages", "message_vectors", "sessions", "threads"):
             con.execute(f"DELETE FROM {table} WHERE {where} AND thread_id = ?", [*params, thread.id])
-        con.execute("DELETE FROM requests WHERE contains(answer, ?)", [thread_mark(thread.owner, thread.id)])
+        forget_names(con, thread.owner, "thread_id = ?", [thread.id])
 
 
 def _purge_messages(con: duckdb.DuckDBPyConnection, messages: Sequence[Message]) -> None:
@@ -103,7 +103,7 @@ def _purge_messages(con: duckdb.DuckDBPyConnection, messages: Sequence[Message])
                 f"DELETE FROM {table} WHERE thread = ? AND id IN (SELECT unnest(?::VARCHAR[]))",
                 [thread_key(owner, thread_id), gone],
             )
-        forget_noted_messages(con, thread_mark(owner, thread_id), gone)
+        forget_names(con, owner, "thread_id = ? AND id IN (SELECT unnest(?::VARCHAR[]))", [thread_id, gone])
 
 
 def stored_sizes(con: duckdb.DuckDBPyConnection, messages: Sequence[Message]) -> list[tuple[str, date, int]]:

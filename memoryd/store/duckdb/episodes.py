@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from memoryd.model import limits
 from memoryd.model.batch import NEVER, Batch, Said, Times, VectorBatch, VectorsWanted
-from memoryd.model.change import Snapshot
+from memoryd.model.commits import Snapshot
 from memoryd.model.conversation import Role, message_key
 from memoryd.model.filter_terms import filter_terms_of
 from memoryd.model.memory import Kind, Memory

@@ -10,13 +10,12 @@ import duckdb
 from memoryd.model.reports import OwnerContents, OwnerSize, OwnerSizes
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.trust import Trust
-from memoryd.store.conversations import thread_mark
-from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.granted_texts import texts_of_threads, texts_of_working_memories
 from memoryd.store.duckdb.queries import of_owner
+from memoryd.store.duckdb.receipts import forget_names
 from memoryd.store.duckdb.usage import UsageChanges
 
-__all__ = ["contents_of", "forget_noted_messages", "owners_of_user", "purge", "purge_owner", "sizes_of_owners"]
+__all__ = ["contents_of", "owners_of_user", "purge", "purge_owner", "sizes_of_owners"]
 
 Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 OWNED = (
@@ -27,37 +26,11 @@ OWNED = (
 WITH_TRUST = ("memories", "entities", "messages", "threads")
 
 
-def purge(con: duckdb.DuckDBPyConnection, ids: list[str]) -> None:
-    """Erase memories by id, and what counts of recalls and notes of requests say of them."""
+def purge(con: duckdb.DuckDBPyConnection, owner: Owner, ids: list[str]) -> None:
+    """Erase memories of an owner by id, and what counts of recalls and receipts of requests say of them."""
     con.execute("DELETE FROM memories WHERE id IN (SELECT unnest(?::VARCHAR[]))", [ids])
     con.execute("DELETE FROM uses WHERE memory_id IN (SELECT unnest(?::VARCHAR[]))", [ids])
-    forget_noted(con, ids)
-
-
-def forget_noted(con: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> None:
-    """Take ids out of what is noted of requests."""
-    found = con.execute(
-        "SELECT name, answer FROM requests"
-        " WHERE list_has_any(regexp_extract_all(answer, '\"([a-z0-9]{26})\"', 1), ?::VARCHAR[])",
-        [list(ids)],
-    ).fetchall()
-    for name, answer in found:
-        left = rows.without_ids(answer, ids)
-        if left is None:
-            con.execute("DELETE FROM requests WHERE name = ?", [name])
-        else:
-            con.execute("UPDATE requests SET answer = ? WHERE name = ?", [left, name])
-
-
-def forget_noted_messages(con: duckdb.DuckDBPyConnection, mark: str, ids: Sequence[str]) -> None:
-    """Take ids of messages out of what is noted of requests of their thread: other threads may have the same ids."""
-    found = con.execute("SELECT name, answer FROM requests WHERE contains(answer, ?)", [mark]).fetchall()
-    for name, answer in found:
-        left = rows.without_ids(answer, ids)
-        if left is None:
-            con.execute("DELETE FROM requests WHERE name = ?", [name])
-        elif left != answer:
-            con.execute("UPDATE requests SET answer = ? WHERE name = ?", [left, name])
+    forget_names(con, owner, "thread_id = '' AND id IN (SELECT unnest(?::VARCHAR[]))", [ids])
 
 
 def purge_owner(con: duckdb.DuckDBPyConnection, owner: Owner, usage: UsageChanges) -> None:
@@ -73,13 +46,8 @@ def purge_owner(con: duckdb.DuckDBPyConnection, owner: Owner, usage: UsageChange
     for grant_id, day, size in (*texts_of_threads(con, where, params), *texts_of_working_memories(con, where, params)):
         usage.add_row(owner, grant_id, day, 0, -size)
     ids = [one for (one,) in con.execute(f"SELECT id FROM memories WHERE {where}", params).fetchall()]
-    threads = [one for (one,) in con.execute(f"SELECT thread_id FROM threads WHERE {where}", params).fetchall()]
-    purge(con, ids)
-    if threads:
-        con.execute(
-            "DELETE FROM requests WHERE list_has_any(regexp_extract_all(answer, 'thread:[0-9a-f]+'), ?::VARCHAR[])",
-            [[thread_mark(owner, thread_id) for thread_id in threads]],
-        )
+    purge(con, owner, ids)
+    forget_names(con, owner, "true", [])
     for table in OWNED:
         con.execute(f"DELETE FROM {table} WHERE {where}", params)
 

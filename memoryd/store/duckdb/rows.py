@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.knowledge.text_traits import as_text, read_once
-from memoryd.model.change import Entry, RecordedRequest
+from memoryd.model.change import Entry
 from memoryd.model.entity import Entity, EntityType, Form, Mention
 from memoryd.model.filter_terms import filter_terms_of
 from memoryd.model.grant import Grant, Permission, Quota, permission_names
-from memoryd.model.memory import HAPPENED, Judgement, Kind, Memory, Outcome, Source
+from memoryd.model.memory import HAPPENED, Judgement, Kind, Memory, Source
 from memoryd.model.scope import Owner, Scope
 from memoryd.model.times import from_us, to_us
 from memoryd.model.trust import Trust
@@ -40,17 +40,14 @@ __all__ = [
     "grant_row",
     "memory_of",
     "naive",
-    "recorded_of",
     "request_name",
-    "request_row",
     "traits_text",
     "usage_name",
-    "without_ids",
 ]
 
 SEPARATOR = "\x1f"  # between filter terms; JSON strings never hold it
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
-_NUMBERS = {"commit_seq", "recall_count", "text_bytes", "number", "thread", "seq"}
+_NUMBERS = {"commit_seq", "recall_count", "text_bytes", "number", "thread", "seq", "place", "rank"}
 _KINDS = {kind.value: kind for kind in Kind}
 _TRUSTS = {trust.value: trust for trust in Trust}
 _FORMS = {form.value: form for form in Form}
@@ -209,42 +206,6 @@ def usage_name(owner: Owner, grant_id: str, day: date) -> str:
 
 def _digest(parts: Sequence[str | None]) -> str:
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
-
-
-def request_row(request: RecordedRequest) -> dict[str, Any]:
-    """Return a request as a row of `requests`."""
-    outcomes = [
-        [memory_id, None if outcome is None else outcome.value, superseded]
-        for memory_id, outcome, superseded in request.outcomes
-    ]
-    return {
-        "name": request_name(request.owner, request.method, request.request_id),
-        "answer": json.dumps({"payload_hash": request.payload_hash, "outcomes": outcomes}),
-        "create_time": naive(request.create_time),
-    }
-
-
-def recorded_of(owner: Owner, method: str, request_id: str, answer: str, create_time: datetime) -> RecordedRequest:
-    """Return the request of a row."""
-    held = json.loads(answer)
-    outcomes = tuple(
-        (memory_id, None if outcome is None else Outcome(outcome), tuple(superseded))
-        for memory_id, outcome, superseded in held["outcomes"]
-    )
-    return RecordedRequest(owner, method, request_id, held["payload_hash"], outcomes, create_time.replace(tzinfo=UTC))
-
-
-def without_ids(answer: str, ids: Sequence[str]) -> str | None:
-    """Return the answer of a row without the ids of purged memories; None if none of its memories is left."""
-    held = json.loads(answer)
-    gone = set(ids)
-    outcomes = [
-        ["" if memory_id in gone else memory_id, outcome, [item for item in superseded if item not in gone]]
-        for memory_id, outcome, superseded in held["outcomes"]
-    ]
-    if not any(memory_id for memory_id, _, _ in outcomes):
-        return None
-    return json.dumps({**held, "outcomes": outcomes})
 
 
 def grant_row(grant: Grant) -> dict[str, Any]:

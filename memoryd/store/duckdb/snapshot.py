@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memoryd.model.batch import NEVER, Batch, Said, Times, VectorBatch, VectorsWanted
-from memoryd.model.change import Entry, Snapshot
+from memoryd.model.change import Entry
+from memoryd.model.commits import Snapshot
 from memoryd.model.entity import Entity
 from memoryd.model.memory import Kind, Memory
 from memoryd.model.scope import Owner

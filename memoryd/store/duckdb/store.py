@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from memoryd.errors import StoreDamaged, Unavailable
 from memoryd.model import limits
 from memoryd.model.call_context import Journal
-from memoryd.model.change import Applied, ChangeSet, Entry, Head, Recalled, RecordedRequest, Snapshot
+from memoryd.model.change import ChangeSet, Entry, RecordedRequest
+from memoryd.model.commits import Applied, Head, Recalled, Snapshot
 from memoryd.model.entity import Entity
 from memoryd.model.filter_terms import entity_terms
 from memoryd.model.grant import Grant, GrantUsage, TokenKey
@@ -34,6 +35,7 @@ from memoryd.store.duckdb.conversation_reads import ConversationReads
 from memoryd.store.duckdb.opening import Opened, unreadable
 from memoryd.store.duckdb.purges import contents_of, owners_of_user
 from memoryd.store.duckdb.readers import Readers
+from memoryd.store.duckdb.receipts import NAMES, recorded_of
 from memoryd.store.duckdb.reserve import RESERVE
 from memoryd.store.duckdb.snapshot import entities_of, entry_of, read_snapshot
 from memoryd.store.duckdb.traces import traces_of
@@ -170,8 +172,15 @@ class DuckDBStore(ConversationReads, WorkReads):
 
     async def recorded(self, owner: Owner, method: str, request_id: str) -> RecordedRequest | None:
         name = rows.request_name(owner, method, request_id)
-        found = await self._query("SELECT answer, create_time FROM requests WHERE name = ?", [name])
-        return rows.recorded_of(owner, method, request_id, *found[0]) if found else None
+
+        def read() -> RecordedRequest | None:
+            found = self._readers.rows("SELECT answer, create_time FROM requests WHERE name = ?", [name])
+            if not found:
+                return None
+            answer, create_time = found[0]
+            return recorded_of(owner, method, request_id, answer, create_time, self._readers.rows(NAMES, [name]))
+
+        return await self._readers.read(read)
 
     async def stats(self, visible: Visibility, now: datetime) -> Stats:
         source, params = queries.union_of_owners(visible, ("true", []))

@@ -21,7 +21,8 @@ import duckdb
 
 from memoryd.errors import Contended, LimitExceeded, MemorydError, OutcomeUnknown, StoreDamaged, Unavailable
 from memoryd.model.call_context import CallContext, Journal, current_call
-from memoryd.model.change import Applied, ChangeSet, Head, Recalled
+from memoryd.model.change import ChangeSet
+from memoryd.model.commits import Applied, Head, Recalled
 from memoryd.model.scope import Owner
 from memoryd.store.duckdb import rows
 from memoryd.store.duckdb.changes import add_recalls, write

@@ -1,15 +1,10 @@
-"""
-How the schema came to be: numbered steps, each recorded in the transaction that takes it.
-
-A step is never edited once released; the next change is a new step. Primary keys are the only indexes: secondary ones
-gave wrong answers after a crash in earlier releases of DuckDB.
-"""
+"""Steps that made the tables of memories, people and grants what they are."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,20 +12,18 @@ import numpy as np
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["MIGRATIONS", "Migration", "migrate"]
-
-SECRET_BYTES = 32  # of the key that signs page tokens
-Migration = Callable[["duckdb.DuckDBPyConnection"], None]
-
-
-def meta_tables(con: duckdb.DuckDBPyConnection, store_id: str, secret: bytes) -> None:
-    """Create what says which store it is, and how far it has come: step 0, in the transaction of step 1."""
-    con.execute("CREATE TABLE meta (name VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)")
-    con.execute("CREATE TABLE commits (commit_seq BIGINT NOT NULL, newest_create_time TIMESTAMP)")
-    con.execute("INSERT INTO commits VALUES (0, NULL)")
-    con.execute(
-        "INSERT INTO meta VALUES ('store_id', ?), ('secret', ?), ('schema_version', '0')", [store_id, secret.hex()]
-    )
+__all__ = [
+    "filter_terms",
+    "first_tables",
+    "grants",
+    "knowledge",
+    "places",
+    "token_vectors",
+    "traits",
+    "unlink",
+    "usage",
+    "window_vectors",
+]
 
 
 def first_tables(con: duckdb.DuckDBPyConnection) -> None:
@@ -211,70 +204,6 @@ def usage(con: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def conversations(con: duckdb.DuckDBPyConnection) -> None:
-    """
-    Create threads, sessions, messages and their vectors, working memories, and the cursors of background work.
-
-    `messages.number` rises over the store, so that windows of it are found by zone maps; `thread` is a number for a
-    thread, as numbers compare fast. Vectors lie apart: a message is never written again once it is embedded.
-    """
-    owner = "agent_id VARCHAR NOT NULL, user_id VARCHAR, chat_id VARCHAR"
-    con.execute(f"""
-        CREATE TABLE threads (
-            name VARCHAR PRIMARY KEY,
-            {owner},
-            thread_id VARCHAR NOT NULL,
-            create_time TIMESTAMP NOT NULL,
-            update_time TIMESTAMP NOT NULL,
-            session_id VARCHAR NOT NULL,
-            revision BIGINT NOT NULL,
-            details VARCHAR NOT NULL,
-            commit_seq BIGINT NOT NULL
-        )""")
-    con.execute(f"""
-        CREATE TABLE sessions (
-            name VARCHAR PRIMARY KEY,
-            {owner},
-            thread_id VARCHAR NOT NULL,
-            session_id VARCHAR NOT NULL,
-            state VARCHAR NOT NULL,
-            start_time TIMESTAMP NOT NULL,
-            details VARCHAR NOT NULL
-        )""")
-    con.execute(f"""
-        CREATE TABLE messages (
-            number BIGINT NOT NULL,
-            thread BIGINT NOT NULL,
-            {owner},
-            thread_id VARCHAR NOT NULL,
-            id VARCHAR NOT NULL,
-            seq BIGINT NOT NULL,
-            content VARCHAR NOT NULL,
-            details VARCHAR NOT NULL,
-            metadata VARCHAR NOT NULL,
-            create_time TIMESTAMP NOT NULL,
-            grant_id VARCHAR NOT NULL,
-            text_bytes BIGINT NOT NULL,
-            terms VARCHAR NOT NULL,
-            commit_seq BIGINT NOT NULL
-        )""")
-    con.execute(f"""
-        CREATE TABLE message_vectors (
-            id VARCHAR NOT NULL,
-            thread BIGINT NOT NULL,
-            {owner},
-            thread_id VARCHAR NOT NULL,
-            fingerprint VARCHAR NOT NULL,
-            commit_seq BIGINT NOT NULL
-        )""")
-    con.execute(f"""
-        CREATE TABLE working_memories (
-            name VARCHAR PRIMARY KEY, {owner}, text VARCHAR NOT NULL, update_time TIMESTAMP NOT NULL,
-            trust VARCHAR NOT NULL
-        )""")
-    con.execute("CREATE TABLE cursors (name VARCHAR PRIMARY KEY, value BIGINT NOT NULL)")
-
-
 def token_vectors(con: duckdb.DuckDBPyConnection) -> None:
     """Give memories and messages the vectors of their tokens; see `model.embedding`."""
     con.execute("ALTER TABLE memories ADD COLUMN token_vectors BLOB")
@@ -304,49 +233,6 @@ def places(con: duckdb.DuckDBPyConnection) -> None:
         con.execute("UPDATE memories SET facets = columns.facets FROM columns WHERE memories.id = columns.id")
 
 
-def work(con: duckdb.DuckDBPyConnection) -> None:
-    """Create how far work in the background has come in threads, and the runs of jobs."""
-    con.execute("""
-        CREATE TABLE work (
-            name VARCHAR PRIMARY KEY,
-            kind VARCHAR NOT NULL,
-            agent_id VARCHAR NOT NULL,
-            user_id VARCHAR,
-            chat_id VARCHAR,
-            thread_id VARCHAR NOT NULL,
-            state VARCHAR NOT NULL,
-            due_time TIMESTAMP NOT NULL,
-            seq BIGINT NOT NULL,
-            details VARCHAR NOT NULL
-        )""")
-    con.execute("""
-        CREATE TABLE runs (
-            id VARCHAR PRIMARY KEY, job VARCHAR NOT NULL, state VARCHAR NOT NULL, start_time TIMESTAMP NOT NULL,
-            details VARCHAR NOT NULL
-        )""")
-
-
-def proposals(con: duckdb.DuckDBPyConnection) -> None:
-    """Create what was learnt and waits to be approved."""
-    con.execute("""
-        CREATE TABLE proposals (
-            id VARCHAR PRIMARY KEY,
-            agent_id VARCHAR NOT NULL,
-            user_id VARCHAR,
-            chat_id VARCHAR,
-            thread_id VARCHAR NOT NULL,
-            message_ids VARCHAR NOT NULL,
-            content VARCHAR NOT NULL,
-            create_time TIMESTAMP NOT NULL,
-            details VARCHAR NOT NULL
-        )""")
-
-
-def grants_of_texts(con: duckdb.DuckDBPyConnection) -> None:
-    """Note through which grant a working memory was set; of earlier ones it is not known, and they count for none."""
-    con.execute("ALTER TABLE working_memories ADD COLUMN grant_id VARCHAR DEFAULT ''")
-
-
 def window_vectors(con: duckdb.DuckDBPyConnection) -> None:
     """
     Give long texts the vectors of their later windows; see `model.embedding`.
@@ -359,73 +245,6 @@ def window_vectors(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("UPDATE memories SET fingerprint = '' WHERE fingerprint <> '' AND strlen(content) > 1000")
 
 
-def authors_of_texts(con: duckdb.DuckDBPyConnection) -> None:
-    """Note whose call set the working memory of a chat; of earlier ones it is not known."""
-    con.execute("ALTER TABLE working_memories ADD COLUMN author VARCHAR DEFAULT ''")
-
-
 def filter_terms(con: duckdb.DuckDBPyConnection) -> None:
     """Note which version of filter terms `memories.facets` holds; see `facets.py`."""
     con.execute("INSERT INTO meta VALUES ('filter_terms', '1')")
-
-
-def marks(con: duckdb.DuckDBPyConnection) -> None:
-    """
-    Keep apart what the tables `jobs` and `cursors` held together: marks, leases, and counters with their day.
-
-    Of a lease that was taken before nobody knows the holder: it ends when it would have ended.
-    """
-    con.execute("CREATE TABLE marks (name VARCHAR PRIMARY KEY, time TIMESTAMP NOT NULL)")
-    con.execute("CREATE TABLE leases (name VARCHAR PRIMARY KEY, holder VARCHAR NOT NULL, until TIMESTAMP NOT NULL)")
-    con.execute(
-        "CREATE TABLE counters (name VARCHAR NOT NULL, day DATE NOT NULL, value BIGINT NOT NULL,"
-        " PRIMARY KEY (name, day))"
-    )
-    con.execute(
-        "INSERT INTO leases SELECT replace(name, ' leased until', ''), '', run_time FROM jobs"
-        " WHERE ends_with(name, ' leased until')"
-    )
-    con.execute("INSERT INTO marks SELECT * FROM jobs WHERE NOT ends_with(name, ' leased until')")
-    con.execute(
-        "INSERT INTO marks SELECT name, make_timestamp(value) FROM cursors"
-        " WHERE name IN ('contradictions_read', 'llm_judged')"
-    )
-    con.execute(
-        "INSERT INTO counters SELECT name, DATE '0001-01-01', value FROM cursors"
-        " WHERE name <> 'contradictions_read' AND (NOT starts_with(name, 'llm_') OR name = 'llm_learning')"
-    )
-    con.execute(  # the day was a number itself: days since 0001-01-01, which is 1
-        "INSERT INTO counters SELECT c.name, DATE '0001-01-01' + (d.value - 1)::INTEGER, c.value"
-        " FROM cursors AS c, cursors AS d"
-        " WHERE d.name = 'llm_day' AND c.name IN ('llm_tokens', 'llm_cost', 'llm_calls')"
-    )
-    con.execute("DROP TABLE jobs")
-    con.execute("DROP TABLE cursors")
-
-
-MIGRATIONS: tuple[Migration, ...] = (
-    first_tables, grants, knowledge, unlink, usage, conversations, token_vectors, traits,
-    places, work, proposals, grants_of_texts, window_vectors, authors_of_texts, filter_terms, marks,
-)  # fmt: skip
-
-
-def migrate(
-    con: duckdb.DuckDBPyConnection,
-    version: int,
-    migrations: tuple[Migration, ...],
-    *,
-    store_id: str,
-    random_bytes: Callable[[int], bytes],
-) -> None:
-    """Bring a database of a schema version (0: it is empty) up to the last one, each step in its transaction."""
-    for number in range(version, len(migrations)):
-        con.execute("BEGIN")
-        try:
-            if number == 0:
-                meta_tables(con, store_id, random_bytes(SECRET_BYTES))
-            migrations[number](con)
-            con.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", [str(number + 1)])
-            con.execute("COMMIT")
-        except BaseException:
-            con.execute("ROLLBACK")
-            raise
